@@ -1,0 +1,30 @@
+# Two commands on a fresh machine: make demo, make test. Everything lives in .venv and build.
+PYTHON ?= python3
+BIN := .venv/bin
+RUN := env -u PYTHONPATH -u LD_LIBRARY_PATH -u AMENT_PREFIX_PATH -u CMAKE_PREFIX_PATH -u _ROS_WHEELS_BOOTSTRAP_COMPLETE -u VIRTUAL_ENV
+CODE := src tests tools launch
+
+help: ## what can be made
+	@awk -F ":.*## " "/^[a-z]+:.*## / {printf \"  make %-8s %s\\n\", \$$1, \$$2}" $(MAKEFILE_LIST)
+
+demo: setup ## run the quickstart experiment and write its report
+	@$(RUN) $(BIN)/merton demo
+
+test: lint ## lint, types, and all tests
+	@$(RUN) $(BIN)/pytest -n 2 --dist loadgroup
+
+setup: ## create .venv, install everything, build the interfaces
+	@PYTHON=$(PYTHON) tools/setup.sh
+
+lint: setup ## ruff and mypy
+	@$(RUN) $(BIN)/ruff check $(CODE)
+	@$(RUN) $(BIN)/ruff format --check $(CODE)
+	@$(RUN) $(BIN)/mypy
+
+bench: setup ## measure; writes build/bench.json
+	@$(RUN) $(BIN)/python -m tools.bench build/bench.json
+
+clean: ## remove .venv and build, keep runs
+	rm -rf .venv build
+
+.PHONY: help demo test setup lint bench clean

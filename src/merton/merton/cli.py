@@ -1,0 +1,203 @@
+"""The `merton` command."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from merton import __version__
+from merton.errors import InfrastructureError, InputError, MertonError
+from merton.experiment.run import RunDirectory, latest_run
+from merton.graph.spec import load_graph
+from merton.graph.supervisor import Exit, Supervisor, claim_domain, environment, find_executable, last_lines
+from merton.resources import resource
+
+USER_MISTAKE = 2
+NODE_DIED = 3
+INTERRUPTED = 130
+RUNS = Path("runs")
+
+app = typer.Typer(
+    help="Measures how well embodied AI can use what it sees.", no_args_is_help=True, pretty_exceptions_enable=False,
+    add_completion=False,
+)  # fmt: skip
+out, err = Console(), Console(stderr=True)
+RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
+
+
+@app.command()
+def demo(runs: RunsOption = RUNS) -> None:
+    """Run the quickstart experiment from start to report."""
+    err.print("Merton quickstart: the cell, three agents, six distortions. Ctrl-C stops; `merton run --resume` goes on.")
+    _execute(RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml")), resume=False)
+
+
+@app.command()
+def run(
+    experiment: Annotated[Path, typer.Argument(help="The experiment, such as config/experiments/quickstart.yaml.")],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest run of this experiment.")] = False,
+    name: Annotated[str | None, typer.Option(help="Name of the run (with --resume: which run).")] = None,
+    runs: RunsOption = RUNS,
+) -> None:
+    """Run an experiment on the embedded cell, then write its report."""
+    if resume:
+        directory = RunDirectory(runs / name) if name else latest_run(runs, experiment)
+    else:
+        directory = RunDirectory.create(runs, experiment, name)
+    _execute(directory, resume)
+
+
+@app.command()
+def report(run_directory: Annotated[Path, typer.Argument(help="A run, such as runs/quickstart-...")]) -> None:
+    """Write the report of a run anew, and show its board."""
+    _conclude(RunDirectory(run_directory))
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="A run.")], second: Annotated[Path, typer.Argument(help="Another.")]
+) -> None:
+    """Compare scores and ratings of two runs; exit code 1 if anything but wall time differs."""
+    from merton.rating import agi_elo
+    from merton.results import store
+
+    one, other = ([*_records(RunDirectory(path))] for path in (first, second))
+    differences = store.compare(one, other)
+    ratings = [agi_elo.rate(agi_elo.matches(records), 0) for records in (one, other)]
+    if ratings[0] != ratings[1]:
+        differences.append("the ratings differ")
+    for difference in differences:
+        out.print(difference, markup=False, highlight=False)
+    if differences:
+        raise typer.Exit(1)
+    out.print(f"identical: {len(one)} trials, all scores and ratings")
+
+
+@app.command()
+def up(
+    graph: Annotated[str, typer.Argument(help="Which graph: sim, replay, lab, gazebo.")] = "sim",
+    argument: Annotated[list[str] | None, typer.Option("--set", help="name=value, an argument of the graph.")] = None,
+) -> None:
+    """Start a node graph alone, as `ros2 launch merton_bringup <graph>.launch.py` would, until Ctrl-C."""
+    values = {}
+    for text in argument or []:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--set takes name=value, got {text!r}")
+        values[key] = value
+    spec = load_graph(graph).with_arguments(values)
+    logs = RUNS / "live" / "logs"
+    with Supervisor(spec, logs, environment()) as supervisor:
+        domain = supervisor.variables.get("ROS_DOMAIN_ID", "0")
+        err.print(f"{len(spec.nodes)} nodes are starting in ROS domain {domain}; logs in {logs}; Ctrl-C ends them")
+        died = supervisor.next_exit()
+        assert died is not None
+        _report_death(died)
+        raise typer.Exit(NODE_DIED)
+
+
+@app.command()
+def doctor() -> None:
+    """Check ROS, OpenGL, the simulator and ports, and say how to mend what is missing."""
+    from merton.doctor import examine
+
+    findings = examine()
+    for finding in findings:
+        mark = "[green]ok  [/]" if finding.fine else "[red]fail[/]"
+        out.print(f"{mark} {finding.subject:<14} {finding.seen}", highlight=False)
+        if not finding.fine:
+            out.print(f"     {'':<14} mend: {finding.remedy}", highlight=False)
+    if not all(finding.fine for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    out.print(__version__, highlight=False)
+
+
+def _execute(directory: RunDirectory, resume: bool) -> None:
+    """Start the graph in a domain of its own, run the experiment in it, end it, write the report."""
+    graph = load_graph("sim")
+    domain, holder = claim_domain()
+    started = time.monotonic()
+    client = [str(find_executable("merton_nodes", "run_experiment")), str(directory.path), *(["--resume"] if resume else [])]
+    with holder, Supervisor(graph, directory.path / "logs", environment(domain)) as supervisor:
+        supervisor.start("run_experiment", client, logged=False)
+        ended = supervisor.next_exit()
+        assert ended is not None
+        if ended.name != "run_experiment":
+            _report_death(ended)
+    if ended.name != "run_experiment":
+        done = len(_records(directory)) if directory.database.exists() else 0
+        err.print(f"{done} results are safe. Go on with: merton run {_experiment_of(directory)} --resume --name {directory.id}")
+        raise typer.Exit(NODE_DIED)
+    if ended.code:
+        err.print(f"The run has ended early. Go on with: merton run {_experiment_of(directory)} --resume --name {directory.id}")
+        raise typer.Exit(ended.code)
+    directory.amend(finished=True, wall_s=round(time.monotonic() - started, 1))
+    _conclude(directory)
+
+
+def _experiment_of(directory: RunDirectory) -> Path:
+    return directory.path / "experiment.yaml"
+
+
+def _report_death(exit_: Exit) -> None:
+    err.print(f"[red]{exit_}[/]; the run was stopped. Its log: {exit_.log}", highlight=False)
+    if tail := last_lines(exit_.log):
+        err.print(tail, markup=False, highlight=False)
+
+
+def _records(directory: RunDirectory):  # type: ignore[no-untyped-def]
+    from merton.results.store import ResultStore
+
+    with ResultStore(directory.database, read_only=True) as store:
+        return store.records(directory.id)
+
+
+def _conclude(directory: RunDirectory) -> None:
+    """Board on the terminal, report on disk."""
+    from merton.leaderboard import board
+    from merton.rating import agi_elo
+    from merton.study.report import write_report
+
+    records = _records(directory)
+    ratings = agi_elo.rate(agi_elo.matches(records), 0)
+    width = max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
+    out.print(board.render_text(board.build(records, ratings), width), markup=False, highlight=False)
+    path = write_report(directory.path)
+    out.print(f"{len(records)} trials. Report: {path}", soft_wrap=True, highlight=False)
+
+
+def main() -> None:
+    """Entry point: a user's mistake is one line and exit code 2; Ctrl-C is 130."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except typer.Abort:
+        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except InputError as error:
+        err.print(f"merton: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(USER_MISTAKE)
+    except (InfrastructureError, MertonError) as error:
+        err.print(f"merton: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except Exception as error:
+        show = getattr(error, "show", None)  # the command line's own errors: unknown option, missing argument
+        if show is None:
+            raise
+        show()
+        sys.exit(USER_MISTAKE)

@@ -1,0 +1,27 @@
+"""Does nothing: what a task's score is when nobody tries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from merton.decision.action import ActionChunk, checked_chunk
+from merton.decision.models.base import example_observation
+from merton.decision.models.motions import STEP_S
+from merton.observation import Observation
+
+
+class Hold:
+    """Keeps arm and gripper as they are, and calls that done."""
+
+    name = "hold"
+    cameras: tuple[str, ...] = ()
+    needs_scene = False
+
+    def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
+        """One delta of zeros with the gripper as it is."""
+        gripper = min(1.0, max(0.0, observation.gripper_open))
+        return checked_chunk([[0.0] * 6 + [gripper]], STEP_S, model=self.name, done=True)
+
+    def make_example(self) -> Observation:
+        """Any task will do."""
+        return example_observation("reach above the red cube")

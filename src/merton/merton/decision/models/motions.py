@@ -1,0 +1,160 @@
+"""How a hand does the tasks, given where things are: as deltas in `base_link`, whoever found out where things are.
+
+Translations are added in `base_link`, rotation vectors are applied from the left, the gripper value is absolute.
+All lengths in metres, angles in radians.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from merton.decision.action import DIMENSIONS
+from merton.geometry import Matrix
+from merton.tasks import DIRECTIONS
+
+STEP_S = 0.2
+"""Time one delta takes [s]."""
+MAX_TRANSLATION_M = 0.06
+MAX_ROTATION_RAD = 0.25
+GENTLE_TRANSLATION_M = 0.03
+"""Translation of one delta while something is touched or about to be."""
+
+REACH_ABOVE_M = 0.10
+GRASP_HEIGHT_M = 0.022
+"""Height of the tool centre point above the table when it grasps or pushes: the fingers end 14 mm above the table."""
+APPROACH_HEIGHT_M = 0.14
+"""Height above the table at which the hand passes over things, empty or with one of them."""
+LIFT_HEIGHT_M = 0.17
+PUSH_M = 0.09
+RELEASE_ABOVE_M = 0.003
+"""An object is let go this far above the table, so that it is not pressed into it."""
+_HAND_HALF_M = 0.013
+"""Half the thickness of the closed fingers across the direction they open in."""
+_OBJECT_HALF_M = 0.0225
+_BEHIND_M = 0.065
+
+
+class Motion:
+    """A motion under construction: straight lines and gripper commands, one after the other.
+
+    Args:
+        base_from_tcp: (4, 4) pose of the tool centre point where the motion starts.
+        gripper_open: 0 closed .. 1 open at the start.
+    """
+
+    def __init__(self, base_from_tcp: Matrix, gripper_open: float) -> None:
+        self.base_from_tcp = base_from_tcp.copy()
+        self.gripper_open = min(1.0, max(0.0, float(gripper_open)))
+        self._deltas: list[NDArray[np.float64]] = []
+
+    @property
+    def deltas(self) -> NDArray[np.float64]:
+        """What has been put together so far, (n, 7)."""
+        return np.vstack(self._deltas) if self._deltas else np.empty((0, DIMENSIONS))
+
+    def move(
+        self, position: ArrayLike, yaw_rad: float | None = None, *, max_translation_m: float = MAX_TRANSLATION_M
+    ) -> Motion:
+        """Go straight to a position (3,) in `base_link`; with a yaw, point down and turn the fingers there on the way."""
+        target = self.base_from_tcp.copy()
+        target[:3, 3] = position
+        if yaw_rad is not None:
+            target[:3, :3] = pointing_down(yaw_rad)
+        self._deltas.append(straight_line(self.base_from_tcp, target, self.gripper_open, max_translation_m))
+        self.base_from_tcp = target
+        return self
+
+    def grip(self, gripper_open: float) -> Motion:
+        """Open or close where the hand is: a delta without motion, which the arm finishes before it goes on."""
+        self.gripper_open = gripper_open
+        self._deltas.append(np.array([[0.0] * 6 + [gripper_open]]))
+        return self
+
+
+def straight_line(
+    base_from_tcp: Matrix, target: Matrix, gripper_open: float, max_translation_m: float = MAX_TRANSLATION_M
+) -> NDArray[np.float64]:
+    """Equal deltas (n, 7) from one pose to another, each within the bounds; none if the poses are the same.
+
+    Args:
+        base_from_tcp, target: (4, 4) poses in `base_link`.
+        gripper_open: value of the gripper column, 0 .. 1.
+        max_translation_m: longest translation of one delta.
+    """
+    translation = target[:3, 3] - base_from_tcp[:3, 3]
+    turn = Rotation.from_matrix(target[:3, :3] @ base_from_tcp[:3, :3].T).as_rotvec()
+    steps = max(np.linalg.norm(translation) / max_translation_m, np.linalg.norm(turn) / MAX_ROTATION_RAD)
+    count = math.ceil(steps - 1e-9)
+    delta = np.concatenate((translation, turn)) / max(count, 1)
+    return np.tile(np.append(delta, gripper_open), (count, 1))
+
+
+def pointing_down(yaw_rad: float) -> NDArray[np.float64]:
+    """Rotation (3, 3) of a hand that points straight down and opens its fingers (x of the tool) along `yaw_rad`."""
+    cosine, sine = math.cos(yaw_rad), math.sin(yaw_rad)
+    return np.array([[cosine, sine, 0.0], [sine, -cosine, 0.0], [0.0, 0.0, -1.0]])
+
+
+def finger_yaw(base_from_tcp: Matrix, object_yaw_rad: float | None) -> float:
+    """Direction to open the fingers along, in `base_link`: square to an object's sides, with the least turn of the hand.
+
+    Args:
+        base_from_tcp: (4, 4) pose the hand is in.
+        object_yaw_rad: of an object with four like sides; None for a round one, for which the hand need not turn.
+    """
+    now = math.atan2(base_from_tcp[1, 0], base_from_tcp[0, 0])
+    if object_yaw_rad is None:
+        return now
+    quarter = math.pi / 2
+    return now + (object_yaw_rad - now + quarter / 2) % quarter - quarter / 2
+
+
+def reach(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike) -> NDArray[np.float64]:
+    """Go to 10 cm above an object's centre `position` (3,); deltas (n, 7)."""
+    return Motion(base_from_tcp, gripper_open).move(np.add(position, (0.0, 0.0, REACH_ABOVE_M))).deltas
+
+
+def push(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike, direction: str) -> NDArray[np.float64]:
+    """Close the hand, come down behind an object at `position` (3,), and push it 9 cm "left" or "right"; deltas (n, 7)."""
+    along = np.array(DIRECTIONS[direction])
+    center = np.asarray(position, dtype=np.float64)[:2]
+    behind = center - _BEHIND_M * along
+    ahead = center + (PUSH_M - _OBJECT_HALF_M - _HAND_HALF_M) * along
+    # Square to the push the closed fingers are 48 mm wide, and nothing rolls off to the side.
+    yaw = finger_yaw(base_from_tcp, math.atan2(along[1], along[0])) + math.pi / 2
+    motion = Motion(base_from_tcp, gripper_open).grip(0.0)
+    motion.move((*behind, APPROACH_HEIGHT_M), yaw).move((*behind, GRASP_HEIGHT_M))
+    return motion.move((*ahead, GRASP_HEIGHT_M), max_translation_m=GENTLE_TRANSLATION_M).deltas
+
+
+def pick(
+    base_from_tcp: Matrix, gripper_open: float, position: ArrayLike, object_yaw_rad: float | None
+) -> NDArray[np.float64]:
+    """Open the hand, grasp an object at `position` (3,) from above and lift it; deltas (n, 7)."""
+    return _picked(base_from_tcp, gripper_open, position, object_yaw_rad).deltas
+
+
+def place(
+    base_from_tcp: Matrix,
+    gripper_open: float,
+    position: ArrayLike,
+    object_yaw_rad: float | None,
+    target: ArrayLike,
+) -> NDArray[np.float64]:
+    """Pick an object at `position` (3,), set it down at `target` (its x and y count), let go and leave; deltas (n, 7)."""
+    motion = _picked(base_from_tcp, gripper_open, position, object_yaw_rad)
+    over = np.asarray(target, dtype=np.float64)[:2]
+    motion.move((*over, LIFT_HEIGHT_M)).move((*over, GRASP_HEIGHT_M + 3 * RELEASE_ABOVE_M))
+    motion.move((*over, GRASP_HEIGHT_M + RELEASE_ABOVE_M), max_translation_m=GENTLE_TRANSLATION_M)
+    return motion.grip(1.0).move((*over, APPROACH_HEIGHT_M)).deltas
+
+
+def _picked(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike, object_yaw_rad: float | None) -> Motion:
+    center = np.asarray(position, dtype=np.float64)[:2]
+    motion = Motion(base_from_tcp, gripper_open).grip(1.0)
+    motion.move((*center, APPROACH_HEIGHT_M), finger_yaw(base_from_tcp, object_yaw_rad))
+    return motion.move((*center, GRASP_HEIGHT_M)).grip(0.0).move((*center, LIFT_HEIGHT_M))

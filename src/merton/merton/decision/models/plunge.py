@@ -1,0 +1,30 @@
+"""Drives into the table: a check that the emergency stop works, whatever a model may want."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from merton.decision.action import ActionChunk, checked_chunk
+from merton.decision.models.base import example_observation
+from merton.decision.models.motions import STEP_S
+from merton.observation import Observation
+
+_STEP_DOWN_M = 0.05
+_STEPS = 10
+
+
+class Plunge:
+    """Straight down, 5 cm a step, until somebody stops it."""
+
+    name = "plunge"
+    cameras: tuple[str, ...] = ()
+    needs_scene = False
+
+    def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
+        """Half a metre down, never done."""
+        gripper = min(1.0, max(0.0, observation.gripper_open))
+        return checked_chunk([[0.0, 0.0, -_STEP_DOWN_M, 0.0, 0.0, 0.0, gripper]] * _STEPS, STEP_S, model=self.name)
+
+    def make_example(self) -> Observation:
+        """Any task will do."""
+        return example_observation("reach above the red cube")

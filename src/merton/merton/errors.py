@@ -1,0 +1,46 @@
+"""The one exception tree of Merton.
+
+Everything a user can do wrong raises an `InputError` whose text is one sentence that names the offender and
+lists the valid choices; the command line prints that sentence and exits with 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class MertonError(Exception):
+    """Base of every error Merton raises on purpose."""
+
+
+class InputError(MertonError, ValueError):
+    """A value that came in from outside is wrong; the text says which one and what would be right."""
+
+
+class UnknownNameError(InputError, KeyError):
+    """A name that is not in a registry, with the names that are.
+
+    Args:
+        kind: what was looked for, such as "distortion".
+        name: the name that was asked for.
+        choices: the names that exist.
+    """
+
+    def __init__(self, kind: str, name: object, choices: Iterable[object]) -> None:
+        self.kind, self.name, self.choices = kind, name, sorted(str(choice) for choice in choices)
+        super().__init__(f"unknown {kind} {str(name)!r}; choose one of: {', '.join(self.choices)}")
+
+    def __str__(self) -> str:  # KeyError would show the repr of the text
+        return str(self.args[0])
+
+
+class MissingDependencyError(MertonError):
+    """Something that has to be installed is absent; the text names the command that installs it."""
+
+
+class InvalidActionError(MertonError):
+    """A model's output is not a usable action (NaN, wrong shape, out of every bound). An outcome, not a crash."""
+
+
+class InfrastructureError(MertonError):
+    """A server, node, camera or disk failed. Never counted as a model's score."""

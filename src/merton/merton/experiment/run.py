@@ -1,0 +1,163 @@
+"""The files of a run: where they are, how they are written so that a kill leaves nothing half done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from merton import __version__
+from merton.config import load
+from merton.errors import InfrastructureError, InputError
+from merton.experiment.plan import ExperimentSpec
+from merton.experiment.trial import ReferenceRun, TrialReport
+
+JPEG_QUALITY = 92
+_NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
+
+
+class RunDirectory:
+    """A run on disk.
+
+    Attributes:
+        path: the directory.
+        spec: the experiment, read from the copy inside it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open an existing run; raises InputError if there is none at `path`."""
+        self.path = path.resolve()
+        if not (self.path / "experiment.yaml").is_file():
+            raise InputError(f"{path} is not a run: it has no experiment.yaml")
+        self.spec = load(self.path / "experiment.yaml", ExperimentSpec)
+
+    @classmethod
+    def create(cls, runs: Path, experiment_file: Path, name: str | None = None) -> RunDirectory:
+        """Start a new run of an experiment below `runs`; raises InputError if the name is taken or not a plain name."""
+        spec = load(experiment_file, ExperimentSpec)
+        name = name or f"{spec.name}-{datetime.now():%Y%m%d-%H%M%S}"
+        if not _NAME.fullmatch(name):
+            raise InputError(f"{name!r} cannot name a run: use lower-case letters, digits, '.', '_' and '-'")
+        path = runs / name
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            raise InputError(f"the run {path} exists; continue it with --resume, or choose another name") from None
+        except OSError as error:
+            raise InputError(f"cannot create the run {path}: {error.strerror}") from None
+        shutil.copyfile(experiment_file, path / "experiment.yaml")
+        run = cls(path)
+        run.write_json("run.json", run._provenance())
+        return run
+
+    @property
+    def id(self) -> str:
+        """The experiment's id: the name of the directory."""
+        return self.path.name
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file of results."""
+        return self.path / "results.sqlite"
+
+    def _provenance(self) -> dict[str, Any]:
+        packages = ("numpy", "scipy", "opencv-python-headless", "mujoco", "numba", "SQLAlchemy", "ros-jazzy-rclpy")
+        return {
+            "id": self.id,
+            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "merton": __version__,
+            "git": _git_revision(),
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "packages": {name: version for name in packages if (version := _version(name))},
+            "seed": self.spec.seed,
+            "experiment_sha256": hashlib.sha256((self.path / "experiment.yaml").read_bytes()).hexdigest(),
+            "cores": os.cpu_count(),
+        }
+
+    def amend(self, **entries: Any) -> None:
+        """Add entries to run.json."""
+        self.write_json("run.json", {**json.loads((self.path / "run.json").read_text()), **entries})
+
+    def write_json(self, relative: str, content: Any) -> None:
+        """Write a file whole or not at all."""
+        target = self.path / relative
+        temporary = target.with_name(f".{target.name}.partial")
+        try:
+            temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            os.replace(temporary, target)
+        except OSError as error:
+            raise InfrastructureError(f"cannot write {target}: {error.strerror}") from None
+
+    def save(self, report: TrialReport) -> None:
+        """Keep a trial's pictures and trial.json; the latter last, so that its presence means the rest is there."""
+        folder = self.path / "trials" / report.record.id
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for picture in report.pictures:
+                for which, image in (("reference", picture.reference), ("distorted", picture.distorted)):
+                    done, data = cv2.imencode(
+                        ".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
+                    )
+                    if not done:
+                        raise InfrastructureError(f"cannot encode a picture of {report.record.id}")
+                    (folder / picture.file(which)).write_bytes(data.tobytes())
+        except OSError as error:
+            raise InfrastructureError(f"cannot write {folder}: {error.strerror}") from None
+        self.write_json(f"trials/{report.record.id}/trial.json", report.details)
+
+    def reference_run(self, trial_id: str) -> ReferenceRun | None:
+        """What a finished reference trial left, or None if it has not been run."""
+        file = self.path / "trials" / trial_id / "trial.json"
+        if not file.is_file():
+            return None
+        details = json.loads(file.read_text(encoding="utf-8"))
+        path = tuple((float(x), float(y), float(z)) for x, y, z in details["path"])
+        return ReferenceRun(details["answers"]["reference"], np.array(details["final_tcp"]), path, details["success"])
+
+
+def latest_run(runs: Path, experiment_file: Path) -> RunDirectory:
+    """The newest run of the same experiment file below `runs`; raises InputError if there is none."""
+    digest = hashlib.sha256(experiment_file.read_bytes()).hexdigest() if experiment_file.is_file() else ""
+    candidates = []
+    for file in runs.glob("*/run.json"):
+        try:
+            about = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if about.get("experiment_sha256") == digest:
+            candidates.append((about.get("created", ""), file.parent))
+    if not candidates:
+        raise InputError(f"there is no run of {experiment_file} below {runs} to resume")
+    return RunDirectory(max(candidates)[1])
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_revision() -> str | None:
+    """The checkout's revision, with "+" if it has uncommitted changes; None outside a checkout."""
+    here = Path(__file__).resolve().parent
+    try:
+        describe = subprocess.run(
+            ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--abbrev=12"],
+            capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return describe.stdout.strip() or None

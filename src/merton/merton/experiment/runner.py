@@ -1,0 +1,124 @@
+"""Runs trials in order, keeps what they leave, and goes on where a killed run stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from merton.errors import InfrastructureError
+from merton.experiment.plan import ExperimentSpec, Trial
+from merton.experiment.ports import Ports
+from merton.experiment.run import RunDirectory
+from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
+from merton.results.records import TrialRecord
+
+ATTEMPTS = 2
+"""How often a trial is tried when the infrastructure fails, before the run ends with the error."""
+
+
+@dataclass
+class Runner:
+    """Runs single trials and remembers the reference runs that later ones are measured against.
+
+    Attributes:
+        spec: the experiment.
+        experiment_id: id under which results are recorded.
+        ports: the world.
+        stored: finds the reference run an earlier process left, by trial id.
+    """
+
+    spec: ExperimentSpec
+    experiment_id: str
+    ports: Ports
+    stored: Callable[[str], ReferenceRun | None] = lambda trial_id: None
+    _references: dict[str, ReferenceRun] = field(default_factory=dict)
+
+    def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
+        """Run one trial; raises InfrastructureError if the world does not answer."""
+        measure = self._measure_for(trial)
+        report = run_trial(
+            self.ports, self.spec, self.experiment_id, trial, measure, self._corpus(trial), on_stage
+        )
+        if report.reference is not None:
+            self._references[trial.id] = report.reference
+        return report
+
+    def reference_of(self, trial: Trial) -> ReferenceRun | None:
+        """The undistorted run of the same agent and scene, from memory or from an earlier process."""
+        key = Trial(trial.agent, trial.case.reference).id
+        if key not in self._references and (found := self.stored(key)) is not None:
+            self._references[key] = found
+        return self._references.get(key)
+
+    def _measure_for(self, trial: Trial) -> ReferenceRun | None:
+        """The run that did the task: the agent's own undistorted one, else the expert's; failing both, its own."""
+        own = None if trial.case.is_reference else self.reference_of(trial)
+        if own is not None and own.success:
+            return own
+        for agent in self.spec.agents:
+            if agent.vla == "expert" and agent != trial.agent:
+                expert = self.reference_of(Trial(agent, trial.case))
+                if expert is not None and expert.success:
+                    return expert
+        return own
+
+    def _corpus(self, trial: Trial) -> list[str]:
+        """All reference answers of the study; none while they are being collected, so that order does not matter."""
+        if trial.case.is_reference:
+            return []
+        references = (self.reference_of(other) for other in self.spec.trials() if other.case.is_reference)
+        return [reference.answer for reference in references if reference is not None]
+
+
+def run_all(
+    runner: Runner,
+    run: RunDirectory,
+    done: Collection[str],
+    record: Callable[[TrialRecord], object],
+    *,
+    on_trial: Callable[[Trial, int, int], None],
+    on_fault: Callable[[str], None],
+    cancelled: Callable[[], bool] = lambda: False,
+) -> int:
+    """Run every trial of a run whose id is not in `done`.
+
+    Args:
+        runner: runs the trials.
+        run: keeps pictures and details.
+        done: ids of trials whose results are durable already.
+        record: makes a result durable; a trial counts only once this has returned.
+        on_trial: called before each trial with the trial, how many are finished, and how many there are.
+        on_fault: called with a sentence when a trial is tried again.
+        cancelled: asked between trials.
+
+    Returns:
+        How many trials were run.
+
+    Raises:
+        InfrastructureError: a trial could not be run in `ATTEMPTS` tries; everything before it is kept.
+    """
+    count = 0
+    trials = runner.spec.trials()
+    for completed, trial in enumerate(trials):
+        if cancelled():
+            break
+        on_trial(trial, completed, len(trials))
+        if trial.id in done and (not trial.case.is_reference or runner.reference_of(trial) is not None):
+            continue
+        report = _attempt(runner, trial, on_fault)
+        run.save(report)
+        record(report.record)
+        count += 1
+    return count
+
+
+def _attempt(runner: Runner, trial: Trial, on_fault: Callable[[str], None]) -> TrialReport:
+    for attempt in range(1, ATTEMPTS):
+        try:
+            return runner.run(trial)
+        except InfrastructureError as error:
+            on_fault(f"{trial.id}: {error}; trying again ({attempt} of {ATTEMPTS - 1})")
+    try:
+        return runner.run(trial)
+    except InfrastructureError as error:
+        raise InfrastructureError(f"{trial.id}: {error}") from error

@@ -1,0 +1,1 @@
+"""The node graph: which nodes there are, and how they are started and watched without `ros2 launch`."""

@@ -1,0 +1,85 @@
+"""The list of nodes with their parameters and remappings: one source for `ros2 launch` and for `merton up`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from merton.config import Model, load
+from merton.errors import UnknownNameError
+from merton.resources import resource
+
+
+class NodeSpec(Model):
+    """One process.
+
+    Attributes:
+        name: name of the node.
+        package, executable: what `ros2 run` would take.
+        remappings: topic names as the node knows them, to what they are called in this graph.
+        parameters: values on top of the graph's parameter file.
+    """
+
+    name: str
+    package: str = "merton_nodes"
+    executable: str
+    remappings: dict[str, str] = {}
+    parameters: dict[str, bool | int | float | str] = {}
+
+
+class GraphSpec(Model):
+    """A graph: what `config/graph/<name>.yaml` says.
+
+    Attributes:
+        description: one line for people.
+        parameters: the ROS parameter file, relative to `config`.
+        nodes: the processes, in the order they are started.
+        arguments: names that a launch file or `merton up` may set, to the node parameter ("node.parameter") they set.
+    """
+
+    description: str
+    parameters: str
+    nodes: Annotated[tuple[NodeSpec, ...], Field(min_length=1)]
+    arguments: dict[str, str] = {}
+
+    @property
+    def parameter_file(self) -> Path:
+        """Absolute path of the parameter file."""
+        return resource("merton_bringup", f"config/{self.parameters}")
+
+    def with_arguments(self, values: dict[str, str]) -> GraphSpec:
+        """The graph with arguments put in; raises UnknownNameError for one it does not have."""
+        nodes = {node.name: node for node in self.nodes}
+        for argument, value in values.items():
+            if argument not in self.arguments:
+                raise UnknownNameError("argument", argument, self.arguments)
+            node, _, parameter = self.arguments[argument].partition(".")
+            changed = {**nodes[node].parameters, parameter: _typed(value)}
+            nodes[node] = nodes[node].model_copy(update={"parameters": changed})
+        return self.model_copy(update={"nodes": tuple(nodes.values())})
+
+
+def graph_names() -> list[str]:
+    """The graphs there are."""
+    return sorted(file.stem for file in resource("merton_bringup", "config/graph").glob("*.yaml"))
+
+
+def load_graph(name: str) -> GraphSpec:
+    """The graph called `name`; raises UnknownNameError with the graphs there are."""
+    if name not in graph_names():
+        raise UnknownNameError("graph", name, graph_names())
+    return load(resource("merton_bringup", f"config/graph/{name}.yaml"), GraphSpec)
+
+
+def _typed(value: str) -> bool | int | float | str:
+    """A command line's text as the ROS parameter it stands for."""
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value

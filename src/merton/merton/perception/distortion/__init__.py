@@ -1,0 +1,28 @@
+"""Images made worse in a controlled way: 7 families, five levels of rising severity each.
+
+The types, their ids and their order follow Embodied-IQA, section 3.1 and Fig. 5; the level values are KADID-10k's
+where it has the type and where they rise, and ours elsewhere (each entry's `source` says which).
+"""
+
+# Families in the order of the ids, which is the order of the registry.
+# isort: off
+from merton.perception.distortion import blur, chrominance, compression, noise, luminance, spatial, others
+
+# isort: on
+from merton.perception.distortion.base import CATEGORIES, DISTORTIONS, LEVELS, Distortion, distort, find_distortion
+
+__all__ = [
+    "CATEGORIES",
+    "DISTORTIONS",
+    "LEVELS",
+    "Distortion",
+    "blur",
+    "chrominance",
+    "compression",
+    "distort",
+    "find_distortion",
+    "luminance",
+    "noise",
+    "others",
+    "spatial",
+]

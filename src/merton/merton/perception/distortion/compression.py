@@ -1,0 +1,53 @@
+"""Lossy codecs: encode, decode, keep what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from merton.errors import MissingDependencyError
+from merton.observation import Image
+from merton.perception.distortion.base import register
+
+
+@register("09", "compression", levels=(16, 32, 45, 120, 400), unit="compression ratio", source="KADID-10k 09")
+def jpeg2000(image: Image, ratio: float, _: np.random.Generator) -> Image:
+    """JPEG 2000 at a compression ratio.
+
+    OpenCV takes whole thousandths of the raw size, so the ratios aimed at are 16, 32, 45, 125 and 333. Its encoder
+    wants at least 32 x 32 pixels; smaller images are padded and cut again.
+    """
+    height, width = image.shape[:2]
+    missing = max(0, 32 - height), max(0, 32 - width)
+    if any(missing):
+        image = np.asarray(
+            cv2.copyMakeBorder(image, 0, missing[0], 0, missing[1], cv2.BORDER_REPLICATE), dtype=np.uint8
+        )
+    thousandths = int(1000 / ratio + 0.5)
+    decoded = _round_trip(image, ".jp2", [cv2.IMWRITE_JPEG2000_COMPRESSION_X1000, thousandths])
+    return decoded[:height, :width].copy()
+
+
+@register("10", "compression", levels=(43, 36, 24, 7, 4), unit="quality", source="KADID-10k 10")
+def jpeg(image: Image, quality: float, _: np.random.Generator) -> Image:
+    """JPEG at a quality of 1..100."""
+    return _round_trip(image, ".jpg", [cv2.IMWRITE_JPEG_QUALITY, int(quality)])
+
+
+@register("11", "compression", levels=(50, 25, 10, 4, 1), unit="quality", source="Ours: no public set")
+def webp(image: Image, quality: float, _: np.random.Generator) -> Image:
+    """WebP (lossy) at a quality of 1..100."""
+    return _round_trip(image, ".webp", [cv2.IMWRITE_WEBP_QUALITY, int(quality)])
+
+
+def _round_trip(image: Image, extension: str, parameters: Sequence[int]) -> Image:
+    """The image after one encoding and decoding; raises MissingDependencyError if OpenCV lacks the codec."""
+    if not cv2.haveImageWriter(extension):
+        raise MissingDependencyError(
+            f"this build of OpenCV cannot write {extension}; pip install opencv-python-headless brings one that can"
+        )
+    _, encoded = cv2.imencode(extension, cv2.cvtColor(image, cv2.COLOR_RGB2BGR), parameters)
+    decoded = np.asarray(cv2.imdecode(encoded, cv2.IMREAD_COLOR), dtype=np.uint8)
+    return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), dtype=np.uint8)

@@ -1,0 +1,21 @@
+"""What fits no other family."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from merton.observation import Image
+from merton.perception.distortion.base import register
+from merton.perception.distortion.luminance import apply_table, tone_table
+
+
+@register(
+    "30",
+    "others",
+    levels=(0.15, 0.3, 0.4, 0.6, 0.8),
+    unit="loss of contrast",
+    source="Ours: the magnitudes of KADID-10k 25, which is signed and holds the identity, and 0.8 beyond them",
+)
+def contrast_change(image: Image, loss: float, _: np.random.Generator) -> Image:
+    """Tone curve that draws the quarter-tones towards the middle, black and white kept: flat mid-tones."""
+    return apply_table(image, tone_table(((0.25, 0.25 + loss / 4), (0.75, 0.75 - loss / 4))))

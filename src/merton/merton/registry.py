@@ -1,0 +1,42 @@
+"""A named collection that things register themselves in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+from merton.errors import MertonError, UnknownNameError
+
+Entry = TypeVar("Entry")
+
+
+class Registry(Mapping[str, Entry], Generic[Entry]):
+    """A mapping from name to entry, in the order of registration, that refuses duplicates.
+
+    Args:
+        kind: what the entries are, in the singular, for error texts ("distortion").
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, Entry] = {}
+
+    def add(self, name: str, entry: Entry) -> Entry:
+        """Register `entry` under `name`; raises MertonError if the name is taken."""
+        if name in self._entries:
+            raise MertonError(f"{self.kind} {name!r} is registered twice")
+        self._entries[name] = entry
+        return entry
+
+    def __getitem__(self, name: str) -> Entry:
+        """The entry called `name`; raises UnknownNameError with the valid names."""
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise UnknownNameError(self.kind, name, self._entries) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,0 +1,90 @@
+"""The records a run is made of."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Outcome(str, enum.Enum):
+    """How a trial ended."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    EMERGENCY_STOP = "emergency_stop"
+    INVALID_ACTION = "invalid_action"
+    INFRASTRUCTURE = "infrastructure"
+
+
+@dataclass(frozen=True, order=True)
+class TestCase:
+    """What an agent is put to: a scene, a task, and how bad the image is. Level 0 is the undistorted reference.
+
+    Attributes:
+        task: name in `merton.tasks.TASKS`.
+        seed: number of the scene, >= 0.
+        distortion: name of the distortion, or "reference" at level 0.
+        level: 0..5.
+    """
+
+    __test__ = False  # not a test class, whatever pytest thinks
+
+    task: str
+    seed: int
+    distortion: str
+    level: int
+
+    @property
+    def id(self) -> str:
+        """Such as "pick.0.gaussian_blur.3"; no character in it needs escaping in a file name."""
+        return f"{self.task}.{self.seed}.{self.distortion}.{self.level}"
+
+    @property
+    def is_reference(self) -> bool:
+        """True at level 0."""
+        return self.level == 0
+
+    @property
+    def reference(self) -> TestCase:
+        """The same scene and task, undistorted."""
+        return TestCase(self.task, self.seed, "reference", 0)
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One agent on one test case, as it is stored and rated.
+
+    Attributes:
+        experiment: id of the experiment.
+        agent: id of the agent.
+        case: the test case.
+        outcome: how it ended.
+        cognition: 0..1, similarity of the answers to reference and distorted image; None if not scored.
+        decision: 0..1, similarity of the first action chunks; None if not scored.
+        execution: 0..100; None for an infrastructure fault, which never counts as a score.
+        distance_m: between the final tool positions of this run and the reference run; None if unknown.
+        steps: chunks executed.
+        simulated_s: time on the cell's clock [s].
+        wall_s: time it took [s]; the only field that differs between two runs of the same experiment.
+        error_code: 0 none, 1xx model, 2xx kinematics, 3xx safety, 4xx hardware, 5xx scoring.
+        error_message: one sentence, empty if none.
+    """
+
+    experiment: str
+    agent: str
+    case: TestCase
+    outcome: Outcome
+    cognition: float | None = None
+    decision: float | None = None
+    execution: float | None = None
+    distance_m: float | None = None
+    steps: int = 0
+    simulated_s: float = 0.0
+    wall_s: float = 0.0
+    error_code: int = 0
+    error_message: str = ""
+
+    @property
+    def id(self) -> str:
+        """Such as "servo.pick.0.gaussian_blur.3"; unique within an experiment."""
+        return f"{self.agent}.{self.case.id}"

@@ -1,0 +1,348 @@
+"""The embedded cell: a UR5, a gripper and a few objects, simulated in lockstep with whoever commands them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicHermiteSpline
+
+from merton.cell import load_cell
+from merton.errors import InputError
+from merton.geometry import Matrix
+from merton.observation import SceneObject, SceneState
+from merton.simulation.model import (
+    FINGER_LINKS,
+    MATS,
+    OBJECTS,
+    PAD_LINKS,
+    TIMESTEP_S,
+    build_model,
+    cell_file,
+    place_mats,
+    place_objects,
+    rest_height_m,
+)
+from merton.simulation.scene import Scene, make_scene
+from merton.tasks import DIRECTIONS
+
+_STEP_NS = round(TIMESTEP_S * 1e9)
+# Success, as `merton.tasks` describes it in words.
+_REACH_ABOVE_M, _REACH_TOLERANCE_M = 0.10, 0.03
+_PUSH_M = 0.06
+_PICK_M = 0.08
+_RELEASED_M = 0.04
+_RESTING_TOLERANCE_M = 0.008
+_UPRIGHT_COSINE = math.cos(math.radians(10))
+
+
+@dataclass(frozen=True)
+class Contact:
+    """A touch that must not happen: the robot's link, what it hit, and the normal force between the two [N]."""
+
+    link_a: str
+    link_b: str
+    force_n: float
+
+
+class Cell:
+    """The simulated cell.
+
+    Physics advances only in `reset` and `advance`, and only while something is commanded to move, so what happens depends
+    on the commands alone: the same seeds and commands give the same bytes, whatever was simulated before.
+    """
+
+    def __init__(self) -> None:
+        self.config = load_cell(cell_file())
+        self.model = build_model()
+        self.data = mujoco.MjData(self.model)
+        self.scene: Scene | None = None
+        self._step = 0
+        self._tcp = self.model.body("tcp").id
+        self._pads = [self.model.body(name).id for name in PAD_LINKS]
+        self._body = {name: self.model.body(name).id for name in OBJECTS}
+        # Lag of a position servo behind a moving set point, per unit of velocity [s]: added to the set point, it vanishes.
+        self._lead_s = -self.model.actuator_biasprm[:6, 2] / self.model.actuator_gainprm[:6, 0]
+        # 1 the robot, 2 what it must not touch, 0 anything else: a forbidden pair adds up to 3.
+        self._kind = np.array([self._kind_of(geom) for geom in range(self.model.ngeom)])
+        self._begin_trial()
+
+    def reset(self, task: str, seed: int) -> Scene:
+        """Set up the scene of (task, seed): arm at home, gripper open, objects in place, everything at rest.
+
+        Forgets the last trial completely, its stop included; only the clock goes on.
+
+        Raises:
+            UnknownNameError: no such task.
+            InputError: a bad seed.
+        """
+        scene = make_scene(task, seed)
+        mujoco.mj_resetData(self.model, self.data)
+        self._begin_trial()
+        self.scene = scene
+        self.data.qpos[:6] = self.config.home_joints
+        self.data.qpos[6:8] = self.config.gripper.stroke / 2
+        place_objects(self.model, self.data, scene, self.config)
+        place_mats(self.model, self.data, scene)
+        self._simulate(_steps(self.config.simulation.settle_s))
+        self._initial = {name: self.data.xpos[self._body[name]].copy() for name in scene.placements}
+        return scene
+
+    # Commands ---------------------------------------------------------------------------------------------------------
+
+    def command_trajectory(self, times_s: ArrayLike, joints: ArrayLike, velocities: ArrayLike | None = None) -> bool:
+        """Follow a cubic Hermite spline through points, starting now; replaces whatever the arm was doing.
+
+        Args:
+            times_s: (n,) rising times from now [s], n >= 1; a first time > 0 is approached from the present set point.
+            joints: (n, 6) joint angles [rad], shoulder pan to wrist 3.
+            velocities: (n, 6) [rad/s]; if None, central differences, and rest at both ends.
+
+        Returns:
+            False if the arm is stopped, which ignores the command.
+
+        Raises:
+            InputError: shapes that do not fit, times that do not rise, or a number that is not finite.
+        """
+        times, points = np.asarray(times_s, dtype=np.float64), np.asarray(joints, dtype=np.float64)
+        if times.ndim != 1 or times.size == 0 or points.shape != (times.size, 6):
+            raise InputError(f"a trajectory needs times (n,) and joints (n, 6), got {times.shape} and {points.shape}")
+        if not (np.isfinite(times).all() and np.isfinite(points).all()):
+            raise InputError("a trajectory must be finite")
+        if times[0] < 0 or (np.diff(times) <= 0).any():
+            raise InputError("the times of a trajectory must rise, from 0 or later")
+        if velocities is None:
+            speeds = np.gradient(points, times, axis=0) if times.size > 1 else np.zeros_like(points)
+            speeds[[0, -1]] = 0.0
+        else:
+            speeds = np.asarray(velocities, dtype=np.float64)
+            if speeds.shape != points.shape or not np.isfinite(speeds).all():
+                raise InputError(f"velocities must be finite and of shape {points.shape}, got {speeds.shape}")
+        if self.stopped:
+            return False
+        if times[0] > 0:
+            position, speed = self._arm_now()
+            times = np.concatenate(([0.0], times))
+            points, speeds = np.vstack((position, points)), np.vstack((speed, speeds))
+        self._follow(times, points, speeds)
+        self._arm_end = self._step + len(self._arm) + _steps(self.config.simulation.settle_s)
+        return True
+
+    def command_gripper(self, opening_m: float) -> bool:
+        """Open or close to a distance between the pads [m], limited to the stroke, at the gripper's own speed.
+
+        Returns False if the arm is stopped, which ignores the command; raises InputError for a number that is not finite.
+        """
+        if not math.isfinite(opening_m):
+            raise InputError(f"the opening of the gripper must be a finite number, got {opening_m!r}")
+        if self.stopped:
+            return False
+        gripper = self.config.gripper
+        self._opening_goal = min(max(float(opening_m), 0.0), gripper.stroke)
+        travel_s = abs(self._opening_goal - self._opening) / gripper.max_speed
+        self._gripper_end = self._step + _steps(travel_s) + _steps(gripper.settle_s)
+        return True
+
+    def stop(self) -> None:
+        """Freeze arm and fingers where they are, and ignore commands until `release_stop` or `reset`."""
+        if self.stopped:
+            return
+        self.stopped = True
+        self._hold(self.data.qpos[:6].copy())
+        self._opening_goal = self._opening
+        self._gripper_end = self._step
+        self._arm_end = self._step + _steps(self.config.simulation.settle_s)
+
+    def release_stop(self) -> None:
+        """Accept commands again. Links that touch something now may go on touching it until they have parted once."""
+        self.stopped = False
+        self._tolerated = {self._link_pair(index) for index in self._forbidden()}
+        self.contact = None
+
+    def advance(self, duration_s: float) -> float:
+        """Simulate `duration_s`, but never past the end of what was commanded; returns the time simulated [s]."""
+        before = self._step
+        goal = before + _steps(duration_s)
+        while self._step < min(goal, self._end_step):  # a stop on the way changes the end
+            self._simulate(min(goal, self._end_step) - self._step)
+        return (self._step - before) * TIMESTEP_S
+
+    # State ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def time_ns(self) -> int:
+        """The simulated clock [ns]; it never goes back, not even on `reset`."""
+        return self._step * _STEP_NS
+
+    @property
+    def motion_end_ns(self) -> int:
+        """When everything commanded so far will have been done and settled [ns]."""
+        return self._end_step * _STEP_NS
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything commanded is still under way."""
+        return self._step < self._end_step
+
+    @property
+    def joints_rad(self) -> NDArray[np.float64]:
+        """The arm's joint angles (6,) [rad]."""
+        return self.data.qpos[:6].copy()
+
+    @property
+    def joint_velocities(self) -> NDArray[np.float64]:
+        """The arm's joint velocities (6,) [rad/s]."""
+        return self.data.qvel[:6].copy()
+
+    @property
+    def gripper_opening_m(self) -> float:
+        """Distance between the finger pads [m]."""
+        return float(self.data.qpos[6] + self.data.qpos[7])
+
+    @property
+    def base_from_tcp(self) -> Matrix:
+        """Pose (4, 4) of the tool centre point in `base_link`."""
+        return self._pose(self._tcp)
+
+    @property
+    def qpos(self) -> NDArray[np.float64]:
+        """MuJoCo's configuration vector: with (task, seed), all a camera needs to know."""
+        return self.data.qpos.copy()
+
+    def scene_state(self) -> SceneState:
+        """Where objects and mats are, in `base_link`."""
+        scene = self._scene()
+        names = (*scene.placements, *scene.mats)
+        return SceneState(tuple(SceneObject(name, self._pose(self.model.body(name).id)) for name in names))
+
+    def success(self) -> bool:
+        """Whether the task of this trial is done, as `merton.tasks` describes it."""
+        command = self._scene().command
+        start, now = self._initial[command.object], self._pose(self._body[command.object])
+        position, tcp = now[:3, 3], self.base_from_tcp[:3, 3]
+        resting = abs(position[2] - rest_height_m(command.object, self.config)) < _RESTING_TOLERANCE_M
+        if command.verb == "reach":
+            return bool(np.linalg.norm(tcp - start - (0.0, 0.0, _REACH_ABOVE_M)) <= _REACH_TOLERANCE_M)
+        if command.verb == "push":
+            moved = (position - start)[:2] @ np.array(DIRECTIONS[str(command.direction)])
+            return bool(moved >= _PUSH_M and resting and now[2, 2] > _UPRIGHT_COSINE)
+        touching = self._robot_bodies_touching(self._body[command.object])
+        if command.verb == "pick":
+            return bool(position[2] - start[2] >= _PICK_M and touching.issuperset(self._pads))
+        mat = self.data.xpos[self.model.body(str(command.target)).id]
+        on_mat = np.linalg.norm((position - mat)[:2]) <= self.config.objects.mat_radius
+        return bool(on_mat and resting and not touching and np.linalg.norm(tcp - position) > _RELEASED_M)
+
+    # Inside -----------------------------------------------------------------------------------------------------------
+
+    def _begin_trial(self) -> None:
+        self.stopped = False
+        self.contact: Contact | None = None
+        self._tolerated: set[tuple[str, str]] = set()
+        self._initial: dict[str, NDArray[np.float64]] = {}
+        self._opening = self._opening_goal = self.config.gripper.stroke
+        self._arm_end = self._gripper_end = self._step
+        self._hold(self.config.home_joints)
+
+    def _scene(self) -> Scene:
+        if self.scene is None:
+            raise InputError("the cell has no scene yet: reset it first")
+        return self.scene
+
+    def _hold(self, joints: NDArray[np.float64]) -> None:
+        self._follow(np.array([0.0]), joints[None], np.zeros((1, 6)))
+
+    def _follow(self, times: NDArray[np.float64], points: NDArray[np.float64], speeds: NDArray[np.float64]) -> None:
+        """Sample the spline once per physics step, up to and including its end."""
+        if times.size == 1:
+            self._arm, self._arm_speed = points, speeds * 0
+        else:
+            at = np.minimum(np.arange(1, _steps(times[-1]) + 1) * TIMESTEP_S, times[-1])
+            spline = CubicHermiteSpline(times, points, speeds)
+            self._arm, self._arm_speed = spline(at), spline(at, 1)
+            self._arm_speed[-1] = 0.0  # after its end the arm rests
+        self._arm_start = self._step
+
+    def _arm_now(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        index = min(max(self._step - self._arm_start - 1, 0), len(self._arm) - 1)
+        return self._arm[index], self._arm_speed[index]
+
+    @property
+    def _end_step(self) -> int:
+        return max(self._arm_end, self._gripper_end)
+
+    def _simulate(self, steps: int) -> None:
+        """Take up to `steps` physics steps; fewer if a forbidden contact stops the arm."""
+        data, per_step = self.data, self.config.gripper.max_speed * TIMESTEP_S
+        first = self._step - self._arm_start
+        rows = np.minimum(np.arange(first, first + steps), len(self._arm) - 1)
+        arm = self._arm[rows] + self._lead_s * self._arm_speed[rows]
+        for row in arm:
+            self._opening += min(max(self._opening_goal - self._opening, -per_step), per_step)
+            data.ctrl[:6] = row
+            data.ctrl[6] = self._opening / 2
+            mujoco.mj_step(self.model, data)
+            self._step += 1
+            if self._must_stop():
+                self.stop()
+                break
+        mujoco.mj_kinematics(self.model, data)  # poses of now: mj_step leaves those of the step's beginning
+
+    def _must_stop(self) -> bool:
+        """Watch for the robot touching table or walls; record the first such contact."""
+        touching = self._forbidden()
+        if not touching and not self._tolerated:
+            return False
+        forces: dict[tuple[str, str], float] = {}
+        for index in touching:
+            wrench = np.zeros(6)
+            mujoco.mj_contactForce(self.model, self.data, index, wrench)
+            pair = self._link_pair(index)
+            forces[pair] = forces.get(pair, 0.0) + float(wrench[0])
+        self._tolerated &= forces.keys()
+        if self.stopped:
+            return False
+        for (link, other), force in forces.items():
+            limit = self.config.simulation.pad_force_limit if link in FINGER_LINKS else 0.0
+            if force > limit and (link, other) not in self._tolerated:
+                self.contact = Contact(link, other, force)
+                return True
+        return False
+
+    def _forbidden(self) -> list[int]:
+        """Indices of the contacts between the robot and its surroundings."""
+        if self.data.ncon == 0:
+            return []
+        return list(np.flatnonzero(self._kind[self.data.contact.geom].sum(axis=1) == 3))
+
+    def _kind_of(self, geom: int) -> int:
+        name = self.model.body(self.model.geom_bodyid[geom]).name
+        if name == "table" or name.startswith("wall_"):
+            return 2
+        fixed = self.model.body_weldid[self.model.geom_bodyid[geom]] == 0
+        return 0 if fixed or name in OBJECTS or name in MATS else 1
+
+    def _link_pair(self, contact: int) -> tuple[str, str]:
+        """Names of the robot's link and of what it touches."""
+        geoms = sorted(self.data.contact.geom[contact], key=lambda geom: self._kind[geom])
+        first, second = (str(self.model.body(self.model.geom_bodyid[geom]).name) for geom in geoms)
+        return first, second
+
+    def _robot_bodies_touching(self, body: int) -> set[int]:
+        pairs = self.model.geom_bodyid[self.data.contact.geom] if self.data.ncon else np.empty((0, 2), int)
+        others = {int(b if a == body else a) for a, b in pairs if body in (a, b)}
+        return {other for other in others if self._kind[self.model.body_geomadr[other]] == 1}
+
+    def _pose(self, body: int) -> Matrix:
+        pose = np.eye(4)
+        pose[:3, :3] = self.data.xmat[body].reshape(3, 3)
+        pose[:3, 3] = self.data.xpos[body]
+        return pose
+
+
+def _steps(duration_s: float) -> int:
+    """Physics steps that cover a duration; a hair more than a whole number of them counts as whole."""
+    return max(0, math.ceil(duration_s / TIMESTEP_S - 1e-6))

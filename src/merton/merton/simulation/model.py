@@ -1,0 +1,278 @@
+"""From the xacro to a MuJoCo model: the same cell that RViz and Gazebo show, with actuators, objects, lights and cameras."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+import xacro
+
+from merton.cell import CellConfig, load_cell
+from merton.resources import resource
+from merton.tasks import COLORS
+
+if TYPE_CHECKING:
+    from merton.simulation.scene import Scene
+
+JOINTS = (
+    "shoulder_pan_joint",
+    "shoulder_lift_joint",
+    "elbow_joint",
+    "wrist_1_joint",
+    "wrist_2_joint",
+    "wrist_3_joint",
+)
+FINGER_JOINTS = ("gripper_left_finger_joint", "gripper_right_finger_joint")
+FINGER_LINKS = ("gripper_left_finger", "gripper_left_pad", "gripper_right_finger", "gripper_right_pad")
+PAD_LINKS = ("gripper_left_pad", "gripper_right_pad")
+OBJECTS = tuple(f"{color} {shape}" for shape in ("cube", "cylinder") for color in COLORS)
+"""The pool of objects, in the order their free joints stand in qpos."""
+MATS = tuple(f"{color} mat" for color in COLORS)
+
+TIMESTEP_S = 0.002
+PARKED_Z = -4.0
+"""Height at which objects and mats that are not part of a scene wait, below the room's floor [m]."""
+
+_MAT_THICKNESS = 0.0012
+_RGB = {
+    "red": (0.78, 0.10, 0.09),
+    "green": (0.12, 0.52, 0.20),
+    "blue": (0.09, 0.26, 0.74),
+    "yellow": (0.95, 0.74, 0.06),
+}
+# Bits of contype: what a geom is. Its conaffinity holds the bits it may touch; the robot does not touch itself, because
+# the safety layer predicts self-collisions with real margins and the drawn housings overlap at the joints.
+_ROBOT, _SURROUNDINGS, _OBJECT = 1, 2, 4
+# Ours: a stiff contact that does not creep (time constant of two steps); pads and objects settle what they touch.
+_GRIP = (0.004, 1.0)
+# Ours: stiff enough to follow 1 rad/s within a milliradian, soft enough for 2 ms steps [N m / rad].
+_ARM_STIFFNESS = (10000.0, 10000.0, 6000.0, 1500.0, 1500.0, 1500.0)
+_ARM_ARMATURE = (0.3, 0.3, 0.2, 0.05, 0.05, 0.05)
+_FINGER_STIFFNESS = 5000.0
+
+
+def cell_file() -> Path:
+    """Where the cell's geometry lies: `config/cell.yaml`."""
+    return resource("merton_bringup", "config/cell.yaml")
+
+
+def urdf(cell_config: str | Path | None = None) -> str:
+    """The robot description: `urdf/cell.urdf.xacro`, expanded.
+
+    Args:
+        cell_config: the cell's geometry; `config/cell.yaml` if None.
+    """
+    source = resource("merton_description", "urdf/cell.urdf.xacro")
+    mappings = {"cell_config": str(Path(cell_config).resolve() if cell_config else cell_file())}
+    return str(xacro.process_file(str(source), mappings=mappings).toprettyxml(indent="  "))
+
+
+def rest_height_m(name: str, cell: CellConfig) -> float:
+    """Height of the centre of an object that stands on the table [m]; 0 for a mat."""
+    if name.endswith("cube"):
+        return cell.objects.cube_edge / 2
+    return cell.objects.cylinder_height / 2 if name.endswith("cylinder") else 0.0
+
+
+def place_objects(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene, cell: CellConfig) -> None:
+    """Put a scene's objects on the table; the others hang, weightless, below the floor."""
+    for name in OBJECTS:
+        body = model.body(name).id
+        address = model.jnt_qposadr[model.body_jntadr[body]]
+        if name in scene.placements:
+            x, y, yaw = scene.placements[name]
+            height = rest_height_m(name, cell)
+            data.qpos[address : address + 7] = [x, y, height, math.cos(yaw / 2), 0, 0, math.sin(yaw / 2)]
+        else:
+            data.xfrc_applied[body, :3] = -model.body_mass[body] * model.opt.gravity
+
+
+def place_mats(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene) -> None:
+    """Lay a scene's mats on the table, and take the others away."""
+    for name in MATS:
+        mat = model.body(name)
+        data.mocap_pos[mat.mocapid[0]] = (*scene.mats[name], 0.0) if name in scene.mats else mat.pos
+
+
+def build_model(
+    width: int = 424, height: int = 240, *, samples: int = 0, cell_config: str | Path | None = None
+) -> mujoco.MjModel:
+    """The cell as a MuJoCo model; the same every time.
+
+    qpos holds the six arm joints, the two fingers, then a free joint (position, quaternion w x y z) for each of `OBJECTS`.
+    ctrl holds six joint angles [rad] and the left finger's position [m]. Mats are mocap bodies.
+
+    Args:
+        width, height: size of the images to be rendered [px].
+        samples: samples per pixel of the off-screen buffer; 0 is fastest.
+        cell_config: the cell's geometry; `config/cell.yaml` if None.
+    """
+    cell = load_cell(cell_config or cell_file())
+    spec = _import(urdf(cell_config))
+    spec.visual.global_.offwidth, spec.visual.global_.offheight = width, height
+    spec.visual.quality.offsamples = samples
+    _prepare_contacts(spec)
+    _add_actuators(spec, cell)
+    _add_objects(spec, cell)
+    _add_room(spec, cell)
+    focal = focal_length_px(cell, width, height)
+    for name in cell.camera_names:
+        spec.body(f"camera_{name}_color_optical_frame").add_camera(
+            name=name,
+            quat=[0, 1, 0, 0],  # MuJoCo's cameras look along -z with y up
+            fovy=math.degrees(2 * math.atan(height / 2 / focal)),
+            resolution=[width, height],
+        )
+    return spec.compile()
+
+
+def focal_length_px(cell: CellConfig, width: int, height: int) -> float:
+    """Focal length of a D455 that delivers images of this size [px].
+
+    Its sensor has 8 : 5; other shapes are cut from it, so the tighter side decides (384 at 640 x 480, 640 at 1280 x 720).
+    """
+    sensor_width = max(width, height * 1.6)
+    return cell.cameras.fx * sensor_width / cell.cameras.width
+
+
+def _import(description: str) -> mujoco.MjSpec:
+    compiler = '<mujoco><compiler discardvisual="false" strippath="false" fusestatic="false"/></mujoco>'
+    spec = mujoco.MjSpec.from_string(description.replace("</robot>", f"{compiler}</robot>"))
+    spec.option.timestep = TIMESTEP_S
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    spec.option.impratio = 10
+    return spec
+
+
+def _prepare_contacts(spec: mujoco.MjSpec) -> None:
+    """Who touches whom, and how firmly; the arm and what it carries float (`gravcomp`), as a real controller sees to."""
+    for body in spec.bodies:
+        surroundings = body.name == "table" or body.name.startswith("wall_")
+        if not surroundings:
+            body.gravcomp = 1
+        for geom in body.geoms:
+            if geom.contype == 0:
+                continue  # a visual
+            geom.group = 3  # not drawn: its visual is
+            geom.contype = _SURROUNDINGS if surroundings else _ROBOT
+            geom.conaffinity = (_ROBOT if surroundings else _SURROUNDINGS) | _OBJECT
+            geom.solref = _GRIP
+            if body.name in FINGER_LINKS:
+                geom.condim, geom.friction = 4, [1.2, 0.02, 0.0001]
+                geom.priority = 2
+
+
+def _add_actuators(spec: mujoco.MjSpec, cell: CellConfig) -> None:
+    for name, stiffness, armature in zip(JOINTS, _ARM_STIFFNESS, _ARM_ARMATURE):
+        joint = spec.joint(name)
+        joint.armature = armature
+        limit = float(joint.actfrcrange[1])
+        actuator = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, forcerange=[-limit, limit])
+        actuator.set_to_position(kp=stiffness, dampratio=1)
+    for name in FINGER_JOINTS:
+        spec.joint(name).armature = 0.2
+    force = cell.gripper.max_force
+    actuator = spec.add_actuator(
+        name="gripper", target=FINGER_JOINTS[0], trntype=mujoco.mjtTrn.mjTRN_JOINT, forcerange=[-force, force]
+    )
+    actuator.set_to_position(kp=_FINGER_STIFFNESS, dampratio=1)
+    for equality in spec.equalities:  # the URDF's <mimic>
+        equality.solref = _GRIP
+
+
+def _add_objects(spec: mujoco.MjSpec, cell: CellConfig) -> None:
+    sizes = cell.objects
+    for index, name in enumerate(OBJECTS):
+        color, shape = name.split()
+        body = spec.worldbody.add_body(name=name, pos=[index, 0, PARKED_Z])
+        body.add_freejoint(name=name)
+        cube = shape == "cube"
+        half = sizes.cube_edge / 2
+        body.add_geom(
+            name=name,
+            type=mujoco.mjtGeom.mjGEOM_BOX if cube else mujoco.mjtGeom.mjGEOM_CYLINDER,
+            size=[half, half, half] if cube else [sizes.cylinder_diameter / 2, sizes.cylinder_height / 2, 0],
+            material=_matte(spec, name, _RGB[color]),
+            mass=sizes.mass,
+            contype=_OBJECT,
+            conaffinity=_ROBOT | _SURROUNDINGS | _OBJECT,
+            condim=4,
+            friction=[0.6, 0.01, 0.0001],
+            solref=_GRIP,
+            priority=1,
+        )
+    for index, name in enumerate(MATS):
+        body = spec.worldbody.add_body(name=name, pos=[index, 1, PARKED_Z], mocap=True)
+        body.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+            size=[sizes.mat_radius, _MAT_THICKNESS / 2, 0],
+            pos=[0, 0, _MAT_THICKNESS / 2],
+            material=_matte(spec, name, _RGB[name.split()[0]]),
+            contype=0,  # a mat is paint: things stand on the table
+            conaffinity=0,
+        )
+
+
+def _matte(spec: mujoco.MjSpec, name: str, rgb: tuple[float, float, float]) -> str:
+    spec.add_material(name=name, rgba=[*rgb, 1], specular=0.15, shininess=0.2)
+    return name
+
+
+def _add_room(spec: mujoco.MjSpec, cell: CellConfig) -> None:
+    """Floor, sky and a soft, warm light from the upper right; nothing here can be touched."""
+    spec.add_texture(
+        name="sky",
+        type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        rgb1=[0.78, 0.79, 0.80],
+        rgb2=[0.40, 0.41, 0.43],
+        width=256,
+        height=256,
+    )
+    spec.add_material(name="floor", rgba=[0.24, 0.25, 0.27, 1], specular=0.1, shininess=0.1)
+    spec.worldbody.add_geom(
+        name="floor",
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=[0, 0, 0.1],  # without end
+        pos=[0.4, 0, cell.floor.z],
+        material="floor",
+        contype=0,
+        conaffinity=0,
+    )
+    spec.visual.rgba.haze = [0.40, 0.41, 0.43, 1]
+    spec.visual.map.haze = 0.25
+    spec.visual.headlight.ambient = [0.38, 0.38, 0.385]
+    spec.visual.headlight.diffuse = [0.12, 0.12, 0.12]
+    spec.visual.headlight.specular = [0, 0, 0]
+    spec.visual.map.znear, spec.visual.map.zfar = 0.005, 6.0
+    spec.visual.quality.shadowsize, spec.visual.quality.numslices = 4096, 24
+    spec.stat.extent, spec.stat.center = 2.0, [0.45, 0.0, 0.3]
+    spec.worldbody.add_light(
+        name="key",
+        type=mujoco.mjtLightType.mjLIGHT_SPOT,
+        pos=[0.1, -1.3, 2.3],
+        dir=_towards([0.1, -1.3, 2.3], [0.45, 0.05, 0.0]),
+        diffuse=[0.50, 0.475, 0.435],
+        specular=[0.25, 0.24, 0.22],
+        cutoff=50,
+        exponent=1,
+        castshadow=True,
+    )
+    spec.worldbody.add_light(
+        name="fill",
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+        pos=[1.2, 1.0, 2.0],
+        dir=_towards([1.4, 0.6, 2.0], [0.45, 0.0, 0.0]),
+        diffuse=[0.20, 0.21, 0.23],
+        specular=[0, 0, 0],
+        castshadow=False,
+    )
+
+
+def _towards(start: list[float], end: list[float]) -> list[float]:
+    direction = np.subtract(end, start)
+    return [float(value) for value in direction / np.linalg.norm(direction)]

@@ -1,0 +1,262 @@
+"""The report's pictures as inline SVG, and its colour scale. Everything that is passed in comes out escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup, escape
+from numpy.typing import NDArray
+
+from merton.leaderboard.board import Z_95
+from merton.rating.agi_elo import Rating
+
+SERIES_COLORS = 8
+"""How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""
+
+LEVELS = range(6)
+
+Path3 = NDArray[np.float64]
+"""Positions of the tool centre point in `base_link`, shape (n, 3) [m]."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mean of `n` scores at one level; `error` is its standard error, None for n < 2."""
+
+    level: int
+    mean: float
+    error: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """One agent's line in a chart; `index` decides colour and marker."""
+
+    label: str
+    index: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of space that trajectory pictures show, in `base_link`: (low, high) corners, shape (3,) each [m]."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def tag(name: str, *children: object, **attributes: object) -> Markup:
+    """An element; children and attribute values are escaped, `stroke_width` becomes stroke-width, `class_` class."""
+    shown = Markup("").join(
+        Markup(' {}="{}"').format(Markup(key.rstrip("_").replace("_", "-")), _value(value))
+        for key, value in attributes.items()
+        if value is not None
+    )
+    body = Markup("").join(escape(child) for child in children)
+    return Markup("<{}{}>{}</{}>").format(Markup(name), shown, body, Markup(name))
+
+
+def _value(value: object) -> object:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+
+
+def sequential_color(share: float) -> tuple[str, str]:
+    """Background and ink colour (#rrggbb) for a value 0 (worst, dark) .. 1 (best, light).
+
+    Ours: equal steps of lightness in OKLab from a deep indigo over teal to a pale green, so equal differences of score look
+    equally large, also in grey and to colour-blind readers. The ink is whichever of black and white has more contrast.
+    """
+    share = min(max(share, 0.0), 1.0)
+    lightness, chroma, hue = 0.30 + 0.64 * share, 0.055 + 0.055 * math.sin(math.pi * share), math.radians(285 - 130 * share)
+    red, green, blue = _linear_rgb(lightness, chroma * math.cos(hue), chroma * math.sin(hue))
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    ink = "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
+    return "#" + "".join(f"{_gamma(channel):02x}" for channel in (red, green, blue)), ink
+
+
+def _linear_rgb(lightness: float, a: float, b: float) -> list[float]:
+    """OKLab to linear sRGB in 0..1 (matrices: Ottosson 2020)."""
+    cone = [
+        (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3,
+        (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3,
+        (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3,
+    ]
+    matrix = (
+        (4.0767416621, -3.3077115913, 0.2309699292),
+        (-1.2684380046, 2.6097574011, -0.3413193965),
+        (-0.0041960863, -0.7034186147, 1.7076147010),
+    )
+    return [min(max(sum(m * c for m, c in zip(row, cone)), 0.0), 1.0) for row in matrix]
+
+
+def _gamma(channel: float) -> int:
+    encoded = 12.92 * channel if channel <= 0.0031308 else 1.055 * channel ** (1 / 2.4) - 0.055
+    return round(255 * encoded)
+
+
+def scale_gradient(steps: int = 13) -> str:
+    """The colour scale as the colour stops of a CSS linear-gradient."""
+    return ", ".join(sequential_color(step / (steps - 1))[0] for step in range(steps))
+
+
+def rating_domain(ratings: Iterable[Rating]) -> tuple[float, float]:
+    """The (low, high) Elo range that holds every rating's 95 % interval."""
+    ends = [rating.mean + sign * Z_95 * rating.deviation for rating in ratings for sign in (-1, 1)]
+    return (min(ends), max(ends)) if ends else (0.0, 1.0)
+
+
+def interval_bar(rating: Rating, domain: tuple[float, float], width: float = 120.0) -> Markup:
+    """A rating as a dot on its 95 % interval, drawn on the common range `domain`."""
+    low, high = domain
+
+    def x(value: float) -> float:
+        return 5.0 + (width - 10.0) * (value - low) / (high - low or 1.0)
+
+    half = Z_95 * rating.deviation
+    return tag(
+        "svg",
+        tag("line", x1=0, x2=width, y1=9, y2=9, class_="track"),
+        tag("line", x1=x(rating.mean - half), x2=x(rating.mean + half), y1=9, y2=9, class_="interval"),
+        tag("circle", cx=x(rating.mean), cy=9, r=4, class_="dot"),
+        viewBox=f"0 0 {width:g} 18",
+        class_="bar",
+        role="img",
+        aria_label=f"95 percent interval {rating.mean - half:.0f} to {rating.mean + half:.0f}",
+    )
+
+
+def swatch(index: int) -> Markup:
+    """The line and marker of a series, for a legend."""
+    line = tag("line", x1=0, x2=28, y1=7, y2=7, class_="line")
+    group = tag("g", line, _marker(index, 14, 7), class_=f"s{index % SERIES_COLORS}")
+    return tag("svg", group, viewBox="0 0 28 14", class_="swatch", aria_hidden="true")
+
+
+def line_chart(series: Sequence[Series], title: str, maximum: float, width: float = 300.0, height: float = 190.0) -> Markup:
+    """Mean score (0 .. maximum) against distortion level, one line a series, whiskers of one standard error."""
+    left, right, top, bottom = 30.0, width - 10.0, 10.0, height - 32.0
+
+    def x(level: float) -> float:
+        return left + 8.0 + (right - left - 16.0) * level / LEVELS[-1]
+
+    def y(value: float) -> float:
+        return bottom - (bottom - top) * min(max(value, 0.0), maximum) / maximum
+
+    parts = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        height_px = y(share * maximum)
+        parts.append(tag("line", x1=left, x2=right, y1=height_px, y2=height_px, class_="grid"))
+        if share in (0.0, 0.5, 1.0):
+            parts.append(tag("text", f"{share * maximum:g}", x=left - 6, y=height_px + 3.5, text_anchor="end"))
+    for level in LEVELS:
+        parts.append(tag("text", level, x=x(level), y=bottom + 15, text_anchor="middle"))
+    parts.append(tag("text", "distortion level", x=(left + right) / 2, y=height - 3, text_anchor="middle", class_="axis"))
+    for item in series:
+        parts.append(_series(item, x, y))
+    said = "; ".join(
+        f"{item.label}: " + ", ".join(f"level {p.level} {p.mean:.3g}" for p in item.points) for item in series if item.points
+    )
+    return tag(
+        "svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="chart", role="img", aria_label=f"{title}. {said or 'no data'}"
+    )
+
+
+def _series(item: Series, x: Callable[[float], float], y: Callable[[float], float]) -> Markup:
+    corners = " ".join(f"{x(p.level):.1f},{y(p.mean):.1f}" for p in item.points)
+    parts = [tag("polyline", points=corners, class_="line")]
+    for p in item.points:
+        if p.error:
+            ends = {"y1": float(y(p.mean - p.error)), "y2": float(y(p.mean + p.error))}
+            parts.append(tag("line", x1=float(x(p.level)), x2=float(x(p.level)), class_="whisker", **ends))
+        hint = tag("title", f"{item.label}, level {p.level}: {p.mean:.3g} (n = {p.n})")
+        parts.append(tag("g", hint, _marker(item.index, x(p.level), y(p.mean))))
+    return tag("g", *parts, class_=f"s{item.index % SERIES_COLORS}")
+
+
+def _marker(index: int, x: float, y: float) -> Markup:
+    """Circle, square, diamond or triangle: agents can be told apart without colour."""
+    size = 3.4
+    outlines = (
+        None,
+        ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+        ((0, -1.45), (1.45, 0), (0, 1.45), (-1.45, 0)),
+        ((0, -1.3), (1.3, 1.0), (-1.3, 1.0)),
+    )
+    outline = outlines[index % len(outlines)]
+    if outline is None:
+        return tag("circle", cx=float(x), cy=float(y), r=size, class_="mark")
+    return tag(
+        "polygon", points=" ".join(f"{x + size * dx:.1f},{y + size * dy:.1f}" for dx, dy in outline), class_="mark"
+    )
+
+
+def window_of(paths: Iterable[Path3]) -> Window:
+    """A window, common to all trajectory pictures, around all paths and the table top (z = 0), with 6 cm to spare."""
+    points = np.concatenate([np.zeros((0, 3)), *paths])
+    if not len(points):
+        return Window(np.array([0.0, -0.3, -0.06]), np.array([0.6, 0.3, 0.4]))
+    low, high = points.min(axis=0) - 0.06, points.max(axis=0) + 0.06
+    low[2], high[2] = min(low[2], -0.06), max(high[2], 0.2)
+    return Window(low, high)
+
+
+def trajectory(
+    reference: Path3, distorted: Path3, view: str, window: Window, width: float = 424.0, height: float = 240.0
+) -> Markup:
+    """The tool's path in the reference and in the distorted run, seen from "top" or from the "side".
+
+    From the top, forward (+x) is up and left (+y) is left, as in the top camera's image; from the side, the robot stands left,
+    forward is right, and the table top is drawn at z = 0. Grid lines are 10 cm apart; both axes have the same scale.
+    """
+    across, up, sign = (1, 0, -1.0) if view == "top" else (0, 2, 1.0)
+    spans = {0: (window.low[0], window.high[0]), 1: (window.low[1], window.high[1]), 2: (window.low[2], window.high[2])}
+    (a_low, a_high), (u_low, u_high) = spans[across], spans[up]
+    scale = min(width / (a_high - a_low), height / (u_high - u_low))
+    a_center, u_center = (a_low + a_high) / 2, (u_low + u_high) / 2
+
+    def x(value: float) -> float:
+        return float(width / 2 + sign * scale * (value - a_center))
+
+    def y(value: float) -> float:
+        return float(height / 2 - scale * (value - u_center))
+
+    parts = []
+    half_a, half_u = width / 2 / scale, height / 2 / scale
+    for line in range(math.ceil((a_center - half_a) * 10), math.floor((a_center + half_a) * 10) + 1):
+        parts.append(tag("line", x1=x(line / 10), x2=x(line / 10), y1=0, y2=height, class_="grid"))
+    for line in range(math.ceil((u_center - half_u) * 10), math.floor((u_center + half_u) * 10) + 1):
+        parts.append(tag("line", x1=0, x2=width, y1=y(line / 10), y2=y(line / 10), class_="grid"))
+    if view == "side":
+        parts.append(tag("rect", x=0, y=y(0.0), width=width, height=max(height - y(0.0), 0.0), class_="table"))
+        parts.append(tag("text", "table", x=8, y=min(y(0.0) + 14, height - 4)))
+    labels = ("seen from above", "forward ↑") if view == "top" else ("seen from the right", "forward →")
+    parts += [
+        tag("text", labels[0], x=8, y=16),
+        tag("text", labels[1], x=width - 8, y=16, text_anchor="end"),
+        tag("text", "grid 10 cm", x=width - 8, y=height - 7, text_anchor="end"),
+    ]
+    if len(reference) and len(distorted):
+        ends = {"x1": x(reference[-1, across]), "y1": y(reference[-1, up])}
+        parts.append(tag("line", **ends, x2=x(distorted[-1, across]), y2=y(distorted[-1, up]), class_="miss"))
+    for path, kind in ((reference, "reference"), (distorted, "distorted")):
+        if not len(path):
+            continue
+        corners = " ".join(f"{x(point[across]):.1f},{y(point[up]):.1f}" for point in path)
+        end = {"cx": x(path[-1, across]), "cy": y(path[-1, up])}
+        parts.append(tag("polyline", points=corners, class_=f"path {kind}"))
+        parts.append(tag("circle", **end, r=6.5 if kind == "reference" else 4.5, class_=f"end {kind}"))
+    start = next((path[0] for path in (distorted, reference) if len(path)), None)
+    if start is not None:
+        parts.append(tag("circle", cx=x(start[across]), cy=y(start[up]), r=4, class_="start"))
+    said = f"Tool path {labels[0]}: " + (_miss(reference, distorted) or "not recorded")
+    return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="trajectory", role="img", aria_label=said)
+
+
+def _miss(reference: Path3, distorted: Path3) -> str:
+    if not len(reference) or not len(distorted):
+        return ""
+    return f"the distorted run ends {100 * np.linalg.norm(reference[-1] - distorted[-1]):.1f} cm from the reference run"

@@ -1,0 +1,1 @@
+"""The ROS 2 nodes of Merton: each wires topics to one library object and holds no algorithm of its own."""

@@ -1,0 +1,183 @@
+"""Plays the hardware: the embedded MuJoCo cell behind the topics of a UR5 with a 2F-140.
+
+Lockstep: physics runs while something is commanded to move, as fast as it can, then the clock stands still.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from merton_interfaces.msg import CellState, SafetyState
+from merton_interfaces.srv import ResetCell
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from merton.errors import MertonError
+from merton.simulation.cell import Cell
+from merton.simulation.model import urdf
+from merton_nodes import conversions as convert
+from merton_nodes import names
+from merton_nodes.runtime import StageNode, run
+
+SLICE_S = 0.02
+"""Physics between two looks at the mailbox [s of simulated time]: how long a stop can go unheard."""
+
+
+class MujocoCellNode(StageNode):
+    """The embedded cell as a set of ROS interfaces."""
+
+    def __init__(self) -> None:
+        super().__init__("mujoco_cell_node")
+
+    def set_up(self) -> None:
+        """Compile the cell, wire its topics."""
+        self.real_time_factor = self.parameter(
+            "real_time_factor", 0.0, "pace of simulated time; 0 runs as fast as it can", minimum=0.0, maximum=100.0
+        )
+        rate_hz = self.parameter(
+            "state_rate_hz", 2.0, "cell/state per simulated second during motion; cameras render each", minimum=0.1, maximum=50.0
+        )
+        idle_s = self.parameter("idle_period_s", 0.2, "pause between repetitions at rest [s]", minimum=0.02, maximum=10.0)
+        self.state_period_ns = round(1e9 / rate_hz)
+        self.cell = Cell()
+        self.scenes = 0
+        self.next_state_ns = 0
+        self.reported_stop = False
+        self.clock_publisher = self.create_publisher(ClockMessage, names.CLOCK, names.RELIABLE_QOS)
+        self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
+        self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        self.description = self.create_publisher(String, names.ROBOT_DESCRIPTION, names.LATCHED_QOS)
+        self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
+        self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
+        self.create_service(ResetCell, names.CELL_RESET, self.on_reset)
+        self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
+        self.motion = self.every(SLICE_S / self.real_time_factor if self.real_time_factor else 1e-4, self.advance)
+        self.idle = self.every(idle_s, self.publish_all)
+        self.motion.cancel()
+
+    def start(self) -> None:
+        """Show the first scene."""
+        self.description.publish(String(data=urdf()))
+        self.reset("reach", 0)
+
+    def reset(self, task: str, seed: int) -> None:
+        """Put the cell into a scene and show it."""
+        self.cell.reset(task, seed)
+        self.scenes += 1
+        self.motion.cancel()
+        self.publish_safety()
+        self.publish_all()
+
+    def on_reset(self, request: ResetCell.Request, response: ResetCell.Response) -> ResetCell.Response:
+        """Service: start state of a scene."""
+        try:
+            self.reset(request.task, request.seed)
+        except MertonError as error:
+            response.error_code, response.error_msg = 400, str(error)
+        response.state = self.state_message()
+        return response
+
+    def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Service: let the arm move again after a stop."""
+        self.cell.release_stop()
+        self.publish_safety()
+        response.success = True
+        return response
+
+    def on_trajectory(self, message: JointTrajectory) -> None:
+        """A new trajectory replaces the running one; an empty one stops the arm where it is."""
+        if not self.active:
+            return
+        if not message.points:
+            self.cell.stop()
+        elif list(message.joint_names) != list(convert.ARM_JOINTS):
+            self.counters["dropped trajectories with other joints"] += 1
+            return
+        else:
+            times = np.array([convert.nanoseconds_of(point.time_from_start) * 1e-9 for point in message.points])
+            joints = np.array([list(point.positions) for point in message.points])
+            velocities = np.array([list(point.velocities) for point in message.points])
+            try:
+                self.cell.command_trajectory(times, joints, velocities if velocities.size else None)
+            except MertonError as error:
+                self.counters["dropped malformed trajectories"] += 1
+                self.get_logger().warning(str(error))
+                return
+        self.publish_safety()
+        self.motion.reset()
+
+    def on_gripper(self, message: Float64MultiArray) -> None:
+        """One number: the position of the finger joint [m], half the opening."""
+        if not self.active or len(message.data) != 1 or not np.isfinite(message.data[0]):
+            self.counters["dropped gripper commands"] += 1
+            return
+        self.cell.command_gripper(2 * float(message.data[0]))
+        self.motion.reset()
+
+    def advance(self) -> None:
+        """One slice of physics; at the end of the motion everything is shown and the clock stops."""
+        self.cell.advance(SLICE_S)
+        if self.cell.stopped != self.reported_stop:
+            self.publish_safety()
+        if not self.cell.busy:
+            self.motion.cancel()
+            self.idle.reset()
+            self.publish_all()
+            return
+        self.publish_joints()
+        if self.cell.time_ns >= self.next_state_ns:
+            self.state.publish(self.state_message())
+            self.next_state_ns = self.cell.time_ns + self.state_period_ns
+
+    def publish_joints(self) -> None:
+        """Clock and joint states: what a robot reports all the time."""
+        now = self.cell.time_ns
+        self.clock_publisher.publish(ClockMessage(clock=convert.time_message(now)))
+        self.joints.publish(
+            convert.joint_state_message(now, self.cell.joints_rad, self.cell.joint_velocities, self.cell.gripper_opening_m)
+        )
+
+    def publish_all(self) -> None:
+        """Joint states and the cell's state; again and again at rest, for those who come late."""
+        if self.active or self.scenes:
+            self.publish_joints()
+            self.state.publish(self.state_message())
+
+    def state_message(self) -> CellState:
+        """The simulator's own knowledge."""
+        cell = self.cell
+        return CellState(
+            header=convert.header(cell.time_ns, names.BASE_FRAME),
+            task=cell.scene.command.verb,
+            seed=cell.scene.seed,
+            scene=self.scenes,
+            instruction=cell.scene.command.instruction,
+            qpos=cell.qpos.tolist(),
+            objects=convert.scene_objects(cell.scene_state()),
+            success=cell.success(),
+            at_rest=not cell.busy,
+        )
+
+    def publish_safety(self) -> None:
+        """What the arm touched, if it touched what it must not."""
+        message = SafetyState(header=convert.header(self.cell.time_ns, names.BASE_FRAME), clearance=float("nan"))
+        contact = self.cell.contact
+        if contact is not None:
+            message.mode = SafetyState.COLLISION_STOP
+            message.link_a, message.link_b, message.force = contact.link_a, contact.link_b, contact.force_n
+            message.message = f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N"
+            self.counters["contacts"] += not self.reported_stop
+        elif self.cell.stopped:
+            message.mode, message.message = SafetyState.EMERGENCY_STOP, "stopped by request"
+        self.reported_stop = self.cell.stopped
+        self.safety.publish(message)
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(MujocoCellNode))

@@ -1,0 +1,83 @@
+"""Every topic, service and action of the graph, and how they are delivered. Relative names: a namespace moves them all."""
+
+from __future__ import annotations
+
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+CLOCK = "/clock"
+JOINT_STATES = "joint_states"
+ROBOT_DESCRIPTION = "robot_description"
+TRAJECTORY = "joint_trajectory_controller/joint_trajectory"
+GRIPPER = "gripper_controller/commands"
+
+CELL_STATE = "cell/state"
+CELL_SAFETY = "cell/safety_state"
+CELL_RESET = "cell/reset"
+CELL_RELEASE = "cell/release_stop"
+
+DISTORTION_NODE = "distortion_node"
+ANSWER = "vlm/answer"
+PREDICT = "vla/predict"
+EXECUTE = "arm/execute"
+STOP = "arm/stop"
+RESET_STOP = "arm/reset_stop"
+ARM_SAFETY = "arm/safety_state"
+ARM_MARKERS = "arm/markers"
+SCORE_COGNITION = "score/cognition"
+SCORE_DECISION = "score/decision"
+SCORE_EXECUTION = "score/execution"
+RECORD = "aggregator/record"
+OPEN_RUN = "aggregator/open"
+RATINGS = "ratings"
+LEADERBOARD = "leaderboard"
+RUN_TRIAL = "experiment/run_trial"
+RUN_EXPERIMENT = "experiment/run"
+TRIAL_RESULTS = "trial_results"
+
+BASE_FRAME = "base_link"
+
+
+def color(camera: str) -> str:
+    """The colour stream of a camera, named as realsense-ros names it."""
+    return f"camera/{camera}/color/image_raw"
+
+
+def color_info(camera: str) -> str:
+    """The CameraInfo beside the colour stream."""
+    return f"camera/{camera}/color/camera_info"
+
+
+def depth(camera: str) -> str:
+    """The depth stream, aligned to colour."""
+    return f"camera/{camera}/aligned_depth_to_color/image_raw"
+
+
+def distorted(camera: str) -> str:
+    """The colour stream after the distortion."""
+    return f"distorted/{camera}/image_raw"
+
+
+def distortion_info(camera: str) -> str:
+    """What was done to the image of the same stamp."""
+    return f"distorted/{camera}/info"
+
+
+def optical_frame(camera: str) -> str:
+    """The frame of a camera's images: x right, y down, z forward."""
+    return f"camera_{camera}_color_optical_frame"
+
+
+def _profile(reliability: ReliabilityPolicy, durability: DurabilityPolicy, depth: int) -> QoSProfile:
+    return QoSProfile(
+        history=HistoryPolicy.KEEP_LAST, depth=depth, reliability=reliability, durability=durability
+    )
+
+
+SENSOR_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 5)
+"""Images: a late one is worth less than none."""
+LATEST_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 1)
+"""For a reader that may be slower than the writer: it always gets the newest, old ones are dropped."""
+RELIABLE_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 100)
+"""Commands and joint states: none may be lost."""
+LATCHED_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 1)
+"""States: whoever comes late gets the last one."""

@@ -1,0 +1,302 @@
+"""The world of a trial over ROS: calls with a deadline, and looks that wait for every camera.
+
+Used from a worker thread while an executor spins the node; every wait ends by its deadline with an InfrastructureError.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from merton_interfaces.action import AnswerQuestion, ExecuteActions
+from merton_interfaces.msg import CellState, DistortionInfo
+from merton_interfaces.srv import PredictActions, ResetCell, ScoreCognition, ScoreDecision, ScoreExecution
+from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.action import ActionClient
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.task import Future
+from sensor_msgs.msg import CameraInfo, Image, JointState
+from std_srvs.srv import Trigger
+
+from merton.cell import CellConfig
+from merton.cognition.models.base import Answer
+from merton.cognition.score import CognitionScore
+from merton.decision.action import ActionChunk
+from merton.decision.score import DecisionScore
+from merton.errors import InfrastructureError, InvalidActionError
+from merton.execution.gripper import Gripper
+from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.experiment.ports import Execution, Look
+from merton.geometry import Matrix
+from merton.observation import CameraView
+from merton.observation import Image as Pixels
+from merton.results.records import Outcome
+from merton_nodes import conversions as convert
+from merton_nodes import names
+
+Message = TypeVar("Message")
+MODEL_ERRORS = range(100, 200)
+
+
+class Latest:
+    """The newest message of every topic a look is made of, and a condition to wait on."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.messages: dict[str, Any] = {}
+
+    def keep(self, key: str) -> Callable[[Any], None]:
+        """A subscription callback that keeps the newest message under `key`."""
+
+        def callback(message: Any) -> None:
+            with self.changed:
+                self.messages[key] = message
+                self.changed.notify_all()
+
+        return callback
+
+    def wait(self, ready: Callable[[dict[str, Any]], Message | None], deadline_s: float, missing: Callable[[], str]) -> Message:
+        """Wait until `ready` returns something; raises InfrastructureError naming what is `missing` after `deadline_s`."""
+        end = time.monotonic() + deadline_s
+        with self.changed:
+            while (found := ready(self.messages)) is None:
+                left = end - time.monotonic()
+                if left <= 0 or not self.changed.wait(left):
+                    if (found := ready(self.messages)) is not None:
+                        break
+                    raise InfrastructureError(f"waited {deadline_s:g} s for {missing()}")
+            return found
+
+
+class RosPorts:
+    """`merton.experiment.ports.Ports` over the topics, services and actions of the graph.
+
+    Args:
+        node: spun by somebody else.
+        cell: geometry of the cell.
+        deadline_s: how long any answer may take; motions get more.
+    """
+
+    def __init__(self, node: Node, cell: CellConfig, deadline_s: float) -> None:
+        self.node, self.cell, self.deadline_s = node, cell, deadline_s
+        self.gripper = Gripper.from_cell(cell)
+        self.latest = Latest()
+        self.wanted: tuple[str, float, int] = ("reference", 0.0, 0)
+        self.minimum_stamp_ns = 0
+        self.minimum_scene = 0
+        self.seed = 0
+        self.subscribe()
+        create = node.create_client
+        self.reset_cell = create(ResetCell, names.CELL_RESET)
+        self.reset_stop = create(Trigger, names.RESET_STOP)
+        self.distortion = create(SetParametersAtomically, f"{names.DISTORTION_NODE}/set_parameters_atomically")
+        self.predict = create(PredictActions, names.PREDICT)
+        self.scorers = {
+            "cognition": create(ScoreCognition, names.SCORE_COGNITION),
+            "decision": create(ScoreDecision, names.SCORE_DECISION),
+            "execution": create(ScoreExecution, names.SCORE_EXECUTION),
+        }
+        self.answers = ActionClient(node, AnswerQuestion, names.ANSWER)
+        self.arm = ActionClient(node, ExecuteActions, names.EXECUTE)
+
+    def subscribe(self) -> None:
+        """Keep the newest of everything a look needs."""
+        sub, keep = self.node.create_subscription, self.latest.keep
+        sub(CellState, names.CELL_STATE, keep("state"), names.RELIABLE_QOS)
+        sub(JointState, names.JOINT_STATES, keep("joints"), names.RELIABLE_QOS)
+        for camera in self.cell.camera_names:
+            sub(Image, names.color(camera), keep(f"{camera} color"), names.SENSOR_QOS)
+            sub(Image, names.depth(camera), keep(f"{camera} depth"), names.SENSOR_QOS)
+            sub(CameraInfo, names.color_info(camera), keep(f"{camera} camera_info"), names.SENSOR_QOS)
+            sub(Image, names.distorted(camera), keep(f"{camera} distorted"), names.SENSOR_QOS)
+            sub(DistortionInfo, names.distortion_info(camera), keep(f"{camera} distortion info"), names.SENSOR_QOS)
+
+    # Asking
+
+    def wait_for(self, future: Future, what: str, deadline_s: float) -> Any:
+        """The result of a future the executor completes; raises InfrastructureError after `deadline_s`."""
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        if not done.wait(deadline_s):
+            future.cancel()
+            raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
+        return future.result()
+
+    def call(self, client: Any, request: Any, deadline_s: float | None = None) -> Any:
+        """Call a service; raises InfrastructureError if it is absent, late, or reports a fault of the infrastructure."""
+        deadline_s = deadline_s or self.deadline_s
+        if not client.wait_for_service(timeout_sec=deadline_s):
+            raise InfrastructureError(f"no node offers {client.srv_name}")
+        response = self.wait_for(client.call_async(request), client.srv_name, deadline_s)
+        code = getattr(response, "error_code", 0)
+        if code and code not in MODEL_ERRORS:
+            raise InfrastructureError(f"{client.srv_name}: {response.error_msg}")
+        return response
+
+    def act_on(self, client: ActionClient, goal: Any, what: str, deadline_s: float) -> Any:
+        """Run an action to its end and return its result; the goal is cancelled if it is late."""
+        if not client.wait_for_server(timeout_sec=self.deadline_s):
+            raise InfrastructureError(f"no node offers {what}")
+        handle = self.wait_for(client.send_goal_async(goal), what, self.deadline_s)
+        if not handle.accepted:
+            raise InfrastructureError(f"{what} refused the goal: it is busy or not active")
+        try:
+            return self.wait_for(handle.get_result_async(), what, deadline_s).result
+        except InfrastructureError:
+            handle.cancel_goal_async()
+            raise
+
+    # merton.experiment.ports.Ports
+
+    def set_distortion(self, name: str, level: int, seed: int) -> None:
+        """Set all three parameters of distortion_node at once."""
+        parameters = [Parameter("level", value=level), Parameter("seed", value=seed)]
+        if level:
+            parameters.append(Parameter("name", value=name))
+        request = SetParametersAtomically.Request(parameters=[p.to_parameter_msg() for p in parameters])
+        response = self.call(self.distortion, request)
+        if not response.result.successful:
+            raise InfrastructureError(f"distortion_node refused {name} {level}: {response.result.reason}")
+        self.wanted = (name if level else "reference", float(level), seed)
+
+    def reset(self, task: str, scene: int) -> str:
+        """Release the stop, put the cell into the start state, and wait for nothing older from now on."""
+        self.call(self.reset_stop, Trigger.Request())
+        state = self.call(self.reset_cell, ResetCell.Request(task=task, seed=scene)).state
+        self.minimum_stamp_ns, self.minimum_scene = convert.nanoseconds_of(state.header.stamp), state.scene
+        return str(state.instruction)
+
+    def look(self) -> Look:
+        """Wait for a cell at rest, joint states and all images of that very instant, distorted as wanted."""
+        return self.latest.wait(self.complete_look, self.deadline_s, self.missing)
+
+    def complete_look(self, messages: dict[str, Any]) -> Look | None:
+        """A look, if everything it needs carries the stamp of the state at rest."""
+        state = messages.get("state")
+        if state is None or not state.at_rest or state.scene < self.minimum_scene:
+            return None
+        stamp_ns = convert.nanoseconds_of(state.header.stamp)
+        if stamp_ns < self.minimum_stamp_ns or self.stale(stamp_ns):
+            return None
+        joints, opening_m = convert.joints_of(messages["joints"])
+        base_from_tool0 = BASE_LINK_FROM_BASE @ UR5.forward(joints)
+        reference, distorted = {}, {}
+        for camera in self.cell.camera_names:
+            reference[camera] = CameraView(
+                camera,
+                convert.color_array(messages[f"{camera} color"]),
+                convert.depth_array(messages[f"{camera} depth"]),
+                convert.intrinsics_of(messages[f"{camera} camera_info"]),
+                self.cell.base_from_camera(camera, base_from_tool0),
+                stamp_ns,
+            )
+            view = reference[camera]
+            distorted[camera] = CameraView(
+                camera, convert.color_array(messages[f"{camera} distorted"]),
+                view.depth_m, view.intrinsics, view.base_from_camera, stamp_ns,
+            )  # fmt: skip
+        return Look(
+            stamp_ns,
+            reference,
+            distorted,
+            joints,
+            base_from_tcp(joints, self.cell.tool0_from_tcp),
+            self.gripper.gripper_open(opening_m),
+            bool(state.success),
+        )
+
+    def stale(self, stamp_ns: int) -> list[str]:
+        """What has not been seen with this stamp, or not distorted as wanted."""
+        keys = ["joints"]
+        for camera in self.cell.camera_names:
+            keys += [f"{camera} {part}" for part in ("color", "depth", "camera_info", "distorted", "distortion info")]
+        messages = self.latest.messages
+
+        def fits(key: str) -> bool:
+            message = messages.get(key)
+            if message is None or convert.nanoseconds_of(message.header.stamp) != stamp_ns:
+                return False
+            return not key.endswith("info") or not key.endswith("distortion info") or (
+                (message.name, message.level, message.seed) == self.wanted
+            )
+
+        return [key for key in keys if not fits(key)]
+
+    def missing(self) -> str:
+        """What a look is still waiting for, in words."""
+        state = self.latest.messages.get("state")
+        if state is None:
+            return f"{names.CELL_STATE}, which nobody publishes"
+        stamp_ns = convert.nanoseconds_of(state.header.stamp)
+        if not state.at_rest or stamp_ns < self.minimum_stamp_ns or state.scene < self.minimum_scene:
+            return "the cell to come to rest"
+        return "images and joint states of one instant; stale: " + ", ".join(self.stale(stamp_ns))
+
+    def answer(self, model: str, image: Pixels, question: str) -> Answer:
+        """Ask vlm_node; a model that fails answers nothing, which scores as such."""
+        goal = AnswerQuestion.Goal(
+            model_id=model, image=convert.color_message(image, 0, ""), question=question, max_tokens=32
+        )
+        result = self.act_on(self.answers, goal, names.ANSWER, self.deadline_s)
+        if result.error_code and result.error_code not in MODEL_ERRORS:
+            raise InfrastructureError(f"{names.ANSWER}: {result.error_msg}")
+        return Answer(result.answer, convert.nanoseconds_of(result.latency) * 1e-9)
+
+    def act(
+        self, model: str, views: Mapping[str, CameraView], look: Look, instruction: str, step: int, seed: int
+    ) -> ActionChunk:
+        """Ask vla_node."""
+        request = PredictActions.Request(
+            model_id=model,
+            views=[convert.view_message(view) for view in views.values()],
+            state=JointState(name=list(convert.ARM_JOINTS), position=look.joints_rad.tolist()),
+            tcp=convert.pose_stamped(look.base_from_tcp, look.stamp_ns),
+            gripper=look.gripper_open,
+            instruction=instruction,
+            step=step,
+            seed=seed,
+        )
+        response = self.call(self.predict, request)
+        if response.error_code:
+            raise InvalidActionError(response.error_msg)
+        return convert.chunk_of(response.chunk)
+
+    def execute(self, chunk: ActionChunk, look: Look) -> Execution:
+        """Send the chunk to arm_node and wait for the arm to rest."""
+        goal = ExecuteActions.Goal(chunk=convert.chunk_message(chunk, look.stamp_ns))
+        duration_s = chunk.step_s * len(chunk.deltas)
+        result = self.act_on(self.arm, goal, names.EXECUTE, 2 * duration_s + 3 * self.deadline_s)
+        if result.error_code >= 400:
+            raise InfrastructureError(f"{names.EXECUTE}: {result.error_msg}")
+        self.minimum_stamp_ns = max(self.minimum_stamp_ns, convert.nanoseconds_of(result.final_pose.header.stamp))
+        path = tuple((p.x, p.y, p.z) for p in result.path)
+        return Execution(result.executed, path, result.error_code, result.error_msg)
+
+    def score_cognition(self, reference: str, candidate: str, corpus: Sequence[str]) -> CognitionScore:
+        """Ask scorer_node."""
+        request = ScoreCognition.Request(reference=reference, candidate=candidate, corpus=list(corpus))
+        response = self.call(self.scorers["cognition"], request)
+        cider = None if math.isnan(response.cider) else response.cider
+        return CognitionScore(response.score, response.bleu, response.rouge, cider)
+
+    def score_decision(self, reference: ActionChunk, candidate: ActionChunk) -> DecisionScore:
+        """Ask scorer_node."""
+        request = ScoreDecision.Request(
+            reference=convert.chunk_message(reference, 0), candidate=convert.chunk_message(candidate, 0)
+        )
+        response = self.call(self.scorers["decision"], request)
+        return DecisionScore(response.score, response.position, response.rotation, response.state)
+
+    def score_execution(self, outcome: Outcome, reference: Matrix, final: Matrix) -> tuple[float | None, float]:
+        """Ask scorer_node."""
+        request = ScoreExecution.Request(
+            reference=convert.pose_message(reference),
+            candidate=convert.pose_message(final),
+            outcome=convert.outcome_constant(outcome),
+        )
+        response = self.call(self.scorers["execution"], request)
+        return (None if math.isnan(response.score) else response.score), response.distance

@@ -1,0 +1,117 @@
+"""Asks experiment_node to run an experiment, and shows how far it is."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import rclpy
+from merton_interfaces.action import RunExperiment
+from rclpy.action import ActionClient
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.utilities import remove_ros_args
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from merton_nodes import names
+
+START_LIMIT_S = 60.0
+
+
+class Client(Node):
+    """An action client whose waits have limits."""
+
+    def __init__(self) -> None:
+        super().__init__("run_experiment")
+        self.client = ActionClient(self, RunExperiment, names.RUN_EXPERIMENT)
+        self.finished = threading.Event()
+        self.result: Any = None
+        self.handle: Any = None
+
+    def send(self, goal: RunExperiment.Goal, progress: Progress) -> None:
+        """Send the goal; `finished` is set when there is a result or a refusal."""
+        task = progress.add_task("waiting for the nodes", total=None)
+
+        def on_feedback(message: Any) -> None:
+            f = message.feedback
+            progress.update(task, completed=f.completed, total=f.total, description=f.trial_id)
+
+        def on_result(future: Any) -> None:
+            self.result = future.result().result
+            progress.update(task, completed=self.result.trials or progress.tasks[0].completed, description="done")
+            self.finished.set()
+
+        def on_accepted(future: Any) -> None:
+            self.handle = future.result()
+            if not self.handle.accepted:
+                self.finished.set()
+                return
+            self.handle.get_result_async().add_done_callback(on_result)
+
+        self.client.send_goal_async(goal, on_feedback).add_done_callback(on_accepted)
+
+
+def main() -> None:
+    """Entry point: exit code 0 if every trial was run, 1 if the run ended with an error, 130 if interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run_directory", type=Path)
+    parser.add_argument("--resume", action="store_true", help="go on with a run that has results already")
+    arguments = parser.parse_args(remove_ros_args(sys.argv)[1:])
+    rclpy.init()
+    node = Client()
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    spinner = threading.Thread(target=spin, args=(executor,), daemon=True)
+    spinner.start()
+    try:
+        code = run(node, arguments)
+    except KeyboardInterrupt:
+        if node.handle is not None and node.handle.accepted:
+            node.handle.cancel_goal_async()
+        code = 130
+    finally:
+        executor.shutdown(timeout_sec=5)
+        spinner.join(5)
+        node.destroy_node()
+        rclpy.try_shutdown()
+    sys.exit(code)
+
+
+def spin(executor: SingleThreadedExecutor) -> None:
+    """The thread that listens."""
+    try:
+        executor.spin()
+    except ExternalShutdownException:
+        pass
+
+
+def run(node: Client, arguments: argparse.Namespace) -> int:
+    """Send the goal, show progress, return the exit code."""
+    columns = [
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+    ]  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        if not node.client.wait_for_server(timeout_sec=START_LIMIT_S):
+            print(f"experiment_node did not come up within {START_LIMIT_S:g} s", file=sys.stderr)
+            return 1
+        goal = RunExperiment.Goal(run_directory=str(arguments.run_directory.resolve()), resume=arguments.resume)
+        node.send(goal, progress)
+        while not node.finished.wait(0.5):
+            if not rclpy.ok():
+                return 1
+    if node.result is None:
+        print("experiment_node refused the goal: it is busy or not active", file=sys.stderr)
+        return 1
+    if node.result.error_code:
+        print(node.result.error_msg, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Decision: turns what is seen into a chunk of 7-DoF deltas."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+from merton_interfaces.msg import CellState
+from merton_interfaces.srv import PredictActions
+from rclpy.task import Future
+
+from merton.decision.action import checked_chunk
+from merton.decision.models.base import POLICIES, Policy, make_policy
+from merton.errors import InfrastructureError, InvalidActionError, MertonError
+from merton.observation import Observation, SceneState
+from merton_nodes import conversions as convert
+from merton_nodes import names
+from merton_nodes.runtime import StageNode, run
+
+INVALID_ACTION = 100
+MODEL_FAILED = 101
+NO_STATE = 400
+
+
+class VlaNode(StageNode):
+    """Every policy of the catalogue behind one service; a policy is built when it is first asked."""
+
+    def __init__(self) -> None:
+        super().__init__("vla_node")
+
+    def set_up(self) -> None:
+        """Build the policies named for preloading, offer the service."""
+        self.policies: dict[str, Policy] = {}
+        self.scene_deadline_s = self.parameter(
+            "scene_deadline_s", 5.0, "how long the expert waits for the simulator's state [s]", minimum=0.1, maximum=60.0
+        )
+        for name in self.parameter("preload", ["servo"], f"policies to build at start, of: {', '.join(POLICIES)}"):
+            self.policy(name)
+        self.state: CellState | None = None
+        self.waiting: list[tuple[int, float, Future]] = []
+        self.create_subscription(CellState, names.CELL_STATE, self.on_state, names.RELIABLE_QOS)
+        self.create_service(PredictActions, names.PREDICT, self.on_predict)
+        self.every(0.5, self.give_up_waiting)
+
+    def policy(self, name: str) -> Policy:
+        """The policy called `name`; raises UnknownNameError with the names there are."""
+        if name not in self.policies:
+            self.policies[name] = make_policy(name)
+        return self.policies[name]
+
+    def on_state(self, state: CellState) -> None:
+        """Keep the newest state for the expert, and wake who waits for it."""
+        self.state = state
+        stamp_ns = convert.nanoseconds_of(state.header.stamp)
+        for needed_ns, _, future in self.waiting:
+            if stamp_ns >= needed_ns and not future.done():
+                future.set_result(state)
+        self.waiting = [entry for entry in self.waiting if not entry[2].done()]
+
+    def give_up_waiting(self) -> None:
+        """Answer those who waited too long for the simulator's state."""
+        for _, deadline, future in self.waiting:
+            if time.monotonic() > deadline and not future.done():
+                future.set_result(None)
+
+    async def scene_at(self, stamp_ns: int) -> SceneState:
+        """The simulator's state at `stamp_ns` or later; raises InfrastructureError if none comes in time."""
+        state = self.state
+        if state is None or convert.nanoseconds_of(state.header.stamp) < stamp_ns:
+            future: Future = Future()
+            self.waiting.append((stamp_ns, time.monotonic() + self.scene_deadline_s, future))
+            state = await future
+        if state is None:
+            raise InfrastructureError(f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an expert")
+        return convert.scene_of(state)
+
+    async def on_predict(
+        self, request: PredictActions.Request, response: PredictActions.Response
+    ) -> PredictActions.Response:
+        """Service: decide. A model's failure is in the response, never an exception."""
+        started = time.monotonic()
+        stamp_ns = convert.nanoseconds_of(request.tcp.header.stamp)
+        try:
+            if not self.active:
+                raise InfrastructureError("vla_node is not active")
+            policy = self.policy(request.model_id)
+            observation = Observation(
+                views={view.camera: convert.view_of(view) for view in request.views},
+                joints_rad=np.array(request.state.position[:6]),
+                base_from_tcp=convert.matrix_of(request.tcp.pose),
+                gripper_open=request.gripper,
+                instruction=request.instruction,
+                step=request.step,
+                scene=await self.scene_at(stamp_ns) if policy.needs_scene else None,
+            )
+            chunk = policy.act(observation, np.random.default_rng(request.seed))
+            latency_s = time.monotonic() - started
+            chunk = checked_chunk(
+                chunk.deltas, chunk.step_s, frame=chunk.frame, model=request.model_id, latency_s=latency_s, done=chunk.done
+            )
+            response.chunk = convert.chunk_message(chunk, stamp_ns, request.trial_id)
+            self.counters["decisions"] += 1
+            self.details["last latency"] = f"{1000 * latency_s:.1f} ms"
+        except InvalidActionError as error:
+            response.error_code, response.error_msg = INVALID_ACTION, str(error)
+            self.counters["invalid actions"] += 1
+        except InfrastructureError as error:
+            response.error_code, response.error_msg = NO_STATE, str(error)
+            self.counters["errors"] += 1
+        except MertonError as error:
+            response.error_code, response.error_msg = MODEL_FAILED, str(error)
+            self.counters["errors"] += 1
+        return response
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(VlaNode))

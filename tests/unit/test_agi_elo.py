@@ -1,0 +1,162 @@
+"""AGI-Elo against published numbers, a slow transcription of the formulas, and the laws it must keep."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from merton.errors import InputError
+from merton.rating.agi_elo import Match, matches, rate, rating_period, update
+from merton.results.records import Outcome, TestCase, TrialRecord
+
+SCORES = st.floats(0.0, 1.0)
+PLAYED = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), SCORES), max_size=40)
+
+
+def simulated(n_agents: int, n_cases: int, seed: int) -> tuple[np.ndarray, list[Match]]:
+    draw = np.random.default_rng(seed)
+    skill, hardness = draw.normal(0, 250, n_agents), draw.normal(0, 250, n_cases)
+    chance = 1 / (1 + 10 ** ((hardness - skill[:, None]) / 400))
+    won = draw.random(chance.shape) < chance
+    return skill, [(f"agent {a}", f"case {c}", float(won[a, c])) for a in range(n_agents) for c in range(n_cases)]
+
+
+def test_glickmans_example() -> None:
+    """Origin: Glickman, "The Glicko system": 1500/200 beats 1400/30, loses to 1550/100 and 1700/300."""
+    mean, deviation = rating_period(1500, 200, [1400, 1550, 1700], [30, 100, 300], [1, 0, 0])
+    assert mean == pytest.approx(1464.11, abs=0.005)
+    assert deviation == pytest.approx(151.40, abs=0.005)
+
+
+def test_two_player_example() -> None:
+    """Origin: the AGI-Elo reference software, one match of (1662, 290) against (1500, 350) that ends 0.3 : 0.7."""
+    assert rating_period(1662, 290, [1500], [350], [0.3]) == pytest.approx((1573.3843, 255.9871), abs=5e-5)
+    assert rating_period(1500, 350, [1662], [290], [0.7]) == pytest.approx((1627.1844, 286.7792), abs=5e-5)
+
+
+@given(PLAYED)
+@settings(max_examples=50, deadline=None)
+def test_update_is_the_formula_one_match_at_a_time(played: list[tuple[int, int, float]]) -> None:
+    agents, cases = [(1500.0, 350.0)] * 4, [(1500.0, 350.0)] * 5
+    for a, c, score in played:
+        agent, case = agents[a], cases[c]
+        agents[a] = rating_period(*agent, [case[0]], [case[1]], [score])
+        cases[c] = rating_period(*case, [agent[0]], [agent[1]], [1 - score])
+    a_index, c_index, scores = zip(*played) if played else ((), (), ())
+    result = update(a_index, c_index, scores, n_agents=4, n_cases=5)
+    assert np.allclose(np.c_[result.agent_mean, result.agent_rd], agents, rtol=1e-10)
+    assert np.allclose(np.c_[result.case_mean, result.case_rd], cases, rtol=1e-10)
+
+
+@given(PLAYED, SCORES)
+@settings(max_examples=50, deadline=None)
+def test_a_deviation_never_grows(played: list[tuple[int, int, float]], score: float) -> None:
+    before = update(*map(list, zip(*played)), n_agents=4, n_cases=5) if played else None  # type: ignore[misc]
+    longer = [*played, (0, 0, score)]
+    after = update(*map(list, zip(*longer)), n_agents=4, n_cases=5)  # type: ignore[misc]
+    assert (after.agent_rd <= (before.agent_rd if before else 350.0)).all()
+    assert (after.case_rd <= (before.case_rd if before else 350.0)).all()
+
+
+def test_one_match_between_equals_is_zero_sum() -> None:
+    result = update([0], [0], [0.8], n_agents=1, n_cases=1)
+    assert result.agent_mean[0] + result.case_mean[0] == pytest.approx(3000.0)
+    assert result.agent_mean[0] > 1500.0
+
+
+def test_renaming_agents_renames_ratings() -> None:
+    agents, cases, scores = [0, 1, 2, 0, 1], [0, 0, 1, 1, 1], [1.0, 0.2, 0.5, 0.9, 0.0]
+    swap = np.array([2, 0, 1])
+    plain = update(agents, cases, scores, n_agents=3, n_cases=2)
+    renamed = update(swap[agents], cases, scores, n_agents=3, n_cases=2)
+    assert np.array_equal(renamed.agent_mean[swap], plain.agent_mean)
+    assert np.array_equal(renamed.case_mean, plain.case_mean)
+
+
+def test_a_hundred_thousand_wins_in_a_row_stay_finite() -> None:
+    zeros = np.zeros(100_000, dtype=int)
+    result = update(zeros, zeros, np.ones(100_000), n_agents=1, n_cases=1)
+    assert np.isfinite([result.agent_mean[0], result.agent_rd[0], result.case_mean[0], result.case_rd[0]]).all()
+    mean, deviation = rating_period(1e6, 50, [-1e6], [50], [0.0])
+    assert math.isfinite(mean) and deviation == pytest.approx(50)
+
+
+@pytest.mark.parametrize(
+    ("agents", "cases", "scores", "message"),
+    [
+        ([0], [0], [float("nan")], "score of match 0"),
+        ([0, 0], [0, 0], [0.5, 1.0001], "score of match 1"),
+        ([0], [0], [-0.1], "score of match 0"),
+        ([0], [0], ["good"], "must be numbers"),
+        ([0], [0], [[0.5]], "one-dimensional"),
+        ([2], [0], [0.5], "agent indices must lie in 0 .. 1"),
+        ([0], [-1], [0.5], "case indices must lie in 0 .. 1"),
+        ([0.5], [0], [0.5], "array of integers"),
+        ([0, 1], [0], [0.5], "equally many"),
+    ],
+)
+def test_bad_matches_are_refused(agents: list, cases: list, scores: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        update(agents, cases, scores, n_agents=2, n_cases=2)
+
+
+def test_storage_order_has_no_influence() -> None:
+    """Fault 20: to the last bit."""
+    _, played = simulated(4, 60, 1)
+    shuffled = played[:]
+    random.Random(3).shuffle(shuffled)
+    assert rate(shuffled, 11) == rate(played, 11)
+    assert rate(played, 12) != rate(played, 11)
+
+
+def test_the_first_shuffle_is_the_single_pass() -> None:
+    _, played = simulated(3, 30, 2)
+    many, one = rate(played, 5, shuffles=20), rate(played, 5, shuffles=1)
+    for agent, rating in many.agents.items():
+        assert rating.single_pass == one.agents[agent].mean == one.agents[agent].single_pass
+        assert rating.spread > 0.0 and one.agents[agent].spread == 0.0
+        assert rating.matches == 30
+
+
+def test_skill_is_recovered() -> None:
+    skill, played = simulated(12, 2000, 4)
+    ratings = rate(played, 0)
+    found = np.array([ratings.agents[f"agent {a}"].mean for a in range(12)])
+    error = (found - found.mean()) - (skill - skill.mean())
+    assert np.sqrt(np.mean(error**2)) < 25.0  # Elo points; agents lie some 250 apart, starting at 1500 each would give 250
+    assert not any("agents" in text or "groups" in text for text in ratings.warnings)
+
+
+def test_what_cannot_be_trusted_is_said() -> None:
+    apart = rate([("a", "x", 0.5), ("a", "y", 0.6), ("b", "z", 0.5)], 0)
+    assert "2 groups that never met" in apart.warnings[0]
+    extreme = rate([("a", "x", 1.0), ("a", "y", 1.0), ("b", "x", 0.0), ("b", "y", 0.4)], 0)
+    assert extreme.agents["a"].flag == "only wins" and extreme.agents["b"].flag == ""
+    assert extreme.cases["y"].flag == ""
+    assert any(text.startswith("1 of 2 agents won every match (a)") for text in extreme.warnings)
+    assert any("Only one agent" in text for text in rate([("a", "x", 0.5)], 0).warnings)
+    assert rate([], 0).agents == {} and "nothing could be rated" in rate([], 0).warnings[0]
+    with pytest.raises(InputError, match="shuffles"):
+        rate([], 0, shuffles=0)
+
+
+def test_a_hard_case_is_rated_above_an_easy_one() -> None:
+    ratings = rate([(agent, case, score) for agent in "ab" for case, score in (("easy", 0.9), ("hard", 0.1))], 0)
+    assert ratings.cases["hard"].mean > 1500 > ratings.cases["easy"].mean
+
+
+def test_infrastructure_never_becomes_a_match() -> None:
+    case = TestCase("pick", 0, "jpeg", 2)
+    records = [
+        TrialRecord("e", "a", case, Outcome.SUCCESS, execution=100.0),
+        TrialRecord("e", "b", case, Outcome.FAILURE, execution=25.0),
+        TrialRecord("e", "c", case, Outcome.INFRASTRUCTURE),
+        TrialRecord("e", "d", case, Outcome.INFRASTRUCTURE, execution=0.0),
+        TrialRecord("e", "f", case, Outcome.FAILURE),
+    ]
+    assert matches(records) == [("a", "pick.0.jpeg.2", 1.0), ("b", "pick.0.jpeg.2", 0.25)]

@@ -1,0 +1,172 @@
+"""The robot description: what the xacro says must be the robot that the rest of Merton computes with."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xacro
+from scipy.spatial.transform import Rotation
+
+from merton.cell import CellConfig, load_cell
+from merton.errors import InputError, MissingDependencyError
+from merton.geometry import Matrix, from_rpy, inverse, transform
+from merton.resources import resource
+from merton.simulation.model import FINGER_JOINTS, JOINTS, cell_file, urdf
+
+# Universal Robots' published DH parameters of the UR5 (standard convention): d, a, alpha.
+DH = (
+    (0.089159, 0.0, np.pi / 2),
+    (0.0, -0.425, 0.0),
+    (0.0, -0.39225, 0.0),
+    (0.10915, 0.0, np.pi / 2),
+    (0.09465, 0.0, -np.pi / 2),
+    (0.0823, 0.0, 0.0),
+)
+
+
+@pytest.fixture(scope="module")
+def robot() -> ElementTree.Element:
+    return ElementTree.fromstring(urdf())
+
+
+@pytest.fixture(scope="module")
+def cell() -> CellConfig:
+    return load_cell(cell_file())
+
+
+def numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split()]
+
+
+def pose(robot: ElementTree.Element, link: str, positions: dict[str, float]) -> Matrix:
+    """Pose of a link in base_link, by walking the URDF's tree; written apart from everything it is compared with."""
+    parents = {joint.find("child").get("link"): joint for joint in robot.findall("joint")}
+    result = np.eye(4)
+    while link != "base_link":
+        joint = parents[link]
+        origin = joint.find("origin")
+        xyz, rpy = (numbers(origin.get(key, "0 0 0")) if origin is not None else [0.0] * 3 for key in ("xyz", "rpy"))
+        step = from_rpy(xyz, rpy)
+        value = positions.get(joint.get("name"), 0.0)
+        if joint.get("type") == "revolute":
+            axis = np.array(numbers(joint.find("axis").get("xyz")))
+            step = step @ transform(rotation=Rotation.from_rotvec(value * axis))
+        elif joint.get("type") == "prismatic":
+            step = step @ transform(value * np.array(numbers(joint.find("axis").get("xyz"))))
+        result = step @ result
+        link = joint.find("parent").get("link")
+    return result
+
+
+def dh_product(joints: np.ndarray) -> Matrix:
+    result = np.eye(4)
+    for theta, (d, a, alpha) in zip(joints, DH):
+        result = result @ transform((0, 0, d), Rotation.from_euler("z", theta))
+        result = result @ transform((a, 0, 0), Rotation.from_euler("x", alpha))
+    return result
+
+
+def test_tool0_is_a_half_turn_times_the_dh_product(robot: ElementTree.Element) -> None:
+    half_turn = np.diag([-1.0, -1.0, 1.0, 1.0])
+    for joints in np.random.default_rng(1).uniform(-np.pi, np.pi, (50, 6)):
+        found = pose(robot, "tool0", dict(zip(JOINTS, joints)))
+        np.testing.assert_allclose(found, half_turn @ dh_product(joints), atol=1e-12)
+
+
+def test_frames_around_the_arm(robot: ElementTree.Element, cell: CellConfig) -> None:
+    np.testing.assert_allclose(pose(robot, "base", {}), np.diag([-1.0, -1.0, 1.0, 1.0]), atol=1e-12)
+    joints = dict(zip(JOINTS, cell.home_joints))
+    tool0 = pose(robot, "tool0", joints)
+    np.testing.assert_allclose(inverse(tool0) @ pose(robot, "tcp", joints), cell.tool0_from_tcp, atol=1e-12)
+    # REP 199: x points out of the flange.
+    np.testing.assert_allclose(pose(robot, "flange", joints)[:3, 0], tool0[:3, 2], atol=1e-12)
+    tcp = pose(robot, "tcp", joints)
+    np.testing.assert_allclose(tcp[:3, 3], [0.45, 0.0, 0.30], atol=1e-3)
+    np.testing.assert_allclose(tcp[:3, 2], [0, 0, -1], atol=1e-4)
+
+
+def test_cameras_stand_where_the_configuration_says(robot: ElementTree.Element, cell: CellConfig) -> None:
+    joints = dict(zip(JOINTS, [0.3, -1.4, 1.2, -1.0, -1.5, 0.7]))
+    tool0 = pose(robot, "tool0", joints)
+    for name in cell.camera_names:
+        found = pose(robot, f"camera_{name}_color_optical_frame", joints)
+        np.testing.assert_allclose(found, cell.base_from_camera(name, tool0), atol=1e-9)
+
+
+def test_pads_meet_at_the_tcp_when_closed_and_are_a_stroke_apart_when_open(
+    robot: ElementTree.Element, cell: CellConfig
+) -> None:
+    thickness = numbers(robot.find("link[@name='gripper_left_pad']/collision/geometry/box").get("size"))[0]
+    for finger, opening in ((0.0, 0.0), (cell.gripper.stroke / 2, cell.gripper.stroke)):
+        positions = dict.fromkeys(FINGER_JOINTS, finger)
+        tool = inverse(pose(robot, "tool0", positions))
+        left, right = (tool @ pose(robot, f"gripper_{side}_pad", positions) for side in ("left", "right"))
+        assert left[0, 3] - right[0, 3] - thickness == pytest.approx(opening, abs=1e-12)
+        assert left[0, 3] + right[0, 3] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_joints_have_the_names_limits_and_the_mimic_of_the_real_ones(robot: ElementTree.Element) -> None:
+    moving = {joint.get("name"): joint for joint in robot.findall("joint") if joint.get("type") != "fixed"}
+    assert tuple(moving) == JOINTS + FINGER_JOINTS
+    limits = {name: float(joint.find("limit").get("upper")) for name, joint in moving.items()}
+    assert limits["elbow_joint"] == pytest.approx(np.pi)
+    assert all(limits[name] == pytest.approx(2 * np.pi) for name in JOINTS if name != "elbow_joint")
+    assert moving[FINGER_JOINTS[1]].find("mimic").get("joint") == FINGER_JOINTS[0]
+
+
+def test_every_solid_link_has_a_possible_inertia(robot: ElementTree.Element) -> None:
+    for link in robot.findall("link"):
+        inertial = link.find("inertial")
+        if inertial is None:
+            assert link.find("collision") is None, f"{link.get('name')} can be touched but weighs nothing"
+            continue
+        assert float(inertial.find("mass").get("value")) > 0
+        values = {key: float(value) for key, value in inertial.find("inertia").attrib.items()}
+        rows = [("ixx", "ixy", "ixz"), ("ixy", "iyy", "iyz"), ("ixz", "iyz", "izz")]
+        moments = np.linalg.eigvalsh([[values[key] for key in row] for row in rows])
+        assert moments[0] > 0, link.get("name")
+        assert moments[0] + moments[1] >= moments[2] * (1 - 1e-12), link.get("name")
+
+
+def test_no_meshes_and_a_total_mass_of_a_ur5(robot: ElementTree.Element) -> None:
+    assert robot.find(".//mesh") is None
+    arm = ["shoulder_link", "upper_arm_link", "forearm_link", "wrist_1_link", "wrist_2_link", "wrist_3_link"]
+    masses = [float(robot.find(f"link[@name='{name}']/inertial/mass").get("value")) for name in ["base_link", *arm]]
+    assert 18.4 < sum(masses) < 21.5  # the maker's data sheet says 18.4 kg, its dynamic model 21
+
+
+def test_colours_of_the_cell_are_not_mistaken_for_objects(robot: ElementTree.Element) -> None:
+    for material in robot.findall("material"):
+        red, green, blue, _ = numbers(material.find("color").get("rgba"))
+        assert max(red, green, blue) - min(red, green, blue) <= 0.10, material.get("name")
+
+
+def test_the_xacro_finds_the_configuration_by_itself_and_takes_another(tmp_path: Path) -> None:
+    source = resource("merton_description", "urdf/cell.urdf.xacro")
+    assert xacro.process_file(str(source)).toprettyxml(indent="  ") == urdf()
+    other = tmp_path / "cell.yaml"
+    other.write_text(cell_file().read_text().replace("tcp_from_tool0_z: 0.235", "tcp_from_tool0_z: 0.300"))
+    tree = ElementTree.fromstring(urdf(other))
+    assert pose(tree, "tcp", {})[:3, 3] == pytest.approx((pose(tree, "tool0", {}) @ transform((0, 0, 0.3)))[:3, 3])
+
+
+def test_resources_come_from_an_installed_prefix_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = tmp_path / "share" / "merton_bringup" / "config" / "cell.yaml"
+    installed.parent.mkdir(parents=True)
+    installed.write_text("{}")
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"{tmp_path / 'empty'}:{tmp_path}")
+    assert resource("merton_bringup", "config/cell.yaml") == installed.resolve()
+    monkeypatch.delenv("AMENT_PREFIX_PATH")
+    assert resource("merton_bringup", "config/cell.yaml") == Path(__file__).resolve().parents[2] / "config/cell.yaml"
+
+
+def test_a_resource_that_is_not_there_is_named() -> None:
+    with pytest.raises(MissingDependencyError, match="config/nothing.yaml"):
+        resource("merton_bringup", "config/nothing.yaml")
+    with pytest.raises(InputError, match="merton_description, merton_bringup"):
+        resource("merton_nodes", "urdf")
+    with pytest.raises(InputError, match="installs only urdf"):
+        resource("merton_description", "config/cell.yaml")

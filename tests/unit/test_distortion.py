@@ -1,0 +1,318 @@
+"""Contract of every distortion, and known answers of some."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from merton.errors import InputError, UnknownNameError
+from merton.observation import Image
+from merton.perception.distortion import CATEGORIES, DISTORTIONS, distort, find_distortion
+from merton.perception.distortion.blur import disk_kernel, line_kernel
+from merton.perception.distortion.chrominance import minimum_variance_palette
+
+NAMES = list(DISTORTIONS)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def photograph(height: int = 181, width: int = 243) -> Image:
+    """Something like a photograph: shading, texture with the 1/f spectrum of natural scenes, a few coloured things."""
+    generator = rng(7)
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None, :])
+    frequency[0, 0] = np.inf
+    texture = np.fft.irfft2(np.fft.rfft2(generator.normal(size=(height, width))) / frequency, s=(height, width))
+    tint = np.fft.irfft2(np.fft.rfft2(generator.normal(size=(height, width))) / frequency**1.5, s=(height, width))
+    gray = 118 + 38 * texture / texture.std()
+    color = np.stack([gray + 22 * tint / tint.std(), gray, gray - 18 * tint / tint.std()], axis=2)
+    image = np.clip(color, 0, 255).astype(np.uint8)
+    cv2.rectangle(image, (30, 40), (80, 90), (190, 40, 35), -1)
+    cv2.circle(image, (170, 100), 28, (40, 70, 180), -1)
+    cv2.line(image, (0, 170), (240, 120), (235, 230, 220), 3)
+    return image
+
+
+def drawing(height: int = 128, width: int = 160) -> Image:
+    """A rendered scene: smooth shading and flat objects, no noise."""
+    shade = np.add.outer(np.linspace(40, 150, height), np.linspace(0, 70, width))
+    image = np.stack([shade, shade * 0.9, shade * 0.75], axis=2).astype(np.uint8)
+    cv2.rectangle(image, (20, 30), (60, 70), (200, 30, 30), -1)
+    cv2.circle(image, (110, 60), 25, (30, 60, 190), -1)
+    cv2.rectangle(image, (70, 95), (140, 115), (225, 200, 40), -1)
+    return image
+
+
+def mean_squared_error(first: Image, second: Image) -> float:
+    return float(np.mean((first.astype(np.float64) - second) ** 2))
+
+
+def ssim(first: Image, second: Image) -> float:
+    """Mean SSIM (Wang et al. 2004) of the grey images, Gaussian window of sigma 1.5."""
+    x, y = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float64) for image in (first, second))
+
+    def mean(values):
+        return cv2.GaussianBlur(values, (11, 11), 1.5)
+
+    mean_x, mean_y = mean(x), mean(y)
+    var_x, var_y, cov = mean(x * x) - mean_x**2, mean(y * y) - mean_y**2, mean(x * y) - mean_x * mean_y
+    c1, c2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
+    quality = (2 * mean_x * mean_y + c1) * (2 * cov + c2) / ((mean_x**2 + mean_y**2 + c1) * (var_x + var_y + c2))
+    return float(quality.mean())
+
+
+def test_registry_is_complete_and_in_order():
+    ids = [entry.id for entry in DISTORTIONS.values()]
+    assert len(ids) >= 21
+    assert ids == sorted(set(ids))
+    assert {entry.category for entry in DISTORTIONS.values()} == set(CATEGORIES)
+    for name, entry in DISTORTIONS.items():
+        assert entry.name == name
+        assert len(entry.levels) == 5
+        assert len(set(entry.levels)) == 5
+        assert list(entry.levels) in (sorted(entry.levels), sorted(entry.levels, reverse=True)), name
+        assert entry.unit
+        assert entry.source
+        assert entry.description.endswith(".")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("level", range(6))
+def test_contract(name, level):
+    image = photograph(97, 131)
+    before = image.copy()
+    image.flags.writeable = False  # as the buffer of a ROS message is
+    result = distort(image, name, level, rng(1))
+    assert result.dtype == np.uint8
+    assert result.shape == image.shape
+    assert np.array_equal(image, before)
+    assert not np.shares_memory(image, result)
+    assert result.flags.writeable
+    assert np.array_equal(result, distort(image, name, level, rng(1)))
+    assert np.array_equal(result, image) == (level == 0)
+    other_seed_differs = not np.array_equal(result, distort(image, name, level, rng(2)))
+    assert other_seed_differs == (DISTORTIONS[name].stochastic and level > 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("make", [photograph, drawing])
+def test_severity_rises(name, make):
+    image = make()
+    results = [distort(image, name, level, rng(3)) for level in range(1, 6)]
+    errors = [mean_squared_error(image, result) for result in results]
+    assert (np.diff([0.0, *errors]) > 0).all(), errors
+    if name != "hsv_saturation":  # colour alone: SSIM looks at the grey image
+        likeness = [ssim(image, result) for result in results]
+        assert (np.diff(likeness) < 1e-3).all(), likeness
+        assert likeness[0] > 0.7
+        assert likeness[-1] < 0.99
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(NAMES),
+    st.integers(1, 5),
+    st.integers(16, 70),
+    st.integers(16, 70),
+    st.sampled_from(["noise", "flat", "gray", "binary"]),
+    st.integers(0, 2**32 - 1),
+)
+def test_any_size_and_content(name, level, height, width, content, seed):
+    image = rng(seed).integers(0, 256, size=(height, width, 3), dtype=np.uint8)
+    if content == "flat":
+        image[:] = image[0, 0]
+    elif content == "gray":
+        image[:] = image[..., :1]
+    elif content == "binary":
+        image[:] = np.where(image > 127, 255, 0)
+    flipped = image[::-1, ::-1]  # not contiguous
+    result = distort(flipped, name, level, rng(seed))
+    assert result.shape == image.shape
+    assert result.dtype == np.uint8
+    assert np.array_equal(result, distort(flipped.copy(), name, level, rng(seed)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_level_on_the_smallest_image(name):
+    image = cv2.resize(photograph(), (16, 16), interpolation=cv2.INTER_AREA)
+    for level in range(1, 6):
+        assert distort(image, name, level, rng()).shape == (16, 16, 3)
+
+
+def test_names_and_ids():
+    assert find_distortion("02").name == find_distortion(2).name == find_distortion("2").name == "lens_blur"
+    assert find_distortion("jpeg").id == "10"
+    for wrong in ("lens", "", "00", 0, 99, -1, True, None, 2.0, "²"):
+        with pytest.raises(UnknownNameError, match="lens_blur"):
+            find_distortion(wrong)
+
+
+@pytest.mark.parametrize("level", [-1, 6, 2.5, 3.0, "3", None, True, float("nan")])
+def test_wrong_levels_are_refused(level):
+    with pytest.raises(InputError, match="0, 1, 2, 3, 4, 5"):
+        distort(drawing(), "jpeg", level, rng())
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        [[1, 2, 3]],
+        None,
+        np.zeros((32, 32), np.uint8),
+        np.zeros((32, 32, 4), np.uint8),
+        np.zeros((32, 32, 3), np.float32),
+        np.zeros((15, 32, 3), np.uint8),
+        np.zeros((0, 0, 3), np.uint8),
+    ],
+)
+def test_wrong_images_are_refused(image):
+    with pytest.raises(InputError, match="an image must be"):
+        distort(image, "jpeg", 1, rng())
+
+
+def test_randomness_comes_only_from_the_generator():
+    with pytest.raises(InputError, match="Generator"):
+        distort(drawing(), "white_noise", 1, 42)
+
+
+def test_deterministic_distortions_leave_the_generator_alone():
+    for name, entry in DISTORTIONS.items():
+        generator = rng(5)
+        distort(drawing(), name, 3, generator)
+        assert (generator.random() == rng(5).random()) == (not entry.stochastic), name
+
+
+@pytest.mark.parametrize("level", range(1, 6))
+def test_noise_has_the_variance_asked_for(level):
+    image = np.full((500, 600, 3), 100, np.uint8)
+    white = distort(image, "white_noise", level, rng()).astype(float) / 255
+    # rounding to whole grey levels adds 1/12 of a level squared
+    rounding = 1 / 12 / 255**2
+    assert white.var() - rounding == pytest.approx(DISTORTIONS["white_noise"].levels[level - 1], rel=0.02)
+    assert white.mean() == pytest.approx(100 / 255, abs=0.001)
+    speckle = distort(image, "multiplicative_noise", level, rng()).astype(float) / 100 - 1
+    expected = DISTORTIONS["multiplicative_noise"].levels[level - 1]
+    assert speckle.var() - 1 / 12 / 100**2 == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("level", range(1, 6))
+def test_color_noise_is_white_in_ycbcr(level):
+    noisy = distort(np.full((500, 600, 3), 128, np.uint8), "color_noise", level, rng())
+    variance = cv2.cvtColor(noisy, cv2.COLOR_RGB2YCrCb).reshape(-1, 3).var(axis=0) / 255**2
+    # three roundings (noise, RGB, YCbCr) add up to about a third of a grey level squared
+    assert variance == pytest.approx([DISTORTIONS["color_noise"].levels[level - 1]] * 3, rel=0.02, abs=6e-6)
+
+
+@pytest.mark.parametrize("level", range(1, 6))
+def test_impulse_density(level):
+    image = np.full((500, 600, 3), 100, np.uint8)
+    noisy = distort(image, "impulse_noise", level, rng())
+    assert set(np.unique(noisy)) == {0, 100, 255}
+    assert (noisy != 100).mean() == pytest.approx(DISTORTIONS["impulse_noise"].levels[level - 1], rel=0.1)
+    assert (noisy == 0).sum() == pytest.approx((noisy == 255).sum(), rel=0.15)
+
+
+def test_blur_kernels():
+    disk = disk_kernel(4)
+    assert disk.sum() == pytest.approx(1, abs=1e-6)
+    assert disk.max() * np.pi * 16 == pytest.approx(1, rel=0.01)
+    assert disk == pytest.approx(disk.T)
+    assert disk == pytest.approx(disk[::-1])
+    for length in (1, 4, 10):
+        line = line_kernel(length, 0.0)
+        x = np.arange(line.shape[1]) - line.shape[1] // 2
+        assert line.sum() == pytest.approx(1, abs=1e-6)
+        assert line[line.shape[0] // 2].sum() == pytest.approx(1, abs=1e-6)
+        # a uniform line of length L has variance L^2 / 12; bilinear interpolation adds at most 1/4
+        assert length**2 / 12 - 0.01 <= (line.sum(axis=0) * x**2).sum() <= length**2 / 12 + 0.26
+        assert line_kernel(length, np.pi / 2) == pytest.approx(line.T, abs=1e-6)
+    edge = np.zeros((40, 101, 3), np.uint8)
+    edge[:, 50:] = 255
+    slope = np.diff(distort(edge, "gaussian_blur", 4, rng())[20, :, 0].astype(float))  # the Gaussian, sigma 2 px
+    assert (slope * (np.arange(100) - 49) ** 2).sum() / slope.sum() == pytest.approx(4.0, rel=0.05)
+
+
+def test_blur_and_resolution_keep_a_flat_image():
+    flat = np.full((40, 50, 3), (10, 100, 200), np.uint8)
+    for name in ("gaussian_blur", "lens_blur", "motion_blur", "resolution_limit", "color_quantization"):
+        assert np.array_equal(distort(flat, name, 5, rng()), flat), name
+
+
+def test_tone_curves():
+    ramp = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 16, axis=0).repeat(3, axis=2)
+    for level in range(1, 6):
+        results = {
+            name: distort(ramp, name, level, rng())[0, :, 0].astype(int)
+            for name in ("max_brighten", "max_darken", "contrast_change", "mean_brighten", "mean_darken")
+        }
+        for name, curve in results.items():
+            assert (np.diff(curve) >= 0).all(), name
+        for name in ("max_brighten", "max_darken", "contrast_change"):
+            assert results[name][0] == 0
+            assert results[name][255] == 255
+        assert (results["max_brighten"] >= np.arange(256)).all()
+        assert (results["max_darken"] <= np.arange(256)).all()
+        shift = round(255 * DISTORTIONS["mean_brighten"].levels[level - 1])
+        assert np.array_equal(results["mean_brighten"], np.minimum(np.arange(256) + shift, 255))
+        assert np.array_equal(results["mean_darken"], np.maximum(np.arange(256) - shift, 0))
+    # middle of the tone curve: 0.5 + 0.4 / 2 and 0.5 - 0.2 / 2 at level 3, at input 127 / 255
+    assert distort(ramp, "max_brighten", 3, rng())[0, 127, 0] == pytest.approx(178, abs=1)
+    assert distort(ramp, "max_darken", 3, rng())[0, 127, 0] == pytest.approx(102, abs=1)
+
+
+def test_number_of_colors():
+    image = photograph()
+    for level, colors in enumerate(DISTORTIONS["color_quantization"].levels, start=1):
+        result = distort(image, "color_quantization", level, rng())
+        assert colors / 2 < len(np.unique(result.reshape(-1, 3), axis=0)) <= colors
+    for level, thresholds in enumerate(DISTORTIONS["grayscale_quantization"].levels, start=1):
+        ramp = np.arange(256, dtype=np.uint8).reshape(16, 16, 1).repeat(3, axis=2)
+        assert len(np.unique(distort(ramp, "grayscale_quantization", level, rng()))) == thresholds + 1
+
+
+def test_palette_separates_clusters():
+    points = np.array([[0.0, 0, 0], [2, 0, 0], [200, 0, 0], [202, 0, 0], [0, 0, 90]])
+    palette = minimum_variance_palette(points, np.array([3.0, 1, 1, 1, 5]), 3)
+    assert sorted(map(tuple, palette)) == [(0, 0, 90), (0.5, 0, 0), (201, 0, 0)]
+    assert len(minimum_variance_palette(points, np.ones(5), 64)) == 5
+
+
+def test_saturation_known_answers():
+    image = np.full((16, 16, 3), (200, 100, 50), np.uint8)  # V = 200, S = 0.75
+    assert tuple(distort(image, "hsv_saturation", 4, rng())[0, 0]) == (200, 200, 200)
+    assert tuple(distort(image, "hsv_saturation", 1, rng())[0, 0]) == (200, 160, 140)  # S = 0.3
+    hsv = cv2.cvtColor(distort(image, "hsv_saturation", 2, rng()), cv2.COLOR_RGB2HSV_FULL)[0, 0]
+    assert hsv[1] / 255 == pytest.approx(0.15, abs=0.01)
+    assert hsv[2] == 200
+
+
+def test_lost_blocks_are_gray_and_the_rest_is_untouched():
+    image = photograph()
+    image[image == 128] = 127
+    for level, share in enumerate(DISTORTIONS["block_lost"].levels, start=1):
+        changed = (distort(image, "block_lost", level, rng()) == 128).all(axis=2)
+        assert changed.mean() == pytest.approx(share, abs=0.02)
+        assert np.array_equal(distort(image, "block_lost", level, rng())[~changed], image[~changed])
+
+
+def test_exchanged_blocks_are_all_still_there():
+    image = photograph(160, 240)
+    for level, share in enumerate(DISTORTIONS["block_exchange"].levels, start=1):
+        result = distort(image, "block_exchange", level, rng())
+
+        def blocks(picture):
+            return picture.reshape(10, 16, 15, 16, 3).swapaxes(1, 2).reshape(150, -1)
+
+        assert sorted(map(bytes, blocks(image))) == sorted(map(bytes, blocks(result)))
+        moved = (blocks(image) != blocks(result)).any(axis=1).mean()
+        assert moved == pytest.approx(share, abs=0.01)
+
+
+def test_jpeg_is_the_codecs_own_result():
+    image = photograph()
+    _, encoded = cv2.imencode(".jpg", image[..., ::-1].copy(), [cv2.IMWRITE_JPEG_QUALITY, 24])
+    assert np.array_equal(distort(image, "jpeg", 3, rng()), cv2.imdecode(encoded, cv2.IMREAD_COLOR)[..., ::-1])

@@ -1,0 +1,176 @@
+"""The policies that need no model, and the expert in the simulated cell: it must always succeed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from merton.decision.models import motions
+from merton.decision.models.base import POLICIES, Policy, example_observation, make_policy
+from merton.errors import InputError, UnknownNameError
+from merton.execution.gripper import Gripper
+from merton.execution.planner import MotionPlan, compose, plan, segments
+from merton.geometry import from_rpy, transform
+from merton.observation import Observation
+from merton.simulation.cell import Cell
+from merton.tasks import TASKS
+
+BUILT_IN = ("expert", "hold", "plunge")
+
+
+@pytest.fixture(scope="module")
+def cell() -> Cell:
+    return Cell()
+
+
+def observe(cell: Cell, instruction: str, step: int = 0) -> Observation:
+    gripper_open = Gripper.from_cell(cell.config).gripper_open(cell.gripper_opening_m)
+    return Observation({}, cell.joints_rad, cell.base_from_tcp, gripper_open, instruction, step, cell.scene_state())
+
+
+def perform(cell: Cell, policy: Policy, most_chunks: int = 3) -> list[MotionPlan]:
+    """Look, decide, plan and execute until the policy is done: the decision and execution stages in one process."""
+    assert cell.scene is not None
+    gripper, commanded, plans = Gripper.from_cell(cell.config), 1.0, []
+    for step in range(most_chunks):
+        chunk = policy.act(observe(cell, cell.scene.command.instruction, step), np.random.default_rng(0))
+        motion = plan(
+            cell.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, cell.config, start_gripper=commanded
+        )
+        plans.append(motion)
+        for segment in segments(motion):
+            if segment.gripper is not None:
+                commanded = segment.gripper
+                cell.command_gripper(gripper.opening_m(commanded))
+                cell.advance(10.0)
+            if segment.moves:
+                cell.command_trajectory(segment.times_s, segment.joints_rad, segment.velocities_rad_s)
+                cell.advance(60.0)
+        if chunk.done or not motion.verdict.ok:
+            break
+    return plans
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_the_expert_always_succeeds(task: str, cell: Cell) -> None:
+    for seed in range(5):
+        cell.reset(task, seed)
+        plans = perform(cell, make_policy("expert"))
+        assert all(motion.verdict.ok for motion in plans), (seed, plans[-1].verdict)
+        assert cell.contact is None, (seed, cell.contact)
+        assert cell.success(), (task, seed)
+        assert len(plans) == 1
+
+
+def test_hold_moves_nothing_and_does_not_succeed(cell: Cell) -> None:
+    cell.reset("push", 0)
+    before = cell.joints_rad
+    perform(cell, make_policy("hold"))
+    np.testing.assert_allclose(cell.joints_rad, before, atol=1e-5)
+    assert cell.gripper_opening_m == pytest.approx(cell.config.gripper.stroke, abs=1e-3)
+    assert not cell.success()
+
+
+def test_plunge_is_stopped_before_the_table_by_the_planner_and_at_it_by_the_cell(cell: Cell) -> None:
+    cell.reset("reach", 0)
+    plunge = make_policy("plunge")
+    (motion,) = perform(cell, plunge)
+    assert motion.verdict.stops and motion.verdict.link_b == "table"
+    assert cell.contact is None and 0 < cell.base_from_tcp[2, 3] < 0.1
+    # Past the gate, straight to the controller: the way a planner with a fault would.
+    cell.command_trajectory([1.0], [cell.joints_rad + [0.0, 0.4, 0.0, 0.0, 0.0, 0.0]])
+    cell.advance(10.0)
+    assert cell.stopped and cell.contact is not None and cell.contact.link_b == "table"
+
+
+# The contract ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_policies_accept_their_example_and_keep_no_state(name: str) -> None:
+    policy = make_policy(name)
+    assert policy.name == name
+    example = policy.make_example()
+    assert policy.needs_scene == (example.scene is not None)
+    assert set(policy.cameras) == set(example.views)
+    first = policy.act(example, np.random.default_rng(0))
+    assert first.model == name and first.frame == "base_link"
+    second = policy.act(example, np.random.default_rng(0))
+    np.testing.assert_array_equal(first.deltas, second.deltas)
+
+
+def test_an_unknown_policy_is_named_with_the_choices() -> None:
+    assert set(BUILT_IN) <= set(POLICIES)
+    with pytest.raises(UnknownNameError, match="expert"):
+        make_policy("oracle")
+
+
+def test_the_expert_says_what_it_lacks() -> None:
+    expert = make_policy("expert")
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="scene"):
+        expert.act(example_observation("pick up the red cube"), rng)
+    blind = expert.make_example()
+    with pytest.raises(InputError, match="green cube"):
+        expert.act(Observation(**{**vars(blind), "instruction": "pick up the green cube"}), rng)
+    with pytest.raises(InputError, match="juggle"):
+        expert.act(Observation(**{**vars(blind), "instruction": "juggle the red cube"}), rng)
+    later = expert.act(Observation(**{**vars(blind), "step": 1}), rng)
+    assert later.done and len(later.deltas) == 0
+
+
+# Motions --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_straight_line_arrives_in_bounded_steps() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        start = transform(rng.uniform(-0.5, 0.5, 3), Rotation.random(random_state=rng))
+        target = transform(rng.uniform(-0.5, 0.5, 3), Rotation.random(random_state=rng))
+        deltas = motions.straight_line(start, target, 0.3)
+        assert np.linalg.norm(deltas[:, :3], axis=1).max() <= motions.MAX_TRANSLATION_M + 1e-12
+        assert np.linalg.norm(deltas[:, 3:6], axis=1).max() <= motions.MAX_ROTATION_RAD + 1e-12
+        assert (deltas[:, 6] == 0.3).all()
+        pose = start
+        for delta in deltas:
+            pose = compose(pose, delta, "base_link")
+        np.testing.assert_allclose(pose, target, atol=1e-12)
+    assert motions.straight_line(start, start, 1.0).shape == (0, 7)
+
+
+@pytest.mark.parametrize("skill", ["reach", "push", "pick", "place"])
+def test_skills_end_where_they_should_and_keep_their_bounds(skill: str) -> None:
+    start = transform((0.45, 0.0, 0.30))
+    start[:3, :3] = motions.pointing_down(-np.pi / 2)
+    where, target = (0.40, 0.15, 0.0225), (0.60, -0.10, 0.0)
+    deltas = {
+        "reach": lambda: motions.reach(start, 1.0, where),
+        "push": lambda: motions.push(start, 1.0, where, "left"),
+        "pick": lambda: motions.pick(start, 1.0, where, 0.4),
+        "place": lambda: motions.place(start, 1.0, where, 0.4, target),
+    }[skill]()
+    assert np.linalg.norm(deltas[:, :3], axis=1).max() <= motions.MAX_TRANSLATION_M + 1e-12
+    pose, lowest = start, 1.0
+    for delta in deltas:
+        pose = compose(pose, delta, "base_link")
+        lowest = min(lowest, pose[2, 3])
+    np.testing.assert_allclose(pose[:3, 2], [0, 0, -1], atol=1e-12)
+    ends = {"reach": (0.40, 0.15, 0.1225), "pick": (0.40, 0.15, 0.17), "place": (0.60, -0.10, 0.14)}
+    if skill in ends:
+        np.testing.assert_allclose(pose[:3, 3], ends[skill], atol=1e-12)
+    else:
+        assert pose[0, 3] == pytest.approx(0.40) and 0.15 < pose[1, 3] < 0.15 + motions.PUSH_M
+    assert deltas[-1, 6] == {"reach": 1.0, "push": 0.0, "pick": 0.0, "place": 1.0}[skill]
+    assert lowest >= (0.1 if skill == "reach" else motions.GRASP_HEIGHT_M - 1e-12)
+
+
+def test_fingers_are_square_to_the_object_with_the_least_turn() -> None:
+    for now in np.linspace(-3, 3, 13):
+        hand = from_rpy((0, 0, 0), (np.pi, 0, now))
+        assert motions.finger_yaw(hand, None) == pytest.approx(now)
+        for object_yaw in np.linspace(-3, 3, 13):
+            yaw = motions.finger_yaw(hand, object_yaw)
+            assert abs(yaw - now) <= np.pi / 4 + 1e-9
+            assert np.sin(2 * (yaw - object_yaw)) == pytest.approx(0.0, abs=1e-9)
+            np.testing.assert_allclose(motions.pointing_down(yaw)[:, 0], [np.cos(yaw), np.sin(yaw), 0], atol=1e-12)

@@ -1,0 +1,53 @@
+"""Conversions of the 2F-140."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from merton.errors import InputError
+from merton.execution.gripper import Gripper
+
+GRIPPER = Gripper()
+
+
+@pytest.mark.parametrize(("gripper_open", "opening_m", "joint_m", "register"), [(0, 0, 0, 255), (1, 0.140, 0.070, 0)])
+def test_end_points(gripper_open: float, opening_m: float, joint_m: float, register: int) -> None:
+    # Robotiq's 2F-140: 0 is open (140 mm), 255 closed.
+    assert GRIPPER.opening_m(gripper_open) == pytest.approx(opening_m)
+    assert GRIPPER.finger_joint_m(gripper_open) == pytest.approx(joint_m)
+    assert GRIPPER.register(gripper_open) == register
+
+
+def test_conversions_come_back() -> None:
+    for value in np.linspace(0, 1, 57):
+        assert GRIPPER.gripper_open(GRIPPER.opening_m(value)) == pytest.approx(value)
+        assert GRIPPER.gripper_open_of_joint(GRIPPER.finger_joint_m(value)) == pytest.approx(value)
+        assert GRIPPER.gripper_open_of_register(GRIPPER.register(value)) == pytest.approx(value, abs=0.5 / 255 + 1e-12)
+    for register in range(256):
+        assert GRIPPER.register(GRIPPER.gripper_open_of_register(register)) == register
+
+
+def test_measured_openings_are_clipped() -> None:
+    assert GRIPPER.gripper_open(-1e-4) == 0
+    assert GRIPPER.gripper_open(0.1402) == 1
+
+
+def test_travel_time() -> None:
+    # 0.140 m at 0.15 m/s, and 0.2 s to settle.
+    assert GRIPPER.travel_time_s(0, 1) == pytest.approx(0.140 / 0.15 + 0.2)
+    assert GRIPPER.travel_time_s(1, 0) == GRIPPER.travel_time_s(0, 1)
+    assert GRIPPER.travel_time_s(0.4, 0.4) == 0.2
+
+
+@pytest.mark.parametrize("value", [-0.01, 1.01, np.nan, np.inf])
+def test_values_outside_are_refused(value: float) -> None:
+    for convert in (GRIPPER.opening_m, GRIPPER.finger_joint_m, GRIPPER.register):
+        with pytest.raises(InputError, match="0 .closed. .. 1 .open."):
+            convert(value)
+    with pytest.raises(InputError):
+        GRIPPER.gripper_open(np.nan)
+    with pytest.raises(InputError, match="255"):
+        GRIPPER.gripper_open_of_register(256)
+    with pytest.raises(InputError):
+        Gripper(stroke_m=value * 0 - 1)

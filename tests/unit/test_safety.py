@@ -1,0 +1,206 @@
+"""Distances to table and walls, and the latch."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from merton.cell import CellConfig, load_cell
+from merton.errors import InfrastructureError, InputError
+from merton.execution.capsules import segment_to_box, segment_to_segment
+from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
+from merton.execution.safety import Code, EmergencyStopLatch, Guard, Limits
+from merton.geometry import from_rpy, inverse
+from merton.resources import resource
+
+Array = NDArray[np.float64]
+
+
+@pytest.fixture(scope="module")
+def cell() -> CellConfig:
+    return load_cell(resource("merton_bringup", "config/cell.yaml"))
+
+
+def straight_down(cell: CellConfig, x: float, y: float, z: float) -> Array:
+    """Joints that put the tool centre point at (x, y, z) in `base_link`, pointing down."""
+    base_from_tool0 = from_rpy((x, y, z), (np.pi, 0, 0)) @ inverse(cell.tool0_from_tcp)
+    result = UR5.solve(BASE_LINK_FROM_BASE @ base_from_tool0, cell.home_joints)
+    assert result.success
+    return result.joints
+
+
+class TestGuard:
+    @pytest.mark.parametrize("z", [0.01, 0.018, 0.02, 0.05, 0.3])
+    def test_fingertips_reach_8_mm_below_the_tcp(self, cell: CellConfig, z: float) -> None:
+        clearance = Guard(cell).clearance(straight_down(cell, 0.5, 0.1, z))
+        assert clearance.distance_m == pytest.approx(z - 0.008, abs=1e-6)
+        assert clearance.link_a.startswith("gripper_") and clearance.link_b == "table"
+
+    def test_a_grasp_keeps_the_margin_and_contact_does_not(self, cell: CellConfig) -> None:
+        guard, margin = Guard(cell), Limits().stopping_margin_m
+        for opening_m in (0.0, 0.045, 0.140):
+            assert guard.clearance(straight_down(cell, 0.5, 0.0, 0.018), opening_m).distance_m > margin
+            assert guard.clearance(straight_down(cell, 0.5, 0.0, 0.010), opening_m).distance_m < margin
+
+    def test_open_fingers_take_more_room(self, cell: CellConfig) -> None:
+        # The fingers slide along x of tool0, here x of base_link, towards the back wall, whose face is at x = 1.05.
+        joints = straight_down(cell, 0.7, 0.0, 0.3)
+        guard, wall_x = Guard(cell), 1.06 - 0.01
+        for opening_m in (0.10, 0.14):
+            ends, radii = guard.capsules(joints[None], np.array([opening_m]))
+            assert (ends[0, -2:, :, 0].max() + radii[-1]) == pytest.approx(0.7 + opening_m / 2 + 0.024, abs=1e-6)
+            distance = guard.clearance(joints, opening_m)
+            assert distance.distance_m <= wall_x - 0.7 - opening_m / 2 - 0.024
+
+    def test_walls_are_named(self, cell: CellConfig) -> None:
+        near = cell.model_copy(
+            update={"walls": tuple(box.model_copy(update={"center": (0.65, 0.0, 0.45)}) for box in cell.walls[:1])}
+        )
+        clearance = Guard(near).clearance(straight_down(cell, 0.5, 0.0, 0.4), 0.0)
+        assert clearance.link_b == "back"
+        assert 0 < clearance.distance_m < 0.14
+
+    def test_without_walls_only_the_table_counts(self, cell: CellConfig) -> None:
+        bare = cell.model_copy(update={"walls": ()})
+        assert Guard(bare).clearance(cell.home_joints).link_b == "table"
+
+    def test_many_equal_one_by_one(self, cell: CellConfig) -> None:
+        guard = Guard(cell)
+        joints = np.random.default_rng(0).uniform(-np.pi, np.pi, (50, 6))
+        together = guard.clearances(joints, np.full(50, 0.05))
+        assert together == [guard.clearance(one, 0.05) for one in joints]
+
+    def testsegment_to_box_is_the_least_over_the_segment(self) -> None:
+        rng = np.random.default_rng(1)
+        start, end, center = rng.uniform(-1, 1, (3, 500, 3))
+        half = rng.uniform(0.05, 0.4, (500, 3))
+        start[:50, 1:], end[:50, 1:] = 0.3, 0.3  # along an axis
+        end[50:60] = start[50:60]  # points
+        points = start + np.linspace(0, 1, 2001)[:, None, None] * (end - start)
+        sampled = np.linalg.norm(np.maximum(np.abs(points - center) - half, 0), axis=-1).min(axis=0)
+        exact = segment_to_box(start, end, center, half)
+        assert (exact <= sampled + 1e-12).all()
+        assert np.abs(exact - sampled).max() < 2e-3
+        assert (exact == 0).any() and (exact > 0.3).any()
+
+    def test_capsules_hold_the_drawn_robot(self, cell: CellConfig) -> None:
+        """No corner of a shape in `urdf/` sticks out of the capsules further than the stopping margin gives room for."""
+        xacro = pytest.importorskip("xacro")
+        robot = ElementTree.fromstring(
+            xacro.process_file(str(resource("merton_description", "urdf/cell.urdf.xacro"))).toxml()
+        )
+        joints = np.random.default_rng(2).uniform(-np.pi, np.pi, (20, 6))
+        ends, radii = Guard(cell).capsules(joints, np.zeros(20))
+        start, axis = ends[:, :, 0], ends[:, :, 1] - ends[:, :, 0]
+        frames = BASE_LINK_FROM_BASE @ UR5.link_frames(joints)
+        worst = 0.0
+        for link, frame, offset in _moving_links(robot):
+            for points in _corners(robot, link):
+                world = np.einsum("nij,pj->npi", frames[:, frame] @ offset, points)[..., None, :3]
+                along = np.clip(((world - start[:, None]) * axis[:, None]).sum(-1) / (axis[:, None] ** 2).sum(-1), 0, 1)
+                gaps = np.linalg.norm(world - start[:, None] - along[..., None] * axis[:, None], axis=-1) - radii
+                worst = max(worst, float(gaps.min(axis=-1).max()))
+        assert worst < 0.007
+
+
+def _moving_links(robot: ElementTree.Element) -> list[tuple[str, int, Array]]:
+    """Links of the arm and the closed gripper with collision shapes, each as (name, link frame, pose in that frame)."""
+    frames = {
+        f"{name}_link": index
+        for index, name in enumerate(("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3"), start=1)
+    }
+    found = [(link, frame, np.eye(4)) for link, frame in frames.items()]
+    for link, frame, pose in found:  # grows while it is read
+        for joint in robot.findall("joint"):
+            parent, child, origin = joint.find("parent"), joint.find("child"), joint.find("origin")
+            assert parent is not None and child is not None
+            if parent.get("link") == link and child.get("link") not in frames:
+                found.append((str(child.get("link")), frame, pose @ _pose(origin)))
+    return [entry for entry in found if robot.find(f"link[@name='{entry[0]}']/collision") is not None]
+
+
+def _pose(origin: ElementTree.Element | None) -> Array:
+    if origin is None:
+        return np.eye(4)
+    return from_rpy(*([float(x) for x in origin.get(key, "0 0 0").split()] for key in ("xyz", "rpy")))
+
+
+def _corners(robot: ElementTree.Element, link: str) -> list[Array]:
+    """Corners of boxes and rims of cylinders of a link, (points, 4) in the link's frame."""
+    shapes = []
+    for collision in robot.findall(f"link[@name='{link}']/collision"):
+        box, cylinder = collision.find("geometry/box"), collision.find("geometry/cylinder")
+        if box is not None:
+            half = np.array([float(x) for x in box.get("size", "").split()]) / 2
+            points = np.array([(i, j, k) for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)]) * half
+        elif cylinder is not None:
+            radius, length = float(cylinder.get("radius", "")), float(cylinder.get("length", ""))
+            turn = np.linspace(0, 2 * np.pi, 24)
+            rim = np.c_[radius * np.cos(turn), radius * np.sin(turn), np.full(24, length / 2)]
+            points = np.r_[rim, rim * (1, 1, -1)]
+        else:
+            continue
+        shapes.append(np.c_[points, np.ones(len(points))] @ _pose(collision.find("origin")).T)
+    return shapes
+
+
+class TestLatch:
+    def test_only_reset_lifts_it_and_the_first_reason_stays(self) -> None:
+        latch = EmergencyStopLatch()
+        assert not latch.tripped and latch.reason == ""
+        latch.trip("table")
+        latch.trip("wall")
+        assert latch.tripped and latch.reason == "table"
+        latch.reset()
+        assert not latch.tripped and latch.reason == ""
+
+    def test_survives_a_restart(self, tmp_path: Path) -> None:
+        path = tmp_path / "state" / "stop.json"
+        EmergencyStopLatch(path).trip("forearm near the wall")
+        after = EmergencyStopLatch(path)
+        assert after.tripped and after.reason == "forearm near the wall"
+        after.reset()
+        assert not EmergencyStopLatch(path).tripped
+        assert [file.name for file in path.parent.iterdir()] == ["stop.json"], "no temporary file is left"
+
+    def test_an_empty_reason_is_a_reason(self, tmp_path: Path) -> None:
+        EmergencyStopLatch(tmp_path / "stop.json").trip("")
+        assert EmergencyStopLatch(tmp_path / "stop.json").tripped
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"tripped": "no", "reason": ""}', "\x00\xff"])
+    def test_a_file_nobody_understands_counts_as_tripped(self, tmp_path: Path, text: str) -> None:
+        path = tmp_path / "stop.json"
+        path.write_text(text, encoding="latin-1")
+        latch = EmergencyStopLatch(path)
+        assert latch.tripped
+        latch.reset()
+        assert json.loads(path.read_text())["tripped"] is False
+
+    def test_latched_even_if_it_cannot_be_written(self, tmp_path: Path) -> None:
+        latch = EmergencyStopLatch(tmp_path / "folder" / "stop.json")
+        (tmp_path / "folder").write_text("a file in the way")
+        with pytest.raises(InfrastructureError, match="emergency stop"):
+            latch.trip("table")
+        assert latch.tripped
+        with pytest.raises(InfrastructureError, match="emergency stop"):
+            latch.reset()
+        assert latch.tripped
+
+
+def test_codes_fall_into_their_hundreds() -> None:
+    # 0 none, 1xx model, 2xx kinematics, 3xx safety: as records and messages document them.
+    hundreds = {code.name: code // 100 for code in Code}
+    assert hundreds.pop("OK") == 0 and hundreds.pop("INVALID_ACTION") == 1
+    assert hundreds.pop("UNREACHABLE") == hundreds.pop("BRANCH_FLIP") == 2
+    assert set(hundreds.values()) == {3}
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+def test_limits_are_positive_numbers(value: float) -> None:
+    with pytest.raises(InputError, match="tcp_speed_m_s"):
+        Limits(tcp_speed_m_s=value)

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# Make .venv ready: ROS 2 Jazzy from wheels, Merton's interfaces built into it, Merton itself installed from this checkout.
+# Each step leaves a stamp that holds the hash of what it was made from, so that a second run does nothing.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+python=${PYTHON:-python3}
+venv="$root/.venv"
+build="$root/build"
+log="$build/setup.log"
+stamps="$venv/.stamps"
+started=$SECONDS
+mkdir -p "$build"
+
+# A sourced ROS or another virtual environment must not leak into this one.
+unset PYTHONPATH AMENT_PREFIX_PATH CMAKE_PREFIX_PATH LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE VIRTUAL_ENV PYTHONHOME
+
+say() { printf '%s\n' "$*" >&2; }
+fail() { # WHAT HINT
+  say ""
+  say "setup: $1"
+  say "       $2"
+  exit 1
+}
+
+hash_of() { # PATHS: a hash over the contents of all files below them
+  find "$@" -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16
+}
+
+step() { # NAME HASH TITLE HINT COMMAND...: run COMMAND unless its stamp says it was done from the same inputs
+  local name=$1 hash=$2 title=$3 hint=$4
+  shift 4
+  [ "$(cat "$stamps/$name" 2>/dev/null)" = "$hash" ] && return 0
+  local begin=$SECONDS
+  printf '%s ... ' "$title" >&2
+  if ! "$@" >"$log" 2>&1; then
+    say "failed"
+    tail -n 15 "$log" | sed 's/^/    /' >&2
+    fail "'$title' failed; the whole output is in build/setup.log" "$hint"
+  fi
+  mkdir -p "$stamps"
+  printf '%s' "$hash" >"$stamps/$name"
+  say "$((SECONDS - begin)) s"
+}
+
+check_python() {
+  command -v "$python" >/dev/null || fail "no '$python' here" "install Python 3.10 to 3.13, or name one: make setup PYTHON=/usr/bin/python3.12"
+  "$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' ||
+    fail "$("$python" --version) is not supported" "name a Python 3.10 to 3.13: make setup PYTHON=/usr/bin/python3.12"
+  [ "$(uname -m)" = x86_64 ] || fail "there are no ROS 2 wheels for $(uname -m)" "on this machine install ROS 2 Jazzy and use colcon build (see README)"
+}
+
+missing_debian_packages() {
+  "$python" -c 'import ensurepip' 2>/dev/null || echo python3-venv
+  "$python" -c 'import sysconfig, os, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev
+  command -v g++ >/dev/null || echo g++
+  command -v cmake >/dev/null || echo cmake
+  local libraries
+  libraries=$(ldconfig -p 2>/dev/null || /sbin/ldconfig -p)
+  grep -q 'libEGL\.so\.1' <<<"$libraries" || echo libegl1
+  grep -q 'libGL\.so\.1' <<<"$libraries" || echo libgl1
+  # EGL needs a driver: Mesa's software renderer serves machines without a GPU
+  grep -q 'libEGL_mesa\.so\.0\|libEGL_nvidia\.so\.0' <<<"$libraries" || echo libegl-mesa0 libgl1-mesa-dri
+}
+
+install_debian_packages() {
+  local packages sudo=""
+  packages=$(missing_debian_packages | tr '\n' ' ')
+  [ -z "${packages// /}" ] && return 0
+  if [ "$(id -u)" != 0 ]; then
+    sudo="sudo"
+    sudo -n true 2>/dev/null || fail "Debian packages are missing: $packages" "run: sudo apt-get install -y --no-install-recommends $packages"
+  fi
+  command -v apt-get >/dev/null || fail "missing: $packages" "install them with this system's package manager"
+  say "installing Debian packages: $packages"
+  { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages; } >"$log" 2>&1 ||
+    { tail -n 5 "$log" >&2; fail "apt-get could not install: $packages" "run: sudo apt-get update && sudo apt-get install -y $packages"; }
+}
+
+make_venv() { "$python" -m venv --clear "$venv"; }
+
+install_requirements() {
+  "$venv/bin/pip" install --disable-pip-version-check --prefer-binary -r requirements/ros.txt -r requirements/base.txt -r requirements/dev.txt -r requirements/build.txt
+}
+
+# The virtual environment is an ament prefix: packages are found in it without sourcing anything.
+make_ament_prefix() {
+  local site index="$venv/share/ament_index/resource_index/packages" name
+  site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  echo 'import os, sys; os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)' >"$site/ament_prefix.pth"
+  mkdir -p "$index"
+  for name in merton merton_nodes merton_bringup merton_description; do
+    mkdir -p "$venv/share/$name"
+    touch "$index/$name"
+    ln -sfn "$root/src/$name/package.xml" "$venv/share/$name/package.xml"
+  done
+  # as colcon build --symlink-install does: edits in the checkout take effect at once
+  ln -sfn "$root/urdf" "$venv/share/merton_description/urdf"
+  ln -sfn "$root/launch" "$venv/share/merton_bringup/launch"
+  ln -sfn "$root/config" "$venv/share/merton_bringup/config"
+}
+
+build_interfaces() {
+  AMENT_PREFIX_PATH="$venv" cmake -S src/merton_interfaces -B "$build/merton_interfaces" \
+    -DCMAKE_PREFIX_PATH="$venv" -DCMAKE_INSTALL_PREFIX="$venv" -DPython3_EXECUTABLE="$venv/bin/python" \
+    -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_PROJECT_INCLUDE="$root/tools/wheel_includes.cmake" &&
+    AMENT_PREFIX_PATH="$venv" cmake --build "$build/merton_interfaces" -j "$(nproc)" &&
+    cmake --install "$build/merton_interfaces" &&
+    "$venv/bin/python" -c 'import merton_interfaces.msg, merton_interfaces.srv, merton_interfaces.action'
+}
+
+install_merton() {
+  "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --use-pep517 -e src/merton -e src/merton_nodes &&
+    for package in merton merton_nodes; do
+      "$venv/bin/python" - "$package" "$venv" <<'PYTHON' || return 1
+# where `ros2 run` and `ros2 launch` look for a package's programs
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+package, prefix = sys.argv[1], Path(sys.argv[2])
+folder = prefix / "lib" / package
+folder.mkdir(parents=True, exist_ok=True)
+for entry in distribution(package).entry_points.select(group="console_scripts"):
+    assert (prefix / "bin" / entry.name).exists(), f"pip did not install {entry.name}"
+    link = folder / entry.name
+    link.unlink(missing_ok=True)
+    link.symlink_to(f"../../bin/{entry.name}")
+PYTHON
+    done
+}
+
+check_python
+install_debian_packages
+version=$("$python" --version)
+step venv "$version $root" "[1/5] virtual environment" "remove .venv and try again" make_venv
+step requirements "$version $(hash_of requirements)" "[2/5] ROS 2 Jazzy and the other requirements (a few minutes when nothing is cached)" \
+  "check the network, then try again: what was downloaded is kept" install_requirements
+step prefix "$version $root $(hash_of tools/setup.sh)" "[3/5] ament prefix" "remove .venv and try again" make_ament_prefix
+step interfaces "$version $(hash_of src/merton_interfaces tools/wheel_includes.cmake requirements/ros.txt)" \
+  "[4/5] merton_interfaces (about 30 s)" "remove build/merton_interfaces and try again" build_interfaces
+step merton "$version $root $(hash_of src/merton/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[5/5] merton" "remove .venv and try again" install_merton
+[ $((SECONDS - started)) -lt 5 ] || say "ready after $((SECONDS - started)) s"
