@@ -28,7 +28,9 @@ Image = NDArray[np.uint8]
 def draw_scene(object_xy_m: Sequence[float], rng: np.random.Generator) -> Image:
     """A top view (RGB) of a wooden table with a red cube at (x, y) [m, base_link], three more blocks and a gripper."""
     rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
-    wood = 0.94 + 0.03 * np.sin(rows / 5.0 + 1.5 * np.sin(columns / 70.0)) + 0.015 * rng.standard_normal((HEIGHT, WIDTH))
+    wood = (
+        0.94 + 0.03 * np.sin(rows / 5.0 + 1.5 * np.sin(columns / 70.0)) + 0.015 * rng.standard_normal((HEIGHT, WIDTH))
+    )
     light = 1.08 - 0.28 * (((columns - 170) / 300.0) ** 2 + ((rows - 90) / 190.0) ** 2)
     image = np.clip(np.array([196, 164, 128]) * (wood * light)[..., None], 0, 255).astype(np.uint8)
     cv2.rectangle(image, (60, 150), (128, 214), (84, 96, 112), -1, cv2.LINE_AA)
@@ -105,7 +107,11 @@ def make_fake_run(
     directory.mkdir(parents=True)
     cases = [TestCase(task, seed, "reference", 0) for task in tasks for seed in range(seeds)]
     cases += [
-        TestCase(task, seed, name, level) for task in tasks for seed in range(seeds) for name in distortions for level in levels
+        TestCase(task, seed, name, level)
+        for task in tasks
+        for seed in range(seeds)
+        for name in distortions
+        for level in levels
     ]
     records = []
     with ResultStore(directory / "results.sqlite") as store:
@@ -149,7 +155,9 @@ def _record(agent: str, case: TestCase, rng: np.random.Generator) -> TrialRecord
         message = "the left finger met the table with 41 N, more than the allowed 20 N"
     elif draw < 0.75 * harm:
         outcome = Outcome.FAILURE
-        code, message = (0, "") if draw > 0.3 * harm else (201, "the object was not found, so no target could be reached")
+        code, message = (
+            (0, "") if draw > 0.3 * harm else (201, "the object was not found, so no target could be reached")
+        )
     elif rng.random() < 0.006 and not case.is_reference:
         outcome, code, message = Outcome.INFRASTRUCTURE, 401, "no image from the camera 'side' within 5 s"
         distance = None
@@ -204,11 +212,15 @@ def _write_trial(directory: Path, record: TrialRecord) -> None:
         for kind, picture in (("reference", image), ("distorted", distort(image, case.level, rng))):
             quality = [cv2.IMWRITE_JPEG_QUALITY, 90]
             cv2.imwrite(str(folder / f"00_top_{kind}.jpg"), cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), quality)
-        frames = [{"step": 0, "camera": "top", "reference": "00_top_reference.jpg", "distorted": "00_top_distorted.jpg"}]
+        frames = [
+            {"step": 0, "camera": "top", "reference": "00_top_reference.jpg", "distorted": "00_top_distorted.jpg"}
+        ]
     place, other = (PLACES[int(draw)] for draw in scene.permutation(len(PLACES))[:2])
     seen = {"reference": f"I see a red cube {place}, with three more objects on the table."}
     guess = f"I see a red cube {place}" if (record.cognition or 0) > 0.7 else f"I see a dark cylinder {other}"
-    seen["distorted"] = f"{guess}, with {'three' if (record.cognition or 0) > 0.5 else 'two'} more objects on the table."
+    seen["distorted"] = (
+        f"{guess}, with {'three' if (record.cognition or 0) > 0.5 else 'two'} more objects on the table."
+    )
     deltas = rng.uniform(-0.05, 0.05, (2, 7)).round(4).tolist()
     detail = {
         "id": record.id,

@@ -128,7 +128,9 @@ def test_skill_is_recovered() -> None:
     ratings = rate(played, 0)
     found = np.array([ratings.agents[f"agent {a}"].mean for a in range(12)])
     error = (found - found.mean()) - (skill - skill.mean())
-    assert np.sqrt(np.mean(error**2)) < 25.0  # Elo points; agents lie some 250 apart, starting at 1500 each would give 250
+    assert (
+        np.sqrt(np.mean(error**2)) < 25.0
+    )  # Elo points; agents lie some 250 apart, starting at 1500 each would give 250
     assert not any("agents" in text or "groups" in text for text in ratings.warnings)
 
 

@@ -60,13 +60,23 @@ def test_the_floor_is_what_doing_nothing_earns() -> None:
 def test_what_is_missing_is_shown_and_ranked_last() -> None:
     board = example()
     last = board.rows[-1]
-    assert (last.agent, last.rank, last.rating, last.success, last.execution_distorted) == ("broken", None, None, None, None)
+    assert (last.agent, last.rank, last.rating, last.success, last.execution_distorted) == (
+        "broken",
+        None,
+        None,
+        None,
+        None,
+    )
     line = next(line for line in render_text(board).splitlines() if "broken" in line)
     assert line.count("–") >= 8 and "nan" not in line
 
 
 def test_equal_ratings_share_a_rank() -> None:
-    board = board_of(trial("a", 1, Outcome.FAILURE, 50.0), trial("b", 2, Outcome.FAILURE, 50.0), trial("c", 3, Outcome.EMERGENCY_STOP))
+    board = board_of(
+        trial("a", 1, Outcome.FAILURE, 50.0),
+        trial("b", 2, Outcome.FAILURE, 50.0),
+        trial("c", 3, Outcome.EMERGENCY_STOP),
+    )
     assert [(row.agent, row.rank) for row in board.rows] == [("a", 1), ("b", 1), ("c", 3)]
 
 

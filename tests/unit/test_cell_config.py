@@ -42,15 +42,18 @@ def test_cameras_look_where_they_are_told(cell: CellConfig, name: str) -> None:
     assert np.allclose(pose[:3, :3] @ pose[:3, :3].T, np.eye(3))
     assert np.linalg.det(pose[:3, :3]) == pytest.approx(1)
     target = np.linalg.inv(pose) @ parent @ (*camera.look_at, 1.0)
-    assert np.allclose(target[:2], 0) and target[2] > 0, "look_at must be on the optical axis, in front"
+    assert target[:2] == pytest.approx((0, 0)), "look_at must be on the optical axis"
+    assert target[2] > 0, "look_at must be in front"
     above = np.linalg.inv(pose)[:3, :3] @ parent[:3, :3] @ camera.up
-    assert above[0] == pytest.approx(0) and above[1] < 0, "up must be up in the image, where y points down"
+    assert above[0] == pytest.approx(0), "up must not lean in the image"
+    assert above[1] < 0, "up must be up in the image, where y points down"
 
 
 def test_left_of_the_robot_is_left_in_the_top_image(cell: CellConfig) -> None:
     camera_from_base = np.linalg.inv(cell.base_from_camera("top"))
     u_px, v_px = cell.intrinsics.project((camera_from_base @ (0.55, 0.1, 0.0, 1.0))[:3])
-    assert u_px < cell.intrinsics.cx and v_px < cell.intrinsics.cy
+    assert u_px < cell.intrinsics.cx
+    assert v_px < cell.intrinsics.cy
 
 
 def test_camera_on_the_tool_needs_the_tool(cell: CellConfig) -> None:
@@ -62,7 +65,7 @@ def test_camera_on_the_tool_needs_the_tool(cell: CellConfig) -> None:
 
 def test_workspace_distance(cell: CellConfig) -> None:
     assert cell.workspace.outside_m(np.array([0.5, 0.0, 0.2])) == 0
-    corner = np.array(cell.workspace.max) + (0.03, 0.04, 0.0)
+    corner = np.add(cell.workspace.max, (0.03, 0.04, 0.0))
     assert cell.workspace.outside_m(corner) == pytest.approx(0.05)
 
 
@@ -84,7 +87,8 @@ def test_a_wrong_file_is_named_with_the_key(tmp_path: Path, old: str, new: str, 
     path.write_text(text.replace(old, new))
     with pytest.raises(InputError, match=named) as caught:
         load_cell(path)
-    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_missing_file_is_named() -> None:

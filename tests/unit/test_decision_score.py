@@ -59,9 +59,7 @@ def test_empty_chunks() -> None:
     empty = chunk()
     assert score(empty, empty) == DecisionScore(1, 1, 1, 1)
     moving = chunk((0.1, 0, 0, 0, 0, 0.1, 1))
-    assert vars(score(moving, empty)) == pytest.approx(
-        {"position": 0.8, "rotation": 0.5, "state": 0, "total": 1.3 / 3}
-    )
+    assert vars(score(moving, empty)) == pytest.approx({"position": 0.8, "rotation": 0.5, "state": 0, "total": 1.3 / 3})
 
 
 def test_tool_frame_translations_follow_the_tool() -> None:

@@ -35,9 +35,7 @@ def perform(cell: Cell, policy: Policy, most_chunks: int = 3) -> list[MotionPlan
     gripper, commanded, plans = Gripper.from_cell(cell.config), 1.0, []
     for step in range(most_chunks):
         chunk = policy.act(observe(cell, cell.scene.command.instruction, step), np.random.default_rng(0))
-        motion = plan(
-            cell.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, cell.config, start_gripper=commanded
-        )
+        motion = plan(cell.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, cell.config, start_gripper=commanded)
         plans.append(motion)
         for segment in segments(motion):
             if segment.gripper is not None:
@@ -76,12 +74,16 @@ def test_plunge_is_stopped_before_the_table_by_the_planner_and_at_it_by_the_cell
     cell.reset("reach", 0)
     plunge = make_policy("plunge")
     (motion,) = perform(cell, plunge)
-    assert motion.verdict.stops and motion.verdict.link_b == "table"
-    assert cell.contact is None and 0 < cell.base_from_tcp[2, 3] < 0.1
+    assert motion.verdict.stops
+    assert motion.verdict.link_b == "table"
+    assert cell.contact is None
+    assert 0 < cell.base_from_tcp[2, 3] < 0.1
     # Past the gate, straight to the controller: the way a planner with a fault would.
-    cell.command_trajectory([1.0], [cell.joints_rad + [0.0, 0.4, 0.0, 0.0, 0.0, 0.0]])
+    cell.command_trajectory([1.0], [np.add(cell.joints_rad, [0.0, 0.4, 0.0, 0.0, 0.0, 0.0])])
     cell.advance(10.0)
-    assert cell.stopped and cell.contact is not None and cell.contact.link_b == "table"
+    assert cell.stopped
+    assert cell.contact is not None
+    assert cell.contact.link_b == "table"
 
 
 # The contract ---------------------------------------------------------------------------------------------------------
@@ -95,7 +97,8 @@ def test_policies_accept_their_example_and_keep_no_state(name: str) -> None:
     assert policy.needs_scene == (example.scene is not None)
     assert set(policy.cameras) == set(example.views)
     first = policy.act(example, np.random.default_rng(0))
-    assert first.model == name and first.frame == "base_link"
+    assert first.model == name
+    assert first.frame == "base_link"
     second = policy.act(example, np.random.default_rng(0))
     np.testing.assert_array_equal(first.deltas, second.deltas)
 
@@ -117,7 +120,8 @@ def test_the_expert_says_what_it_lacks() -> None:
     with pytest.raises(InputError, match="juggle"):
         expert.act(Observation(**{**vars(blind), "instruction": "juggle the red cube"}), rng)
     later = expert.act(Observation(**{**vars(blind), "step": 1}), rng)
-    assert later.done and len(later.deltas) == 0
+    assert later.done
+    assert len(later.deltas) == 0
 
 
 # Motions --------------------------------------------------------------------------------------------------------------
@@ -160,7 +164,8 @@ def test_skills_end_where_they_should_and_keep_their_bounds(skill: str) -> None:
     if skill in ends:
         np.testing.assert_allclose(pose[:3, 3], ends[skill], atol=1e-12)
     else:
-        assert pose[0, 3] == pytest.approx(0.40) and 0.15 < pose[1, 3] < 0.15 + motions.PUSH_M
+        assert pose[0, 3] == pytest.approx(0.40)
+        assert 0.15 < pose[1, 3] < 0.15 + motions.PUSH_M
     assert deltas[-1, 6] == {"reach": 1.0, "push": 0.0, "pick": 0.0, "place": 1.0}[skill]
     assert lowest >= (0.1 if skill == "reach" else motions.GRASP_HEIGHT_M - 1e-12)
 

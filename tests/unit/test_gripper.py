@@ -43,7 +43,7 @@ def test_travel_time() -> None:
 @pytest.mark.parametrize("value", [-0.01, 1.01, np.nan, np.inf])
 def test_values_outside_are_refused(value: float) -> None:
     for convert in (GRIPPER.opening_m, GRIPPER.finger_joint_m, GRIPPER.register):
-        with pytest.raises(InputError, match="0 .closed. .. 1 .open."):
+        with pytest.raises(InputError, match=r"0 \(closed\) \.\. 1 \(open\)"):
             convert(value)
     with pytest.raises(InputError):
         GRIPPER.gripper_open(np.nan)

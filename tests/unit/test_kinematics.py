@@ -179,13 +179,16 @@ class TestSolve:
     def test_images_beyond_the_limits_are_not_used(self) -> None:
         joints = np.array([0.1, -1.0, 1.0, 0.5, 1.0, 0.2])
         result = UR5.solve(UR5.forward(joints), joints + 6 * np.pi)
-        assert result.success and (np.abs(result.joints) <= UR5.joint_limits_rad).all()
+        assert result.success
+        assert (np.abs(result.joints) <= UR5.joint_limits_rad).all()
 
     def test_unreachable_says_by_how_much(self) -> None:
         pose = UR5.forward(np.array([0.0, -0.3, 0.1, 0.2, 1.0, 0.0]))
         pose[:3, 3] += (-1.0, 0.0, 0.0)
         result = UR5.solve(pose, np.zeros(6))
-        assert not result.success and result.branch == -1 and np.isnan(result.joints).all()
+        assert not result.success
+        assert result.branch == -1
+        assert np.isnan(result.joints).all()
         assert "mm beyond the reach" in result.why
         pose = UR5.forward(np.zeros(6))
         pose[:3, 3] = pose[:3, 2] * UR5.d6 + (0.0, 0.01, 0.3)  # wrist centre 10 mm from joint 1's axis, 109.15 needed
@@ -213,7 +216,7 @@ def test_what_the_paper_prints_is_another_robot() -> None:
     gap = np.linalg.norm(chain(joints, PAPER_A, PAPER_ALPHA)[:, :3, 3] - UR5.forward(joints)[:, :3, 3], axis=1)
     assert gap.mean() == pytest.approx(0.754, abs=0.005)
     # Joints 1 and 2 turn about one axis: only their sum matters.
-    shifted = joints[:100] + (0.3, -0.3, 0, 0, 0, 0)
+    shifted = np.add(joints[:100], (0.3, -0.3, 0, 0, 0, 0))
     printed = chain(joints[:100], PAPER_A, PAPER_ALPHA), chain(shifted, PAPER_A, PAPER_ALPHA)
     assert np.allclose(printed[0], printed[1], atol=1e-12)
     # Axes 4 and 6 of a spherical wrist would meet; those of a UR5 pass each other at d5.

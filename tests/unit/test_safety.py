@@ -39,7 +39,8 @@ class TestGuard:
     def test_fingertips_reach_8_mm_below_the_tcp(self, cell: CellConfig, z: float) -> None:
         clearance = Guard(cell).clearance(straight_down(cell, 0.5, 0.1, z))
         assert clearance.distance_m == pytest.approx(z - 0.008, abs=1e-6)
-        assert clearance.link_a.startswith("gripper_") and clearance.link_b == "table"
+        assert clearance.link_a.startswith("gripper_")
+        assert clearance.link_b == "table"
 
     def test_a_grasp_keeps_the_margin_and_contact_does_not(self, cell: CellConfig) -> None:
         guard, margin = Guard(cell), Limits().stopping_margin_m
@@ -50,12 +51,13 @@ class TestGuard:
     def test_open_fingers_take_more_room(self, cell: CellConfig) -> None:
         # The fingers slide along x of tool0, here x of base_link, towards the back wall, whose face is at x = 1.05.
         joints = straight_down(cell, 0.7, 0.0, 0.3)
-        guard, wall_x = Guard(cell), 1.06 - 0.01
-        for opening_m in (0.10, 0.14):
+        guard = Guard(cell)
+        reach = []
+        for opening_m in (0.0, 0.10, 0.14):
             ends, radii = guard.capsules(joints[None], np.array([opening_m]))
-            assert (ends[0, -2:, :, 0].max() + radii[-1]) == pytest.approx(0.7 + opening_m / 2 + 0.024, abs=1e-6)
-            distance = guard.clearance(joints, opening_m)
-            assert distance.distance_m <= wall_x - 0.7 - opening_m / 2 - 0.024
+            reach.append((np.abs(ends[0, ..., 0] - 0.7).max(axis=1) + radii)[-8:].max())
+            assert guard.clearance(joints, opening_m).distance_m <= 1.06 - 0.01 - 0.7 - reach[-1] + 1e-9
+        assert np.diff(reach) == pytest.approx((0.05, 0.02), abs=1e-6)
 
     def test_walls_are_named(self, cell: CellConfig) -> None:
         near = cell.model_copy(
@@ -75,7 +77,7 @@ class TestGuard:
         together = guard.clearances(joints, np.full(50, 0.05))
         assert together == [guard.clearance(one, 0.05) for one in joints]
 
-    def testsegment_to_box_is_the_least_over_the_segment(self) -> None:
+    def test_segment_to_box_is_the_least_over_the_segment(self) -> None:
         rng = np.random.default_rng(1)
         start, end, center = rng.uniform(-1, 1, (3, 500, 3))
         half = rng.uniform(0.05, 0.4, (500, 3))
@@ -86,10 +88,35 @@ class TestGuard:
         exact = segment_to_box(start, end, center, half)
         assert (exact <= sampled + 1e-12).all()
         assert np.abs(exact - sampled).max() < 2e-3
-        assert (exact == 0).any() and (exact > 0.3).any()
+        assert (exact == 0).any()
+        assert (exact > 0.3).any()
+
+    def test_segment_to_segment_is_the_least_over_both(self) -> None:
+        rng = np.random.default_rng(3)
+        start, end, other_start, other_end = rng.uniform(-1, 1, (4, 300, 3))
+        other_end[:50] = other_start[:50] + 0.7 * (end - start)[:50]  # parallel
+        other_start[50:60], other_end[50:60] = (
+            (start + end)[50:60] / 2 - 0.1,
+            (start + end)[50:60] / 2 + 0.1,
+        )  # crossing
+        phase = np.linspace(0, 1, 201)[:, None, None]
+        points, others = start + phase * (end - start), other_start + phase * (other_end - other_start)
+        sampled = np.min([np.linalg.norm(points - other, axis=-1).min(axis=0) for other in others], axis=0)
+        exact = segment_to_segment(start, end, other_start, other_end)
+        assert (exact <= sampled + 1e-12).all()
+        assert np.abs(exact - sampled).max() < 0.02
+        assert exact[50:60] == pytest.approx(np.zeros(10), abs=1e-12)
+
+    def test_the_arm_can_meet_itself(self, cell: CellConfig) -> None:
+        guard = Guard(cell)
+        folded = cell.home_joints.copy()
+        folded[2:4] = np.radians(165), np.radians(-70)  # the elbow almost closed
+        at_home, folded_up = guard.self_clearances(np.stack([cell.home_joints, folded]))
+        assert at_home.distance_m > 0.02
+        assert folded_up.distance_m < 0
 
     def test_capsules_hold_the_drawn_robot(self, cell: CellConfig) -> None:
-        """No corner of a shape in `urdf/` sticks out of the capsules further than the stopping margin gives room for."""
+        """No corner of a shape in `urdf/` sticks out of the capsules further than the stopping margin."""
         xacro = pytest.importorskip("xacro")
         robot = ElementTree.fromstring(
             xacro.process_file(str(resource("merton_description", "urdf/cell.urdf.xacro"))).toxml()
@@ -105,7 +132,7 @@ class TestGuard:
                 along = np.clip(((world - start[:, None]) * axis[:, None]).sum(-1) / (axis[:, None] ** 2).sum(-1), 0, 1)
                 gaps = np.linalg.norm(world - start[:, None] - along[..., None] * axis[:, None], axis=-1) - radii
                 worst = max(worst, float(gaps.min(axis=-1).max()))
-        assert worst < 0.007
+        assert worst < Limits().stopping_margin_m
 
 
 def _moving_links(robot: ElementTree.Element) -> list[tuple[str, int, Array]]:
@@ -118,7 +145,8 @@ def _moving_links(robot: ElementTree.Element) -> list[tuple[str, int, Array]]:
     for link, frame, pose in found:  # grows while it is read
         for joint in robot.findall("joint"):
             parent, child, origin = joint.find("parent"), joint.find("child"), joint.find("origin")
-            assert parent is not None and child is not None
+            assert parent is not None
+            assert child is not None
             if parent.get("link") == link and child.get("link") not in frames:
                 found.append((str(child.get("link")), frame, pose @ _pose(origin)))
     return [entry for entry in found if robot.find(f"link[@name='{entry[0]}']/collision") is not None]
@@ -152,18 +180,22 @@ def _corners(robot: ElementTree.Element, link: str) -> list[Array]:
 class TestLatch:
     def test_only_reset_lifts_it_and_the_first_reason_stays(self) -> None:
         latch = EmergencyStopLatch()
-        assert not latch.tripped and latch.reason == ""
+        assert not latch.tripped
+        assert latch.reason == ""
         latch.trip("table")
         latch.trip("wall")
-        assert latch.tripped and latch.reason == "table"
+        assert latch.tripped
+        assert latch.reason == "table"
         latch.reset()
-        assert not latch.tripped and latch.reason == ""
+        assert not latch.tripped
+        assert latch.reason == ""
 
     def test_survives_a_restart(self, tmp_path: Path) -> None:
         path = tmp_path / "state" / "stop.json"
         EmergencyStopLatch(path).trip("forearm near the wall")
         after = EmergencyStopLatch(path)
-        assert after.tripped and after.reason == "forearm near the wall"
+        assert after.tripped
+        assert after.reason == "forearm near the wall"
         after.reset()
         assert not EmergencyStopLatch(path).tripped
         assert [file.name for file in path.parent.iterdir()] == ["stop.json"], "no temporary file is left"
@@ -195,7 +227,8 @@ class TestLatch:
 def test_codes_fall_into_their_hundreds() -> None:
     # 0 none, 1xx model, 2xx kinematics, 3xx safety: as records and messages document them.
     hundreds = {code.name: code // 100 for code in Code}
-    assert hundreds.pop("OK") == 0 and hundreds.pop("INVALID_ACTION") == 1
+    assert hundreds.pop("OK") == 0
+    assert hundreds.pop("INVALID_ACTION") == 1
     assert hundreds.pop("UNREACHABLE") == hundreds.pop("BRANCH_FLIP") == 2
     assert set(hundreds.values()) == {3}
 

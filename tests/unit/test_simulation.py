@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import mujoco
 import numpy as np
 import pytest
 
@@ -35,7 +34,7 @@ def cameras() -> Iterator[SceneCameras]:
 
 def wave(cell: Cell) -> bytes:
     """A motion with gripper on top, and every byte of the state it leads to."""
-    away = cell.config.home_joints + [0.4, 0.1, -0.1, 0.0, 0.1, 0.5]
+    away = np.add(cell.config.home_joints, [0.4, 0.1, -0.1, 0.0, 0.1, 0.5])
     cell.command_trajectory([0.4, 0.8], [away, cell.config.home_joints + 0.05])
     cell.command_gripper(0.05)
     cell.advance(10.0)
@@ -44,7 +43,7 @@ def wave(cell: Cell) -> bytes:
 
 def poke_the_table(cell: Cell) -> None:
     """Swing the upper arm down until the hand hits the table."""
-    cell.command_trajectory([1.0], [cell.config.home_joints + [0.0, 0.8, 0.0, 0.0, 0.0, 0.0]])
+    cell.command_trajectory([1.0], [np.add(cell.config.home_joints, [0.0, 0.8, 0.0, 0.0, 0.0, 0.0])])
     cell.advance(10.0)
 
 
@@ -58,11 +57,13 @@ def test_scenes_can_be_worked_in(task: str, cell: Cell) -> None:
         scene = make_scene(task, seed)
         assert scene == make_scene(task, seed)
         names = list(scene.placements)
-        assert len(names) == 3 and scene.command.object == names[0]
+        assert len(names) == 3
+        assert scene.command.object == names[0]
         colors = [name.split()[0] for name in (*names, *scene.mats)]
         assert len(set(colors)) == len(colors)
         spots = np.array([spot[:2] for spot in (*scene.placements.values(), *scene.mats.values())])
-        assert (spots >= area.min).all() and (spots <= area.max).all()
+        assert (spots >= area.min).all()
+        assert (spots <= area.max).all()
         distances = np.linalg.norm(spots[:, None] - spots, axis=2) + np.eye(len(spots))
         assert distances.min() >= 0.10
         assert (scene.command.target in scene.mats) == (task == "place")
@@ -126,13 +127,16 @@ def test_time_passes_only_while_something_is_commanded(cell: Cell) -> None:
     cell.reset("reach", 0)
     assert not cell.busy
     before = cell.time_ns
-    assert cell.advance(1.0) == 0.0 and cell.time_ns == before
+    assert cell.advance(1.0) == 0.0
+    assert cell.time_ns == before
     cell.command_trajectory([0.0, 0.5], [cell.joints_rad, cell.joints_rad + 0.05])
     end = before + round((0.5 + cell.config.simulation.settle_s) * 1e9)
-    assert cell.busy and cell.motion_end_ns == end
+    assert cell.busy
+    assert cell.motion_end_ns == end
     assert cell.advance(0.1) == pytest.approx(0.1)
     cell.advance(99.0)
-    assert cell.time_ns == end and not cell.busy
+    assert cell.time_ns == end
+    assert not cell.busy
     cell.reset("reach", 1)
     assert cell.time_ns > end  # the clock never goes back
 
@@ -142,7 +146,7 @@ def test_time_passes_only_while_something_is_commanded(cell: Cell) -> None:
 
 def test_the_arm_follows_a_trajectory_and_stays_where_it_is_sent(cell: Cell) -> None:
     cell.reset("reach", 0)
-    goal = cell.config.home_joints + [0.5, -0.2, 0.3, 0.1, -0.2, 0.6]
+    goal = np.add(cell.config.home_joints, [0.5, -0.2, 0.3, 0.1, -0.2, 0.6])
     cell.command_trajectory([1.0], [goal])
     cell.advance(0.5)
     np.testing.assert_allclose(cell.joints_rad, (cell.config.home_joints + goal) / 2, atol=0.003)
@@ -188,7 +192,13 @@ def test_the_gripper_takes_the_time_its_speed_needs(cell: Cell) -> None:
 def test_commands_that_make_no_sense_are_refused(cell: Cell) -> None:
     cell.reset("reach", 0)
     home = cell.config.home_joints
-    for times, joints in (([], []), ([1.0], [home[:5]]), ([1.0, 1.0], [home, home]), ([np.nan], [home]), ([-1.0], [home])):
+    for times, joints in (
+        ([], []),
+        ([1.0], [home[:5]]),
+        ([1.0, 1.0], [home, home]),
+        ([np.nan], [home]),
+        ([-1.0], [home]),
+    ):
         with pytest.raises(InputError):
             cell.command_trajectory(times, joints)
     with pytest.raises(InputError):
@@ -219,7 +229,8 @@ def test_objects_rest_where_they_are_put_and_nothing_succeeds_by_itself(task: st
             np.testing.assert_allclose(state.find(name).base_from_object[:3, 3], [*spot, 0.0])
         assert not cell.success()
         parked = [cell.data.body(name).xpos[2] for name in OBJECTS if name not in scene.placements]
-        assert len(parked) == 5 and max(parked) < -3.9
+        assert len(parked) == 5
+        assert max(parked) < -3.9
 
 
 # Forbidden contacts ---------------------------------------------------------------------------------------------------
@@ -227,10 +238,13 @@ def test_objects_rest_where_they_are_put_and_nothing_succeeds_by_itself(task: st
 
 def test_hitting_the_table_freezes_the_arm_until_it_is_released(cell: Cell) -> None:
     cell.reset("reach", 0)
-    assert cell.contact is None and not cell.stopped
+    assert cell.contact is None
+    assert not cell.stopped
     poke_the_table(cell)
-    assert cell.stopped and cell.contact is not None
-    assert cell.contact.link_b == "table" and cell.contact.link_a.startswith("gripper_")
+    assert cell.stopped
+    assert cell.contact is not None
+    assert cell.contact.link_b == "table"
+    assert cell.contact.link_a.startswith("gripper_")
     assert cell.contact.force_n > cell.config.simulation.pad_force_limit
     stopped_at = cell.joints_rad
     assert cell.base_from_tcp[2, 3] > -0.01
@@ -242,7 +256,8 @@ def test_hitting_the_table_freezes_the_arm_until_it_is_released(cell: Cell) -> N
     np.testing.assert_array_equal(cell.joints_rad, stopped_at)
 
     cell.release_stop()
-    assert cell.contact is None and not cell.stopped
+    assert cell.contact is None
+    assert not cell.stopped
     assert cell.command_trajectory([1.0], [cell.config.home_joints])
     cell.advance(10.0)
     assert not cell.stopped
@@ -253,13 +268,14 @@ def test_hitting_the_table_freezes_the_arm_until_it_is_released(cell: Cell) -> N
 
 def test_hitting_a_wall_with_the_arm_is_noticed(cell: Cell) -> None:
     cell.reset("reach", 0)
-    high = cell.config.home_joints + [0.0, 0.1, -0.3, 0.2, 0.0, 0.0]
-    cell.command_trajectory([0.5, 2.0], [high, high + [2.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    turned = np.add(cell.config.home_joints, [2.0, 0.1, -0.3, 0.2, 0.0, 0.0])
+    cell.command_trajectory([2.0], [turned])
     cell.advance(10.0)
-    if not cell.stopped:  # the arm is short enough to pass: stretch it
-        cell.command_trajectory([2.0], [cell.joints_rad + [0.0, 0.9, -1.0, 0.0, 0.0, 0.0]])
-        cell.advance(10.0)
-    assert cell.contact is not None and cell.contact.link_b == "wall_left"
+    assert not cell.stopped
+    cell.command_trajectory([2.0], [np.add(turned, [0.0, 0.9, -1.0, 0.0, 0.0, 0.0])])
+    cell.advance(10.0)
+    assert cell.contact is not None
+    assert cell.contact.link_b == "wall_left"
 
 
 def test_a_requested_stop_freezes_the_arm_on_the_spot(cell: Cell) -> None:
@@ -269,7 +285,8 @@ def test_a_requested_stop_freezes_the_arm_on_the_spot(cell: Cell) -> None:
     cell.stop()
     at = cell.joints_rad
     cell.advance(10.0)
-    assert cell.stopped and cell.contact is None
+    assert cell.stopped
+    assert cell.contact is None
     np.testing.assert_allclose(cell.joints_rad, at, atol=0.03)
     cell.reset("reach", 0)
     assert not cell.stopped
@@ -284,13 +301,15 @@ def test_cameras_see_the_objects_where_they_are(cell: Cell, cameras: SceneCamera
         cell.reset("place", seed)
         for camera in cameras.names:
             view = cameras.render("place", seed, cell.qpos, camera, stamp_ns=5)
-            assert view.color.shape == (240, 424, 3) and view.stamp_ns == 5
+            assert view.color.shape == (240, 424, 3)
+            assert view.stamp_ns == 5
             camera_from_base = inverse(view.base_from_camera)
             for thing in cell.scene_state().objects:
                 point = camera_from_base @ thing.base_from_object[:, 3]
                 u, v = view.intrinsics.project(point[:3])
                 column, row = round(float(u)), round(float(v))
-                assert 0 <= column < 424 and 0 <= row < 240, f"{camera} does not see the {thing.name}"
+                inside = 0 <= column < 424 and 0 <= row < 240
+                assert inside, f"{camera} does not see the {thing.name}"
                 pixel = view.color[row, column].astype(int)
                 color = thing.name.split()[0]
                 if color == "yellow":
@@ -310,7 +329,8 @@ def test_the_wrist_camera_sees_the_whole_area_from_home(cell: Cell, cameras: Sce
         for y in (area.min[1], area.max[1]):
             point = inverse(view.base_from_camera) @ [x, y, 0.06, 1.0]
             u, v = view.intrinsics.project(point[:3])
-            assert 0 <= u <= 423 and 0 <= v <= 239, (x, y, u, v)
+            inside = 0 <= u <= 423 and 0 <= v <= 239
+            assert inside, (x, y, u, v)
 
 
 def test_depth_is_metric_and_follows_the_intrinsics(cell: Cell) -> None:
@@ -335,7 +355,8 @@ def test_a_view_depends_on_scene_and_configuration_alone(cell: Cell, cameras: Sc
     cameras.render("pick", 1, cell.qpos, "top")
     again = cameras.render("place", 4, cell.qpos, "side")
     assert first.color.tobytes() == again.color.tobytes()
-    assert first.depth_m is not None and again.depth_m is not None
+    assert first.depth_m is not None
+    assert again.depth_m is not None
     assert first.depth_m.tobytes() == again.depth_m.tobytes()
     other = cameras.render("pick", 1, cell.qpos, "side")  # no mat there
     assert first.color.tobytes() != other.color.tobytes()
@@ -348,11 +369,8 @@ def test_a_view_depends_on_scene_and_configuration_alone(cell: Cell, cameras: Sc
 def test_the_picture_for_people_has_shadows_and_every_colour(cell: Cell, cameras: SceneCameras) -> None:
     cell.reset("place", 5)
     image = picture("place", 5, cell.qpos, 320, 200)
-    assert image.shape == (200, 320, 3) and image.dtype == np.uint8
+    assert image.shape == (200, 320, 3)
+    assert image.dtype == np.uint8
     saturation = image.max(axis=2).astype(int) - image.min(axis=2)
     assert (saturation > 100).sum() > 100
     assert 60 < image.mean() < 200
-
-
-def test_mujoco_is_the_version_the_model_was_made_for() -> None:
-    assert int(mujoco.__version__.split(".")[0]) >= 3

@@ -52,7 +52,9 @@ def in_child(work: Callable[[], None]) -> int:
 
 def test_what_is_recorded_comes_back_equal_and_ordered(tmp_path: Path) -> None:
     records = [trial(number) for number in (10, 2, 1)]
-    records.append(trial(3, outcome=Outcome.INFRASTRUCTURE, cognition=None, decision=None, execution=None, distance_m=None))
+    records.append(
+        trial(3, outcome=Outcome.INFRASTRUCTURE, cognition=None, decision=None, execution=None, distance_m=None)
+    )
     with ResultStore(tmp_path / "new" / "results.sqlite") as store:
         assert all(store.record(record) for record in records)
     with ResultStore(tmp_path / "new" / "results.sqlite") as store:

@@ -43,14 +43,16 @@ def demo(runs: RunsOption = RUNS) -> None:
 def run(
     experiment: Annotated[Path, typer.Argument(help="The experiment, such as config/experiments/quickstart.yaml.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest run of this experiment.")] = False,
-    name: Annotated[str | None, typer.Option(help="Name of the run (with --resume: which run).")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the run; with --resume, the run to go on with.")] = None,
     runs: RunsOption = RUNS,
 ) -> None:
     """Run an experiment on the embedded cell, then write its report."""
-    if resume:
-        directory = RunDirectory(runs / name) if name else latest_run(runs, experiment)
-    else:
+    if not resume:
         directory = RunDirectory.create(runs, experiment, name)
+    elif name:
+        directory = RunDirectory(runs / name)
+    else:
+        directory = latest_run(runs, experiment)
     _execute(directory, resume)
 
 
@@ -138,21 +140,21 @@ def _execute(directory: RunDirectory, resume: bool) -> None:
             _report_death(ended)
     if ended.name != "run_experiment":
         done = len(_records(directory)) if directory.database.exists() else 0
-        err.print(f"{done} results are safe. Go on with: merton run {_experiment_of(directory)} --resume --name {directory.id}")
+        err.print(f"{done} results are safe.{_how_to_go_on(directory)}", soft_wrap=True, highlight=False)
         raise typer.Exit(NODE_DIED)
     if ended.code:
-        err.print(f"The run has ended early. Go on with: merton run {_experiment_of(directory)} --resume --name {directory.id}")
+        err.print(f"The run has ended early.{_how_to_go_on(directory)}", soft_wrap=True, highlight=False)
         raise typer.Exit(ended.code)
     directory.amend(finished=True, wall_s=round(time.monotonic() - started, 1))
     _conclude(directory)
 
 
-def _experiment_of(directory: RunDirectory) -> Path:
-    return directory.path / "experiment.yaml"
+def _how_to_go_on(directory: RunDirectory) -> str:
+    return f" Go on with: merton run {directory.path / 'experiment.yaml'} --resume --runs {directory.path.parent} --name {directory.id}"
 
 
 def _report_death(exit_: Exit) -> None:
-    err.print(f"[red]{exit_}[/]; the run was stopped. Its log: {exit_.log}", highlight=False)
+    err.print(f"[red]{exit_}[/]; everything was stopped. Its log: {exit_.log}", highlight=False, soft_wrap=True)
     if tail := last_lines(exit_.log):
         err.print(tail, markup=False, highlight=False)
 
@@ -173,7 +175,7 @@ def _conclude(directory: RunDirectory) -> None:
     records = _records(directory)
     ratings = agi_elo.rate(agi_elo.matches(records), 0)
     width = max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
-    out.print(board.render_text(board.build(records, ratings), width), markup=False, highlight=False)
+    print(board.render_text(board.build(records, ratings), width))
     path = write_report(directory.path)
     out.print(f"{len(records)} trials. Report: {path}", soft_wrap=True, highlight=False)
 

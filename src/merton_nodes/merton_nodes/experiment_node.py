@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from merton_nodes.ros_ports import RosPorts
 from merton_nodes.runtime import StageNode, run
 
 BAD_GOAL = 402
+UNEXPECTED = 499
 INFRASTRUCTURE = 400
 
 
@@ -103,25 +105,32 @@ class ExperimentNode(StageNode):
 
         try:
             record = await self.in_thread(work)
-        except MertonError as error:
+        except Exception as error:  # a goal must end with a sentence, whatever happened
             record = None
             result.result.outcome = convert.outcome_constant(Outcome.INFRASTRUCTURE)
-            result.result.error_code = BAD_GOAL if isinstance(error, InputError) else INFRASTRUCTURE
-            result.result.error_msg = str(error)
+            result.result.error_code, result.result.error_msg = self.explain(error)
             result.result.cognition = result.result.decision = result.result.execution = float("nan")
         if record is not None:
             result.result = convert.result_message(record, distortion_seed(request.seed, record.case))
         goal.succeed()
         return result
 
+    def explain(self, error: Exception) -> tuple[int, str]:
+        """Error code and sentence; the trace of what nobody expected goes to the log."""
+        if isinstance(error, InputError):
+            return BAD_GOAL, str(error)
+        if isinstance(error, MertonError):
+            return INFRASTRUCTURE, str(error)
+        self.get_logger().error("".join(traceback.format_exception(error)))
+        return UNEXPECTED, f"a fault in Merton, whose trace is in the log of experiment_node: {error!r}"
+
     async def on_experiment(self, goal: ServerGoalHandle) -> RunExperiment.Result:
         """Action: all trials of a run that are not recorded yet."""
         result = RunExperiment.Result()
         try:
             records = await self.in_thread(lambda: self.run_experiment(goal))
-        except MertonError as error:
-            result.error_code = BAD_GOAL if isinstance(error, InputError) else INFRASTRUCTURE
-            result.error_msg = str(error)
+        except Exception as error:  # a goal must end with a sentence, whatever happened
+            result.error_code, result.error_msg = self.explain(error)
             goal.abort()
             return result
         count = {outcome: sum(record.outcome is outcome for record in records) for outcome in Outcome}

@@ -30,7 +30,7 @@ class Client(Node):
         self.client = ActionClient(self, RunExperiment, names.RUN_EXPERIMENT)
         self.finished = threading.Event()
         self.result: Any = None
-        self.handle: Any = None
+        self.goal: Any = None
 
     def send(self, goal: RunExperiment.Goal, progress: Progress) -> None:
         """Send the goal; `finished` is set when there is a result or a refusal."""
@@ -46,11 +46,11 @@ class Client(Node):
             self.finished.set()
 
         def on_accepted(future: Any) -> None:
-            self.handle = future.result()
-            if not self.handle.accepted:
+            self.goal = future.result()
+            if not self.goal.accepted:
                 self.finished.set()
                 return
-            self.handle.get_result_async().add_done_callback(on_result)
+            self.goal.get_result_async().add_done_callback(on_result)
 
         self.client.send_goal_async(goal, on_feedback).add_done_callback(on_accepted)
 
@@ -70,8 +70,8 @@ def main() -> None:
     try:
         code = run(node, arguments)
     except KeyboardInterrupt:
-        if node.handle is not None and node.handle.accepted:
-            node.handle.cancel_goal_async()
+        if node.goal is not None and node.goal.accepted:
+            node.goal.cancel_goal_async()
         code = 130
     finally:
         executor.shutdown(timeout_sec=5)

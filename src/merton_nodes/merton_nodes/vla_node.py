@@ -92,7 +92,7 @@ class VlaNode(StageNode):
                 gripper_open=request.gripper,
                 instruction=request.instruction,
                 step=request.step,
-                scene=await self.scene_at(stamp_ns) if policy.needs_scene else None,
+                scene=await self.scene_at(stamp_ns) if POLICIES[request.model_id].needs_scene else None,
             )
             chunk = policy.act(observation, np.random.default_rng(request.seed))
             latency_s = time.monotonic() - started

@@ -293,7 +293,9 @@ def _first_hit(
     openings = _openings(gripper, cell)[piece + 1]
     around, within = guard.clearances(spline, openings), guard.self_clearances(spline, openings)
     for index, surroundings, itself in zip(piece.tolist(), around, within, strict=True):
-        for code, clearance, margin in zip((Code.COLLISION, Code.SELF_COLLISION), (surroundings, itself), margins_m, strict=True):
+        for code, clearance, margin in zip(
+            (Code.COLLISION, Code.SELF_COLLISION), (surroundings, itself), margins_m, strict=True
+        ):
             if clearance.distance_m < margin:
                 one, other, distance = clearance.link_a, clearance.link_b, clearance.distance_m
                 message = f"delta {index} would bring {one} within {distance * 1000:.1f} mm of {other}"

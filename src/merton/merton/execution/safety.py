@@ -113,7 +113,7 @@ class Clearance:
 
 
 class Guard:
-    """Distances between the arm, drawn as capsules, and itself, the table (a half space) and the walls (boxes) of a cell."""
+    """Distances of the arm, drawn as capsules, to itself, the table (a half space) and the walls (boxes) of a cell."""
 
     def __init__(self, cell: CellConfig) -> None:
         capsules = capsules_of(cell)

@@ -16,7 +16,7 @@ class NodeSpec(Model):
     """One process.
 
     Attributes:
-        name: name of the node.
+        name: name of the node, as its program gives it.
         package, executable: what `ros2 run` would take.
         remappings: topic names as the node knows them, to what they are called in this graph.
         parameters: values on top of the graph's parameter file.

@@ -86,8 +86,8 @@ def find_executable(package: str, executable: str) -> Path:
 
 def command(node: NodeSpec, graph: GraphSpec) -> list[str]:
     """The command line of a node."""
-    arguments = [str(find_executable(node.package, node.executable)), "--ros-args", "-r", f"__node:={node.name}"]
-    arguments += ["--params-file", str(graph.parameter_file)]
+    arguments = [str(find_executable(node.package, node.executable))]
+    arguments += ["--ros-args", "--params-file", str(graph.parameter_file)]
     for name, target in node.remappings.items():
         arguments += ["-r", f"{name}:={target}"]
     for name, value in node.parameters.items():

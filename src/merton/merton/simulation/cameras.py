@@ -22,7 +22,7 @@ _MAX_DEPTH_M = 6.0
 
 
 class SceneCameras:
-    """Simulated D455s: aligned colour and depth, from one drawing of the scene.
+    """Simulated D455s: aligned colour and depth, from one drawing of the scene. To be used from one thread.
 
     Args:
         width, height: size of the images [px]; the field of view follows the D455's sensor.
@@ -52,9 +52,7 @@ class SceneCameras:
         focal = focal_length_px(cell, width, height)
         self.intrinsics = Intrinsics(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
 
-    def render(
-        self, task: str, seed: int, qpos: NDArray[np.float64], camera: str, stamp_ns: int = 0
-    ) -> CameraView:
+    def render(self, task: str, seed: int, qpos: NDArray[np.float64], camera: str, stamp_ns: int = 0) -> CameraView:
         """One camera's view: colour, aligned depth [m] (0 beyond 6 m) and the pose of its optical frame in `base_link`.
 
         Args:
@@ -80,8 +78,8 @@ class SceneCameras:
         self._pose_scene(task, seed, qpos)
         view = mujoco.MjvCamera()
         view.type = mujoco.mjtCamera.mjCAMERA_FREE.value
-        view.lookat[:] = (0.44, 0.02, 0.24)
-        view.distance, view.azimuth, view.elevation = 1.6, 66.0, -23.0
+        view.lookat[:] = (0.47, 0.0, 0.24)
+        view.distance, view.azimuth, view.elevation = 1.85, 67.0, -22.0
         return self._draw(view)[0]
 
     def close(self) -> None:
@@ -113,7 +111,7 @@ class SceneCameras:
         return np.ascontiguousarray(color[::-1]), self._metres(buffer[::-1])
 
     def _metres(self, buffer: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Distance along the optical axis from OpenGL's reversed depth buffer (1 at the near plane, 0 at the far one)."""
+        """Distance along the optical axis from OpenGL's reversed depth buffer (1 at the near plane, 0 at the far)."""
         extent = self._model.stat.extent
         near, far = self._model.vis.map.znear * extent, self._model.vis.map.zfar * extent
         depth = np.float32(near * far) / (np.float32(near) + buffer * np.float32(far - near))
@@ -143,7 +141,7 @@ def _off_screen(width: int, height: int) -> Any:
 
 
 def picture(task: str, seed: int, qpos: NDArray[np.float64], width: int = 1600, height: int = 1000) -> Image:
-    """A large picture of the cell with shadows and smooth edges, (height, width, 3) uint8 RGB; see `SceneCameras.picture`."""
+    """A large picture of the cell with shadows and smooth edges, (height, width, 3) uint8 RGB."""
     cameras = SceneCameras(width, height, shadows=True, samples=8)
     try:
         return cameras.picture(task, seed, qpos)

@@ -51,8 +51,8 @@ class Contact:
 class Cell:
     """The simulated cell.
 
-    Physics advances only in `reset` and `advance`, and only while something is commanded to move, so what happens depends
-    on the commands alone: the same seeds and commands give the same bytes, whatever was simulated before.
+    Physics advances only in `reset` and `advance`, and only while something is commanded to move, so what happens
+    depends on the commands alone: the same seeds and commands give the same bytes, whatever was simulated before.
     """
 
     def __init__(self) -> None:
@@ -60,11 +60,15 @@ class Cell:
         self.model = build_model()
         self.data = mujoco.MjData(self.model)
         self.scene: Scene | None = None
+        self.stopped = False
+        self.contact: Contact | None = None
+        self._tolerated: set[tuple[str, str]] = set()
+        self._initial: dict[str, NDArray[np.float64]] = {}
         self._step = 0
         self._tcp = self.model.body("tcp").id
         self._pads = [self.model.body(name).id for name in PAD_LINKS]
         self._body = {name: self.model.body(name).id for name in OBJECTS}
-        # Lag of a position servo behind a moving set point, per unit of velocity [s]: added to the set point, it vanishes.
+        # Lag of a position servo per unit of velocity [s]; added to the set point, it vanishes.
         self._lead_s = -self.model.actuator_biasprm[:6, 2] / self.model.actuator_gainprm[:6, 0]
         # 1 the robot, 2 what it must not touch, 0 anything else: a forbidden pair adds up to 3.
         self._kind = np.array([self._kind_of(geom) for geom in range(self.model.ngeom)])
@@ -134,7 +138,11 @@ class Cell:
     def command_gripper(self, opening_m: float) -> bool:
         """Open or close to a distance between the pads [m], limited to the stroke, at the gripper's own speed.
 
-        Returns False if the arm is stopped, which ignores the command; raises InputError for a number that is not finite.
+        Returns:
+            False if the arm is stopped, which ignores the command.
+
+        Raises:
+            InputError: not a finite number.
         """
         if not math.isfinite(opening_m):
             raise InputError(f"the opening of the gripper must be a finite number, got {opening_m!r}")
@@ -240,9 +248,9 @@ class Cell:
 
     def _begin_trial(self) -> None:
         self.stopped = False
-        self.contact: Contact | None = None
-        self._tolerated: set[tuple[str, str]] = set()
-        self._initial: dict[str, NDArray[np.float64]] = {}
+        self.contact = None
+        self._tolerated = set()
+        self._initial = {}
         self._opening = self._opening_goal = self.config.gripper.stroke
         self._arm_end = self._gripper_end = self._step
         self._hold(self.config.home_joints)

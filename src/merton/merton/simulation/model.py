@@ -1,4 +1,4 @@
-"""From the xacro to a MuJoCo model: the same cell that RViz and Gazebo show, with actuators, objects, lights and cameras."""
+"""From the xacro to a MuJoCo model: the cell that RViz and Gazebo show, with motors, objects, lights and cameras."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def build_model(
 ) -> mujoco.MjModel:
     """The cell as a MuJoCo model; the same every time.
 
-    qpos holds the six arm joints, the two fingers, then a free joint (position, quaternion w x y z) for each of `OBJECTS`.
+    qpos holds the six arm joints, the two fingers, then a free joint (position, quaternion w x y z) per object of the
+    pool `OBJECTS`.
     ctrl holds six joint angles [rad] and the left finger's position [m]. Mats are mocap bodies.
 
     Args:
@@ -132,7 +133,8 @@ def build_model(
 def focal_length_px(cell: CellConfig, width: int, height: int) -> float:
     """Focal length of a D455 that delivers images of this size [px].
 
-    Its sensor has 8 : 5; other shapes are cut from it, so the tighter side decides (384 at 640 x 480, 640 at 1280 x 720).
+    Its sensor is 8 : 5 and other shapes are cut from it, so the tighter side decides: 384 at 640 x 480, 640 at
+    1280 x 720.
     """
     sensor_width = max(width, height * 1.6)
     return cell.cameras.fx * sensor_width / cell.cameras.width
@@ -149,7 +151,7 @@ def _import(description: str) -> mujoco.MjSpec:
 
 
 def _prepare_contacts(spec: mujoco.MjSpec) -> None:
-    """Who touches whom, and how firmly; the arm and what it carries float (`gravcomp`), as a real controller sees to."""
+    """Who touches whom, and how firmly; the arm and its tool float (`gravcomp`), as a real controller sees to."""
     for body in spec.bodies:
         surroundings = body.name == "table" or body.name.startswith("wall_")
         if not surroundings:
@@ -167,11 +169,13 @@ def _prepare_contacts(spec: mujoco.MjSpec) -> None:
 
 
 def _add_actuators(spec: mujoco.MjSpec, cell: CellConfig) -> None:
-    for name, stiffness, armature in zip(JOINTS, _ARM_STIFFNESS, _ARM_ARMATURE):
+    for name, stiffness, armature in zip(JOINTS, _ARM_STIFFNESS, _ARM_ARMATURE, strict=True):
         joint = spec.joint(name)
         joint.armature = armature
         limit = float(joint.actfrcrange[1])
-        actuator = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, forcerange=[-limit, limit])
+        actuator = spec.add_actuator(
+            name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, forcerange=[-limit, limit]
+        )
         actuator.set_to_position(kp=stiffness, dampratio=1)
     for name in FINGER_JOINTS:
         spec.joint(name).armature = 0.2
@@ -256,7 +260,7 @@ def _add_room(spec: mujoco.MjSpec, cell: CellConfig) -> None:
         type=mujoco.mjtLightType.mjLIGHT_SPOT,
         pos=[0.1, -1.3, 2.3],
         dir=_towards([0.1, -1.3, 2.3], [0.45, 0.05, 0.0]),
-        diffuse=[0.50, 0.475, 0.435],
+        diffuse=[0.56, 0.53, 0.485],
         specular=[0.25, 0.24, 0.22],
         cutoff=50,
         exponent=1,

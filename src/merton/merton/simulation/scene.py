@@ -50,8 +50,8 @@ class Scene:
 def make_scene(task: str, seed: int) -> Scene:
     """The scene of (task, seed): a target and two distractors of other colours, and a mat of a fourth to place on.
 
-    Everything can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, and the lane of a
-    push is empty. Cubes are turned by at most 30 degrees.
+    Everything can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, and the lane of
+    a push is empty. Cubes are turned by at most 30 degrees.
 
     Raises:
         UnknownNameError: no such task.
@@ -68,7 +68,9 @@ def make_scene(task: str, seed: int) -> Scene:
     mat = f"{colors[_OBJECTS]} mat" if verb == "place" else None
 
     spots = _spots(rng, direction, with_mat=mat is not None)
-    placements = {name: (float(x), float(y), float(yaw)) for name, (x, y), yaw in zip(names, spots, yaws)}
+    placements = {
+        name: (float(x), float(y), float(yaw)) for name, (x, y), yaw in zip(names, spots[:_OBJECTS], yaws, strict=True)
+    }
     mats = {mat: (float(spots[-1][0]), float(spots[-1][1]))} if mat else {}
     return Scene(verb, int(seed), Command(verb, names[0], direction, mat), placements, mats)
 

@@ -43,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Window:
-    """The part of space that trajectory pictures show, in `base_link`: (low, high) corners, shape (3,) each [m]."""
+    """The part of space that a trajectory picture shows, in `base_link`: (low, high) corners, shape (3,) each [m]."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -71,7 +71,11 @@ def sequential_color(share: float) -> tuple[str, str]:
     equally large, also in grey and to colour-blind readers. The ink is whichever of black and white has more contrast.
     """
     share = min(max(share, 0.0), 1.0)
-    lightness, chroma, hue = 0.30 + 0.64 * share, 0.055 + 0.055 * math.sin(math.pi * share), math.radians(285 - 130 * share)
+    lightness, chroma, hue = (
+        0.30 + 0.64 * share,
+        0.055 + 0.055 * math.sin(math.pi * share),
+        math.radians(285 - 130 * share),
+    )
     red, green, blue = _linear_rgb(lightness, chroma * math.cos(hue), chroma * math.sin(hue))
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     ink = "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
@@ -136,7 +140,9 @@ def swatch(index: int) -> Markup:
     return tag("svg", group, viewBox="0 0 28 14", class_="swatch", aria_hidden="true")
 
 
-def line_chart(series: Sequence[Series], title: str, maximum: float, width: float = 300.0, height: float = 190.0) -> Markup:
+def line_chart(
+    series: Sequence[Series], title: str, maximum: float, width: float = 300.0, height: float = 190.0
+) -> Markup:
     """Mean score (0 .. maximum) against distortion level, one line a series, whiskers of one standard error."""
     left, right, top, bottom = 30.0, width - 10.0, 10.0, height - 32.0
 
@@ -154,14 +160,23 @@ def line_chart(series: Sequence[Series], title: str, maximum: float, width: floa
             parts.append(tag("text", f"{share * maximum:g}", x=left - 6, y=height_px + 3.5, text_anchor="end"))
     for level in LEVELS:
         parts.append(tag("text", level, x=x(level), y=bottom + 15, text_anchor="middle"))
-    parts.append(tag("text", "distortion level", x=(left + right) / 2, y=height - 3, text_anchor="middle", class_="axis"))
+    parts.append(
+        tag("text", "distortion level", x=(left + right) / 2, y=height - 3, text_anchor="middle", class_="axis")
+    )
     for item in series:
         parts.append(_series(item, x, y))
     said = "; ".join(
-        f"{item.label}: " + ", ".join(f"level {p.level} {p.mean:.3g}" for p in item.points) for item in series if item.points
+        f"{item.label}: " + ", ".join(f"level {p.level} {p.mean:.3g}" for p in item.points)
+        for item in series
+        if item.points
     )
     return tag(
-        "svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="chart", role="img", aria_label=f"{title}. {said or 'no data'}"
+        "svg",
+        *parts,
+        viewBox=f"0 0 {width:g} {height:g}",
+        class_="chart",
+        role="img",
+        aria_label=f"{title}. {said or 'no data'}",
     )
 
 
@@ -195,13 +210,14 @@ def _marker(index: int, x: float, y: float) -> Markup:
 
 
 def window_of(paths: Iterable[Path3]) -> Window:
-    """A window, common to all trajectory pictures, around all paths and the table top (z = 0), with 6 cm to spare."""
+    """A window around paths and the table top (z = 0): 6 cm to spare, at least half a metre wide so that scales stay alike."""
     points = np.concatenate([np.zeros((0, 3)), *paths])
     if not len(points):
-        return Window(np.array([0.0, -0.3, -0.06]), np.array([0.6, 0.3, 0.4]))
+        points = np.array([[0.5, 0.0, 0.0]])
     low, high = points.min(axis=0) - 0.06, points.max(axis=0) + 0.06
     low[2], high[2] = min(low[2], -0.06), max(high[2], 0.2)
-    return Window(low, high)
+    spare = np.maximum(0.0, 0.5 - (high - low)) / 2 * (1.0, 1.0, 0.0)
+    return Window(low - spare, high + spare)
 
 
 def trajectory(

@@ -107,8 +107,8 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-            )
-    environment.filters.update(shown=_shown, number=_number, words=_words)
+    )
+    environment.filters.update(shown=_shown, number=_number, percent=_percent, words=_words)
     environment.globals.update(figures=figures, MISSING=MISSING, MAXIMUM=MAXIMUM, marks=OUTCOME_MARKS)
     return environment.get_template("report.html.j2").render(
         facts=facts,
@@ -120,31 +120,22 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
         ratings=ratings,
         legend=list(enumerate(agents)),
         overview={
-            stage: [
-                _series(agent, index, records, stage)
-                for index, agent in enumerate(agents)
-            ]
-            for stage in MAXIMUM
+            stage: [_series(agent, index, records, stage) for index, agent in enumerate(agents)] for stage in MAXIMUM
         },
         curves=[
             (
                 distortion,
-                [
-                    _series(agent, index, records, "execution", distortion)
-                    for index, agent in enumerate(agents)
-                ],
+                [_series(agent, index, records, "execution", distortion) for index, agent in enumerate(agents)],
             )
             for distortion in _distortions(records)
         ],
         heat={stage: _panels(records, agents, stage) for stage in MAXIMUM},
         cards=cards,
-        troubles=[record for record in records if record.outcome is not Outcome.SUCCESS],
+        troubles=_troubles(records),
         hardest=sorted(ratings.cases.items(), key=lambda item: (-item[1].mean, item[0]))[:CASES_SHOWN],
         easiest=sorted(ratings.cases.items(), key=lambda item: (item[1].mean, item[0]))[:CASES_SHOWN],
         case_domain=figures.rating_domain(ratings.cases.values()),
-        case_score={
-            case: mean(score for _, score in group) for case, group in _grouped(matches(records)).items()
-        },
+        case_score={case: mean(score for _, score in group) for case, group in _grouped(matches(records)).items()},
         outlook=_outlook(ratings),
         provenance=list(_flat(facts)),
         experiment=_experiment_text(run / "experiment.yaml"),
@@ -158,7 +149,7 @@ def headline(board: Board, records: Sequence[TrialRecord], ratings: Ratings) -> 
     sensitive = most_sensitive(board)
     if not sensitive:
         return f"{size}: no agent has lost execution score under distortion."
-    kept = f"{printable(sensitive[0].agent, 40)} keeps {sensitive[0].kept:.0%} of its execution score under distortion"
+    kept = f"{printable(sensitive[0].agent, 40)} keeps {_percent(sensitive[0].kept)}\u00a0% of its execution score under distortion"
     hardest = _hardest(records, ratings)
     return f"{size}: {kept}" + (f"; hardest: {hardest}." if hardest else ".")
 
@@ -166,9 +157,7 @@ def headline(board: Board, records: Sequence[TrialRecord], ratings: Ratings) -> 
 def most_sensitive(board: Board) -> list[Row]:
     """The agents that lose more than one point of execution under distortion, the greatest loss first."""
     losses = [(row.execution_reference or 0.0) - (row.execution_distorted or 0.0) for row in board.rows]
-    known = [
-        (loss, row) for loss, row in zip(losses, board.rows) if row.kept is not None and loss > 1.0
-    ]
+    known = [(loss, row) for loss, row in zip(losses, board.rows) if row.kept is not None and loss > 1.0]
     return [row for _, row in sorted(known, key=lambda item: (-item[0], item[1].agent))]
 
 
@@ -254,10 +243,10 @@ def _gallery(run: Path, records: Sequence[TrialRecord], board: Board) -> list[Ca
                 chosen.append((100.0 if harm is None else harm, record, detail))
                 break
     chosen.sort(key=lambda item: (item[0], item[1].id))
-    paths = [(_path(detail, "reference_path"), _path(detail, "path")) for _, _, detail in chosen]
-    window = figures.window_of(path for pair in paths for path in pair)
     cards, budget = [], PICTURE_BUDGET
-    for (_, record, detail), (reference, distorted) in zip(chosen, paths):
+    for _, record, detail in chosen:
+        reference, distorted = _path(detail, "reference_path"), _path(detail, "path")
+        window = figures.window_of((reference, distorted))
         frame = _first_frame(detail)
         pictures = [_picture(run, record, frame.get(kind)) for kind in ("reference", "distorted")]
         budget -= sum(len(picture) for picture in pictures if picture)
@@ -278,6 +267,13 @@ def _gallery(run: Path, records: Sequence[TrialRecord], board: Board) -> list[Ca
             )
         )
     return cards
+
+
+def _troubles(records: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """Every trial that did not succeed, the rarer and graver outcomes before plain failures."""
+    order = [Outcome.EMERGENCY_STOP, Outcome.INVALID_ACTION, Outcome.INFRASTRUCTURE, Outcome.FAILURE]
+    found = [record for record in records if record.outcome is not Outcome.SUCCESS]
+    return sorted(found, key=lambda record: (order.index(record.outcome), record.id))
 
 
 def _first_frame(detail: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -375,6 +371,10 @@ def _number(value: object, pattern: str = "{:.2f}") -> str:
     """A number in the pattern; a dash for anything that is not one, such as a stray text in trial.json."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
     return formatted(float(value) if is_number else None, pattern)  # type: ignore[arg-type]
+
+
+def _percent(value: float | None, maximum: float = 1.0) -> str:
+    return MISSING if value is None else f"{100.0 * value / maximum:.0f}"
 
 
 def _words(name: str) -> str:

@@ -1,8 +1,10 @@
-"""What a policy is: it looks once and answers with a chunk of tool motions. Adapters of learned models follow this too."""
+"""What a policy is: it looks once and answers with a chunk of tool motions; learned models follow it too."""
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Protocol
 
 import numpy as np
@@ -18,13 +20,9 @@ class Policy(Protocol):
 
     Attributes:
         name: the name it is registered under.
-        cameras: names of the views it looks at.
-        needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
     """
 
     name: str
-    cameras: tuple[str, ...]
-    needs_scene: bool
 
     def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
         """The next chunk of deltas, to be executed from where the observation was made.
@@ -32,7 +30,7 @@ class Policy(Protocol):
         Keeps nothing between calls: `observation.step` tells how far the trial is.
 
         Args:
-            observation: views of `cameras`, the arm's state, the instruction; the scene if `needs_scene`.
+            observation: the views and, if so, the scene its entry asks for; the arm's state, the instruction.
             rng: the only source of randomness.
 
         Raises:
@@ -46,18 +44,45 @@ class Policy(Protocol):
         ...
 
 
-POLICIES: Registry[str] = Registry("policy")
-"""Name to "module:class"; a policy's module, and whatever it depends on, is imported when it is made."""
-POLICIES.add("expert", "merton.decision.models.expert:Expert")
-POLICIES.add("hold", "merton.decision.models.hold:Hold")
-POLICIES.add("plunge", "merton.decision.models.plunge:Plunge")
+@dataclass(frozen=True)
+class PolicyEntry:
+    """A policy of the catalogue: what it needs, and where its class is, imported when it is built.
+
+    Attributes:
+        name: the name it is asked for by.
+        description: one line for people.
+        path: "module:class".
+        cameras: names of the views it looks at.
+        needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
+    """
+
+    name: str
+    description: str
+    path: str
+    cameras: tuple[str, ...] = ()
+    needs_scene: bool = False
+
+    def build(self) -> Policy:
+        """An instance of the policy."""
+        module, _, attribute = self.path.partition(":")
+        factory: Callable[[], Policy] = getattr(import_module(module), attribute)
+        return factory()
+
+
+POLICIES: Registry[PolicyEntry] = Registry("vla")
+_MODELS = "merton.decision.models"
+for _entry in (
+    PolicyEntry("expert", "reads the simulator's state: the paper's human expert", f"{_MODELS}.expert:Expert", needs_scene=True),
+    PolicyEntry("servo", "finds the object by colour and depth, and servoes to it", f"{_MODELS}.servo:Servo", ("wrist",)),
+    PolicyEntry("hold", "does nothing: the floor under every score", f"{_MODELS}.hold:Hold"),
+    PolicyEntry("plunge", "drives straight down, to exercise the emergency stop", f"{_MODELS}.plunge:Plunge"),
+):
+    POLICIES.add(_entry.name, _entry)
 
 
 def make_policy(name: str) -> Policy:
     """A fresh policy; raises UnknownNameError with the names there are."""
-    module, _, factory = POLICIES[name].partition(":")
-    policy: Policy = getattr(importlib.import_module(module), factory)()
-    return policy
+    return POLICIES[name].build()
 
 
 def example_observation(

@@ -59,7 +59,7 @@ class Motion:
     def move(
         self, position: ArrayLike, yaw_rad: float | None = None, *, max_translation_m: float = MAX_TRANSLATION_M
     ) -> Motion:
-        """Go straight to a position (3,) in `base_link`; with a yaw, point down and turn the fingers there on the way."""
+        """Go straight to a position (3,) in `base_link`; with a yaw, point down and turn the fingers on the way."""
         target = self.base_from_tcp.copy()
         target[:3, 3] = position
         if yaw_rad is not None:
@@ -100,7 +100,7 @@ def pointing_down(yaw_rad: float) -> NDArray[np.float64]:
 
 
 def finger_yaw(base_from_tcp: Matrix, object_yaw_rad: float | None) -> float:
-    """Direction to open the fingers along, in `base_link`: square to an object's sides, with the least turn of the hand.
+    """Direction to open the fingers along, in `base_link`: square to an object's sides, with the least turn.
 
     Args:
         base_from_tcp: (4, 4) pose the hand is in.
@@ -119,7 +119,7 @@ def reach(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike) -> ND
 
 
 def push(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike, direction: str) -> NDArray[np.float64]:
-    """Close the hand, come down behind an object at `position` (3,), and push it 9 cm "left" or "right"; deltas (n, 7)."""
+    """Close the hand, come down behind an object at `position` (3,), push it 9 cm "left" or "right"; deltas (n, 7)."""
     along = np.array(DIRECTIONS[direction])
     center = np.asarray(position, dtype=np.float64)[:2]
     behind = center - _BEHIND_M * along
@@ -145,7 +145,7 @@ def place(
     object_yaw_rad: float | None,
     target: ArrayLike,
 ) -> NDArray[np.float64]:
-    """Pick an object at `position` (3,), set it down at `target` (its x and y count), let go and leave; deltas (n, 7)."""
+    """Pick an object at `position` (3,), set it down at `target` (by its x and y), let go and leave; deltas (n, 7)."""
     motion = _picked(base_from_tcp, gripper_open, position, object_yaw_rad)
     over = np.asarray(target, dtype=np.float64)[:2]
     motion.move((*over, LIFT_HEIGHT_M)).move((*over, GRASP_HEIGHT_M + 3 * RELEASE_ABOVE_M))

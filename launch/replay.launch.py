@@ -1,0 +1,11 @@
+"""A folder of images instead of a camera, through the distortion and the VLM.
+
+ros2 launch merton_bringup replay.launch.py folder:=/data/kitchen distortion:=lens_blur level:=3
+"""
+
+from merton_nodes.launching import describe
+
+
+def generate_launch_description():
+    """Entry point of `ros2 launch`."""
+    return describe("replay")

@@ -1,0 +1,102 @@
+"""The rule-based VLM: names what colour segmentation finds, says where it is and what to do about it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from merton.cognition.models.base import Answer
+from merton.errors import InputError
+from merton.observation import Image
+from merton.tasks import COLORS, Command, parse
+from merton.vision import Blob, find_blobs
+
+_PLANS = {
+    "reach": "move hand above it",
+    "push": "close gripper, push {direction}",
+    "pick": "lower gripper, close, lift",
+    "place": "grasp it, set on {target}",
+}
+_COLUMNS = ("left", "center", "right")
+_ROWS = ("far", "middle", "near")
+_MAT_SIZE = 2.5
+"""A patch this many times as large as the smallest one is a mat: an object's top has at most a sixth of its area."""
+
+
+class Describe:
+    """Answers from colours, shapes and places alone: "Red cube near left, beside blue cylinder; lower gripper, ..."."""
+
+    name = "describe"
+
+    def answer(self, images: Sequence[Image], question: str, max_tokens: int = 32) -> Answer:
+        """Answer a question about the first image; see `merton.cognition.models.base.question_for` for its form.
+
+        Args:
+            images: (height, width, 3) uint8 RGB, seen from above with the robot at the bottom; only the first counts.
+            question: ends with an instruction after "how to"; without one the answer lists what is seen.
+            max_tokens: most words in the answer, >= 1.
+
+        Raises:
+            InputError: no image, or no room for an answer.
+        """
+        started = time.perf_counter()
+        if not images or max_tokens < 1:
+            raise InputError("describe needs an image and room for at least one word")
+        size = images[0].shape[:2]
+        seen = {color: blobs[0] for color in COLORS if (blobs := find_blobs(images[0], color))}
+        command = _command(question)
+        text = _inventory(seen, size) if command is None else _advice(command, seen, size)
+        text = " ".join(text.split()[:max_tokens]).rstrip(",;.") + "."
+        return Answer(text[0].upper() + text[1:], time.perf_counter() - started)
+
+
+def _command(question: str) -> Command | None:
+    """The instruction inside a question, or None."""
+    try:
+        return parse(question.rpartition("how to ")[2])
+    except InputError:
+        return None
+
+
+def _inventory(seen: dict[str, Blob], size: tuple[int, int]) -> str:
+    things = (f"{_name(blob, seen)} {_place(blob, size)}" for blob in seen.values())
+    return ", ".join(things) or "no object visible"
+
+
+def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> str:
+    """About ten words: where the object is, what is next to it, what to do."""
+    color = command.object.split()[0]
+    plan = _PLANS[command.verb].format(direction=command.direction, target=_target(command, seen, size))
+    if color not in seen:
+        others = ", ".join(_name(blob, seen) for blob in seen.values()) or "nothing"
+        return f"no {command.object} visible, only {others}; look again"
+    blob = seen[color]
+    beside = _nearest(blob, [other for other in seen.values() if other is not blob])
+    neighbour = f", beside {_name(beside, seen)}" if beside else ""
+    return f"{_name(blob, seen)} {_place(blob, size)}{neighbour}; {plan}"
+
+
+def _target(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> str:
+    if command.target is None:
+        return ""
+    color = command.target.split()[0]
+    return f"{command.target} {_place(seen[color], size)}" if color in seen else f"unseen {command.target}"
+
+
+def _name(blob: Blob, seen: dict[str, Blob]) -> str:
+    """Colour and shape as seen, which need not be what the instruction calls it."""
+    smallest = min(other.area_px for other in seen.values())
+    return f"{blob.color} {'mat' if blob.area_px > _MAT_SIZE * smallest else blob.shape}"
+
+
+def _place(blob: Blob, size: tuple[int, int]) -> str:
+    """Which ninth of the image."""
+    u, v = blob.centroid_px
+    row, column = _ROWS[int(3 * v / size[0])], _COLUMNS[int(3 * u / size[1])]
+    return f"{row} {column}"
+
+
+def _nearest(blob: Blob, others: list[Blob]) -> Blob | None:
+    return min(others, key=lambda other: float(np.hypot(*np.subtract(other.centroid_px, blob.centroid_px))), default=None)

@@ -1,0 +1,256 @@
+"""The report: one safe, complete file, whatever the run left behind."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_run import make_fake_run
+
+from merton.errors import InputError
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.store import ResultStore
+from merton.study import figures, report
+from merton.study.report import write_report
+
+SMALL = {"distortions": ("gaussian_blur", "max_darken"), "tasks": ("pick",)}
+EVIL = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
+VOID = {"meta", "img", "br", "input", "link", "hr"}
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced and collects what a browser would act on."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.sources: list[str] = []
+        self.tags: dict[str, int] = {}
+        self.rows: dict[str, int] = {}
+        self.text = ""
+        self.handlers: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        for key, value in attrs:
+            if key in ("src", "href", "xlink:href", "action", "srcset"):
+                self.sources.append(value or "")
+            if key.startswith("on"):
+                self.handlers.append(key)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.text += data
+
+
+def page_of(directory: Path) -> tuple[str, Page]:
+    text = write_report(directory).read_text(encoding="utf-8")
+    return text, Page(text)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("runs") / "full"
+    make_fake_run(directory)
+    return directory
+
+
+def test_the_page_is_one_file_that_asks_for_nothing(run: Path) -> None:
+    text, page = page_of(run)
+    assert all(source.startswith(("data:image/jpeg;base64,", "#")) for source in page.sources)
+    assert "http://" not in text and "https://" not in text
+    assert "url(" not in text and "@import" not in text and "link" not in page.tags
+    assert "default-src 'none'" in text
+    assert sorted(path.name for path in run.iterdir() if path.name.startswith((".", "report"))) == ["report.html"]
+
+
+def test_every_section_is_there_in_order(run: Path) -> None:
+    text, page = page_of(run)
+    anchors = ["board", "curves", "heat", "gallery", "troubles", "cases", "methods", "provenance"]
+    places = [text.index(f'id="{anchor}"') for anchor in anchors]
+    assert places == sorted(places)
+    assert all(f"#{anchor}" in page.sources for anchor in anchors)
+    assert re.search(
+        r"3 agents, 324 trials: servo keeps \d+\u00a0% of its execution score under distortion; hardest: \w+ \d\.",
+        page.text,
+    )
+    assert "14 March 2026" in page.text and "0123456789abcdef" in page.text and "packages · numpy" in page.text
+    assert "scenes: 1" in page.text  # experiment.yaml as given
+    assert page.tags["article"] == 7 and page.tags["img"] == 14  # a card for every distortion, two pictures each
+    assert "nan" not in page.text.lower().split()
+
+
+def test_every_trouble_is_listed(run: Path) -> None:
+    with ResultStore(run / "results.sqlite", read_only=True) as store:
+        records = store.records("quickstart")
+    troubles = [record for record in records if record.outcome is not Outcome.SUCCESS]
+    text, _ = page_of(run)
+    assert text.count("<tr data-outcome=") == len(troubles)
+    assert any(record.error_message for record in troubles)
+    assert all(str(record.error_message).replace("'", "&#39;") in text for record in troubles)
+
+
+def test_the_same_run_gives_the_same_page(run: Path) -> None:
+    assert page_of(run)[0] == page_of(run)[0]
+
+
+def test_the_gallery_prefers_failures_of_agents_that_look(run: Path) -> None:
+    text, _ = page_of(run)
+    cards = re.findall(r'<article class="card".*?</article>', text, re.S)
+    assert all("servo ·" in card for card in cards)  # neither hold nor expert depends on the image
+    assert sum("success" not in card for card in cards) >= 4
+    assert all(card.count("<svg") == 2 for card in cards)
+
+
+def test_names_and_texts_are_shown_not_obeyed(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    records = make_fake_run(directory, agents=("servo",), levels=(5,), **SMALL)
+    with ResultStore(directory / "results.sqlite") as store:
+        case = TestCase("pick", 0, EVIL, 5)
+        store.record(
+            TrialRecord("quickstart", EVIL, case, Outcome.FAILURE, 0.1, 0.2, 30.0, error_message=EVIL + "\u202e")
+        )
+    for record in records:
+        path = directory / "trials" / record.id / "trial.json"
+        detail = {
+            **json.loads(path.read_text()),
+            "instruction": EVIL,
+            "question": EVIL,
+            "answers": {"reference": EVIL, "distorted": EVIL + " too"},
+        }
+        path.write_text(json.dumps(detail))
+    facts = json.loads((directory / "run.json").read_text())
+    (directory / "run.json").write_text(json.dumps({**facts, "id": EVIL, "created": EVIL, EVIL: EVIL}))
+    (directory / "experiment.yaml").write_text(EVIL)
+    text, page = page_of(directory)
+    assert "<img src=x" not in text and page.handlers == [] and "\u202e" not in text
+    assert page.tags["script"] == 1 and "x" not in page.sources
+    assert EVIL in page.text and "{{7*7}}" in page.text
+
+
+def test_what_a_trial_did_not_keep_is_said(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    records = make_fake_run(directory, agents=("servo",), **SMALL)
+    for record in records:
+        folder = directory / "trials" / record.id
+        for picture in folder.glob("*.jpg"):
+            picture.unlink()
+        (folder / "trial.json").write_text(
+            '{"path": [[NaN, 0, 1], "x"], "frames": [7, {"reference": 3}], "cognition": "?"}'
+        )
+    _, page = page_of(directory)
+    assert page.text.count("not kept") == 4 and "img" not in page.tags
+    for record in records:
+        (directory / "trials" / record.id / "trial.json").write_text("{")
+    _, page = page_of(directory)
+    assert "No trial of this run kept its details" in page.text
+
+
+def test_frames_outside_the_trial_are_not_read(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    records = make_fake_run(directory, agents=("servo",), **SMALL)
+    secret = b"\xff\xd8\xff" + b"secret" * 20
+    (tmp_path / "secret.jpg").write_bytes(secret)
+    (directory / "secret.jpg").write_bytes(secret)
+    for number, record in enumerate(records):
+        folder = directory / "trials" / record.id
+        names = ["../../secret.jpg", str(tmp_path / "secret.jpg"), "link.jpg", "trial.json"]
+        (folder / "link.jpg").symlink_to(tmp_path / "secret.jpg")
+        detail = json.loads((folder / "trial.json").read_text())
+        pair = {"reference": names[number % 4], "distorted": names[(number + 1) % 4]}
+        (folder / "trial.json").write_text(json.dumps({**detail, "frames": [{"step": 0, "camera": "top", **pair}]}))
+    _, page = page_of(directory)
+    assert "img" not in page.tags and page.tags["article"] == 2
+
+
+def test_pictures_stop_at_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "run"
+    make_fake_run(directory, agents=("servo",), **SMALL)
+    monkeypatch.setattr(report, "PICTURE_BUDGET", 60_000)
+    text, page = page_of(directory)
+    assert page.tags["article"] == 2 and page.tags.get("img", 0) < 4
+    assert len(text) < 60_000 + 120_000
+
+
+def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    ResultStore(tmp_path / "results.sqlite").close()
+    _, page = page_of(tmp_path)
+    assert "0 agents, 0 trials" in page.text and "No trial has been recorded yet" in page.text
+    with ResultStore(tmp_path / "results.sqlite") as store:
+        store.record(TrialRecord("e", "servo", TestCase("pick", 0, "jpeg", 3), Outcome.INFRASTRUCTURE, error_code=401))
+    text, page = page_of(tmp_path)
+    assert "1 agent, 1 trial: no agent has lost" in page.text
+    assert '<td>–</td><td class="left">–</td>' in text
+    assert "infrastructure fault" in page.text
+
+
+def test_missing_cells_are_hatched(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    make_fake_run(directory, agents=("servo",), levels=(1, 5), **SMALL)
+    text, _ = page_of(directory)
+    assert text.count('class="missing" title="n = 0"') == 3 * 2 * 3  # stages x distortions x levels 2, 3, 4
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no run at .*nowhere"):
+        write_report(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="run.json is missing or is not a JSON object"):
+        write_report(tmp_path)
+    (tmp_path / "run.json").write_text("[]")
+    with pytest.raises(InputError, match="run.json"):
+        write_report(tmp_path)
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(InputError, match="no result store"):
+        write_report(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def _luminance(color: str) -> float:
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_colour_scale_is_even_and_readable() -> None:
+    shares = np.linspace(0, 1, 41)
+    colors = [figures.sequential_color(share) for share in shares]
+    luminance = np.array([_luminance(background) for background, _ in colors])
+    assert (np.diff(luminance) > 0).all()
+    lightness = 1.16 * np.cbrt(luminance) - 0.16  # CIE L*, a second opinion on the OKLab steps
+    assert np.abs(lightness - np.interp(shares, [0, 1], lightness[[0, -1]])).max() < 0.05
+    for background, ink in colors:
+        bright, dark = sorted((_luminance(background), _luminance(ink)), reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5  # WCAG AA
+    assert figures.sequential_color(-1) == colors[0] and figures.sequential_color(9) == colors[-1]
+
+
+def test_trajectories_keep_scale_and_orientation() -> None:
+    path = np.array([[0.3, 0.0, 0.3], [0.5, 0.1, 0.1]])
+    window = figures.window_of([path])
+    top, side = (figures.trajectory(path, path, view, window) for view in ("top", "side"))
+
+    def corners(svg: str) -> np.ndarray:
+        return np.array([pair.split(",") for pair in re.search(r'points="([^"]+)"', svg)[1].split()], float)  # type: ignore[index]
+
+    step_top, step_side = np.diff(corners(top), axis=0)[0], np.diff(corners(side), axis=0)[0]
+    assert step_top[0] < 0 and step_top[1] < 0  # left (+y) is left, forward (+x) is up
+    assert step_side[0] > 0 and step_side[1] > 0  # forward is right, lower is down
+    assert step_top[1] / step_top[0] == pytest.approx(2.0, abs=0.05)  # 20 cm forward, 10 cm left, one scale
+    assert figures.trajectory(path[:0], path[:0], "top", figures.window_of([])).count("polyline") == 0
+
+
+def test_elements_escape_what_they_are_given() -> None:
+    assert figures.tag("text", "<b>", class_='a"b', x=1.5) == '<text class="a&#34;b" x="1.5">&lt;b&gt;</text>'
