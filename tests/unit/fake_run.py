@@ -1,4 +1,4 @@
-"""Makes a run directory as an experiment would leave it, with invented scores and drawn camera images, in a second or so.
+"""Makes a run directory as an experiment would leave it, with invented scores and drawn camera images.
 
 `python tests/unit/fake_run.py DIRECTORY` makes a large one and its report, to look at.
 """
@@ -34,10 +34,11 @@ def draw_scene(object_xy_m: Sequence[float], rng: np.random.Generator) -> Image:
     light = 1.08 - 0.28 * (((columns - 170) / 300.0) ** 2 + ((rows - 90) / 190.0) ** 2)
     image = np.clip(np.array([196, 164, 128]) * (wood * light)[..., None], 0, 255).astype(np.uint8)
     cv2.rectangle(image, (60, 150), (128, 214), (84, 96, 112), -1, cv2.LINE_AA)
-    for color, x, y in (("green", 0.62, 0.28), ("blue", 0.38, -0.30), ("yellow", 0.66, -0.12), ("red", *object_xy_m)):
+    red = ("red", float(object_xy_m[0]), float(object_xy_m[1]))
+    for color, x, y in (("green", 0.62, 0.28), ("blue", 0.38, -0.30), ("yellow", 0.66, -0.12), red):
         u, v = int(212 - 420 * y), int(120 - 420 * (x - 0.5))
         shade = tuple(int(0.62 * channel) for channel in COLORS[color])
-        if color in ("blue",):
+        if color == "blue":
             cv2.ellipse(image, (u + 5, v + 6), (17, 16), 0, 0, 360, (120, 98, 76), -1, cv2.LINE_AA)
             cv2.circle(image, (u, v + 3), 15, shade, -1, cv2.LINE_AA)
             cv2.circle(image, (u, v), 15, COLORS[color], -1, cv2.LINE_AA)
@@ -103,7 +104,7 @@ def make_fake_run(
     seeds: int = 1,
     levels: Sequence[int] = (1, 2, 3, 4, 5),
 ) -> list[TrialRecord]:
-    """Write a run into `directory` (which must not exist yet) and return its records; the same arguments, the same run."""
+    """Write a run into `directory`, which must not exist yet, and return its records; equal arguments, equal runs."""
     directory.mkdir(parents=True)
     cases = [TestCase(task, seed, "reference", 0) for task in tasks for seed in range(seeds)]
     cases += [
@@ -207,7 +208,7 @@ def _write_trial(directory: Path, record: TrialRecord) -> None:
     path = reference[:1].repeat(3, axis=0) if record.agent == "hold" else _reach(start, target + miss, rng)
     frames = []
     if case.level in (0, 5):
-        image = draw_scene(target[:2], generator("image", case.task, case.seed))
+        image = draw_scene(target.tolist(), generator("image", case.task, case.seed))
         distort = DISTORTIONS.get(case.distortion, (0.0, lambda image, level, rng: image))[1]
         for kind, picture in (("reference", image), ("distorted", distort(image, case.level, rng))):
             quality = [cv2.IMWRITE_JPEG_QUALITY, 90]

@@ -47,7 +47,7 @@ def test_update_is_the_formula_one_match_at_a_time(played: list[tuple[int, int, 
         agent, case = agents[a], cases[c]
         agents[a] = rating_period(*agent, [case[0]], [case[1]], [score])
         cases[c] = rating_period(*case, [agent[0]], [agent[1]], [1 - score])
-    a_index, c_index, scores = zip(*played) if played else ((), (), ())
+    a_index, c_index, scores = zip(*played, strict=False) if played else ((), (), ())
     result = update(a_index, c_index, scores, n_agents=4, n_cases=5)
     assert np.allclose(np.c_[result.agent_mean, result.agent_rd], agents, rtol=1e-10)
     assert np.allclose(np.c_[result.case_mean, result.case_rd], cases, rtol=1e-10)
@@ -56,9 +56,9 @@ def test_update_is_the_formula_one_match_at_a_time(played: list[tuple[int, int, 
 @given(PLAYED, SCORES)
 @settings(max_examples=50, deadline=None)
 def test_a_deviation_never_grows(played: list[tuple[int, int, float]], score: float) -> None:
-    before = update(*map(list, zip(*played)), n_agents=4, n_cases=5) if played else None  # type: ignore[misc]
+    before = update(*map(list, zip(*played, strict=False)), n_agents=4, n_cases=5) if played else None
     longer = [*played, (0, 0, score)]
-    after = update(*map(list, zip(*longer)), n_agents=4, n_cases=5)  # type: ignore[misc]
+    after = update(*map(list, zip(*longer, strict=False)), n_agents=4, n_cases=5)
     assert (after.agent_rd <= (before.agent_rd if before else 350.0)).all()
     assert (after.case_rd <= (before.case_rd if before else 350.0)).all()
 
@@ -83,7 +83,8 @@ def test_a_hundred_thousand_wins_in_a_row_stay_finite() -> None:
     result = update(zeros, zeros, np.ones(100_000), n_agents=1, n_cases=1)
     assert np.isfinite([result.agent_mean[0], result.agent_rd[0], result.case_mean[0], result.case_rd[0]]).all()
     mean, deviation = rating_period(1e6, 50, [-1e6], [50], [0.0])
-    assert math.isfinite(mean) and deviation == pytest.approx(50)
+    assert math.isfinite(mean)
+    assert deviation == pytest.approx(50)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,8 @@ def test_the_first_shuffle_is_the_single_pass() -> None:
     many, one = rate(played, 5, shuffles=20), rate(played, 5, shuffles=1)
     for agent, rating in many.agents.items():
         assert rating.single_pass == one.agents[agent].mean == one.agents[agent].single_pass
-        assert rating.spread > 0.0 and one.agents[agent].spread == 0.0
+        assert rating.spread > 0.0
+        assert one.agents[agent].spread == 0.0
         assert rating.matches == 30
 
 
@@ -138,11 +140,13 @@ def test_what_cannot_be_trusted_is_said() -> None:
     apart = rate([("a", "x", 0.5), ("a", "y", 0.6), ("b", "z", 0.5)], 0)
     assert "2 groups that never met" in apart.warnings[0]
     extreme = rate([("a", "x", 1.0), ("a", "y", 1.0), ("b", "x", 0.0), ("b", "y", 0.4)], 0)
-    assert extreme.agents["a"].flag == "only wins" and extreme.agents["b"].flag == ""
+    assert extreme.agents["a"].flag == "only wins"
+    assert extreme.agents["b"].flag == ""
     assert extreme.cases["y"].flag == ""
     assert any(text.startswith("1 of 2 agents won every match (a)") for text in extreme.warnings)
     assert any("Only one agent" in text for text in rate([("a", "x", 0.5)], 0).warnings)
-    assert rate([], 0).agents == {} and "nothing could be rated" in rate([], 0).warnings[0]
+    assert rate([], 0).agents == {}
+    assert "nothing could be rated" in rate([], 0).warnings[0]
     with pytest.raises(InputError, match="shuffles"):
         rate([], 0, shuffles=0)
 

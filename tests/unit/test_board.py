@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from merton.results.records import Outcome, TestCase, TrialRecord
 SCORE_OF = {Outcome.SUCCESS: 100.0, Outcome.EMERGENCY_STOP: 0.0, Outcome.INVALID_ACTION: 0.0}
 
 
-def trial(agent: str, level: int, outcome: Outcome, execution: float | None = None, **scores: float) -> TrialRecord:
+def trial(agent: str, level: int, outcome: Outcome, execution: float | None = None, **scores: Any) -> TrialRecord:
     name = "jpeg" if level else "reference"
     return TrialRecord(
         "e", agent, TestCase("pick", 0, name, level), outcome, execution=SCORE_OF.get(outcome, execution), **scores
@@ -68,7 +69,8 @@ def test_what_is_missing_is_shown_and_ranked_last() -> None:
         None,
     )
     line = next(line for line in render_text(board).splitlines() if "broken" in line)
-    assert line.count("–") >= 8 and "nan" not in line
+    assert line.count("–") >= 8
+    assert "nan" not in line
 
 
 def test_equal_ratings_share_a_rank() -> None:
@@ -81,7 +83,7 @@ def test_equal_ratings_share_a_rank() -> None:
 
 
 def test_wilson_interval() -> None:
-    """Origin: Newcombe (1998), Table I: 81 of 263 gives .2553 to .3662; 0 of 20 gives 0 to .1611; 15 of 148 .0624 to .1605."""
+    """Origin: Newcombe (1998), Table I: 81/263: .2553 to .3662; 15/148: .0624 to .1605; 0/20: 0 to .1611."""
     assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
     assert wilson(15, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
     assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
@@ -91,16 +93,19 @@ def test_wilson_interval() -> None:
 
 def test_no_trials_is_a_board_too() -> None:
     board = board_of()
-    assert board.rows == () and "nothing could be rated" in render_text(board)
+    assert board.rows == ()
+    assert "nothing could be rated" in render_text(board)
 
 
 def test_names_cannot_write_to_the_terminal() -> None:
     board = board_of(trial("\x1b[31mred[/]\u202e[bold]", 1, Outcome.SUCCESS), trial("n" * 10_000, 1, Outcome.SUCCESS))
     text = render_text(board)
-    assert "\x1b" not in text and "\u202e" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
     assert "[bold]" in text  # markup is shown, not obeyed
     assert max(map(len, text.splitlines())) <= 140
-    assert printable("ok") == "ok" and printable("x" * 81) == "x" * 79 + "…"
+    assert printable("ok") == "ok"
+    assert printable("x" * 81) == "x" * 79 + "…"
 
 
 def test_the_board_is_json() -> None:

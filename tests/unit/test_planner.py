@@ -121,6 +121,7 @@ class TestRefusals:
             deltas(2, gripper=-0.1),
             deltas(2, x=0.81),
             deltas(2, b=-3.6),
+            deltas(1000, x=1e-6),
             10**400,
         ],
     )

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_other_content_under_a_known_id_is_refused_by_name(tmp_path: Path) -> No
         {"agent": "torn\ud800"},
     ],
 )
-def test_impossible_content_never_reaches_the_file(tmp_path: Path, change: dict[str, object]) -> None:
+def test_impossible_content_never_reaches_the_file(tmp_path: Path, change: dict[str, Any]) -> None:
     with ResultStore(tmp_path / "r.sqlite") as store:
         with pytest.raises(InputError):
             store.record(trial(**change))

@@ -16,19 +16,24 @@ from numpy.typing import ArrayLike, NDArray
 from merton.errors import UnknownNameError
 from merton.observation import Image
 
-# Ours: measured on undistorted wrist and top images of 30 scenes, where the lit tops of objects have hues within 2 of
-# these, a saturation of at least 183 and a brightness of at least 141; their sides are darker than 121. OpenCV's
-# units: hue 0..179 in steps of 2 degrees, saturation and value 0..255.
-HUES = {"red": 0, "yellow": 24, "green": 66, "blue": 112}
-HUE_TOLERANCE = 6
-MIN_SATURATION = 130
-MIN_VALUE = 110
+LIT = {"red": (0, 218, 216), "yellow": (24, 230, 250), "green": (66, 183, 141), "blue": (112, 213, 201)}
+"""Colour to hue, least saturation and least value of surfaces lit from above.
 
-MIN_AREA_PX = 30
-"""Smaller patches are not taken for objects; the top of a cube covers about 80 px for "top", 350 px for "wrist" at home."""
+Ours: measured on undistorted wrist and top images of 30 scenes; hues are within 2, the sides of objects have about half
+the value. OpenCV's units: hue 0 .. 179 in steps of 2 degrees, saturation and value 0 .. 255.
+"""
+HUE_TOLERANCE = 4
+MARGIN = 0.85
+"""Share of the least saturation and value that is still taken for the colour."""
 
-SQUARENESS = 0.88
-"""Share of its smallest enclosing rectangle a cube's top fills at least; an ellipse fills pi / 4 = 0.785."""
+MIN_AREA_PX = 40
+"""Smaller patches are not taken for objects; the top of a cube covers about 90 px for "top", 450 px for "wrist" at home."""
+
+ROUNDNESS = 0.965
+"""Share of a patch inside the ellipse with the patch's second moments, from which on it is round.
+
+Of an ellipse all of it is inside, of a parallelogram 0.93; perspective turns one into another and changes neither.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +46,7 @@ class Blob:
         area_px: number of pixels.
         angle_rad: direction of one side of the smallest enclosing rectangle, clockwise from the image's u axis, in
             [0, pi / 2).
-        shape: "cube" if it fills that rectangle well, else "cylinder" (which from above looks like a mat).
+        shape: "cylinder" if it is round (which from above a mat is too), else "cube".
         mask: (height, width) bool, True on its pixels.
     """
 
@@ -70,28 +75,39 @@ def find_blobs(image: Image, color: str) -> list[Blob]:
         if area < MIN_AREA_PX:
             continue
         mask = labels == label
-        rows, columns = np.nonzero(mask)
-        angle_rad, sides = enclosing_rectangle(np.column_stack((columns, rows)))
-        # A pixel is as wide as the distance to the next: the rectangle around centres is one pixel too small.
-        shape = "cube" if area >= SQUARENESS * (sides[0] + 1) * (sides[1] + 1) else "cylinder"
-        u, v = centroids[label]
-        blobs.append(Blob(color, (float(u), float(v)), area, angle_rad, shape, mask))
+        points = np.argwhere(mask)[:, ::-1]
+        u, v = centroids[label].tolist()
+        shape = "cylinder" if _roundness(points) >= ROUNDNESS else "cube"
+        blobs.append(Blob(color, (u, v), area, smallest_rectangle_angle(points), shape, mask))
     return sorted(blobs, key=lambda blob: (-blob.area_px, blob.centroid_px))
 
 
 def color_mask(image: Image, color: str) -> NDArray[np.bool_]:
-    """Where (height, width) an image has a colour; raises UnknownNameError for one that is not in `HUES`."""
-    if color not in HUES:
-        raise UnknownNameError("colour", color, HUES)
+    """Where (height, width) an image has a colour; raises UnknownNameError for one that is not in `LIT`."""
+    if color not in LIT:
+        raise UnknownNameError("colour", color, LIT)
+    wanted_hue, least_saturation, least_value = LIT[color]
     hue, saturation, value = cv2.split(cv2.cvtColor(image, cv2.COLOR_RGB2HSV))
-    away = np.abs((hue.astype(np.int16) - HUES[color] + 90) % 180 - 90)
-    return np.asarray((away <= HUE_TOLERANCE) & (saturation >= MIN_SATURATION) & (value >= MIN_VALUE))
+    away = np.abs((hue.astype(np.int16) - wanted_hue + 90) % 180 - 90)
+    return np.asarray(
+        (away <= HUE_TOLERANCE) & (saturation >= MARGIN * least_saturation) & (value >= MARGIN * least_value)
+    )
 
 
-def enclosing_rectangle(points: ArrayLike) -> tuple[float, tuple[float, float]]:
-    """The smallest rectangle around points (n, 2): angle of one side to the first axis [rad], in [0, pi / 2), and sides."""
-    _, sides, angle_deg = cv2.minAreaRect(np.asarray(points, dtype=np.float32))
-    return math.radians(angle_deg) % (math.pi / 2), (float(sides[0]), float(sides[1]))
+def smallest_rectangle_angle(points: ArrayLike) -> float:
+    """Angle [rad], in [0, pi / 2), from the first axis to a side of the smallest rectangle around points (n, 2)."""
+    _, _, angle_deg = cv2.minAreaRect(np.asarray(points, dtype=np.float32))
+    return math.radians(angle_deg) % (math.pi / 2)
+
+
+def _roundness(points: NDArray[np.int64]) -> float:
+    """Share of points (n, 2) inside the ellipse that has their second moments (whose boundary is at Mahalanobis 2)."""
+    offsets = points - points.mean(axis=0)
+    covariance = offsets.T @ offsets / len(points)
+    if np.linalg.det(covariance) < 1e-9:  # a line
+        return 0.0
+    distances = np.einsum("ni,ij,nj->n", offsets, np.linalg.inv(covariance), offsets)
+    return float(np.mean(distances <= 4.0))
 
 
 def _patches(mask: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:

@@ -25,6 +25,9 @@ Array = NDArray[np.float64]
 FRAMES = ("base_link", "tcp")
 """Frames a delta may be given in."""
 
+LONGEST_CHUNK = 256
+"""More deltas than this are no chunk; it keeps the time and memory of a check bounded."""
+
 GRIPPER_CHANGE = 0.02
 """A gripper value this close to the last command is no new one: a policy's ripple must not stop the arm every step."""
 
@@ -171,6 +174,8 @@ def _checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tu
         actions = nothing
     if actions.ndim != 2 or actions.shape[1] != 7:
         return invalid(f"an action must have shape (n, 7), got {actions.shape}")
+    if len(actions) > LONGEST_CHUNK:
+        return invalid(f"an action may have at most {LONGEST_CHUNK} deltas, got {len(actions)}")
     if not (np.isfinite(step) and step > 0):
         return invalid(f"the step of an action must be a positive time, got {step_s!r} s")
     if frame not in FRAMES:

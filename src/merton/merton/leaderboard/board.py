@@ -1,4 +1,4 @@
-"""The leaderboard of one run: who did how well, how sure that is, and how much of it doing nothing would have earned."""
+"""The leaderboard of one run: who did how well, how sure that is, and what doing nothing would have earned."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Board:
-    """Rows by rating, unrated ones last; `chance_floor` is the floor agent's mean distorted execution, 0..100, or None."""
+    """Rows by rating, unrated ones last; `chance_floor`: what the floor agent has under distortion, 0..100."""
 
     rows: tuple[Row, ...]
     chance_floor: float | None
@@ -108,6 +108,11 @@ def printable(text: str, limit: int = 80) -> str:
     """Text that is safe to show: control and direction characters replaced, cut to `limit` characters."""
     shown = "".join(character if character.isprintable() else "\ufffd" for character in text[: limit + 1])
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+def one_line(value: object, limit: int = 80) -> str:
+    """Any value as printable text on one line, white space collapsed."""
+    return printable(" ".join(str(value).split()), limit)
 
 
 def render_text(board: Board, width: int = 140) -> str:

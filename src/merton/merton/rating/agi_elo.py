@@ -1,7 +1,7 @@
 """AGI-Elo: agents and test cases rated against each other, one match at a time.
 
-Every scored trial is a match between an agent and a test case: the agent scores S in 0..1, the case scores 1 - S. Both are
-Glicko players; a case that beats good agents is rated as hard. Source: AGI-Elo (2025), section 3, and Glickman's Glicko.
+Every scored trial is a match between an agent and a test case: the agent scores S in 0..1, the case scores 1 - S. Both
+are Glicko players; a case that beats good agents is rated as hard. Source: AGI-Elo, section 3, and Glickman's Glicko.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Rating:
     Attributes:
         mean: average over the shuffles; the number to show.
         deviation: rating deviation (RD), average over the shuffles.
-        spread: standard deviation of the mean over the shuffles: how much the order of matches matters; 0 for one shuffle.
+        spread: standard deviation of the mean over the shuffles, what their order does; 0 for one shuffle.
         single_pass: the mean after the first shuffle alone, which is the paper's procedure.
         matches: how many matches the player took part in.
         flag: "only wins", "only losses", or empty: such a rating is a bound that more matches would push further.

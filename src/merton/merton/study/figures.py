@@ -67,8 +67,8 @@ def _value(value: object) -> object:
 def sequential_color(share: float) -> tuple[str, str]:
     """Background and ink colour (#rrggbb) for a value 0 (worst, dark) .. 1 (best, light).
 
-    Ours: equal steps of lightness in OKLab from a deep indigo over teal to a pale green, so equal differences of score look
-    equally large, also in grey and to colour-blind readers. The ink is whichever of black and white has more contrast.
+    Ours: equal steps of lightness in OKLab from a deep indigo over teal to a pale green, so equal differences of score
+    look equally large, also in grey and to colour-blind readers. The ink is black or white, whichever contrasts more.
     """
     share = min(max(share, 0.0), 1.0)
     lightness, chroma, hue = (
@@ -94,7 +94,7 @@ def _linear_rgb(lightness: float, a: float, b: float) -> list[float]:
         (-1.2684380046, 2.6097574011, -0.3413193965),
         (-0.0041960863, -0.7034186147, 1.7076147010),
     )
-    return [min(max(sum(m * c for m, c in zip(row, cone)), 0.0), 1.0) for row in matrix]
+    return [min(max(sum(m * c for m, c in zip(row, cone, strict=True)), 0.0), 1.0) for row in matrix]
 
 
 def _gamma(channel: float) -> int:
@@ -210,7 +210,7 @@ def _marker(index: int, x: float, y: float) -> Markup:
 
 
 def window_of(paths: Iterable[Path3]) -> Window:
-    """A window around paths and the table top (z = 0): 6 cm to spare, at least half a metre wide so that scales stay alike."""
+    """A window around paths and the table top (z = 0): 6 cm to spare, and at least half a metre wide and deep."""
     points = np.concatenate([np.zeros((0, 3)), *paths])
     if not len(points):
         points = np.array([[0.5, 0.0, 0.0]])
@@ -225,8 +225,8 @@ def trajectory(
 ) -> Markup:
     """The tool's path in the reference and in the distorted run, seen from "top" or from the "side".
 
-    From the top, forward (+x) is up and left (+y) is left, as in the top camera's image; from the side, the robot stands left,
-    forward is right, and the table top is drawn at z = 0. Grid lines are 10 cm apart; both axes have the same scale.
+    From the top, forward (+x) is up and left (+y) is left, as in the top camera's image; from the side, the robot
+    stands left, forward is right, and the table top is drawn at z = 0. Grid lines are 10 cm apart, to one scale.
     """
     across, up, sign = (1, 0, -1.0) if view == "top" else (0, 2, 1.0)
     spans = {0: (window.low[0], window.high[0]), 1: (window.low[1], window.high[1]), 2: (window.low[2], window.high[2])}

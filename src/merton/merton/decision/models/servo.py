@@ -1,7 +1,8 @@
-"""The servo: finds what the instruction names by its colour in the wrist camera, goes there, looks again, and acts.
+"""The servo: finds what the instruction names by its colour, goes there, looks again from close by, and acts.
 
-A classical policy without learning. Colour decides which pixels belong to an object, the aligned depth says where they
-are. It sees whatever a distortion leaves of the colour image.
+A classical policy without learning: the fixed camera at the top finds the object, the one on the wrist corrects. Colour
+decides which pixels belong to a thing, the aligned depth says where they are. It sees what a distortion leaves of the
+colour image.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from merton.decision.models.motions import Motion
 from merton.errors import InputError
 from merton.observation import CameraView, Observation
 from merton.tasks import Command, parse
-from merton.vision import Blob, enclosing_rectangle, find_blobs
+from merton.vision import Blob, smallest_rectangle_angle, find_blobs
 
-CAMERA = "wrist"
+FINDER, CORRECTOR = "top", "wrist"
 LOOK_HEIGHT_M = 0.20
 """Height of the tool centre point at which an object below it is looked at again."""
 LOOKOUT_M = (0.38, 0.0, 0.45)
@@ -41,10 +42,10 @@ _HELD = (0.10, 0.90)
 
 @dataclass(frozen=True)
 class Sighting:
-    """An object as it is seen: centre of its top (x, y, z) [m] in `base_link`, and the yaw of a cube's sides [rad]."""
+    """A thing as it is seen: centre of its top (x, y, z) [m] in `base_link`; yaw of a cube's sides [rad], else None."""
 
     top: NDArray[np.float64]
-    yaw_rad: float
+    yaw_rad: float | None
 
     @property
     def center(self) -> NDArray[np.float64]:
@@ -53,52 +54,34 @@ class Sighting:
 
 
 class Servo:
-    """Looks, approaches, looks again, acts; what it does next follows from what it sees and where its hand is."""
+    """Looks, approaches, looks again, acts: what it does next follows from what it sees and where its hand is."""
 
     name = "servo"
-    cameras: tuple[str, ...] = (CAMERA,)
+    cameras: tuple[str, ...] = (FINDER, CORRECTOR)
     needs_scene = False
 
     def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
-        """The next motion; done with the last one, or when the object is nowhere to be seen from the lookout either.
+        """The next motion; done with the last one, or when even the lookout does not show what is sought.
 
         Raises:
-            InputError: an instruction it cannot understand, or no wrist view with depth.
+            InputError: an instruction it cannot understand, or a camera without a view or without depth.
         """
         command = parse(observation.instruction)
-        view = observation.views.get(CAMERA)
+        camera = FINDER if observation.step == 0 else CORRECTOR
+        view = observation.views.get(camera)
         if view is None or view.depth_m is None:
-            raise InputError(f"servo needs the view of camera {CAMERA!r} with its aligned depth")
+            raise InputError(f"servo needs the view of camera {camera!r} with its aligned depth")
         hand = Motion(observation.base_from_tcp, observation.gripper_open)
-        holding = command.verb == "place" and _HELD[0] < observation.gripper_open < _HELD[1]
-        sought = str(command.target) if holding else command.object
-        sighting = locate(view, sought.split()[0])
-        if sighting is None:
-            done = _look_from_above(hand)
-        elif holding:
-            done = _set_down(hand, sighting)
-        elif np.linalg.norm(sighting.top[:2] - hand.base_from_tcp[:2, 3]) > NEAR_M:
-            done = _approach(hand, sighting, command)
+        high = bool(hand.base_from_tcp[2, 3] > LOOKOUT_M[2] - NEAR_M)
+        if command.verb == "place" and _HELD[0] < hand.gripper_open < _HELD[1]:
+            mat = locate(view, str(command.target)) if high else None
+            deltas, done = (set_down(hand, mat.top), True) if mat else (look_from_above(hand), high)
+        elif (thing := locate(view, command.object)) is None:
+            deltas, done = look_from_above(hand), high
+        elif np.linalg.norm(thing.top[:2] - hand.base_from_tcp[:2, 3]) > NEAR_M:
+            deltas, done = approach(hand, thing), False
         else:
-            return self._act_on(hand, sighting, command)
-        return self._chunk(hand.deltas, done)
-
-    def _act_on(self, hand: Motion, sighting: Sighting, command: Command) -> ActionChunk:
-        """Carry out the task on an object below the hand; for place, as far as to where the mat can be seen."""
-        now = (hand.base_from_tcp, hand.gripper_open)
-        yaw_rad = _yaw_of(sighting, command)
-        if command.verb == "reach":
-            return self._chunk(motions.reach(*now, sighting.center), True)
-        if command.verb == "push":
-            return self._chunk(motions.push(*now, sighting.center, str(command.direction)), True)
-        deltas = motions.pick(*now, sighting.center, yaw_rad)
-        if command.verb == "pick":
-            return self._chunk(deltas, True)
-        lifted = Motion(_end_of_pick(hand, sighting, yaw_rad), 0.0)
-        _look_from_above(lifted)
-        return self._chunk(np.vstack((deltas, lifted.deltas)), False)
-
-    def _chunk(self, deltas: NDArray[np.float64], done: bool) -> ActionChunk:
+            deltas, done = perform(command, hand, thing), command.verb != "place"
         return checked_chunk(deltas, motions.STEP_S, model=self.name, done=done)
 
     def make_example(self) -> Observation:
@@ -106,15 +89,49 @@ class Servo:
         return example_observation("pick up the red cube", self.cameras)
 
 
-def locate(view: CameraView, color: str) -> Sighting | None:
-    """The largest patch of a colour that lies on the table, or None."""
+def look_from_above(hand: Motion) -> NDArray[np.float64]:
+    """Go where the whole table is in view; one delta of zeros if the hand is there."""
+    deltas = hand.move(LOOKOUT_M, LOOKOUT_YAW_RAD).deltas
+    return deltas if len(deltas) else np.array([[0.0] * 6 + [hand.gripper_open]])
+
+
+def approach(hand: Motion, thing: Sighting) -> NDArray[np.float64]:
+    """Go above an object, the fingers square to it, and look at it from close by."""
+    yaw_rad = motions.finger_yaw(hand.base_from_tcp, thing.yaw_rad)
+    return hand.move((*thing.top[:2], LOOK_HEIGHT_M), yaw_rad).deltas
+
+
+def perform(command: Command, hand: Motion, thing: Sighting) -> NDArray[np.float64]:
+    """Do the task to an object below the hand; of place only its first half, which is to pick."""
+    now = (hand.base_from_tcp, hand.gripper_open, thing.center)
+    if command.verb == "reach":
+        return motions.reach(*now)
+    if command.verb == "push":
+        return motions.push(*now, str(command.direction))
+    return motions.pick(*now, thing.yaw_rad)
+
+
+def set_down(hand: Motion, mat: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Put what is in the hand on the mat at (x, y, ...), let go and leave."""
+    over, lowest = mat[:2], motions.GRASP_HEIGHT_M + motions.RELEASE_ABOVE_M
+    hand.move((*over, motions.LIFT_HEIGHT_M)).move((*over, lowest)).grip(1.0)
+    return hand.move((*over, motions.APPROACH_HEIGHT_M)).deltas
+
+
+def locate(view: CameraView, name: str) -> Sighting | None:
+    """What is called "<color> ..." on the table: the largest patch of that colour, or None.
+
+    The yaw is None for anything but a cube, as the name has it.
+    """
+    color, shape = name.split()
     for blob in find_blobs(view.color, color):
         points = _points(view, blob)
         inside = ((points > _TABLE_MIN_M) & (points < _TABLE_MAX_M)).all(axis=1)
         if inside.sum() >= _FEW_POINTS:
             points = points[inside]
             top = points[points[:, 2] > np.percentile(points[:, 2], 90) - _TOP_M]
-            return Sighting(top.mean(axis=0), enclosing_rectangle(top[:, :2])[0])
+            yaw_rad = smallest_rectangle_angle(top[:, :2]) if shape == "cube" else None
+            return Sighting(top.mean(axis=0), yaw_rad)
     return None
 
 

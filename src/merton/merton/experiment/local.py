@@ -1,0 +1,200 @@
+"""The world of a trial in one process: the library's objects behind the ports, for tests, tuning and quick studies.
+
+Everything is done as the nodes do it, rounding in transport included, so that a trial comes out the same over ROS.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
+from merton.cognition.score import CognitionScore
+from merton.cognition.score import score as cognition_score
+from merton.cognition.text import Cider
+from merton.decision.action import ActionChunk
+from merton.decision.models.base import Policy, make_policy
+from merton.decision.score import DecisionScore
+from merton.decision.score import score as decision_score
+from merton.errors import InfrastructureError, InvalidActionError, MertonError
+from merton.execution.gripper import Gripper
+from merton.execution.kinematics import base_from_tcp
+from merton.execution.planner import Segment, plan, segments
+from merton.execution.safety import Code, EmergencyStopLatch
+from merton.execution.score import position_distance_m
+from merton.execution.score import score as execution_score
+from merton.experiment.ports import Execution, Look
+from merton.geometry import Matrix, from_quaternion, quaternion_of
+from merton.observation import CameraView, Image, Observation, SceneObject, SceneState
+from merton.perception.distortion import DISTORTIONS, distort
+from merton.results.records import Outcome
+from merton.seeding import generator
+from merton.simulation.cameras import SceneCameras
+from merton.simulation.cell import Cell
+
+SLICE_S = 0.02
+"""Simulated time between two points of the path, as the cell's node reports its joints [s]."""
+
+_FARTHEST_MM = 65535
+
+
+class LocalPorts:
+    """`merton.experiment.ports.Ports` without a message being sent.
+
+    Raises:
+        MissingDependencyError: this machine cannot draw off screen.
+    """
+
+    def __init__(self) -> None:
+        self.cell = Cell()
+        self.cameras = SceneCameras()
+        self.gripper = Gripper.from_cell(self.cell.config)
+        self.latch = EmergencyStopLatch()
+        self._distortion = ("reference", 0, 0)
+        self._policies: dict[str, Policy] = {}
+        self._models: dict[str, VisionLanguageModel] = {}
+        self._path: list[tuple[float, float, float]] = []
+
+    def reset(self, task: str, scene: int) -> str:
+        """Release the stop, put the cell into the start state, and return the instruction."""
+        self.latch.reset()
+        return self.cell.reset(task, scene).command.instruction
+
+    def set_distortion(self, name: str, level: int, seed: int) -> None:
+        """Distort from now on; raises InfrastructureError for a distortion there is not."""
+        if level and name not in DISTORTIONS:
+            raise InfrastructureError(f"there is no distortion {name!r}")
+        self._distortion = (name, level, seed)
+
+    def look(self) -> Look:
+        """Render every camera, and distort what it saw."""
+        cell = self.cell
+        if cell.scene is None:
+            raise InfrastructureError("the cell has no scene yet: reset it first")
+        reference, distorted = {}, {}
+        for name in self.cameras.names:
+            view = self.cameras.render(cell.scene.task, cell.scene.seed, cell.qpos, name, cell.time_ns)
+            reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m))
+            distorted[name] = replace(reference[name], color=self._distorted(name, view.color))
+        opened = self.gripper.gripper_open(cell.gripper_opening_m)
+        return Look(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, cell.success())
+
+    def answer(self, model: str, image: Image, question: str) -> Answer:
+        """Ask a VLM of the catalogue; one that fails answers nothing, which scores as such."""
+        if model not in self._models:
+            self._models[model] = MODELS[model].build()
+        try:
+            return self._models[model].answer([image], question, 32)
+        except MertonError:
+            return Answer("")
+
+    def act(
+        self, model: str, views: Mapping[str, CameraView], look: Look, instruction: str, step: int, seed: int
+    ) -> ActionChunk:
+        """Let a policy of the catalogue decide; raises InvalidActionError for whatever it cannot do."""
+        if model not in self._policies:
+            self._policies[model] = make_policy(model)
+        policy = self._policies[model]
+        observation = Observation(
+            views={name: replace(view, base_from_camera=_sent(view.base_from_camera)) for name, view in views.items()},
+            joints_rad=look.joints_rad,
+            base_from_tcp=_sent(look.base_from_tcp),
+            gripper_open=look.gripper_open,
+            instruction=instruction,
+            step=step,
+            scene=self._scene() if policy.needs_scene else None,
+        )
+        try:
+            return policy.act(observation, np.random.default_rng(seed))
+        except InfrastructureError:
+            raise
+        except MertonError as error:
+            raise InvalidActionError(str(error)) from error
+
+    def execute(self, chunk: ActionChunk, look: Look) -> Execution:
+        """Carry out a chunk in lockstep; a stop, predicted or felt, ends it and latches."""
+        self._path = []
+        if self.latch.tripped:
+            return Execution(0, (), int(Code.STOPPED), self.latch.reason)
+        opened = self.gripper.gripper_open(self.cell.gripper_opening_m)
+        motion = plan(self.cell.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, self.cell.config, None, opened)
+        for segment in segments(motion):
+            self._carry_out(segment)
+        verdict = motion.verdict
+        if verdict.stops and not self.latch.tripped:
+            self.cell.stop()
+            self.latch.trip(verdict.message)
+            self._run()
+        if self.latch.tripped:
+            code = verdict.code if verdict.stops else Code.STOPPED
+            return Execution(0, tuple(self._path), int(code), self.latch.reason)
+        return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
+
+    def score_cognition(self, reference: str, candidate: str, corpus: Sequence[str]) -> CognitionScore:
+        """Compare two answers; CIDEr needs at least two reference answers."""
+        return cognition_score(reference, candidate, Cider(corpus) if len(corpus) >= 2 else None)
+
+    def score_decision(self, reference: ActionChunk, candidate: ActionChunk) -> DecisionScore:
+        """Compare two first chunks."""
+        return decision_score(reference, candidate)
+
+    def score_execution(self, outcome: Outcome, reference: Matrix, final: Matrix) -> tuple[float | None, float]:
+        """Score 0..100, or None, and the distance [m]."""
+        distance_m = position_distance_m(reference, final)
+        return execution_score(outcome, distance_m), distance_m
+
+    def close(self) -> None:
+        """Give the drawing context back."""
+        self.cameras.close()
+
+    def _tcp(self) -> Matrix:
+        return base_from_tcp(self.cell.joints_rad, self.cell.config.tool0_from_tcp)
+
+    def _scene(self) -> SceneState:
+        objects = self.cell.scene_state().objects
+        return SceneState(tuple(SceneObject(item.name, _sent(item.base_from_object)) for item in objects))
+
+    def _distorted(self, camera: str, pixels: Image) -> Image:
+        """The noise of a frame depends on the seed, the camera and the frame's own pixels."""
+        name, level, seed = self._distortion
+        if level == 0:
+            return pixels
+        return distort(pixels, name, level, generator(seed, camera, zlib.crc32(np.ascontiguousarray(pixels))))
+
+    def _carry_out(self, segment: Segment) -> None:
+        """The gripper first, then the motion; nothing more after a stop."""
+        if segment.gripper is not None and not self.latch.tripped:
+            self.cell.command_gripper(self.gripper.opening_m(segment.gripper))
+            self._run()
+        if segment.moves and not self.latch.tripped:
+            times_s = np.rint(segment.times_s * 1e9).astype(np.int64) * 1e-9
+            self.cell.command_trajectory(times_s, segment.joints_rad, segment.velocities_rad_s)
+            self._run()
+
+    def _run(self) -> None:
+        """Physics until everything commanded has been done and has settled; a contact latches the stop."""
+        while self.cell.busy:
+            self.cell.advance(SLICE_S)
+            x, y, z = self._tcp()[:3, 3].tolist()
+            self._path.append((x, y, z))
+            contact = self.cell.contact
+            if contact is not None:
+                self.latch.trip(f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N")
+
+
+def _whole_millimetres(depth_m: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+    """Depth as a 16-bit image of millimetres carries it."""
+    if depth_m is None:
+        return None
+    millimetres = np.rint(depth_m * 1000.0)
+    millimetres[millimetres > _FARTHEST_MM] = 0
+    return millimetres.astype(np.float32) * np.float32(0.001)
+
+
+def _sent(pose: Matrix) -> Matrix:
+    """A pose after it has been a position and a quaternion."""
+    return from_quaternion(pose[:3, 3], quaternion_of(pose))

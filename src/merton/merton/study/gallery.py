@@ -1,0 +1,165 @@
+"""The trials a reader should look at first, with what they saw, said and did."""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from merton.leaderboard.board import mean, one_line
+from merton.results.records import Outcome, TrialRecord
+from merton.study import figures
+
+PICTURE_BUDGET = 9_000_000
+"""Bytes of embedded pictures after which further cards go without, so that the page stays below 12 MB."""
+
+FRAME_LIMIT = 1_500_000
+JSON_LIMIT = 8_000_000
+PATH_POINTS = 200
+_JPEG = b"\xff\xd8\xff"
+
+
+@dataclass(frozen=True)
+class Card:
+    """One trial of the gallery, ready to be shown.
+
+    Attributes:
+        record: the trial.
+        detail: its trial.json; nothing in it has been checked.
+        camera: which camera the pictures are from.
+        pictures: data URIs of the reference and the distorted image, each None if there is none to show.
+        answers: to the reference image, and to the distorted one with what differs in <mark>.
+        paths: the tool's path from above and from the side.
+    """
+
+    record: TrialRecord
+    detail: Mapping[str, Any]
+    camera: str
+    pictures: tuple[str | None, str | None]
+    answers: tuple[str, Markup]
+    paths: tuple[Markup, Markup]
+
+
+def build(run: Path, records: Iterable[TrialRecord], agents: Sequence[str]) -> list[Card]:
+    """A card for every distortion, the most harmful first: a trial of its highest level by one of `agents`.
+
+    Failures are preferred, then agents in the order given, then low scores; trials without trial.json are passed over.
+    """
+    by_distortion: dict[str, list[TrialRecord]] = {}
+    for record in records:
+        if record.agent in agents and not record.case.is_reference and record.outcome is not Outcome.INFRASTRUCTURE:
+            by_distortion.setdefault(record.case.distortion, []).append(record)
+    left, cards = PICTURE_BUDGET, []
+    for candidates in sorted(by_distortion.values(), key=_harm):
+        card = _instructive(run, candidates, agents)
+        if card is not None:
+            left -= sum(len(picture) for picture in card.pictures if picture)
+            cards.append(card if left >= 0 else Card(**{**vars(card), "pictures": (None, None)}))
+    return cards
+
+
+def json_object(path: Path | None) -> dict[str, Any] | None:
+    """The JSON object in a file; None if there is no such file or it holds something else."""
+    try:
+        if path is None or path.stat().st_size > JSON_LIMIT:
+            return None
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _harm(candidates: Sequence[TrialRecord]) -> tuple[float, str]:
+    score = mean(record.execution for record in candidates)
+    return (100.0 if score is None else score, candidates[0].case.distortion)
+
+
+def _instructive(run: Path, candidates: Iterable[TrialRecord], agents: Sequence[str]) -> Card | None:
+    def order(record: TrialRecord) -> tuple[object, ...]:
+        score = 100.0 if record.execution is None else record.execution
+        succeeded = record.outcome is Outcome.SUCCESS
+        return (-record.case.level, succeeded, agents.index(record.agent), score, record.id)
+
+    for record in sorted(candidates, key=order)[:8]:
+        detail = json_object(_trial_file(run, record, "trial.json"))
+        if detail is not None:
+            return _card(run, record, detail)
+    return None
+
+
+def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
+    reference, distorted = _path(detail, "reference_path"), _path(detail, "path")
+    window = figures.window_of((reference, distorted))
+    frame = _first_frame(detail)
+    said = detail.get("answers")
+    answers = said if isinstance(said, Mapping) else {}
+    ours, theirs = one_line(answers.get("reference") or "", 600), one_line(answers.get("distorted") or "", 600)
+    return Card(
+        record=record,
+        detail=detail,
+        camera=one_line(frame.get("camera", "camera"), 20),
+        pictures=(_picture(run, record, frame.get("reference")), _picture(run, record, frame.get("distorted"))),
+        answers=(ours, _marked(ours, theirs)),
+        paths=(
+            figures.trajectory(reference, distorted, "top", window),
+            figures.trajectory(reference, distorted, "side", window),
+        ),
+    )
+
+
+def _first_frame(detail: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The earliest frame, of the top camera if there is one: it looks the way the trajectory is drawn."""
+    frames = detail.get("frames")
+    known = [item for item in frames if isinstance(item, dict)] if isinstance(frames, list) else []
+    return min(known, key=lambda item: (item.get("camera") != "top", str(item.get("step")).zfill(9)), default={})
+
+
+def _trial_file(run: Path, record: TrialRecord, name: str) -> Path | None:
+    """A file of a trial, or None if it is not a plain file that lies directly in the trial's own directory."""
+    try:
+        trials = (run / "trials").resolve()
+        path = (trials / record.id / name).resolve()
+        inside = path.parent.parent == trials and path.parent.name == record.id
+        return path if inside and path.is_file() else None
+    except (OSError, ValueError):  # a name too long for the file system, or with a NUL
+        return None
+
+
+def _picture(run: Path, record: TrialRecord, name: object) -> str | None:
+    path = _trial_file(run, record, name) if isinstance(name, str) and name else None
+    if path is None or path.stat().st_size > FRAME_LIMIT:
+        return None
+    content = path.read_bytes()
+    return f"data:image/jpeg;base64,{base64.b64encode(content).decode()}" if content.startswith(_JPEG) else None
+
+
+def _path(detail: Mapping[str, Any], key: str) -> figures.Path3:
+    """A path of a trial, thinned to `PATH_POINTS` and kept within reach of any arm; empty if it is not one."""
+    try:
+        points = np.asarray(detail.get(key) or [], dtype=np.float64)
+    except (TypeError, ValueError):
+        points = np.zeros(0)
+    if points.ndim != 2 or points.shape[1] != 3:
+        return np.zeros((0, 3))
+    points = points[np.isfinite(points).all(axis=1)].clip(-2.0, 2.0)
+    if len(points) > PATH_POINTS:
+        points = points[np.linspace(0, len(points) - 1, PATH_POINTS).round().astype(int)]
+    return points
+
+
+def _marked(reference: str, distorted: str) -> Markup:
+    """The distorted answer with the words that the reference answer lacks in <mark>."""
+    ours, theirs = reference.split(), distorted.split()
+    parts = []
+    for kind, _, _, start, end in difflib.SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        words = " ".join(theirs[start:end])
+        if words:
+            parts.append(Markup("{}" if kind == "equal" else "<mark>{}</mark>").format(words))
+    return Markup(" ").join(parts)
