@@ -5,7 +5,6 @@ ros2 launch merton_bringup sim.launch.py experiment:=quickstart.yaml        and 
 """
 
 from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction, RegisterEventHandler
-from launch.conditions import UnlessCondition
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
@@ -13,7 +12,7 @@ from launch_ros.actions import Node
 from merton_nodes.launching import describe, state_publisher
 
 ARGUMENTS = [
-    DeclareLaunchArgument("headless", default_value="true", description="false opens RViz and publishes /tf"),
+    DeclareLaunchArgument("headless", default_value="true", description="false opens RViz"),
     DeclareLaunchArgument("experiment", default_value="", description="experiment YAML to run; empty: none"),
     DeclareLaunchArgument("runs", default_value="runs", description="directory that takes the run"),
 ]
@@ -50,10 +49,5 @@ def rviz(context):
 
 def generate_launch_description():
     """Entry point of `ros2 launch`."""
-    headless = UnlessCondition(LaunchConfiguration("headless"))
-    actions = [
-        state_publisher(use_sim_time=True, condition=headless),
-        OpaqueFunction(function=rviz),
-        OpaqueFunction(function=experiment),
-    ]
+    actions = [state_publisher(use_sim_time=True), OpaqueFunction(function=rviz), OpaqueFunction(function=experiment)]
     return describe("sim", ARGUMENTS, actions)

@@ -131,14 +131,28 @@ PYTHON
     done
 }
 
+# numba compiles on first use and keeps the result beside the source: better here than in nine nodes at once
+compile_kernels() {
+  "$venv/bin/python" -c '
+import numpy as np
+from merton.execution.kinematics import UR5
+from merton.rating import agi_elo
+q = np.array([0.1, -1.7, 1.7, -1.5, -1.5, 0.0])
+UR5.solve(UR5.forward(q), q), UR5.inverse(UR5.forward(q)), UR5.jacobian(q), UR5.link_frames(q)
+agi_elo.rate([("a", "b", 0.5)], 0)
+'
+}
+
 check_python
 install_debian_packages
 version=$("$python" --version)
-step venv "$version $root" "[1/5] virtual environment" "remove .venv and try again" make_venv
-step requirements "$version $(hash_of requirements)" "[2/5] ROS 2 Jazzy and the other requirements (a few minutes when nothing is cached)" \
+step venv "$version $root" "[1/6] virtual environment" "remove .venv and try again" make_venv
+step requirements "$version $(hash_of requirements)" "[2/6] ROS 2 Jazzy and the other requirements (a few minutes when nothing is cached)" \
   "check the network, then try again: what was downloaded is kept" install_requirements
-step prefix "$version $root $(hash_of tools/setup.sh)" "[3/5] ament prefix" "remove .venv and try again" make_ament_prefix
+step prefix "$version $root $(hash_of tools/setup.sh)" "[3/6] ament prefix" "remove .venv and try again" make_ament_prefix
 step interfaces "$version $(hash_of src/merton_interfaces tools/wheel_includes.cmake requirements/ros.txt)" \
-  "[4/5] merton_interfaces (about 30 s)" "remove build/merton_interfaces and try again" build_interfaces
-step merton "$version $root $(hash_of src/merton/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[5/5] merton" "remove .venv and try again" install_merton
+  "[4/6] merton_interfaces (about 30 s)" "remove build/merton_interfaces and try again" build_interfaces
+step merton "$version $root $(hash_of src/merton/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[5/6] merton" "remove .venv and try again" install_merton
+step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics.py src/merton/merton/rating/agi_elo.py requirements/base.txt)" \
+  "[6/6] compiling kinematics and ratings" "the output above is a fault in Merton: please report it" compile_kernels
 [ $((SECONDS - started)) -lt 5 ] || say "ready after $((SECONDS - started)) s"

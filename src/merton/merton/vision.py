@@ -23,7 +23,7 @@ Ours: measured on undistorted wrist and top images of 30 scenes; hues are within
 the value. OpenCV's units: hue 0 .. 179 in steps of 2 degrees, saturation and value 0 .. 255.
 """
 HUE_TOLERANCE = 4
-MARGIN = 0.85
+MARGIN = 0.9
 """Share of the least saturation and value that is still taken for the colour."""
 
 MIN_AREA_PX = 40

@@ -138,17 +138,35 @@ class RosPorts:
         return response
 
     def act_on(self, client: ActionClient, goal: Any, what: str, deadline_s: float) -> Any:
-        """Run an action to its end and return its result; the goal is cancelled if it is late."""
+        """Run an action to its end and return its result; the goal is cancelled if it is late.
+
+        Everything is sent from the executor's thread: rclpy's action client registers a request after sending it, and from
+        another thread the answer can be there first, and is then thrown away.
+        """
         if not client.wait_for_server(timeout_sec=self.deadline_s):
             raise InfrastructureError(f"no node offers {what}")
-        handle = self.wait_for(client.send_goal_async(goal), what, self.deadline_s)
-        if not handle.accepted:
-            raise InfrastructureError(f"{what} refused the goal: it is busy or not active")
+        executor, handles, finished = self.node.executor, [], Future()
+
+        def on_result(future: Future) -> None:
+            finished.set_result(future.result().result)
+
+        def on_answer(future: Future) -> None:
+            handles.append(future.result())
+            if handles[0].accepted:
+                handles[0].get_result_async().add_done_callback(on_result)
+            else:
+                finished.set_result(None)
+
+        executor.create_task(lambda: client.send_goal_async(goal).add_done_callback(on_answer))
         try:
-            return self.wait_for(handle.get_result_async(), what, deadline_s).result
+            result = self.wait_for(finished, what, deadline_s)
         except InfrastructureError:
-            handle.cancel_goal_async()
+            if handles:
+                executor.create_task(handles[0].cancel_goal_async)
             raise
+        if result is None:
+            raise InfrastructureError(f"{what} refused the goal: it is busy or not active")
+        return result
 
     # merton.experiment.ports.Ports
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from merton_nodes import names
+from merton_nodes.runtime import shut_down
 
 START_LIMIT_S = 60.0
 
@@ -52,7 +53,8 @@ class Client(Node):
                 return
             self.goal.get_result_async().add_done_callback(on_result)
 
-        self.client.send_goal_async(goal, on_feedback).add_done_callback(on_accepted)
+        # from the executor's thread: see RosPorts.act_on
+        self.executor.create_task(lambda: self.client.send_goal_async(goal, on_feedback).add_done_callback(on_accepted))
 
 
 def main() -> None:
@@ -71,13 +73,13 @@ def main() -> None:
         code = run(node, arguments)
     except KeyboardInterrupt:
         if node.goal is not None and node.goal.accepted:
-            node.goal.cancel_goal_async()
+            executor.create_task(node.goal.cancel_goal_async)
         code = 130
     finally:
         executor.shutdown(timeout_sec=5)
         spinner.join(5)
         node.destroy_node()
-        rclpy.try_shutdown()
+        shut_down()
     sys.exit(code)
 
 

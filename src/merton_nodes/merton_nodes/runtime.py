@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -137,5 +138,11 @@ def run(make_node: Callable[[], StageNode], args: Sequence[str] | None = None) -
         if node is not None:
             node.tear_down()
             node.destroy_node()
-        rclpy.try_shutdown()
+        shut_down()
     return code
+
+
+def shut_down() -> None:
+    """End ROS in this process; the signal handler's thread may be doing the same at this moment."""
+    with contextlib.suppress(RuntimeError):
+        rclpy.try_shutdown()

@@ -13,6 +13,7 @@ from merton.cognition.models.base import question_for
 from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES
 from merton.errors import InvalidActionError
+from merton.execution.safety import Code
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
 from merton.experiment.ports import Execution, Look, Ports
 from merton.geometry import Matrix
@@ -20,7 +21,7 @@ from merton.observation import Image
 from merton.results.records import Outcome, TrialRecord
 
 INVALID_ACTION_CODES = range(100, 200)
-SAFETY_STOP_CODES = range(300, 400)
+STOP_CODES = (Code.COLLISION, Code.STOPPED)
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,7 @@ class _Run:
             self.error_code, self.error_message = execution.error_code, execution.error_message
         if execution.error_code in INVALID_ACTION_CODES:
             self.outcome = Outcome.INVALID_ACTION
-        elif execution.error_code in SAFETY_STOP_CODES:
+        elif execution.error_code in STOP_CODES:
             self.outcome = Outcome.EMERGENCY_STOP
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
+from ruamel.yaml import YAML
 
 from merton.config import Model, load
-from merton.errors import UnknownNameError
+from merton.errors import InputError, UnknownNameError
 from merton.resources import resource
 
 
@@ -50,13 +51,18 @@ class GraphSpec(Model):
         return resource("merton_bringup", f"config/{self.parameters}")
 
     def with_arguments(self, values: dict[str, str]) -> GraphSpec:
-        """The graph with arguments put in; raises UnknownNameError for one it does not have."""
+        """The graph with arguments put in, each of the type that its parameter has in the parameter file.
+
+        Raises UnknownNameError for an argument the graph does not have, InputError for a text that is not of that type.
+        """
         nodes = {node.name: node for node in self.nodes}
+        defaults = YAML(typ="safe").load(self.parameter_file)
         for argument, value in values.items():
             if argument not in self.arguments:
                 raise UnknownNameError("argument", argument, self.arguments)
             node, _, parameter = self.arguments[argument].partition(".")
-            changed = {**nodes[node].parameters, parameter: _typed(value)}
+            kind = type(defaults[node]["ros__parameters"][parameter])
+            changed = {**nodes[node].parameters, parameter: _typed(argument, value, kind)}
             nodes[node] = nodes[node].model_copy(update={"parameters": changed})
         return self.model_copy(update={"nodes": tuple(nodes.values())})
 
@@ -73,13 +79,10 @@ def load_graph(name: str) -> GraphSpec:
     return load(resource("merton_bringup", f"config/graph/{name}.yaml"), GraphSpec)
 
 
-def _typed(value: str) -> bool | int | float | str:
-    """A command line's text as the ROS parameter it stands for."""
-    if value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
+def _typed(argument: str, text: str, kind: type) -> bool | int | float | str:
+    """A command line's text as a value of type `kind`."""
+    try:
+        value: bool | int | float | str = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        raise InputError(f"the argument {argument} must be of type {kind.__name__}, got {text!r}") from None
     return value

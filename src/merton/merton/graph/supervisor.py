@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
 import signal
@@ -84,16 +85,20 @@ def find_executable(package: str, executable: str) -> Path:
     raise MissingDependencyError(f"{package} {executable} is not installed: run `make setup`, or source the workspace")
 
 
-def command(node: NodeSpec, graph: GraphSpec) -> list[str]:
-    """The command line of a node."""
-    arguments = [str(find_executable(node.package, node.executable))]
-    arguments += ["--ros-args", "--params-file", str(graph.parameter_file)]
+def ros_arguments(node: NodeSpec, graph: GraphSpec) -> list[str]:
+    """What follows `--ros-args`: parameter file, remappings, parameters. `merton up` and `ros2 launch` pass the same."""
+    arguments = ["--params-file", str(graph.parameter_file)]
     for name, target in node.remappings.items():
         arguments += ["-r", f"{name}:={target}"]
     for name, value in node.parameters.items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        arguments += ["-p", f"{name}:={text}"]
+        # rcl reads YAML, of which JSON's true, numbers and quoted strings are a part
+        arguments += ["-p", f"{name}:={json.dumps(value)}"]
     return arguments
+
+
+def command(node: NodeSpec, graph: GraphSpec) -> list[str]:
+    """The command line of a node."""
+    return [str(find_executable(node.package, node.executable)), "--ros-args", *ros_arguments(node, graph)]
 
 
 class Supervisor:

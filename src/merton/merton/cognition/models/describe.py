@@ -19,10 +19,11 @@ _PLANS = {
     "pick": "lower gripper, close, lift",
     "place": "grasp it, set on {target}",
 }
-_COLUMNS = ("left", "center", "right")
-_ROWS = ("far", "middle", "near")
+_COLUMNS = ((0.46, "left"), (0.54, "center"), (1.0, "right"))
+_ROWS = ((0.44, "far"), (0.52, "middle"), (1.0, "near"))
+"""Where a column or row of places ends, as a share of the image: camera "top" sees the thirds of the area there."""
 _MAT_SIZE = 2.5
-"""A patch this many times as large as the smallest one is a mat: an object's top has at most a sixth of its area."""
+"""A patch this many times as large as the smallest one is a mat, which covers four times as much as an object's top."""
 
 
 class Describe:
@@ -70,8 +71,8 @@ def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> s
     color = command.object.split()[0]
     plan = _PLANS[command.verb].format(direction=command.direction, target=_target(command, seen, size))
     if color not in seen:
-        others = ", ".join(_name(blob, seen) for blob in seen.values()) or "nothing"
-        return f"no {command.object} visible, only {others}; look again"
+        others = ", ".join(_name(blob, seen) for blob in seen.values())
+        return f"no {command.object} visible{', only ' if others else ''}{others}; look again"
     blob = seen[color]
     beside = _nearest(blob, [other for other in seen.values() if other is not blob])
     neighbour = f", beside {_name(beside, seen)}" if beside else ""
@@ -92,9 +93,10 @@ def _name(blob: Blob, seen: dict[str, Blob]) -> str:
 
 
 def _place(blob: Blob, size: tuple[int, int]) -> str:
-    """Which ninth of the image."""
+    """Which ninth of the area where objects stand."""
     u, v = blob.centroid_px
-    row, column = _ROWS[int(3 * v / size[0])], _COLUMNS[int(3 * u / size[1])]
+    row = next(word for end, word in _ROWS if v <= end * size[0])
+    column = next(word for end, word in _COLUMNS if u <= end * size[1])
     return f"{row} {column}"
 
 

@@ -20,24 +20,25 @@ from merton.decision.models.motions import Motion
 from merton.errors import InputError
 from merton.observation import CameraView, Observation
 from merton.tasks import Command, parse
-from merton.vision import Blob, smallest_rectangle_angle, find_blobs
+from merton.vision import find_blobs, smallest_rectangle_angle
 
 FINDER, CORRECTOR = "top", "wrist"
+"""The camera that looks first, and the one that looks ever after. Ours: at home the hand hides little from "top"."""
+
 LOOK_HEIGHT_M = 0.20
 """Height of the tool centre point at which an object below it is looked at again."""
-LOOKOUT_M = (0.38, 0.0, 0.45)
-LOOKOUT_YAW_RAD = -math.pi / 2
-"""Where the wrist camera has the whole table in view and the fingers hide nothing of it."""
-
+LOOKOUT_M, LOOKOUT_YAW_RAD = (0.38, 0.0, 0.45), -math.pi / 2
+"""Where the hand goes, so that "wrist" has all of the table in view and the fingers hide nothing of it."""
 NEAR_M = 0.03
 """So close above an object, what is seen of it is good enough to act on."""
+
 _TABLE_MIN_M, _TABLE_MAX_M = (0.25, -0.40, -0.02), (0.80, 0.40, 0.09)
 """Where an object's surface can be; anything else of its colour is something else."""
 _TOP_M = 0.008
 """Points this far below the highest still belong to an object's top."""
-_FEW_POINTS = 15
+_FEWEST_POINTS = 15
 _HELD = (0.10, 0.90)
-"""A hand that wanted to close and is this far open has something in it."""
+"""Between these shares of the opening the fingers must have something between them: the tasks only open or close."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class Servo:
         command = parse(observation.instruction)
         camera = FINDER if observation.step == 0 else CORRECTOR
         view = observation.views.get(camera)
-        if view is None or view.depth_m is None:
-            raise InputError(f"servo needs the view of camera {camera!r} with its aligned depth")
+        if view is None:
+            raise InputError(f"servo needs the view of camera {camera!r}")
         hand = Motion(observation.base_from_tcp, observation.gripper_open)
         high = bool(hand.base_from_tcp[2, 3] > LOOKOUT_M[2] - NEAR_M)
         if command.verb == "place" and _HELD[0] < hand.gripper_open < _HELD[1]:
@@ -121,13 +122,15 @@ def set_down(hand: Motion, mat: NDArray[np.float64]) -> NDArray[np.float64]:
 def locate(view: CameraView, name: str) -> Sighting | None:
     """What is called "<color> ..." on the table: the largest patch of that colour, or None.
 
-    The yaw is None for anything but a cube, as the name has it.
+    The yaw is None for anything but a cube, as the name has it. Raises InputError for a view without depth.
     """
+    if view.depth_m is None:
+        raise InputError(f"servo needs aligned depth from camera {view.camera!r}")
     color, shape = name.split()
     for blob in find_blobs(view.color, color):
-        points = _points(view, blob)
+        points = _points(view, blob.mask & (view.depth_m > 0), view.depth_m)
         inside = ((points > _TABLE_MIN_M) & (points < _TABLE_MAX_M)).all(axis=1)
-        if inside.sum() >= _FEW_POINTS:
+        if inside.sum() >= _FEWEST_POINTS:
             points = points[inside]
             top = points[points[:, 2] > np.percentile(points[:, 2], 90) - _TOP_M]
             yaw_rad = smallest_rectangle_angle(top[:, :2]) if shape == "cube" else None
@@ -135,11 +138,9 @@ def locate(view: CameraView, name: str) -> Sighting | None:
     return None
 
 
-def _points(view: CameraView, blob: Blob) -> NDArray[np.float64]:
-    """What a blob's pixels show, (n, 3) [m] in `base_link`; pixels without depth are left out."""
-    assert view.depth_m is not None
-    rows, columns = np.nonzero(blob.mask & (view.depth_m > 0))
-    depth = view.depth_m[rows, columns].astype(np.float64)
-    i = view.intrinsics
+def _points(view: CameraView, mask: NDArray[np.bool_], depth_m: NDArray[np.float32]) -> NDArray[np.float64]:
+    """What the pixels of a mask (height, width) show, (n, 3) [m] in `base_link`."""
+    rows, columns = np.nonzero(mask)
+    depth, i = depth_m[rows, columns].astype(np.float64), view.intrinsics
     in_camera = np.column_stack(((columns - i.cx) / i.fx * depth, (rows - i.cy) / i.fy * depth, depth))
     return np.asarray(in_camera @ view.base_from_camera[:3, :3].T + view.base_from_camera[:3, 3])
