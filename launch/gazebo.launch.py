@@ -3,37 +3,36 @@
 ros2 launch merton_bringup gazebo.launch.py headless:=true
 """
 
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.actions import DeclareLaunchArgument
+from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
-from launch_ros.substitutions import FindPackageShare
-from merton_nodes.launching import describe, state_publisher
+from merton_nodes.launching import describe, include, require, state_publisher
 
 from merton.resources import resource
 
-ARGUMENTS = [DeclareLaunchArgument("headless", default_value="true", description="false opens Gazebo's window")]
+ARGUMENTS = [
+    DeclareLaunchArgument(
+        "headless", default_value="true", choices=["true", "false"], description="false opens Gazebo's window"
+    )
+]
 
 
-def gazebo(context):
-    """The simulator: server only, or with its window."""
+def simulator(context):
+    """Gazebo with the world, the robot in it, and the bridge to ROS."""
+    require("ros_gz_sim", "ros_gz_bridge", "robot_state_publisher")
     server_only = "-s " if LaunchConfiguration("headless").perform(context) == "true" else ""
     world = resource("merton_description", "urdf/worlds/cell.sdf")
-    path = PathJoinSubstitution([FindPackageShare("ros_gz_sim"), "launch", "gz_sim.launch.py"])
     return [
-        IncludeLaunchDescription(
-            PythonLaunchDescriptionSource(path), launch_arguments={"gz_args": f"{server_only}-r {world}"}.items()
-        )
+        include("ros_gz_sim", "gz_sim.launch.py", gz_args=f"{server_only}-r {world}"),
+        Node(package="ros_gz_sim", executable="create", arguments=["-topic", "robot_description", "-name", "cell"]),
+        Node(
+            package="ros_gz_bridge",
+            executable="parameter_bridge",
+            arguments=["/clock@rosgraph_msgs/msg/Clock[gz.msgs.Clock"],
+        ),
     ]
 
 
 def generate_launch_description():
     """Entry point of `ros2 launch`."""
-    spawn = Node(package="ros_gz_sim", executable="create", arguments=["-topic", "robot_description", "-name", "cell"])
-    bridge = Node(
-        package="ros_gz_bridge",
-        executable="parameter_bridge",
-        arguments=["/clock@rosgraph_msgs/msg/Clock[gz.msgs.Clock"],
-    )
-    actions = [OpaqueFunction(function=gazebo), state_publisher(use_sim_time=True), spawn, bridge]
-    return describe("gazebo", ARGUMENTS, actions)
+    return describe("gazebo", ARGUMENTS, [simulator, state_publisher])

@@ -3,41 +3,33 @@
 ros2 launch merton_bringup lab.launch.py robot_ip:=192.0.2.10 wrist_serial:=... top_serial:=... side_serial:=...
 """
 
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.substitutions import FindPackageShare
-from merton_nodes.launching import describe
+from launch.actions import DeclareLaunchArgument
+from launch.substitutions import LaunchConfiguration
+from merton_nodes.launching import describe, include, require
 
 CAMERAS = ("wrist", "top", "side")
 
+ARGUMENTS = [
+    DeclareLaunchArgument("robot_ip", description="address of the UR5's controller"),
+    *(
+        DeclareLaunchArgument(f"{camera}_serial", default_value="''", description=f"serial number of the {camera} D455")
+        for camera in CAMERAS
+    ),
+]
 
-def include(package, file, **arguments):
-    """Another package's launch file; looked for when the launch runs, not when it is constructed."""
-    path = PathJoinSubstitution([FindPackageShare(package), "launch", file])
-    return IncludeLaunchDescription(PythonLaunchDescriptionSource(path), launch_arguments=arguments.items())
 
-
-def generate_launch_description():
-    """Entry point of `ros2 launch`."""
-    arguments = [
-        DeclareLaunchArgument("robot_ip", description="address of the UR5's controller"),
-        *(
-            DeclareLaunchArgument(f"{camera}_serial", default_value="''", description=f"serial number of the {camera} D455")
-            for camera in CAMERAS
-        ),
-    ]
-    drivers = [
-        include(
-            "ur_robot_driver",
-            "ur_control.launch.py",
-            ur_type="ur5",
-            robot_ip=LaunchConfiguration("robot_ip"),
-            launch_rviz="false",
-            initial_joint_controller="joint_trajectory_controller",
-        )
-    ]
-    drivers += [
+def drivers(context):
+    """The arm and the cameras; the driver starts a robot_state_publisher of its own."""
+    require("ur_robot_driver", "realsense2_camera")
+    arm = include(
+        "ur_robot_driver",
+        "ur_control.launch.py",
+        ur_type="ur5",
+        robot_ip=LaunchConfiguration("robot_ip"),
+        launch_rviz="false",
+        initial_joint_controller="joint_trajectory_controller",
+    )
+    cameras = [
         include(
             "realsense2_camera",
             "rs_launch.py",
@@ -48,4 +40,9 @@ def generate_launch_description():
         )
         for camera in CAMERAS
     ]
-    return describe("lab", arguments, drivers)
+    return [arm, *cameras]
+
+
+def generate_launch_description():
+    """Entry point of `ros2 launch`."""
+    return describe("lab", ARGUMENTS, [drivers])

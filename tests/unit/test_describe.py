@@ -135,7 +135,7 @@ def test_most_shapes_are_right(cell: Cell, cameras: SceneCameras) -> None:
 
 def test_a_distortion_changes_the_answer(cell: Cell, cameras: SceneCameras) -> None:
     rng = np.random.default_rng(0)
-    changed = {name: 0 for name in ("lens_blur", "white_noise", "max_darken")}
+    changed = dict.fromkeys(("lens_blur", "white_noise", "max_darken"), 0)
     for seed in range(10):
         image, instruction = seen(cell, cameras, "pick", seed)
         assert say(image, instruction) == say(image.copy(), instruction)

@@ -35,7 +35,9 @@ RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds t
 @app.command()
 def demo(runs: RunsOption = RUNS) -> None:
     """Run the quickstart experiment from start to report."""
-    err.print("Merton quickstart: the cell, three agents, six distortions. Ctrl-C stops; `merton run --resume` goes on.")
+    err.print(
+        "Merton quickstart: the cell, three agents, six distortions. Ctrl-C stops; `merton run --resume` goes on."
+    )
     _execute(RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml")), resume=False)
 
 
@@ -131,7 +133,11 @@ def _execute(directory: RunDirectory, resume: bool) -> None:
     graph = load_graph("sim")
     domain, holder = claim_domain()
     started = time.monotonic()
-    client = [str(find_executable("merton_nodes", "run_experiment")), str(directory.path), *(["--resume"] if resume else [])]
+    client = [
+        str(find_executable("merton_nodes", "run_experiment")),
+        str(directory.path),
+        *(["--resume"] if resume else []),
+    ]
     with holder, Supervisor(graph, directory.path / "logs", environment(domain)) as supervisor:
         supervisor.start("run_experiment", client, logged=False)
         ended = supervisor.next_exit()

@@ -14,6 +14,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from merton.errors import InputError
 
 MAX_BYTES = 1_000_000
+MAX_DEPTH = 50
 
 
 class Model(BaseModel):
@@ -45,10 +46,14 @@ def loads(text: str, model: type[ModelType], name: str = "configuration") -> Mod
         raise InputError(f"{name}: larger than {MAX_BYTES} bytes")
     yaml = YAML(typ="rt", pure=True)
     try:
+        depth = 0
         for token in yaml.scan(text):
-            if type(token).__name__ in ("AliasToken", "TagToken"):
-                line = token.start_mark.line + 1
+            kind, line = type(token).__name__, token.start_mark.line + 1
+            if kind in ("AliasToken", "TagToken"):
                 raise InputError(f"{name}, line {line}: aliases and tags are not allowed; write the value out")
+            depth += kind.endswith("StartToken") - kind.endswith("EndToken")
+            if depth > MAX_DEPTH:
+                raise InputError(f"{name}, line {line}: nested deeper than {MAX_DEPTH} levels")
         tree = yaml.load(text)
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1

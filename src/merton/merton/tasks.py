@@ -59,7 +59,12 @@ class Command:
 TASKS: Registry[Task] = Registry("task")
 for _task in (
     Task("reach", "reach above the {object}", 1, "the tool centre point ends within 3 cm of 10 cm above the object"),
-    Task("push", "push the {object} to the {direction}", 2, "the object ends at least 6 cm further that way, upright on the table"),
+    Task(
+        "push",
+        "push the {object} to the {direction}",
+        2,
+        "the object ends at least 6 cm further that way, upright on the table",
+    ),
     Task("pick", "pick up the {object}", 3, "the object ends at least 8 cm higher, held by the gripper"),
     Task("place", "place the {object} on the {target}", 4, "the object ends on the mat, released, gripper clear of it"),
 ):

@@ -27,7 +27,7 @@ MARGIN = 0.9
 """Share of the least saturation and value that is still taken for the colour."""
 
 MIN_AREA_PX = 40
-"""Smaller patches are not taken for objects; the top of a cube covers about 90 px for "top", 450 px for "wrist" at home."""
+"""Smaller patches are not taken for objects; a cube at home covers about 90 px for "top", 450 px for "wrist"."""
 
 ROUNDNESS = 0.965
 """Share of a patch inside the ellipse with the patch's second moments, from which on it is round.
@@ -111,6 +111,6 @@ def _roundness(points: NDArray[np.int64]) -> float:
 
 
 def _patches(mask: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Labels (height, width) of patches whose pixels touch along edges, their statistics and centroids; 0 is the rest."""
+    """Labels (height, width) of patches whose pixels touch along edges, statistics and centroids; 0 is the rest."""
     _, labels, statistics, centroids = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=4)
     return np.asarray(labels), np.asarray(statistics), np.asarray(centroids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from merton_interfaces.msg import Rating, RatingArray, TrialResult
 from merton_interfaces.srv import RecordTrial
@@ -24,12 +25,14 @@ RATING_PERIOD_S = 2.0
 class AggregatorNode(StageNode):
     """Acknowledges a result once it is durable; publishes ratings and the board."""
 
-    def __init__(self) -> None:
-        super().__init__("aggregator_node")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("aggregator_node", **options)
 
     def set_up(self) -> None:
         """Offer the service."""
-        self.seed = self.parameter("seed", 0, "seed of the shuffles that ratings are averaged over", minimum=0, maximum=2**31)
+        self.seed = self.parameter(
+            "seed", 0, "seed of the shuffles that ratings are averaged over", minimum=0, maximum=2**31
+        )
         self.stores: dict[Path, ResultStore] = {}
         self.changed: tuple[Path, str] | None = None
         self.ratings = self.create_publisher(RatingArray, names.RATINGS, names.LATCHED_QOS)

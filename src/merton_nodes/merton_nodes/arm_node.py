@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point
@@ -39,8 +40,8 @@ BUSY = 401
 class ArmNode(StageNode):
     """Plans every chunk through the safety gate, sends trajectories, and waits for the joints to get there."""
 
-    def __init__(self) -> None:
-        super().__init__("arm_node")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("arm_node", **options)
 
     def set_up(self) -> None:
         """Read limits and cell, offer the action, start the stop path."""
@@ -52,12 +53,18 @@ class ArmNode(StageNode):
             }
         )
         self.patience_s = self.parameter(
-            "patience_s", 20.0, "wall time without progress after which the hardware counts as dead [s]", minimum=0.5, maximum=600.0
+            "patience_s",
+            20.0,
+            "wall time without progress after which the hardware counts as dead [s]",
+            minimum=0.5,
+            maximum=600.0,
         )
-        latch_file = self.parameter("latch_file", "", "file in which the emergency stop survives a restart; empty: memory only")
+        latch_file = self.parameter(
+            "latch_file", "", "file in which the emergency stop survives a restart; empty: memory only"
+        )
         self.cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
         self.gripper = Gripper.from_cell(self.cell)
-        self.stop = StopNode(EmergencyStopLatch(Path(latch_file) if latch_file else None), self.on_trip)
+        self.stop = StopNode(EmergencyStopLatch(Path(latch_file) if latch_file else None), self.on_trip, self.context)
         self.trajectories = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.gripper_commands = self.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
         self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
@@ -158,7 +165,9 @@ class ArmNode(StageNode):
         finally:
             self.busy = False
         if result.error_code:
-            self.counters[f"refused: {Code(result.error_code).name.lower()}" if result.error_code < 400 else "errors"] += 1
+            self.counters[
+                f"refused: {Code(result.error_code).name.lower()}" if result.error_code < 400 else "errors"
+            ] += 1
         self.counters["chunks"] += 1
         result.path = self.path
         if self.joints is not None:
@@ -195,10 +204,14 @@ class ArmNode(StageNode):
     async def move(self, segment: Segment) -> None:
         """Send one trajectory, wait for its end and for the arm to settle."""
         message = JointTrajectory(joint_names=list(convert.ARM_JOINTS))
-        for time_s, joints, velocities in zip(segment.times_s, segment.joints_rad, segment.velocities_rad_s, strict=True):
+        for time_s, joints, velocities in zip(
+            segment.times_s, segment.joints_rad, segment.velocities_rad_s, strict=True
+        ):
             message.points.append(
                 JointTrajectoryPoint(
-                    positions=joints.tolist(), velocities=velocities.tolist(), time_from_start=convert.duration_message(time_s)
+                    positions=joints.tolist(),
+                    velocities=velocities.tolist(),
+                    time_from_start=convert.duration_message(time_s),
                 )
             )
         end_ns = self.stamp_ns + round((segment.times_s[-1] + self.cell.simulation.settle_s) * 1e9)

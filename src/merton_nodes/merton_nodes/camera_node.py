@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from merton_interfaces.msg import CellState
 from sensor_msgs.msg import CameraInfo, Image
@@ -22,8 +23,8 @@ SOURCES = ("cell", "folder")
 class CameraNode(StageNode):
     """Publishes colour, camera_info and aligned depth under realsense-ros' names."""
 
-    def __init__(self) -> None:
-        super().__init__("camera_node")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("camera_node", **options)
 
     def set_up(self) -> None:
         """Open the source."""

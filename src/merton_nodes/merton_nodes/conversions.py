@@ -314,7 +314,9 @@ def outcome_of(value: int) -> Outcome:
     for outcome, constant in _OUTCOMES.items():
         if constant == value:
             return outcome
-    raise InputError(f"unknown outcome {value}; choose one of: {', '.join(f'{c} ({o.value})' for o, c in _OUTCOMES.items())}")
+    raise InputError(
+        f"unknown outcome {value}; choose one of: {', '.join(f'{c} ({o.value})' for o, c in _OUTCOMES.items())}"
+    )
 
 
 def outcome_constant(outcome: Outcome) -> int:

@@ -6,6 +6,7 @@ import sys
 import time
 import zlib
 from collections import deque
+from typing import Any
 
 import numpy as np
 from merton_interfaces.msg import DistortionInfo
@@ -30,8 +31,8 @@ class DistortionNode(StageNode):
     two different frames never carry the same noise pattern.
     """
 
-    def __init__(self) -> None:
-        super().__init__("distortion_node")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("distortion_node", **options)
 
     def set_up(self) -> None:
         """Declare the dynamic parameters, wire every camera."""

@@ -38,12 +38,14 @@ INFRASTRUCTURE = 400
 class ExperimentNode(StageNode):
     """The two actions; the work is done by `merton.experiment` in a thread while this node spins."""
 
-    def __init__(self) -> None:
-        super().__init__("experiment_node")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("experiment_node", **options)
 
     def set_up(self) -> None:
         """Subscribe to the cell, find the stages, offer the actions."""
-        deadline_s = self.parameter("deadline_s", 20.0, "how long any node may take to answer [s]", minimum=0.5, maximum=3600.0)
+        deadline_s = self.parameter(
+            "deadline_s", 20.0, "how long any node may take to answer [s]", minimum=0.5, maximum=3600.0
+        )
         cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
         self.ports = RosPorts(self, cell, deadline_s)
         self.recorder = self.create_client(RecordTrial, names.RECORD)

@@ -6,6 +6,7 @@ Lockstep: physics runs while something is commanded to move, as fast as it can, 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 from merton_interfaces.msg import CellState, SafetyState
@@ -30,8 +31,8 @@ SLICE_S = 0.02
 class MujocoCellNode(StageNode):
     """The embedded cell as a set of ROS interfaces."""
 
-    def __init__(self) -> None:
-        super().__init__("mujoco_cell_node")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("mujoco_cell_node", **options)
 
     def set_up(self) -> None:
         """Compile the cell, wire its topics."""
@@ -39,9 +40,15 @@ class MujocoCellNode(StageNode):
             "real_time_factor", 0.0, "pace of simulated time; 0 runs as fast as it can", minimum=0.0, maximum=100.0
         )
         rate_hz = self.parameter(
-            "state_rate_hz", 2.0, "cell/state per simulated second during motion; cameras render each", minimum=0.1, maximum=50.0
+            "state_rate_hz",
+            2.0,
+            "cell/state per simulated second during motion; cameras render each",
+            minimum=0.1,
+            maximum=50.0,
         )
-        idle_s = self.parameter("idle_period_s", 0.2, "pause between repetitions at rest [s]", minimum=0.02, maximum=10.0)
+        idle_s = self.parameter(
+            "idle_period_s", 0.2, "pause between repetitions at rest [s]", minimum=0.02, maximum=10.0
+        )
         self.state_period_ns = round(1e9 / rate_hz)
         self.cell = Cell()
         self.scenes = 0
@@ -139,7 +146,9 @@ class MujocoCellNode(StageNode):
         now = self.cell.time_ns
         self.clock_publisher.publish(ClockMessage(clock=convert.time_message(now)))
         self.joints.publish(
-            convert.joint_state_message(now, self.cell.joints_rad, self.cell.joint_velocities, self.cell.gripper_opening_m)
+            convert.joint_state_message(
+                now, self.cell.joints_rad, self.cell.joint_velocities, self.cell.gripper_opening_m
+            )
         )
 
     def publish_all(self) -> None:

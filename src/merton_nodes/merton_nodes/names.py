@@ -68,9 +68,7 @@ def optical_frame(camera: str) -> str:
 
 
 def _profile(reliability: ReliabilityPolicy, durability: DurabilityPolicy, depth: int) -> QoSProfile:
-    return QoSProfile(
-        history=HistoryPolicy.KEEP_LAST, depth=depth, reliability=reliability, durability=durability
-    )
+    return QoSProfile(history=HistoryPolicy.KEEP_LAST, depth=depth, reliability=reliability, durability=durability)
 
 
 SENSOR_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 5)

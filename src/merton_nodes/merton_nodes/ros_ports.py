@@ -59,7 +59,9 @@ class Latest:
 
         return callback
 
-    def wait(self, ready: Callable[[dict[str, Any]], Message | None], deadline_s: float, missing: Callable[[], str]) -> Message:
+    def wait(
+        self, ready: Callable[[dict[str, Any]], Message | None], deadline_s: float, missing: Callable[[], str]
+    ) -> Message:
         """Wait until `ready` returns something; raises InfrastructureError naming what is `missing` after `deadline_s`."""
         end = time.monotonic() + deadline_s
         with self.changed:
@@ -238,8 +240,10 @@ class RosPorts:
             message = messages.get(key)
             if message is None or convert.nanoseconds_of(message.header.stamp) != stamp_ns:
                 return False
-            return not key.endswith("info") or not key.endswith("distortion info") or (
-                (message.name, message.level, message.seed) == self.wanted
+            return (
+                not key.endswith("info")
+                or not key.endswith("distortion info")
+                or ((message.name, message.level, message.seed) == self.wanted)
             )
 
         return [key for key in keys if not fits(key)]

@@ -91,7 +91,9 @@ class StageNode(LifecycleNode):
         descriptor = ParameterDescriptor(description=description, read_only=read_only)
         if minimum is not None and maximum is not None:
             if isinstance(default, float):
-                descriptor.floating_point_range = [FloatingPointRange(from_value=float(minimum), to_value=float(maximum))]
+                descriptor.floating_point_range = [
+                    FloatingPointRange(from_value=float(minimum), to_value=float(maximum))
+                ]
             else:
                 descriptor.integer_range = [IntegerRange(from_value=int(minimum), to_value=int(maximum))]
         return self.declare_parameter(name, default, descriptor).value

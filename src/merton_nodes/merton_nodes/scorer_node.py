@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from functools import lru_cache
+from typing import Any
 
 from merton_interfaces.srv import ScoreCognition, ScoreDecision, ScoreExecution
 
@@ -30,8 +31,8 @@ def cider_of(corpus: tuple[str, ...]) -> Cider | None:
 class ScorerNode(StageNode):
     """One service for each stage."""
 
-    def __init__(self) -> None:
-        super().__init__("scorer_node")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("scorer_node", **options)
 
     def set_up(self) -> None:
         """Offer the services."""

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 
 from merton_interfaces.msg import SafetyState
+from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from std_srvs.srv import Trigger
@@ -26,10 +27,11 @@ class StopNode(Node):
     Args:
         latch: the emergency stop; trips on request, on contact reported by the cell, and on predicted collisions.
         on_trip: called after the stop command was sent, from this node's thread or the caller's.
+        context: the context of the arm's node.
     """
 
-    def __init__(self, latch: EmergencyStopLatch, on_trip: Callable[[], None]) -> None:
-        super().__init__("stop_node")
+    def __init__(self, latch: EmergencyStopLatch, on_trip: Callable[[], None], context: Context) -> None:
+        super().__init__("stop_node", context=context)
         self.latch, self.on_trip = latch, on_trip
         self.lock = threading.Lock()
         self.commands = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
@@ -40,7 +42,7 @@ class StopNode(Node):
         self.release = self.create_client(Trigger, names.CELL_RELEASE)
         self.cell_stopped = False
         self.executor_thread = threading.Thread(target=self.spin, name="stop", daemon=True)
-        self.own_executor = SingleThreadedExecutor()
+        self.own_executor = SingleThreadedExecutor(context=context)
         self.own_executor.add_node(self)
 
     def start(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
 from merton_interfaces.msg import CellState
@@ -26,14 +27,18 @@ NO_STATE = 400
 class VlaNode(StageNode):
     """Every policy of the catalogue behind one service; a policy is built when it is first asked."""
 
-    def __init__(self) -> None:
-        super().__init__("vla_node")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("vla_node", **options)
 
     def set_up(self) -> None:
         """Build the policies named for preloading, offer the service."""
         self.policies: dict[str, Policy] = {}
         self.scene_deadline_s = self.parameter(
-            "scene_deadline_s", 5.0, "how long the expert waits for the simulator's state [s]", minimum=0.1, maximum=60.0
+            "scene_deadline_s",
+            5.0,
+            "how long the expert waits for the simulator's state [s]",
+            minimum=0.1,
+            maximum=60.0,
         )
         for name in self.parameter("preload", ["servo"], f"policies to build at start, of: {', '.join(POLICIES)}"):
             self.policy(name)
@@ -72,7 +77,9 @@ class VlaNode(StageNode):
             self.waiting.append((stamp_ns, time.monotonic() + self.scene_deadline_s, future))
             state = await future
         if state is None:
-            raise InfrastructureError(f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an expert")
+            raise InfrastructureError(
+                f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an expert"
+            )
         return convert.scene_of(state)
 
     async def on_predict(
@@ -97,7 +104,12 @@ class VlaNode(StageNode):
             chunk = policy.act(observation, np.random.default_rng(request.seed))
             latency_s = time.monotonic() - started
             chunk = checked_chunk(
-                chunk.deltas, chunk.step_s, frame=chunk.frame, model=request.model_id, latency_s=latency_s, done=chunk.done
+                chunk.deltas,
+                chunk.step_s,
+                frame=chunk.frame,
+                model=request.model_id,
+                latency_s=latency_s,
+                done=chunk.done,
             )
             response.chunk = convert.chunk_message(chunk, stamp_ns, request.trial_id)
             self.counters["decisions"] += 1

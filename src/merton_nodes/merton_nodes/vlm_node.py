@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 from merton_interfaces.action import AnswerQuestion
 from rclpy.action import ActionServer
@@ -19,8 +20,8 @@ from merton_nodes.runtime import StageNode, run
 class VlmNode(StageNode):
     """Every model of the catalogue behind one action; a model is built when it is first asked."""
 
-    def __init__(self) -> None:
-        super().__init__("vlm_node")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("vlm_node", **options)
 
     def set_up(self) -> None:
         """Build the models named for preloading, offer the action."""
@@ -48,7 +49,9 @@ class VlmNode(StageNode):
             if not self.active:
                 raise MertonError("vlm_node is not active")
             image = convert.color_array(request.image)
-            result.answer = self.model(request.model_id).answer([image], request.question, request.max_tokens or 32).text
+            result.answer = (
+                self.model(request.model_id).answer([image], request.question, request.max_tokens or 32).text
+            )
             self.counters["answers"] += 1
         except MertonError as error:
             result.error_code, result.error_msg = 100, str(error)

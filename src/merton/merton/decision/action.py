@@ -36,7 +36,13 @@ class ActionChunk:
 
 
 def checked_chunk(
-    deltas: ArrayLike, step_s: float, *, frame: str = "base_link", model: str = "", latency_s: float = 0.0, done: bool = False
+    deltas: ArrayLike,
+    step_s: float,
+    *,
+    frame: str = "base_link",
+    model: str = "",
+    latency_s: float = 0.0,
+    done: bool = False,
 ) -> ActionChunk:
     """An ActionChunk from a model's raw output.
 
@@ -55,7 +61,9 @@ def checked_chunk(
     if not np.isfinite(array).all():
         raise InvalidActionError(f"delta {int(np.argwhere(~np.isfinite(array))[0, 0])} of the action is not finite")
     if ((array[:, 6] < 0) | (array[:, 6] > 1)).any():
-        raise InvalidActionError(f"the gripper must be in 0 (closed) .. 1 (open), got {array[:, 6].min():g} .. {array[:, 6].max():g}")
+        raise InvalidActionError(
+            f"the gripper must be in 0 (closed) .. 1 (open), got {array[:, 6].min():g} .. {array[:, 6].max():g}"
+        )
     if not (np.isfinite(step_s) and step_s > 0):
         raise InvalidActionError(f"the step of an action chunk must be a positive time, got {step_s!r} s")
     if frame not in FRAMES:

@@ -17,12 +17,12 @@ from merton.cognition.score import CognitionScore
 from merton.cognition.score import score as cognition_score
 from merton.cognition.text import Cider
 from merton.decision.action import ActionChunk
-from merton.decision.models.base import Policy, make_policy
+from merton.decision.models.base import POLICIES, Policy
 from merton.decision.score import DecisionScore
 from merton.decision.score import score as decision_score
 from merton.errors import InfrastructureError, InvalidActionError, MertonError
 from merton.execution.gripper import Gripper
-from merton.execution.kinematics import base_from_tcp
+from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.planner import Segment, plan, segments
 from merton.execution.safety import Code, EmergencyStopLatch
 from merton.execution.score import position_distance_m
@@ -38,8 +38,6 @@ from merton.simulation.cell import Cell
 
 SLICE_S = 0.02
 """Simulated time between two points of the path, as the cell's node reports its joints [s]."""
-
-_FARTHEST_MM = 65535
 
 
 class LocalPorts:
@@ -75,10 +73,12 @@ class LocalPorts:
         cell = self.cell
         if cell.scene is None:
             raise InfrastructureError("the cell has no scene yet: reset it first")
+        base_from_tool0 = BASE_LINK_FROM_BASE @ UR5.forward(cell.joints_rad)
         reference, distorted = {}, {}
         for name in self.cameras.names:
             view = self.cameras.render(cell.scene.task, cell.scene.seed, cell.qpos, name, cell.time_ns)
-            reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m))
+            pose = cell.config.base_from_camera(name, base_from_tool0)
+            reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m), base_from_camera=pose)
             distorted[name] = replace(reference[name], color=self._distorted(name, view.color))
         opened = self.gripper.gripper_open(cell.gripper_opening_m)
         return Look(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, cell.success())
@@ -97,8 +97,7 @@ class LocalPorts:
     ) -> ActionChunk:
         """Let a policy of the catalogue decide; raises InvalidActionError for whatever it cannot do."""
         if model not in self._policies:
-            self._policies[model] = make_policy(model)
-        policy = self._policies[model]
+            self._policies[model] = POLICIES[model].build()
         observation = Observation(
             views={name: replace(view, base_from_camera=_sent(view.base_from_camera)) for name, view in views.items()},
             joints_rad=look.joints_rad,
@@ -106,10 +105,10 @@ class LocalPorts:
             gripper_open=look.gripper_open,
             instruction=instruction,
             step=step,
-            scene=self._scene() if policy.needs_scene else None,
+            scene=self._scene() if POLICIES[model].needs_scene else None,
         )
         try:
-            return policy.act(observation, np.random.default_rng(seed))
+            return self._policies[model].act(observation, np.random.default_rng(seed))
         except InfrastructureError:
             raise
         except MertonError as error:
@@ -118,6 +117,7 @@ class LocalPorts:
     def execute(self, chunk: ActionChunk, look: Look) -> Execution:
         """Carry out a chunk in lockstep; a stop, predicted or felt, ends it and latches."""
         self._path = []
+        self._feel()
         if self.latch.tripped:
             return Execution(0, (), int(Code.STOPPED), self.latch.reason)
         opened = self.gripper.gripper_open(self.cell.gripper_opening_m)
@@ -163,7 +163,7 @@ class LocalPorts:
         name, level, seed = self._distortion
         if level == 0:
             return pixels
-        return distort(pixels, name, level, generator(seed, camera, zlib.crc32(np.ascontiguousarray(pixels))))
+        return distort(pixels, name, level, generator(seed, camera, zlib.crc32(pixels.tobytes())))
 
     def _carry_out(self, segment: Segment) -> None:
         """The gripper first, then the motion; nothing more after a stop."""
@@ -176,23 +176,22 @@ class LocalPorts:
             self._run()
 
     def _run(self) -> None:
-        """Physics until everything commanded has been done and has settled; a contact latches the stop."""
+        """Physics until everything commanded has been done and has settled."""
         while self.cell.busy:
             self.cell.advance(SLICE_S)
             x, y, z = self._tcp()[:3, 3].tolist()
             self._path.append((x, y, z))
-            contact = self.cell.contact
-            if contact is not None:
-                self.latch.trip(f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N")
+            self._feel()
+
+    def _feel(self) -> None:
+        """A contact that the cell reports latches the stop."""
+        if (contact := self.cell.contact) is not None:
+            self.latch.trip(f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N")
 
 
 def _whole_millimetres(depth_m: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
     """Depth as a 16-bit image of millimetres carries it."""
-    if depth_m is None:
-        return None
-    millimetres = np.rint(depth_m * 1000.0)
-    millimetres[millimetres > _FARTHEST_MM] = 0
-    return millimetres.astype(np.float32) * np.float32(0.001)
+    return None if depth_m is None else np.rint(depth_m * 1000.0).astype(np.float32) * np.float32(0.001)
 
 
 def _sent(pose: Matrix) -> Matrix:

@@ -138,5 +138,3 @@ def distortion_seed(experiment_seed: int, case: TestCase) -> int:
 def policy_seed(experiment_seed: int, trial: Trial) -> int:
     """The noise seed of a policy: the same for all levels of a scene, so that only the image differs."""
     return derive_seed(experiment_seed, "policy", trial.agent.id, trial.case.task, trial.case.seed)
-
-

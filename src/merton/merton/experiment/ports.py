@@ -77,7 +77,9 @@ class Ports(Protocol):
         """Ask a VLM about an image."""
         ...
 
-    def act(self, model: str, views: Mapping[str, CameraView], look: Look, instruction: str, step: int, seed: int) -> ActionChunk:
+    def act(
+        self, model: str, views: Mapping[str, CameraView], look: Look, instruction: str, step: int, seed: int
+    ) -> ActionChunk:
         """Let a VLA decide on the given views; raises InvalidActionError for unusable output."""
         ...
 

@@ -36,9 +36,7 @@ class Runner:
     def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
         """Run one trial; raises InfrastructureError if the world does not answer."""
         measure = self._measure_for(trial)
-        report = run_trial(
-            self.ports, self.spec, self.experiment_id, trial, measure, self._corpus(trial), on_stage
-        )
+        report = run_trial(self.ports, self.spec, self.experiment_id, trial, measure, self._corpus(trial), on_stage)
         if report.reference is not None:
             self._references[trial.id] = report.reference
         return report

@@ -105,7 +105,8 @@ def run_trial(
     on_stage("cognition", 0.1)
     question = question_for(instruction)
     answers = [
-        ports.answer(agent.vlm, views[spec.vlm_camera].color, question).text for views in (look.reference, look.distorted)
+        ports.answer(agent.vlm, views[spec.vlm_camera].color, question).text
+        for views in (look.reference, look.distorted)
     ]
     cognition = ports.score_cognition(answers[0], answers[1], corpus)
 

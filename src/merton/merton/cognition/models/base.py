@@ -51,7 +51,11 @@ class ModelEntry:
 
 MODELS: Registry[ModelEntry] = Registry("vlm")
 for _entry in (
-    ModelEntry("describe", "rules: names what colour segmentation finds and says what to do", "merton.cognition.models.describe:Describe"),
+    ModelEntry(
+        "describe",
+        "rules: names what colour segmentation finds and says what to do",
+        "merton.cognition.models.describe:Describe",
+    ),
 ):
     MODELS.add(_entry.name, _entry)
 

@@ -101,4 +101,6 @@ def _place(blob: Blob, size: tuple[int, int]) -> str:
 
 
 def _nearest(blob: Blob, others: list[Blob]) -> Blob | None:
-    return min(others, key=lambda other: float(np.hypot(*np.subtract(other.centroid_px, blob.centroid_px))), default=None)
+    return min(
+        others, key=lambda other: float(np.hypot(*np.subtract(other.centroid_px, blob.centroid_px))), default=None
+    )

@@ -72,8 +72,12 @@ class PolicyEntry:
 POLICIES: Registry[PolicyEntry] = Registry("vla")
 _MODELS = "merton.decision.models"
 for _entry in (
-    PolicyEntry("expert", "reads the simulator's state: the paper's human expert", f"{_MODELS}.expert:Expert", needs_scene=True),
-    PolicyEntry("servo", "finds the object by colour and depth, and servoes to it", f"{_MODELS}.servo:Servo", ("top", "wrist")),
+    PolicyEntry(
+        "expert", "reads the simulator's state: the paper's human expert", f"{_MODELS}.expert:Expert", needs_scene=True
+    ),
+    PolicyEntry(
+        "servo", "finds the object by colour and depth, and servoes to it", f"{_MODELS}.servo:Servo", ("top", "wrist")
+    ),
     PolicyEntry("hold", "does nothing: the floor under every score", f"{_MODELS}.hold:Hold"),
     PolicyEntry("plunge", "drives straight down, to exercise the emergency stop", f"{_MODELS}.plunge:Plunge"),
 ):

@@ -58,8 +58,6 @@ class Servo:
     """Looks, approaches, looks again, acts: what it does next follows from what it sees and where its hand is."""
 
     name = "servo"
-    cameras: tuple[str, ...] = (FINDER, CORRECTOR)
-    needs_scene = False
 
     def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
         """The next motion; done with the last one, or when even the lookout does not show what is sought.
@@ -87,7 +85,7 @@ class Servo:
 
     def make_example(self) -> Observation:
         """A grey image, in which there is nothing to pick up."""
-        return example_observation("pick up the red cube", self.cameras)
+        return example_observation("pick up the red cube", (FINDER, CORRECTOR))
 
 
 def look_from_above(hand: Motion) -> NDArray[np.float64]:

@@ -1,0 +1,383 @@
+"""Each node over real ROS 2, alone in a domain of its own."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from merton_interfaces.action import AnswerQuestion, ExecuteActions
+from merton_interfaces.msg import ActionChunk as ActionChunkMessage
+from merton_interfaces.msg import ActionDelta, CellState, DistortionInfo, Rating, RatingArray, SafetyState, TrialResult
+from merton_interfaces.srv import PredictActions, RecordTrial, ResetCell, ScoreCognition, ScoreDecision, ScoreExecution
+from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import Image, JointState
+from std_srvs.srv import Trigger
+
+from merton.decision.action import checked_chunk
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.store import ResultStore
+from merton.simulation.scene import make_scene
+from merton_nodes import conversions as convert
+from merton_nodes import names
+from merton_nodes.aggregator_node import AggregatorNode
+from merton_nodes.arm_node import ArmNode
+from merton_nodes.camera_node import CameraNode
+from merton_nodes.distortion_node import DistortionNode
+from merton_nodes.mujoco_cell_node import MujocoCellNode
+from merton_nodes.scorer_node import ScorerNode
+from merton_nodes.vla_node import VlaNode
+from merton_nodes.vlm_node import VlmNode
+
+STAMP_NS = 5_000_000_000
+
+
+def up(ros: Any, make: Any, **parameters: Any) -> Any:
+    """An active node with parameters."""
+    overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+    node = ros.add(make, parameter_overrides=overrides)
+    assert node.trigger_configure().name == "SUCCESS"
+    assert node.trigger_activate().name == "SUCCESS"
+    return node
+
+
+class Probe(Node):
+    """A node that keeps what it hears."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__("probe", **kwargs)
+        self.heard: dict[str, list[Any]] = {}
+
+    def listen(self, kind: Any, name: str, qos: Any) -> list[Any]:
+        """Everything said on a topic from now on."""
+        heard = self.heard.setdefault(name, [])
+        self.create_subscription(kind, name, heard.append, qos)
+        return heard
+
+
+@pytest.fixture
+def probe(ros: Any) -> Probe:
+    return ros.add(Probe)
+
+
+def picture() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 255, (48, 64, 3), np.uint8)
+
+
+def set_distortion(ros: Any, probe: Node, **values: Any) -> Any:
+    request = SetParametersAtomically.Request(
+        parameters=[Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
+    )
+    return ros.call(probe, SetParametersAtomically, "distortion_node/set_parameters_atomically", request).result
+
+
+def test_distortion_follows_its_parameters_and_says_what_it_did(ros: Any, probe: Probe) -> None:
+    up(ros, DistortionNode, cameras=["top"])
+    images = probe.listen(Image, names.distorted("top"), names.SENSOR_QOS)
+    infos = probe.listen(DistortionInfo, names.distortion_info("top"), names.SENSOR_QOS)
+    camera = probe.create_publisher(Image, names.color("top"), names.SENSOR_QOS)
+    ros.until(lambda: camera.get_subscription_count() == 1)
+    message = convert.color_message(picture(), STAMP_NS, "frame")
+
+    def sent() -> bool:
+        camera.publish(message)
+        return bool(images and infos)
+
+    ros.until(sent)
+    assert np.array_equal(convert.color_array(images[-1]), picture())
+    assert (infos[-1].name, infos[-1].level) == ("reference", 0.0)
+
+    assert set_distortion(ros, probe, name="white_noise", level=5, seed=7).successful
+    images.clear()
+
+    def noisy() -> bool:
+        camera.publish(message)
+        return bool(images and infos and infos[-1].level == 5.0)
+
+    ros.until(noisy)
+    first = convert.color_array(images[-1])
+    assert (infos[-1].name, infos[-1].seed) == ("white_noise", 7)
+    assert convert.nanoseconds_of(infos[-1].header.stamp) == STAMP_NS
+    assert np.abs(first.astype(int) - picture()).mean() > 5
+    assert set_distortion(ros, probe, seed=8).successful
+    ros.until(lambda: camera.publish(message) or infos[-1].seed == 8)
+    ros.until(lambda: not np.array_equal(convert.color_array(images[-1]), first))
+    assert set_distortion(ros, probe, seed=7).successful
+    ros.until(lambda: camera.publish(message) or infos[-1].seed == 7)
+    ros.until(lambda: np.array_equal(convert.color_array(images[-1]), first))
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [({"name": "fog", "level": 1}, "choose one of"), ({"level": 6}, "range|6"), ({"seed": -1}, "seed")],
+)
+def test_distortion_refuses_what_does_not_exist(ros: Any, probe: Probe, values: dict, says: str) -> None:
+    import re
+
+    node = up(ros, DistortionNode, cameras=["top"])
+    result = set_distortion(ros, probe, **values)
+    assert not result.successful
+    assert re.search(says, result.reason)
+    assert (node.name, node.level, node.seed) == ("reference", 0, 0)
+
+
+def test_distortion_drops_and_counts_malformed_frames(ros: Any, probe: Probe) -> None:
+    node = up(ros, DistortionNode, cameras=["top"])
+    images = probe.listen(Image, names.distorted("top"), names.SENSOR_QOS)
+    camera = probe.create_publisher(Image, names.color("top"), names.SENSOR_QOS)
+    ros.until(lambda: camera.get_subscription_count() == 1)
+    short = convert.color_message(picture(), STAMP_NS, "frame")
+    short.height += 1
+    strange = convert.color_message(picture(), STAMP_NS + 1, "frame")
+    strange.encoding = "yuv422"
+    for bad in (short, strange):
+        before = node.counters["dropped malformed frames"]
+        ros.until(
+            lambda bad=bad, before=before: camera.publish(bad) or node.counters["dropped malformed frames"] > before
+        )
+    assert not images
+    ros.until(lambda: camera.publish(convert.color_message(picture(), STAMP_NS + 2, "frame")) or images)
+
+
+def test_camera_plays_a_folder(ros: Any, probe: Probe, tmp_path: Path) -> None:
+    import cv2
+
+    cv2.imwrite(str(tmp_path / "a.png"), picture()[:, :, ::-1])
+    images = probe.listen(Image, names.color("top"), names.SENSOR_QOS)
+    up(ros, CameraNode, source="folder", folder=str(tmp_path), cameras=["top"], rate_hz=50.0)
+    ros.until(lambda: images)
+    assert np.array_equal(convert.color_array(images[0]), picture())
+
+
+def test_a_camera_without_a_source_does_not_come_up(ros: Any) -> None:
+    node = ros.add(CameraNode, parameter_overrides=[Parameter("source", value="crystal ball")])
+    assert node.trigger_configure().name == "FAILURE"
+
+
+def test_vlm_answers_and_reports_a_model_that_does_not_exist(ros: Any, probe: Probe) -> None:
+    up(ros, VlmNode)
+    goal = AnswerQuestion.Goal(
+        model_id="describe",
+        image=convert.color_message(picture(), 0, ""),
+        question="In about ten words, say where the object is and how to pick up the red cube.",
+    )
+    result = ros.act(probe, AnswerQuestion, names.ANSWER, goal)
+    assert result.error_code == 0
+    assert 3 <= len(result.answer.split()) <= 20
+    goal.model_id = "oracle"
+    result = ros.act(probe, AnswerQuestion, names.ANSWER, goal)
+    assert result.error_code == 100
+    assert "choose one of: describe" in result.error_msg
+
+
+def predict(model: str, stamp_ns: int = 0) -> PredictActions.Request:
+    request = PredictActions.Request(
+        model_id=model, instruction=make_scene("reach", 0).command.instruction, gripper=1.0
+    )
+    request.state = JointState(name=list(convert.ARM_JOINTS), position=[0.0, -1.7, 1.7, -1.57, -1.57, 0.0])
+    pose = np.array([[0, -1, 0, 0.45], [-1, 0, 0, 0], [0, 0, -1, 0.3], [0, 0, 0, 1]], float)
+    request.tcp = convert.pose_stamped(pose, stamp_ns)
+    return request
+
+
+def test_vla_decides_and_reports_what_it_cannot(ros: Any, probe: Probe) -> None:
+    up(ros, VlaNode, preload=["hold"], scene_deadline_s=0.2)
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("hold"))
+    assert response.error_code == 0
+    assert convert.chunk_of(response.chunk).done
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("oracle"))
+    assert response.error_code == 101
+    assert "choose one of: expert" in response.error_msg
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("servo"))
+    assert response.error_code == 101, "servo was given no view"
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("expert"))
+    assert response.error_code == 400
+    assert "only a simulated cell has an expert" in response.error_msg
+
+
+def test_scorer_scores_each_stage(ros: Any, probe: Probe) -> None:
+    up(ros, ScorerNode)
+    text = "red cube left of the blue cylinder close to the robot"
+    request = ScoreCognition.Request(reference=text, candidate=text, corpus=[text, "lift the green cube"])
+    response = ros.call(probe, ScoreCognition, names.SCORE_COGNITION, request)
+    assert (response.score, response.bleu, response.rouge) == pytest.approx((1.0, 1.0, 1.0))
+    request.corpus = []
+    assert math.isnan(ros.call(probe, ScoreCognition, names.SCORE_COGNITION, request).cider)
+
+    still = convert.chunk_message(checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2), 0)
+    moved = convert.chunk_message(checked_chunk([[0.05, 0, 0, 0, 0, 0, 0.0]], 0.2), 0)
+    response = ros.call(
+        probe, ScoreDecision, names.SCORE_DECISION, ScoreDecision.Request(reference=still, candidate=moved)
+    )
+    assert (response.position, response.rotation, response.state) == pytest.approx((0.9, 1.0, 0.0))
+
+    a, b = np.eye(4), np.eye(4)
+    b[0, 3] = 0.12
+    poses = {"reference": convert.pose_message(a), "candidate": convert.pose_message(b)}
+    for outcome, expected in ((TrialResult.SUCCESS, 100), (TrialResult.FAILURE, 88), (TrialResult.EMERGENCY_STOP, 0)):
+        response = ros.call(
+            probe, ScoreExecution, names.SCORE_EXECUTION, ScoreExecution.Request(outcome=outcome, **poses)
+        )
+        assert response.score == pytest.approx(expected)
+        assert response.distance == pytest.approx(0.12)
+    response = ros.call(probe, ScoreExecution, names.SCORE_EXECUTION, ScoreExecution.Request(outcome=9, **poses))
+    assert response.error_code == 500
+
+
+def test_aggregator_acknowledges_only_what_is_on_disk(ros: Any, probe: Probe, tmp_path: Path) -> None:
+    up(ros, AggregatorNode)
+    ratings = probe.listen(RatingArray, names.RATINGS, names.LATCHED_QOS)
+    record = TrialRecord("e", "a", TestCase("pick", 0, "jpeg", 3), Outcome.FAILURE, 0.5, 0.6, 70.0, 0.3, 2, 1.5, 0.1)
+    request = RecordTrial.Request(run_directory=str(tmp_path), result=convert.result_message(record))
+    assert ros.call(probe, RecordTrial, names.RECORD, request).stored
+    with ResultStore(tmp_path / "results.sqlite", read_only=True) as store:
+        assert store.records("e") == [record]
+    assert not ros.call(probe, RecordTrial, names.RECORD, request).stored, "the second time it is there already"
+    request.result.execution = 71.0
+    assert ros.call(probe, RecordTrial, names.RECORD, request).error_code == 502
+    request.run_directory = str(tmp_path / "absent")
+    assert ros.call(probe, RecordTrial, names.RECORD, request).error_code == 502
+    ros.until(lambda: ratings)
+    kinds = {(rating.kind, rating.id) for rating in ratings[-1].ratings}
+    assert kinds == {(Rating.AGENT, "a"), (Rating.TEST_CASE, "pick.0.jpeg.3")}
+
+
+def test_cell_moves_only_when_told_and_its_clock_with_it(ros: Any, probe: Probe) -> None:
+    cell = up(ros, MujocoCellNode)
+    states = probe.listen(CellState, names.CELL_STATE, names.RELIABLE_QOS)
+    joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    response = ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="pick", seed=4))
+    assert response.error_code == 0
+    assert response.state.instruction == make_scene("pick", 4).command.instruction
+    before = convert.nanoseconds_of(response.state.header.stamp)
+    count = len(states)
+    ros.until(lambda: len(states) >= count + 3)
+    assert convert.nanoseconds_of(states[-1].header.stamp) == before, "nothing moves, no time passes"
+    assert ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="dance", seed=0)).error_code == 400
+
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    commands = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
+    ros.until(lambda: commands.get_subscription_count() == 1)
+    start = convert.joints_of(joints[-1])[0]
+    goal = start + 0.1
+    points = [
+        JointTrajectoryPoint(positions=q.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(t))
+        for q, t in ((start, 0.0), (goal, 1.0))
+    ]
+    commands.publish(JointTrajectory(joint_names=list(convert.ARM_JOINTS), points=points))
+    ros.until(lambda: np.allclose(convert.joints_of(joints[-1])[0], goal, atol=0.01) and states[-1].at_rest)
+    now = convert.nanoseconds_of(states[-1].header.stamp)
+    assert 1.0 <= (now - before) * 1e-9 <= 1.5
+    commands.publish(JointTrajectory(joint_names=["elbow"], points=points))
+    ros.until(lambda: cell.counters["dropped trajectories with other joints"] == 1)
+
+
+def chunk(*deltas: list[float]) -> ActionChunkMessage:
+    return convert.chunk_message(checked_chunk([*deltas], 0.2), 0)
+
+
+def trigger(ros: Any, probe: Node, name: str) -> Trigger.Response:
+    return ros.call(probe, Trigger, name, Trigger.Request())
+
+
+def test_arm_carries_out_refuses_and_latches(ros: Any, probe: Probe) -> None:
+    cell, arm = up(ros, MujocoCellNode), up(ros, ArmNode)
+    safety = probe.listen(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
+    ros.until(lambda: arm.joints is not None and safety)
+
+    def execute(*deltas: list[float]) -> ExecuteActions.Result:
+        return ros.act(probe, ExecuteActions, names.EXECUTE, ExecuteActions.Goal(chunk=chunk(*deltas)))
+
+    start = cell.cell.base_from_tcp[:3, 3].copy()
+    result = execute([0.0, 0.05, 0.0, 0, 0, 0, 1.0], [0.0, 0.0, 0.04, 0, 0, 0, 1.0])
+    assert (result.error_code, result.executed) == (0, 2)
+    assert np.allclose(cell.cell.base_from_tcp[:3, 3] - start, [0, 0.05, 0.04], atol=0.002)
+    reached = result.final_pose.pose.position
+    assert [reached.x, reached.y, reached.z] == pytest.approx(list(cell.cell.base_from_tcp[:3, 3]), abs=0.003)
+
+    # a model's nonsense: nothing moves, nothing latches
+    here = cell.cell.base_from_tcp[:3, 3].copy()
+    bad = ExecuteActions.Goal(chunk=chunk([0, 0, 0, 0, 0, 0, 1.0]))
+    for value in (math.nan, math.inf, 1e300):
+        bad.chunk.actions[0].translation.x = value
+        assert ros.act(probe, ExecuteActions, names.EXECUTE, bad).error_code == 101
+    assert execute([0.2, 0, 0, 0, 0, 0, 1.0]).error_code == 301
+    assert np.allclose(cell.cell.base_from_tcp[:3, 3], here, atol=1e-6)
+    assert not arm.stop.latch.tripped
+
+    # into the table: stopped above it, and latched until somebody resets
+    result = execute(*[[0.0, 0.0, -0.05, 0, 0, 0, 1.0]] * 10)
+    assert result.error_code == 304
+    ros.until(lambda: safety[-1].mode == SafetyState.COLLISION_STOP)
+    assert safety[-1].link_b == "table"
+    assert cell.cell.contact is None, "it was stopped before it touched anything"
+    height = cell.cell.base_from_tcp[2, 3]
+    assert execute([0.0, 0.0, 0.05, 0, 0, 0, 1.0]).error_code == 305
+    assert cell.cell.base_from_tcp[2, 3] == pytest.approx(height, abs=1e-6)
+    assert trigger(ros, probe, names.RESET_STOP).success
+    ros.until(lambda: safety[-1].mode == SafetyState.NORMAL)
+    assert execute([0.0, 0.0, 0.05, 0, 0, 0, 1.0]).error_code == 0
+    assert cell.cell.base_from_tcp[2, 3] == pytest.approx(height + 0.05, abs=0.002)
+
+
+def test_arm_stops_on_request_in_the_middle_of_a_motion(ros: Any, probe: Probe) -> None:
+    cell, arm = up(ros, MujocoCellNode, real_time_factor=1.0), up(ros, ArmNode)
+    safety = probe.listen(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
+    ros.until(lambda: arm.joints is not None and safety)
+    start = cell.cell.base_from_tcp[2, 3]
+    results: list[Any] = []
+    stop = probe.create_client(Trigger, names.STOP)
+    ros.until(stop.service_is_ready)
+
+    def when_moving(_: Any) -> bool:
+        if abs(cell.cell.base_from_tcp[2, 3] - start) > 0.03 and not results:
+            results.append(stop.call_async(Trigger.Request()))
+        return bool(results)
+
+    probe.create_subscription(JointState, names.JOINT_STATES, when_moving, names.RELIABLE_QOS)
+    result = ros.act(
+        probe, ExecuteActions, names.EXECUTE, ExecuteActions.Goal(chunk=chunk(*[[0.0, 0.0, 0.02, 0, 0, 0, 1.0]] * 15))
+    )
+    assert result.error_code == 305
+    assert "stopped by request" in result.error_msg
+    ros.until(lambda: not cell.cell.busy)
+    assert 0.03 < cell.cell.base_from_tcp[2, 3] - start < 0.25, "it stopped well before the end at 0.30 m"
+    assert safety[-1].mode == SafetyState.EMERGENCY_STOP
+
+
+def test_the_stop_outlives_the_node(ros: Any, probe: Probe, tmp_path: Path) -> None:
+    first = up(ros, ArmNode, latch_file=str(tmp_path / "stop.json"))
+    assert trigger(ros, probe, names.STOP).success
+    ros.executor.remove_node(first)
+    ros.nodes.remove(first)
+    first.tear_down()
+    first.destroy_node()
+    second = up(ros, ArmNode, latch_file=str(tmp_path / "stop.json"))
+    assert second.stop.latch.tripped
+    safety = probe.listen(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
+    ros.until(lambda: safety)
+    assert safety[-1].mode == SafetyState.EMERGENCY_STOP
+
+
+def test_an_arm_without_joint_states_says_so(ros: Any, probe: Probe) -> None:
+    up(ros, ArmNode, patience_s=0.5)
+    goal = ExecuteActions.Goal(chunk=chunk([0, 0, 0, 0, 0, 0, 1.0]))
+    goal.chunk.header.stamp.sec = 1
+    result = ros.act(probe, ExecuteActions, names.EXECUTE, goal)
+    assert result.error_code == 400
+    assert "joint_states" in result.error_msg
+
+
+def test_actions_survive_the_way_to_a_message_and_back() -> None:
+    rng = np.random.default_rng(3)
+    deltas = np.column_stack([rng.normal(size=(5, 6)), rng.uniform(size=5)])
+    original = checked_chunk(deltas, 0.2, frame="tcp", model="m", done=True)
+    again = convert.chunk_of(convert.chunk_message(original, 1))
+    assert np.array_equal(again.deltas, deltas)
+    assert (again.step_s, again.frame, again.model, again.done) == (0.2, "tcp", "m", True)
+    assert isinstance(convert.chunk_message(original, 1).actions[0], ActionDelta)

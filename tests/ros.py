@@ -1,0 +1,98 @@
+"""ROS for tests: a domain of their own, a fresh context for each test, and waits on conditions that end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+
+Result = TypeVar("Result")
+LIMIT_S = 30.0
+
+
+class Ros:
+    """A context with an executor thread; whatever that thread raises is raised in the test."""
+
+    def __init__(self) -> None:
+        self.context = rclpy.Context()
+        rclpy.init(args=[], context=self.context, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.nodes: list[Node] = []
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._spin, daemon=True)
+        self.thread.start()
+
+    def _spin(self) -> None:
+        try:
+            self.executor.spin()
+        except (ExternalShutdownException, ShutdownException):
+            pass
+        except BaseException as error:
+            self.error = error
+
+    def add(self, make: Callable[..., Node], *args: Any, **kwargs: Any) -> Any:
+        """A node in this context; a StageNode is configured and activated."""
+        node = make(*args, context=self.context, **kwargs)
+        self.nodes.append(node)
+        self.executor.add_node(node)
+        return node
+
+    def until(self, condition: Callable[[], Result], limit_s: float = LIMIT_S) -> Result:
+        """The first true value of `condition`; fails after `limit_s`."""
+        end = time.monotonic() + limit_s
+        pause = threading.Event()
+        while time.monotonic() < end:
+            if self.error is not None:
+                raise self.error
+            if result := condition():
+                return result
+            pause.wait(0.005)
+        raise AssertionError(f"nothing came of {condition} in {limit_s} s")
+
+    def result(self, future: Any, limit_s: float = LIMIT_S) -> Any:
+        """The result of an rclpy future."""
+        self.until(future.done, limit_s)
+        return future.result()
+
+    def call(self, node: Node, kind: Any, name: str, request: Any) -> Any:
+        """Call a service once it is there."""
+        client = node.create_client(kind, name)
+        self.until(client.service_is_ready)
+        return self.result(client.call_async(request))
+
+    def act(self, node: Node, kind: Any, name: str, goal: Any, on_feedback: Any = None) -> Any:
+        """Run an action to its end; returns its result."""
+        from rclpy.action import ActionClient
+
+        client = ActionClient(node, kind, name)
+        self.until(client.server_is_ready)
+        handles: list[Any] = []
+        results: list[Any] = []
+
+        def on_handle(future: Any) -> None:
+            handles.append(future.result())
+            if handles[0].accepted:
+                handles[0].get_result_async().add_done_callback(lambda f: results.append(f.result().result))
+
+        self.executor.create_task(lambda: client.send_goal_async(goal, on_feedback).add_done_callback(on_handle))
+        self.until(lambda: handles)
+        assert handles[0].accepted, f"{name} refused the goal"
+        self.until(lambda: results)
+        return results[0]
+
+    def close(self) -> None:
+        """End everything; raises what the executor thread raised."""
+        self.executor.shutdown(timeout_sec=5)
+        self.thread.join(10)
+        for node in self.nodes:
+            getattr(node, "tear_down", lambda: None)()
+            node.destroy_node()
+        self.context.try_shutdown()
+        if self.error is not None:
+            raise self.error

@@ -1,0 +1,142 @@
+"""Seeds, registry, geometry, tasks and configuration: what everything else stands on."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from merton import geometry, tasks
+from merton.config import load, loads
+from merton.errors import InputError, MertonError, UnknownNameError
+from merton.experiment.plan import ExperimentSpec
+from merton.registry import Registry
+from merton.resources import resource
+from merton.seeding import derive_seed, generator
+
+MINIMAL = "name: x\nagents:\n  - {id: a, vla: hold}\ntasks: [reach]\n"
+
+
+def test_a_seed_depends_on_every_part_and_on_nothing_else() -> None:
+    assert derive_seed("a", "bc") != derive_seed("ab", "c")
+    assert derive_seed("a", 1) == derive_seed("a", "1")
+    # the first 8 bytes of sha256, big-endian, halved
+    assert derive_seed("a", "b") == int(hashlib.sha256(b"a\x1fb").hexdigest()[:16], 16) >> 1
+    assert generator("x").integers(1 << 30) == generator("x").integers(1 << 30)
+
+
+def test_a_registry_refuses_duplicates_and_lists_choices() -> None:
+    registry: Registry[int] = Registry("thing")
+    registry.add("one", 1)
+    with pytest.raises(MertonError, match="registered twice"):
+        registry.add("one", 2)
+    with pytest.raises(UnknownNameError, match="unknown thing 'two'; choose one of: one"):
+        registry["two"]
+    assert "two" not in registry
+    assert registry.get("two") is None
+
+
+@given(st.lists(st.floats(-3, 3), min_size=6, max_size=6))
+def test_a_transform_times_its_inverse_is_nothing(numbers: list[float]) -> None:
+    matrix = geometry.transform(numbers[:3], Rotation.from_rotvec(numbers[3:]))
+    assert np.allclose(matrix @ geometry.inverse(matrix), np.eye(4), atol=1e-12)
+    again = geometry.from_quaternion(matrix[:3, 3], geometry.quaternion_of(matrix))
+    assert np.allclose(again, matrix, atol=1e-12)
+    assert np.allclose(
+        Rotation.from_rotvec(geometry.rotation_vector_of(matrix)).as_matrix(), matrix[:3, :3], atol=1e-12
+    )
+
+
+def test_urdf_angles_turn_about_fixed_axes() -> None:
+    # roll a quarter, then yaw a quarter: x stays under the roll and becomes y under the yaw
+    matrix = geometry.from_rpy((1, 2, 3), (np.pi / 2, 0, np.pi / 2))
+    assert np.allclose(matrix @ [1, 0, 0, 1], [1, 3, 3, 1])
+    assert np.allclose(matrix @ [0, 1, 0, 1], [1, 2, 4, 1])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        tasks.Command("reach", "red cube"),
+        tasks.Command("push", "blue cylinder", direction="left"),
+        tasks.Command("pick", "green cube"),
+        tasks.Command("place", "yellow cylinder", target="red mat"),
+    ],
+)
+def test_an_instruction_is_read_back(command: tasks.Command) -> None:
+    assert tasks.parse(command.instruction) == command
+    assert tasks.parse("  " + command.instruction.upper() + ". ") == command
+
+
+def test_an_instruction_nobody_understands_lists_the_forms() -> None:
+    with pytest.raises(InputError, match="pick up the"):
+        tasks.parse("make me a sandwich")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (MINIMAL + "colour: red\n", r"line 5: colour: unknown key; valid keys are: name, description"),
+        (MINIMAL + "level: [1]\n", r"line 5: level: unknown key; did you mean 'levels'\?"),
+        (MINIMAL + "tasks: [pick]\n", r"line 5: .*tasks"),
+        (
+            MINIMAL + "distortions: [fog]\n",
+            r"line 5: distortions: unknown distortion 'fog'; choose one of: .*lens_blur",
+        ),
+        (MINIMAL + "levels: [0, 9]\n", r"line 5: levels.1: .*less than or equal to 5"),
+        (MINIMAL + "seed: '7'\n", r"line 5: seed: .*integer"),
+        (MINIMAL.replace("hold", "gpt"), r"line 3: agents.0.vla: unknown vla 'gpt'; choose one of: expert, hold"),
+        (MINIMAL.replace("vla:", "vlaa:"), r"line 3: agents.0.vla: is missing|line 3: agents.0.vlaa: unknown key"),
+        (MINIMAL.replace("name: x\n", ""), r"name: is missing"),
+        (MINIMAL + "  bad: [\n", r"line \d+: "),
+        ("a: &x 1\nb: *x\n", r"line 2: aliases and tags are not allowed"),
+        ("a: !!python/object:os.system x\n", r"line 1: aliases and tags are not allowed"),
+        ("- 1\n", r"must be a mapping"),
+        ("x: " + "[" * 100_000, r"line 1: nested deeper than 50 levels"),
+    ],
+    ids=lambda value: None if len(value) < 500 else "deep",
+)
+def test_bad_configuration_is_refused_with_its_line(text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        loads(text, ExperimentSpec, "experiment")
+
+
+def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read .*nothing.yaml: No such file"):
+        load(tmp_path / "nothing.yaml", ExperimentSpec)
+
+
+@pytest.mark.parametrize(
+    "file", sorted(resource("merton_bringup", "config/experiments").glob("*.yaml")), ids=lambda f: f.name
+)
+def test_every_experiment_that_ships_is_valid(file: Path) -> None:
+    assert load(file, ExperimentSpec).trials()
+
+
+def test_references_come_first_and_experts_before_others() -> None:
+    spec = loads(
+        "name: x\nagents:\n  - {id: h, vla: hold}\n  - {id: e, vla: expert}\n"
+        "tasks: [reach, pick]\ndistortions: [jpeg, lens_blur]\nlevels: [0, 2, 5]\nscenes: 2\n",
+        ExperimentSpec,
+    )
+    trials = spec.trials()
+    assert len(trials) == 2 * 2 * 2 * (1 + 2 * 2) == len({trial.id for trial in trials})
+    kinds = [(trial.case.is_reference, trial.agent.vla) for trial in trials]
+    assert kinds[:8] == [(True, "expert")] * 4 + [(True, "hold")] * 4
+    assert not any(reference for reference, _ in kinds[8:])
+
+
+def test_the_quickstart_covers_what_it_promises() -> None:
+    from merton.perception.distortion import DISTORTIONS
+
+    spec = load(resource("merton_bringup", "config/experiments/quickstart.yaml"), ExperimentSpec)
+    assert len(spec.trials()) >= 150
+    assert spec.levels == (0, 1, 2, 3, 4, 5)
+    assert {agent.vla for agent in spec.agents} == {"expert", "servo", "hold"}
+    assert len(spec.distortions) >= 6
+    assert len({DISTORTIONS[name].category for name in spec.distortions}) >= 4

@@ -1,0 +1,170 @@
+"""A whole trial in one process: scores, references, the emergency stop, and that nothing depends on what was before."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from merton.decision.action import checked_chunk
+from merton.errors import InfrastructureError, InvalidActionError
+from merton.execution.safety import Code
+from merton.experiment.local import LocalPorts
+from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
+from merton.experiment.runner import Runner
+from merton.experiment.trial import TrialReport, run_trial
+from merton.perception.distortion import distort
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.seeding import generator
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[LocalPorts]:
+    ports = LocalPorts()
+    yield ports
+    ports.close()
+
+
+def experiment(*agents: str) -> ExperimentSpec:
+    return ExperimentSpec(
+        name="test",
+        seed=3,
+        agents=tuple(AgentSpec(id=agent, vla=agent) for agent in agents),
+        tasks=("reach", "push"),
+        distortions=("white_noise",),
+        levels=(0, 3),
+        max_steps=6,
+    )
+
+
+def trial(spec: ExperimentSpec, agent: str, task: str = "reach", seed: int = 0, level: int = 0) -> Trial:
+    found = next(item for item in spec.agents if item.id == agent)
+    return Trial(found, TestCase(task, seed, "white_noise" if level else "reference", level))
+
+
+def run(ports: LocalPorts, agent: str, task: str = "reach", level: int = 0) -> TrialReport:
+    spec = experiment(agent)
+    return run_trial(ports, spec, "id", trial(spec, agent, task, level=level), None, [])
+
+
+def timeless(record: TrialRecord) -> TrialRecord:
+    return replace(record, wall_s=0.0)
+
+
+def test_the_expert_reaches(ports: LocalPorts) -> None:
+    report = run(ports, "expert")
+    record = report.record
+    assert (record.outcome, record.execution, record.distance_m) == (Outcome.SUCCESS, 100.0, 0.0)
+    assert (record.cognition, record.decision) == (pytest.approx(1.0), pytest.approx(1.0))
+    assert (record.steps, record.error_code) == (1, 0)
+    assert 0.5 < record.simulated_s < 2.0
+    assert report.reference is not None
+    assert report.reference.success
+    path = np.array(report.reference.path)
+    assert path[0] == pytest.approx((0.45, 0.0, 0.30), abs=0.002)
+    assert path[-1] == pytest.approx(report.reference.base_from_tcp[:3, 3], abs=1e-3)
+    assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 0.015, "20 ms apart, and no faster than 0.6 m/s"
+
+
+def test_a_failed_reference_without_an_expert_is_not_scored(ports: LocalPorts) -> None:
+    record = run(ports, "hold").record
+    assert (record.outcome, record.execution, record.distance_m) == (Outcome.FAILURE, None, None)
+    assert record.decision == pytest.approx(1.0)
+
+
+def test_a_failure_loses_a_point_per_centimetre_from_the_expert(ports: LocalPorts) -> None:
+    spec = experiment("expert", "hold")
+    runner = Runner(spec, "id", ports)
+    expert = runner.run(trial(spec, "expert"))
+    failed = runner.run(trial(spec, "hold")).record
+    assert expert.reference is not None
+    distance_m = np.linalg.norm(expert.reference.base_from_tcp[:3, 3] - (0.45, 0.0, 0.30))
+    assert failed.distance_m == pytest.approx(distance_m, abs=1e-3)
+    assert failed.execution == pytest.approx(100 - 100 * distance_m, abs=0.1)
+
+
+def test_a_plunge_is_stopped_and_stays_stopped_until_reset(ports: LocalPorts) -> None:
+    record = run(ports, "plunge").record
+    assert (record.outcome, record.execution, record.steps) == (Outcome.EMERGENCY_STOP, 0.0, 1)
+    assert record.error_code == Code.COLLISION
+    assert "table" in record.error_message
+    look = ports.look()
+    assert look.base_from_tcp[2, 3] > 0.0
+    up = checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2)
+    for _ in range(2):
+        refused = ports.execute(up, look)
+        assert (refused.executed, refused.path, refused.error_code) == (0, (), Code.STOPPED)
+        assert refused.error_message == record.error_message
+    assert (ports.look().joints_rad == look.joints_rad).all()
+    ports.reset("reach", 0)
+    assert ports.execute(up, ports.look()).error_code == 0
+    assert run(ports, "expert").record.outcome is Outcome.SUCCESS
+
+
+def test_a_touch_nobody_predicted_latches_as_well(ports: LocalPorts) -> None:
+    """A motion that went past the planner ends in the table: the cell feels it, and the arm refuses to go on."""
+    ports.reset("reach", 0)
+    cell = ports.cell
+    down = np.array([0, 0.9, 0, 0, 0, 0])
+    cell.command_trajectory([0.0, 2.0], [cell.joints_rad, cell.joints_rad + down])
+    cell.advance(3.0)
+    assert cell.contact is not None
+    refused = ports.execute(checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2), ports.look())
+    assert (refused.executed, refused.error_code) == (0, Code.STOPPED)
+    assert "touched table" in refused.error_message
+    ports.reset("reach", 0)
+    assert not ports.latch.tripped
+
+
+@pytest.mark.parametrize(("agent", "level"), [("servo", 0), ("servo", 3), ("expert", 3)])
+def test_the_same_trial_twice(ports: LocalPorts, agent: str, level: int) -> None:
+    """Also after another one, and in a world that is made anew."""
+    first = run(ports, agent, "push", level)
+    run(ports, "hold")
+    second = run(ports, agent, "push", level)
+    assert timeless(first.record) == timeless(second.record)
+    assert {**first.details, "wall_s": 0} == {**second.details, "wall_s": 0}
+    for one, other in zip(first.pictures, second.pictures, strict=True):
+        assert (one.distorted == other.distorted).all()
+
+
+def test_the_noise_of_a_frame_follows_from_seed_camera_and_pixels(ports: LocalPorts) -> None:
+    ports.reset("reach", 0)
+    ports.set_distortion("white_noise", 4, 11)
+    look = ports.look()
+    for camera, view in look.reference.items():
+        rng = generator(11, camera, zlib.crc32(view.color.tobytes()))
+        assert (look.distorted[camera].color == distort(view.color, "white_noise", 4, rng)).all()
+    assert (ports.look().distorted["top"].color == look.distorted["top"].color).all()
+    ports.set_distortion("white_noise", 4, 12)
+    assert (ports.look().distorted["top"].color != look.distorted["top"].color).any()
+    ports.set_distortion("reference", 0, 0)
+    assert (ports.look().distorted["top"].color == look.reference["top"].color).all()
+
+
+def test_a_look_is_what_the_transport_leaves_of_it(ports: LocalPorts) -> None:
+    ports.reset("pick", 0)
+    look = ports.look()
+    assert set(look.reference) == {"wrist", "top", "side"}
+    for view in look.reference.values():
+        assert view.depth_m is not None
+        assert view.depth_m.dtype == np.float32
+        millimetres = view.depth_m / np.float32(0.001)
+        assert np.abs(millimetres - np.rint(millimetres)).max() < 1e-3
+        assert view.stamp_ns == look.stamp_ns
+    assert look.gripper_open == pytest.approx(1.0, abs=0.01)
+
+
+def test_faults_are_told_apart(ports: LocalPorts) -> None:
+    ports.reset("reach", 0)
+    look = ports.look()
+    with pytest.raises(InvalidActionError, match="cannot understand"):
+        ports.act("servo", look.distorted, look, "make tea", 0, 0)
+    with pytest.raises(InfrastructureError, match="no distortion 'fog'"):
+        ports.set_distortion("fog", 1, 0)
+    too_far = ports.execute(checked_chunk([[0.09, 0, 0, 0, 0, 0, 1]], 0.2), look)
+    assert (too_far.executed, too_far.error_code) == (0, Code.STEP_LIMIT)
+    assert not ports.latch.tripped
