@@ -6,9 +6,9 @@ ros2 launch merton_bringup gazebo.launch.py headless:=true
 from launch.actions import DeclareLaunchArgument
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
-from merton_nodes.launching import describe, include, require, state_publisher
 
 from merton.resources import resource
+from merton_nodes.launching import describe, include, require, state_publisher
 
 ARGUMENTS = [
     DeclareLaunchArgument(

@@ -1,10 +1,11 @@
 """The lab: UR5 driver and RealSense cameras, and Merton's nodes above them.
 
-ros2 launch merton_bringup lab.launch.py robot_ip:=192.0.2.10 wrist_serial:=... top_serial:=... side_serial:=...
+ros2 launch merton_bringup lab.launch.py robot_ip:=192.0.2.10 wrist_serial:=_1234 top_serial:=_2345 side_serial:=_3456
 """
 
 from launch.actions import DeclareLaunchArgument
 from launch.substitutions import LaunchConfiguration
+
 from merton_nodes.launching import describe, include, require
 
 CAMERAS = ("wrist", "top", "side")
@@ -12,7 +13,11 @@ CAMERAS = ("wrist", "top", "side")
 ARGUMENTS = [
     DeclareLaunchArgument("robot_ip", description="address of the UR5's controller"),
     *(
-        DeclareLaunchArgument(f"{camera}_serial", default_value="''", description=f"serial number of the {camera} D455")
+        DeclareLaunchArgument(
+            f"{camera}_serial",
+            default_value="''",
+            description=f"serial number of the {camera} D455, after an underscore that keeps it a text",
+        )
         for camera in CAMERAS
     ),
 ]

@@ -11,11 +11,11 @@ from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
-from merton_nodes.launching import describe, require, rviz, state_publisher
 
 from merton.errors import InfrastructureError
 from merton.experiment.run import RunDirectory
 from merton.resources import resource
+from merton_nodes.launching import describe, require, rviz, state_publisher
 
 ARGUMENTS = [
     DeclareLaunchArgument("headless", default_value="true", choices=["true", "false"], description="false opens RViz"),

@@ -107,7 +107,7 @@ def test_bad_configuration_is_refused_with_its_line(text: str, says: str) -> Non
 
 
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot read .*nothing.yaml: No such file"):
+    with pytest.raises(InputError, match=r"cannot read .*nothing\.yaml: No such file"):
         load(tmp_path / "nothing.yaml", ExperimentSpec)
 
 

@@ -156,7 +156,10 @@ def _execute(directory: RunDirectory, resume: bool) -> None:
 
 
 def _how_to_go_on(directory: RunDirectory) -> str:
-    return f" Go on with: merton run {directory.path / 'experiment.yaml'} --resume --runs {directory.path.parent} --name {directory.id}"
+    return (
+        f" Go on with: merton run {directory.path / 'experiment.yaml'}"
+        f" --resume --runs {directory.path.parent} --name {directory.id}"
+    )
 
 
 def _report_death(exit_: Exit) -> None:
@@ -190,9 +193,7 @@ def main() -> None:
     """Entry point: a user's mistake is one line and exit code 2; Ctrl-C is 130."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        app(standalone_mode=False)
-    except typer.Exit as exit_:
-        sys.exit(exit_.exit_code)
+        sys.exit(app(standalone_mode=False) or 0)  # typer.Exit comes back as its code
     except typer.Abort:
         sys.exit(INTERRUPTED)
     except KeyboardInterrupt:

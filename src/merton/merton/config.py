@@ -30,8 +30,8 @@ def load(path: Path, model: type[ModelType]) -> ModelType:
     """Read the YAML file at `path` as `model`.
 
     Raises:
-        InputError: unreadable, not YAML, aliases (a few lines can expand to gigabytes), a duplicate or unknown key, or a value
-            the model refuses; the text names file, line, key and what would be right.
+        InputError: unreadable, not YAML, aliases (a few lines can expand to gigabytes), a duplicate or unknown key,
+            or a value the model refuses; the text names file, line, key and what would be right.
     """
     try:
         text = path.read_text(encoding="utf-8")

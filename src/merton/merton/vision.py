@@ -23,7 +23,7 @@ Ours: measured on undistorted wrist and top images of 30 scenes; hues are within
 the value. OpenCV's units: hue 0 .. 179 in steps of 2 degrees, saturation and value 0 .. 255.
 """
 HUE_TOLERANCE = 4
-MARGIN = 0.9
+MARGIN = 0.85
 """Share of the least saturation and value that is still taken for the colour."""
 
 MIN_AREA_PX = 40
@@ -70,15 +70,14 @@ def find_blobs(image: Image, color: str) -> list[Blob]:
     """
     labels, statistics, centroids = _patches(color_mask(image, color))
     blobs = []
-    for label in range(1, len(statistics)):
-        area = int(statistics[label, cv2.CC_STAT_AREA])
-        if area < MIN_AREA_PX:
-            continue
+    areas = statistics[:, cv2.CC_STAT_AREA]
+    areas[0] = 0  # what has another colour
+    for label in np.flatnonzero(areas >= MIN_AREA_PX):
         mask = labels == label
         points = np.argwhere(mask)[:, ::-1]
         u, v = centroids[label].tolist()
         shape = "cylinder" if _roundness(points) >= ROUNDNESS else "cube"
-        blobs.append(Blob(color, (u, v), area, smallest_rectangle_angle(points), shape, mask))
+        blobs.append(Blob(color, (u, v), int(areas[label]), smallest_rectangle_angle(points), shape, mask))
     return sorted(blobs, key=lambda blob: (-blob.area_px, blob.centroid_px))
 
 

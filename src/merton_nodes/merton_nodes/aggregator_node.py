@@ -10,7 +10,7 @@ from merton_interfaces.msg import Rating, RatingArray, TrialResult
 from merton_interfaces.srv import RecordTrial
 from std_msgs.msg import String
 
-from merton.errors import MertonError
+from merton.errors import InputError, MertonError
 from merton.leaderboard import board
 from merton.rating import agi_elo
 from merton.results.store import ResultStore
@@ -51,6 +51,8 @@ class AggregatorNode(StageNode):
         path = Path(request.run_directory) / "results.sqlite"
         try:
             if path not in self.stores:
+                if not path.parent.is_dir():
+                    raise InputError(f"there is no run at {path.parent}")
                 self.stores[path] = ResultStore(path)
             record = convert.record_of(request.result)
             response.stored = self.stores[path].record(record)

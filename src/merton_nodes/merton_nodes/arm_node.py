@@ -177,7 +177,7 @@ class ArmNode(StageNode):
         return result
 
     async def carry_out(self, goal: ServerGoalHandle, motion: MotionPlan) -> None:
-        """Segment by segment, the gripper before the motion; nothing more once the stop has tripped or the goal is cancelled."""
+        """Segment by segment, the gripper before the motion; nothing more after a stop or a cancellation."""
         for index, segment in enumerate(segments(motion)):
             if self.stop.latch.tripped or goal.is_cancel_requested:
                 return

@@ -118,7 +118,7 @@ def color_array(message: Image) -> NDArray[np.uint8]:
 
 
 def depth_array(message: Image) -> NDArray[np.float32] | None:
-    """(height, width) float32 metres, 0 where unknown; None for an empty message. Raises InputError as `color_array`."""
+    """(height, width) float32 metres, 0 where unknown; None if empty. Raises InputError as `color_array`."""
     if not message.data:
         return None
     if message.encoding == "16UC1":
@@ -243,7 +243,7 @@ def joint_state_message(
 
 
 def joints_of(message: JointState) -> tuple[NDArray[np.float64], float]:
-    """Arm joints (6,) [rad] in the arm's order, and the gripper's opening [m]. Raises InputError if a joint is missing."""
+    """Arm joints (6,) [rad] in the arm's order and the gripper's opening [m]; InputError if one is missing."""
     positions = dict(zip(message.name, message.position, strict=False))
     missing = [name for name in (*ARM_JOINTS, GRIPPER_JOINT) if name not in positions]
     if missing:

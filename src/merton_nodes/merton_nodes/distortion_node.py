@@ -27,8 +27,8 @@ LATENCY_WINDOW = 300
 class DistortionNode(StageNode):
     """One distortion, applied to every camera.
 
-    The noise of a frame depends on the seed, the camera and the frame's pixels: the same scene looks the same every time, and
-    two different frames never carry the same noise pattern.
+    The noise of a frame depends on the seed, the camera and the frame's pixels: the same scene looks the same every
+    time, and two different frames never carry the same noise pattern.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -74,7 +74,7 @@ class ExperimentNode(StageNode):
         return GoalResponse.ACCEPT
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
-        """The result of `work`, done in a thread of its own while the executor goes on; its exception is raised here."""
+        """The result of `work`, done in a thread while the executor goes on; its exception is raised here."""
         future: Future = Future()
 
         def worker() -> None:

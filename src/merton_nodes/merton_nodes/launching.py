@@ -38,7 +38,7 @@ Builder: TypeAlias = Callable[[LaunchContext], list[Any]]
 
 
 def describe(name: str, arguments: Sequence[Any] = (), builders: Sequence[Builder] = ()) -> LaunchDescription:
-    """The launch description of a graph: its arguments, the environment its nodes need, its nodes, and what `builders` make.
+    """The launch description of a graph: its arguments, the environment of its nodes, the nodes, what `builders` make.
 
     Everything is built before anything is started: a launch that fails while it starts processes leaves them behind.
     Raises UnknownNameError if there is no such graph.
@@ -93,7 +93,7 @@ def robot_description() -> str:
 
 
 def state_publisher(_: LaunchContext) -> list[Any]:
-    """robot_state_publisher: /tf for RViz and MoveIt. No node of Merton's needs it: where it is absent, the log says so."""
+    """robot_state_publisher: /tf for RViz and MoveIt. Merton's nodes do without; if it is absent, the log says so."""
     if not is_installed("robot_state_publisher"):
         return [LogInfo(msg="robot_state_publisher is not installed: there will be no /tf")]
     # a URDF is a text, though it may read as YAML

@@ -1,4 +1,4 @@
-"""Every topic, service and action of the graph, and how they are delivered. Relative names: a namespace moves them all."""
+"""Every topic, service and action of the graph, and how they are delivered. Relative: a namespace moves them all."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Latest:
     def wait(
         self, ready: Callable[[dict[str, Any]], Message | None], deadline_s: float, missing: Callable[[], str]
     ) -> Message:
-        """Wait until `ready` returns something; raises InfrastructureError naming what is `missing` after `deadline_s`."""
+        """Wait until `ready` returns something; after `deadline_s` an InfrastructureError names what is `missing`."""
         end = time.monotonic() + deadline_s
         with self.changed:
             while (found := ready(self.messages)) is None:
@@ -129,7 +129,7 @@ class RosPorts:
         return future.result()
 
     def call(self, client: Any, request: Any, deadline_s: float | None = None) -> Any:
-        """Call a service; raises InfrastructureError if it is absent, late, or reports a fault of the infrastructure."""
+        """Call a service; raises InfrastructureError if it is absent, late, or says that it could not serve."""
         deadline_s = deadline_s or self.deadline_s
         if not client.wait_for_service(timeout_sec=deadline_s):
             raise InfrastructureError(f"no node offers {client.srv_name}")
@@ -142,8 +142,8 @@ class RosPorts:
     def act_on(self, client: ActionClient, goal: Any, what: str, deadline_s: float) -> Any:
         """Run an action to its end and return its result; the goal is cancelled if it is late.
 
-        Everything is sent from the executor's thread: rclpy's action client registers a request after sending it, and from
-        another thread the answer can be there first, and is then thrown away.
+        Everything is sent from the executor's thread: rclpy's action client registers a request after sending it, and
+        from another thread the answer can be there first, and is then thrown away.
         """
         if not client.wait_for_server(timeout_sec=self.deadline_s):
             raise InfrastructureError(f"no node offers {what}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import threading
 from pathlib import Path
@@ -85,10 +86,8 @@ def main() -> None:
 
 def spin(executor: SingleThreadedExecutor) -> None:
     """The thread that listens."""
-    try:
+    with contextlib.suppress(ExternalShutdownException):
         executor.spin()
-    except ExternalShutdownException:
-        pass
 
 
 def run(node: Client, arguments: argparse.Namespace) -> int:

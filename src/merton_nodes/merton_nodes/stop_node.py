@@ -5,6 +5,7 @@ It supplements the safety controller of the robot and never replaces it.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -52,10 +53,8 @@ class StopNode(Node):
 
     def spin(self) -> None:
         """The thread of the stop path."""
-        try:
+        with contextlib.suppress(ExternalShutdownException, ShutdownException):
             self.own_executor.spin()
-        except (ExternalShutdownException, ShutdownException):
-            pass
 
     def end(self) -> None:
         """Stop listening."""

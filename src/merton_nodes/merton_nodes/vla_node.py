@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from merton_interfaces.msg import CellState
 from merton_interfaces.srv import PredictActions
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 
 from merton.decision.action import checked_chunk
@@ -45,7 +46,8 @@ class VlaNode(StageNode):
         self.state: CellState | None = None
         self.waiting: list[tuple[int, float, Future]] = []
         self.create_subscription(CellState, names.CELL_STATE, self.on_state, names.RELIABLE_QOS)
-        self.create_service(PredictActions, names.PREDICT, self.on_predict)
+        # in a group of its own: while a call waits for a state, states must still come in
+        self.create_service(PredictActions, names.PREDICT, self.on_predict, callback_group=ReentrantCallbackGroup())
         self.every(0.5, self.give_up_waiting)
 
     def policy(self, name: str) -> Policy:

@@ -19,7 +19,8 @@ class ActionChunk:
     """A sequence of deltas that is executed open loop from the pose the observation was made at.
 
     Attributes:
-        deltas: (n, 7) float64, n >= 0; columns are translation x, y, z [m], rotation vector [rad], gripper (0 closed, 1 open, absolute).
+        deltas: (n, 7) float64, n >= 0; columns are translation x, y, z [m], rotation vector [rad], and the gripper
+            (absolute, 0 closed, 1 open).
         step_s: time one delta takes [s], > 0.
         frame: one of `FRAMES`.
         model: name of the model that decided.
@@ -47,8 +48,8 @@ def checked_chunk(
     """An ActionChunk from a model's raw output.
 
     Raises:
-        InvalidActionError: wrong shape, NaN or infinity anywhere, a gripper outside [0, 1], a step that is not positive,
-            or an unknown frame. Checked before anything clips: `np.clip(nan)` is nan.
+        InvalidActionError: wrong shape, NaN or infinity anywhere, a gripper outside [0, 1], a step that is not
+            positive, or an unknown frame. Checked before anything clips: `np.clip(nan)` is nan.
     """
     try:
         array = np.array(deltas, dtype=np.float64)

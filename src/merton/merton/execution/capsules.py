@@ -59,7 +59,7 @@ _ARM = (
 
 
 def _finger(side: str, sign: int, tip_z: float) -> tuple[Capsule, ...]:
-    """A closed finger: root, shank, and a tip of two thin capsules side by side, because a thick one would be too round."""
+    """A closed finger: root, shank, and a tip of two thin capsules side by side; a thick one would be too round."""
     link = f"gripper_{side}_finger"
     tip = 0.008
     return (

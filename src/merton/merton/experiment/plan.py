@@ -98,10 +98,10 @@ class ExperimentSpec(Model):
         return cases
 
     def trials(self) -> list[Trial]:
-        """Every trial in the order it has to run: all references before anything distorted, experts' before the others'.
+        """Every trial in the order it has to run: all references before anything distorted, the experts' first.
 
-        The order is part of the method: a failure is measured against the final pose of a reference run, and CIDEr's
-        document frequencies come from all reference answers.
+        The order is part of the method: a failure is measured against the final pose of a reference run, and
+        CIDEr's document frequencies come from all reference answers.
         """
         everything = [Trial(agent, case) for agent in self.agents for case in self.cases()]
         return sorted(everything, key=lambda t: (not t.case.is_reference, t.agent.vla != "expert"))
@@ -110,7 +110,7 @@ class ExperimentSpec(Model):
 CAMERAS = ("wrist", "top", "side")
 
 
-def _unique(kind: str, values: tuple) -> tuple:  # type: ignore[type-arg]
+def _unique(kind: str, values: tuple) -> tuple:
     for value in values:
         if values.count(value) > 1:
             raise ValueError(f"{kind} {value!r} is listed twice")

@@ -59,7 +59,7 @@ class Execution:
 
 
 class Ports(Protocol):
-    """The world, as a trial sees it. Every method raises InfrastructureError if the other side does not answer in time."""
+    """The world, as a trial sees it. Every method raises InfrastructureError if the other side does not answer."""
 
     def reset(self, task: str, scene: int) -> str:
         """Put the cell into the start state of a scene, release stops, and return the instruction."""

@@ -88,7 +88,7 @@ def run_trial(
         spec: the experiment the trial belongs to (step limit, seed, the VLM's camera).
         experiment_id: goes into the record.
         trial: agent and case.
-        reference: the run to measure against; None if this is the first reference run of the scene, which then is its own.
+        reference: the run to measure against; None for the first reference run of a scene, which then is its own.
         corpus: all reference answers of the study, for CIDEr; may be empty while those are being collected.
         on_stage: called with the stage's name and the progress 0..1.
 
@@ -197,7 +197,7 @@ class _Run:
         self.look: Look
 
     def decide_and_act(self, look: Look, on_stage: Callable[[str, float], None]) -> list[Picture]:
-        """Until the model is done, the arm was stopped, or the step limit is reached; the last look is in `self.look`."""
+        """Until the model is done, the arm was stopped, or the step limit is reached; `self.look` is the last look."""
         self.look = look
         shown = dict.fromkeys((self.spec.vlm_camera, *self.cameras))
         pictures = [_picture(look, 0, camera) for camera in shown]

@@ -26,8 +26,8 @@ class NodeSpec(Model):
     name: str
     package: str = "merton_nodes"
     executable: str
-    remappings: dict[str, str] = {}
-    parameters: dict[str, bool | int | float | str] = {}
+    remappings: dict[str, str] = Field(default_factory=dict)
+    parameters: dict[str, bool | int | float | str] = Field(default_factory=dict)
 
 
 class GraphSpec(Model):
@@ -43,7 +43,7 @@ class GraphSpec(Model):
     description: str
     parameters: str
     nodes: Annotated[tuple[NodeSpec, ...], Field(min_length=1)]
-    arguments: dict[str, str] = {}
+    arguments: dict[str, str] = Field(default_factory=dict)
 
     @property
     def parameter_file(self) -> Path:

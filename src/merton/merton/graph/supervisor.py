@@ -59,7 +59,7 @@ def claim_domain() -> tuple[int, socket.socket]:
 
 
 def environment(domain: int | None = None) -> dict[str, str]:
-    """The environment for nodes: images get through (Fast DDS profile), and nothing leaves this machine unless asked.
+    """The environment for nodes: images get through (Fast DDS profile), nothing leaves this machine unless asked.
 
     What the user has set already stays. `domain` replaces ROS_DOMAIN_ID if given.
     """
@@ -86,7 +86,7 @@ def find_executable(package: str, executable: str) -> Path:
 
 
 def ros_arguments(node: NodeSpec, graph: GraphSpec) -> list[str]:
-    """What follows `--ros-args`: parameter file, remappings, parameters. `merton up` and `ros2 launch` pass the same."""
+    """What follows `--ros-args`: parameter file, remappings, parameters; for `merton up` and for `ros2 launch`."""
     arguments = ["--params-file", str(graph.parameter_file)]
     for name, target in node.remappings.items():
         arguments += ["-r", f"{name}:={target}"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -73,24 +75,22 @@ class ResultStore:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InfrastructureError(f"cannot make the folder of the result store {self.path}: {error}") from error
+            if not self.path.exists():
+                _create(self.path)
         self._lock = threading.Lock()
         self._engine = sa.create_engine(
             "sqlite://", creator=lambda: _connect(self.path, read_only), poolclass=StaticPool
         )
         try:
             with self._transaction() as connection:
-                self._prepare(connection, read_only)
+                self._check_version(connection)
         except BaseException:
             self.close()
             raise
 
-    def _prepare(self, connection: sa.Connection, read_only: bool) -> None:
+    def _check_version(self, connection: sa.Connection) -> None:
         version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-        is_new = version == 0 and not sa.inspect(connection).get_table_names()
-        if is_new and not read_only:
-            _TRIALS.create(connection, checkfirst=True)
-            connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        elif version != SCHEMA_VERSION:
+        if version != SCHEMA_VERSION:
             raise InputError(
                 f"the result store {self.path} has schema version {version}; this Merton reads version {SCHEMA_VERSION}"
             )
@@ -177,6 +177,25 @@ def compare(first: list[TrialRecord], second: list[TrialRecord]) -> list[str]:
         else:
             lines.extend(f"{trial}: {difference}" for difference in _field_differences(ours[trial], theirs[trial]))
     return lines
+
+
+def _create(path: Path) -> None:
+    """Put an empty store at `path`, whole or not at all: a reader, or a kill, never meets one without its table."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        draft.unlink(missing_ok=True)
+        engine = sa.create_engine("sqlite://", creator=lambda: _connect(draft, read_only=False), poolclass=StaticPool)
+        try:
+            with engine.begin() as connection:
+                _TRIALS.create(connection)
+                connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        finally:
+            engine.dispose()
+        with contextlib.suppress(FileExistsError):  # another writer was faster
+            os.link(draft, path)
+        draft.unlink()
+    except (OSError, DatabaseError, sqlite3.Error) as error:
+        raise InfrastructureError(f"cannot make the result store {path}: {error}") from error
 
 
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:

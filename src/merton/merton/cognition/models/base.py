@@ -30,7 +30,7 @@ class VisionLanguageModel(Protocol):
     name: str
 
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = 32) -> Answer:
-        """Answer `question` about `images` ((height, width, 3) uint8 RGB each) in at most `max_tokens` words or word pieces."""
+        """Answer `question` about `images` ((height, width, 3) uint8 RGB each) in at most `max_tokens` word pieces."""
         ...
 
 

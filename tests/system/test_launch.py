@@ -1,0 +1,182 @@
+"""Launch files, graphs, parameter files and node programs name the same things.
+
+The tests that construct a launch description need `launch_ros`, which the wheels do not have; all others run
+everywhere.
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from merton.errors import InputError, MissingDependencyError, UnknownNameError
+from merton.execution.safety import Limits
+from merton.graph.spec import GraphSpec, graph_names, load_graph
+from merton.graph.supervisor import ros_arguments
+
+CHECKOUT = Path(__file__).parents[2]
+NODES = CHECKOUT / "src" / "merton_nodes"
+GRAPHS = ("gazebo", "lab", "replay", "sim")
+LAUNCH_FILES = (*GRAPHS, "monitor")
+NO_LAUNCH = "launch_ros comes with a ROS installation, not with the wheels"
+
+
+def programs() -> dict[str, str]:
+    """What setup.cfg installs: executable to module."""
+    config = configparser.ConfigParser()
+    config.read(NODES / "setup.cfg")
+    lines = config["options.entry_points"]["console_scripts"].split("\n")
+    return {
+        name.strip(): target.split(":")[0].strip()
+        for name, _, target in (line.partition("=") for line in lines if line)
+    }
+
+
+def source(executable: str) -> str:
+    return (NODES / f"{programs()[executable].replace('.', '/')}.py").read_text(encoding="utf-8")
+
+
+def declared(executable: str) -> list[str]:
+    """Patterns of the parameters a program declares; a field in braces stands for any one name."""
+    names = re.findall(r'\bparameter\(\s*f?"([^"]+)"', source(executable))
+    return ["autostart", *(re.sub(r"\\\{\w+\\\}", r"\\w+", re.escape(name)) for name in names)]
+
+
+def flat(parameters: dict, prefix: str = "") -> dict[str, object]:
+    """Nested parameters under dotted names."""
+    result: dict[str, object] = {}
+    for key, value in parameters.items():
+        result.update(flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value})
+    return result
+
+
+def parameter_file(graph: GraphSpec) -> dict[str, dict[str, object]]:
+    """Node to its parameters."""
+    tree = YAML(typ="safe").load(graph.parameter_file)
+    return {node: flat(entry["ros__parameters"]) for node, entry in tree.items()}
+
+
+@pytest.fixture(params=GRAPHS)
+def graph(request) -> GraphSpec:
+    return load_graph(request.param)
+
+
+def test_there_is_a_launch_file_for_every_graph():
+    assert tuple(graph_names()) == GRAPHS
+    assert {file.name for file in (CHECKOUT / "launch").iterdir() if file.suffix == ".py"} == {
+        f"{name}.launch.py" for name in LAUNCH_FILES
+    }
+
+
+@pytest.mark.parametrize("name", LAUNCH_FILES)
+def test_launch_files_compile(name):
+    file = CHECKOUT / "launch" / f"{name}.launch.py"
+    compile(file.read_text(encoding="utf-8"), str(file), "exec")
+
+
+def test_every_node_has_a_program_of_its_name(graph):
+    for node in graph.nodes:
+        assert node.package == "merton_nodes"
+        assert node.executable in programs(), f"setup.cfg does not install {node.executable}"
+        assert f'super().__init__("{node.name}"' in source(node.executable), f"{node.executable} has another name"
+
+
+def test_parameter_files_set_what_nodes_declare(graph):
+    executables = {node.name: node.executable for node in graph.nodes}
+    for node, parameters in parameter_file(graph).items():
+        assert node in executables, f"{graph.parameter_file.name} names {node}, which is not in the graph"
+        for name in parameters:
+            patterns = declared(executables[node])
+            assert any(re.fullmatch(pattern, name) for pattern in patterns), f"{node} does not declare {name}"
+
+
+def test_safety_limits_in_parameter_files_exist(graph):
+    limits = {name for name in parameter_file(graph).get("arm_node", {}) if name.startswith("limits.")}
+    assert limits <= {f"limits.{name}" for name in vars(Limits())}
+
+
+def test_arguments_set_parameters_of_the_parameter_file(graph):
+    parameters = parameter_file(graph)
+    for argument, target in graph.arguments.items():
+        node, _, name = target.partition(".")
+        assert node in {spec.name for spec in graph.nodes}, (
+            f"{argument} sets a parameter of {node}, which is not in the graph"
+        )
+        assert name in parameters.get(node, {}), f"{argument} sets {target}, which has no value in the parameter file"
+
+
+def test_arguments_take_the_type_of_their_parameter():
+    chosen = load_graph("replay").with_arguments({"folder": "2024", "distortion": "lens_blur", "level": "3"})
+    camera, distortion = chosen.nodes[0], chosen.nodes[1]
+    assert camera.parameters == {"folder": "2024"}
+    assert distortion.parameters == {"name": "lens_blur", "level": 3}
+    assert ros_arguments(camera, chosen)[-1] == 'folder:="2024"'
+    assert ros_arguments(distortion, chosen)[-4:] == ["-p", 'name:="lens_blur"', "-p", "level:=3"]
+    cell = load_graph("sim").with_arguments({"real_time_factor": "1"}).nodes[0]
+    assert ros_arguments(cell, load_graph("sim"))[-1] == "real_time_factor:=1.0"
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(InputError, match="level must be of type int, got 'three'"):
+        load_graph("replay").with_arguments({"level": "three"})
+    with pytest.raises(UnknownNameError, match="distortion, folder, level"):
+        load_graph("replay").with_arguments({"blur": "3"})
+
+
+def described(name: str) -> list:
+    """What a launch file starts, when its arguments have their defaults."""
+    from launch import LaunchContext
+    from launch.actions import DeclareLaunchArgument, OpaqueFunction
+
+    context = LaunchContext()
+    context.launch_configurations["robot_ip"] = "192.0.2.10"
+    actions = []
+    file = CHECKOUT / "launch" / f"{name}.launch.py"
+    for entity in runpy.run_path(str(file))["generate_launch_description"]().entities:
+        if isinstance(entity, DeclareLaunchArgument):
+            entity.execute(context)
+        elif isinstance(entity, OpaqueFunction):
+            actions += entity.execute(context)
+    return actions
+
+
+def nodes_of(actions: list) -> set[tuple[str, str]]:
+    from launch_ros.actions import Node
+
+    return {(action.node_package, action.node_executable) for action in actions if isinstance(action, Node)}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_launch_file_starts_every_node_of_its_graph(name, monkeypatch):
+    pytest.importorskip("launch_ros", reason=NO_LAUNCH)
+    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: True)
+    started = nodes_of(described(name))
+    assert {(node.package, node.executable) for node in load_graph(name).nodes} <= started
+    assert (("robot_state_publisher", "robot_state_publisher") in started) == (name in ("sim", "gazebo"))
+
+
+def test_monitor_opens_both_windows(monkeypatch):
+    pytest.importorskip("launch_ros", reason=NO_LAUNCH)
+    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: True)
+    assert nodes_of(described("monitor")) == {("rviz2", "rviz2"), ("rqt_robot_monitor", "rqt_robot_monitor")}
+
+
+def test_sim_does_without_a_state_publisher(monkeypatch):
+    pytest.importorskip("launch_ros", reason=NO_LAUNCH)
+    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: False)
+    assert {package for package, _ in nodes_of(described("sim"))} == {"merton_nodes"}
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("lab", "ur_robot_driver"), ("gazebo", "ros_gz_sim"), ("monitor", "rviz2")]
+)
+def test_what_is_missing_is_named_before_anything_starts(name, package, monkeypatch):
+    pytest.importorskip("launch_ros", reason=NO_LAUNCH)
+    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: False)
+    with pytest.raises(MissingDependencyError, match=package):
+        described(name)

@@ -1,0 +1,242 @@
+"""The whole loop over real processes: seen from outside, killed, resumed, compared."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from merton_interfaces.action import RunTrial
+from merton_interfaces.msg import SafetyState, TrialResult
+from sensor_msgs.msg import CameraInfo, Image
+from std_srvs.srv import Trigger
+
+from merton.experiment.local import LocalPorts
+from merton.experiment.run import RunDirectory
+from merton.experiment.runner import Runner, run_all
+from merton.graph.spec import load_graph
+from merton.graph.supervisor import Supervisor, environment
+from merton.results.records import Outcome, TrialRecord
+from merton.results.store import ResultStore, compare
+from merton_nodes import conversions as convert
+from merton_nodes import names
+
+pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
+
+EXPERIMENT = """
+name: small
+seed: 5
+agents:
+  - {id: expert, vla: expert}
+  - {id: servo, vla: servo}
+  - {id: plunge, vla: plunge}
+tasks: [reach, pick]
+distortions: [white_noise, jpeg]
+levels: [0, 5]
+"""
+TRIALS = 3 * 2 * 3
+MERTON = [sys.executable, "-m", "merton"]
+
+
+def until(condition: Callable[[], Any], limit_s: float = 90.0) -> Any:
+    """The first true value of `condition`; fails after `limit_s`."""
+    end, pause = time.monotonic() + limit_s, threading.Event()
+    while time.monotonic() < end:
+        if result := condition():
+            return result
+        pause.wait(0.02)
+    raise AssertionError(f"nothing came of {condition} in {limit_s} s")
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
+    """`merton up sim`, as a library call."""
+    with Supervisor(load_graph("sim"), tmp_path_factory.mktemp("logs"), environment()) as supervisor:
+        yield supervisor
+
+
+def test_a_second_process_sees_nodes_and_cameras_and_runs_trials(graph: Supervisor, ros: Any) -> None:
+    from rclpy.node import Node
+
+    node = ros.add(Node, "observer")
+    expected = {spec.name for spec in graph.graph.nodes} | {"stop_node"}
+    ros.until(lambda: expected <= set(node.get_node_names()), 60)
+
+    seen: dict[str, Any] = {}
+    for camera in ("wrist", "top", "side"):
+        for name, kind in (
+            (names.color(camera), Image),
+            (names.depth(camera), Image),
+            (names.color_info(camera), CameraInfo),
+            (names.distorted(camera), Image),
+        ):
+            node.create_subscription(kind, name, lambda m, name=name: seen.setdefault(name, m), names.SENSOR_QOS)
+    ros.until(lambda: len(seen) == 12, 60)
+    assert convert.color_array(seen[names.color("top")]).std() > 10, "a blank picture"
+    depth = convert.depth_array(seen[names.depth("top")])
+    assert depth is not None
+    assert 0.3 < float(depth[depth > 0].min()) < 1.5
+
+    stages: list[str] = []
+    goal = RunTrial.Goal(vla_id="expert", task="pick", scene_seed=3, distortion="jpeg", level=5, seed=9)
+    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal, lambda m: stages.append(m.feedback.stage)).result
+    assert (result.outcome, result.execution) == (TrialResult.SUCCESS, 100.0)
+    assert {"perception", "cognition", "decision", "execution", "scores"} <= set(stages)
+
+    goal.vla_id = "gpt"
+    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
+    assert result.outcome == TrialResult.INFRASTRUCTURE
+    assert "unknown vla 'gpt'; choose one of: expert" in result.error_msg
+
+
+def test_an_agent_that_dives_is_stopped_and_the_latch_holds(graph: Supervisor, ros: Any) -> None:
+    from rclpy.node import Node
+
+    node = ros.add(Node, "observer")
+    safety: list[SafetyState] = []
+    node.create_subscription(SafetyState, names.ARM_SAFETY, safety.append, names.LATCHED_QOS)
+    goal = RunTrial.Goal(vla_id="plunge", task="reach", max_steps=20)
+    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
+    assert (result.outcome, result.execution) == (TrialResult.EMERGENCY_STOP, 0.0)
+    ros.until(lambda: safety and safety[-1].mode == SafetyState.COLLISION_STOP)
+    assert safety[-1].link_b == "table"
+    assert ros.call(node, Trigger, names.RESET_STOP, Trigger.Request()).success
+    ros.until(lambda: safety[-1].mode == SafetyState.NORMAL)
+
+
+def small_run(folder: Path, name: str) -> RunDirectory:
+    file = folder / "small.yaml"
+    file.write_text(EXPERIMENT)
+    return RunDirectory.create(folder / "runs", file, name)
+
+
+def records(run: RunDirectory) -> list[TrialRecord]:
+    if not run.database.exists():
+        return []
+    with ResultStore(run.database, read_only=True) as store:
+        return store.records(run.id)
+
+
+def merton(*arguments: object) -> subprocess.Popen[str]:
+    variables = {key: value for key, value in os.environ.items() if key != "ROS_DOMAIN_ID"}
+    return subprocess.Popen(
+        [*MERTON, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=variables,
+        start_new_session=True,
+    )
+
+
+def children(pid: int) -> dict[str, int]:
+    """Program name to process id of the direct children of a process."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            words = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
+            found |= {Path(word).name: int(child) for word in words if "/lib/merton_nodes/" in word}
+    return found
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run in one process, without ROS."""
+    run = small_run(tmp_path_factory.mktemp("local"), "local")
+    runner = Runner(run.spec, run.id, LocalPorts(), run.reference_run)
+    with ResultStore(run.database) as store:
+        run_all(runner, run, (), store.record, on_trial=lambda *_: None, on_fault=pytest.fail)
+    return run
+
+
+def test_a_run_killed_at_every_node_comes_out_as_if_nothing_had_happened(
+    undisturbed: RunDirectory, tmp_path: Path
+) -> None:
+    """kill -9 of each node in turn: the run says who died and loses nothing; resumed, its numbers are the same."""
+    run = small_run(tmp_path, "killed")
+    victims = [node.executable for node in load_graph("sim").nodes]
+    for victim in victims:
+        before = {record.id: record for record in records(run)}
+        process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
+        until(lambda before=before: len(records(run)) > len(before))
+        os.kill(children(process.pid)[victim], signal.SIGKILL)
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 3, output
+        assert re.search(rf"{victim} was ended by SIGKILL", output), output
+        after = {record.id: record for record in records(run)}
+        assert before.items() <= after.items(), "an acknowledged result was lost"
+        assert f"{len(after)} results are safe" in output
+        assert len(after) < TRIALS, "the experiment is too short to be killed this often"
+    process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
+    output, _ = process.communicate(timeout=180)
+    assert process.returncode == 0, output
+    assert (run.path / "report.html").stat().st_size > 50_000
+
+    finished = records(run)
+    assert len(finished) == TRIALS
+    assert compare(finished, records(undisturbed)) == [], (
+        "over ROS, killed and resumed: the same numbers as in one process"
+    )
+    outcomes = {record.agent: set() for record in finished}
+    for record in finished:
+        outcomes[record.agent].add(record.outcome)
+    assert outcomes["expert"] == {Outcome.SUCCESS}
+    assert outcomes["plunge"] == {Outcome.EMERGENCY_STOP}
+    assert all(record.execution == 0 for record in finished if record.agent == "plunge")
+
+    process = merton("compare", run.path, undisturbed.path)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert f"identical: {TRIALS} trials" in output
+    assert run_is_complete(run)
+
+
+def run_is_complete(run: RunDirectory) -> bool:
+    """Every trial left its details and its pictures."""
+    for trial in run.spec.trials():
+        folder = run.path / "trials" / trial.id
+        assert (folder / "trial.json").is_file()
+        assert (folder / "00_top_reference.jpg").stat().st_size > 1000
+        assert (folder / "00_top_distorted.jpg").stat().st_size > 1000
+    return True
+
+
+def test_a_changed_score_is_seen(undisturbed: RunDirectory) -> None:
+    from dataclasses import replace
+
+    right = records(undisturbed)
+    wrong = [replace(right[0], cognition=0.123), *right[1:]]
+    assert any("cognition" in difference for difference in compare(right, wrong))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "nowhere.yaml"], "cannot read nowhere.yaml"),
+        (["report", "nowhere"], "nowhere is not a run"),
+        (["up", "moon"], "unknown graph 'moon'; choose one of: gazebo, lab, replay, sim"),
+        (["up", "sim", "--set", "speed=3"], "unknown argument 'speed'; choose one of: real_time_factor"),
+        (["launch"], "No such command 'launch'"),
+    ],
+)
+def test_a_users_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], says: str, tmp_path: Path) -> None:
+    process = merton(*arguments)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 2, output
+    assert says in output
+    assert "Traceback" not in output
+
+
+def test_doctor_finds_this_machine_fit() -> None:
+    process = merton("doctor")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert "fail" not in output
