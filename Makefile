@@ -22,7 +22,7 @@ lint: setup ## ruff and mypy
 	@$(RUN) $(BIN)/mypy
 
 bench: setup ## measure; writes build/bench.json
-	@$(RUN) $(BIN)/python -m tools.bench build/bench.json
+	@$(RUN) $(BIN)/python tools/bench.py build/bench.json
 
 clean: ## remove .venv and build, keep runs
 	rm -rf .venv build

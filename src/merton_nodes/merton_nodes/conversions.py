@@ -199,10 +199,10 @@ def chunk_of(message: ActionChunkMessage) -> ActionChunk:
     ]
     return checked_chunk(
         deltas,
-        nanoseconds_of(message.step) * 1e-9,
+        nanoseconds_of(message.step) / 1e9,
         frame=message.header.frame_id,
         model=message.model_id,
-        latency_s=nanoseconds_of(message.latency) * 1e-9,
+        latency_s=nanoseconds_of(message.latency) / 1e9,
         done=message.done,
     )
 
@@ -302,7 +302,7 @@ def record_of(message: TrialResult) -> TrialRecord:
         execution=_or_none(message.execution),
         distance_m=_or_none(message.distance),
         steps=message.steps,
-        simulated_s=nanoseconds_of(message.elapsed) * 1e-9,
+        simulated_s=nanoseconds_of(message.elapsed) / 1e9,
         wall_s=message.wall,
         error_code=message.error_code,
         error_message=message.error_msg,

@@ -266,7 +266,7 @@ class RosPorts:
         result = self.act_on(self.answers, goal, names.ANSWER, self.deadline_s)
         if result.error_code and result.error_code not in MODEL_ERRORS:
             raise InfrastructureError(f"{names.ANSWER}: {result.error_msg}")
-        return Answer(result.answer, convert.nanoseconds_of(result.latency) * 1e-9)
+        return Answer(result.answer, convert.nanoseconds_of(result.latency) / 1e9)
 
     def act(
         self, model: str, views: Mapping[str, CameraView], look: Look, instruction: str, step: int, seed: int

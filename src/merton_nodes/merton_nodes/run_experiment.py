@@ -22,6 +22,8 @@ from merton_nodes import names
 from merton_nodes.runtime import shut_down
 
 START_LIMIT_S = 60.0
+LINES = 10
+"""Progress lines where there is no terminal to draw a bar on."""
 
 
 class Client(Node):
@@ -41,6 +43,10 @@ class Client(Node):
         def on_feedback(message: Any) -> None:
             f = message.feedback
             progress.update(task, completed=f.completed, total=f.total, description=f.trial_id)
+            if not progress.console.is_terminal and f.completed % max(1, f.total // LINES) == 0:
+                left_s = progress.tasks[0].time_remaining
+                left = "" if left_s is None else f", about {left_s:.0f} s left"
+                progress.console.print(f"{f.completed} of {f.total} trials{left}", highlight=False)
 
         def on_result(future: Any) -> None:
             self.result = future.result().result

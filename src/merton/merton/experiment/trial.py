@@ -130,7 +130,7 @@ def run_trial(
         execution=execution,
         distance_m=distance_m,
         steps=run.steps,
-        simulated_s=round((look.stamp_ns - first.stamp_ns) * 1e-9, 9),
+        simulated_s=(look.stamp_ns - first.stamp_ns) / 1e9,
         wall_s=time.monotonic() - started,
         error_code=run.error_code,
         error_message=run.error_message,
