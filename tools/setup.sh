@@ -97,7 +97,8 @@ make_ament_prefix() {
   done
   # as colcon build --symlink-install does: edits in the checkout take effect at once
   ln -sfn "$root/urdf" "$venv/share/merton_description/urdf"
-  ln -sfn "$root/launch" "$venv/share/merton_bringup/launch"
+  rm -rf "$venv/share/merton_bringup/launch" && mkdir "$venv/share/merton_bringup/launch" # ros2 launch follows no linked folder
+  ln -sfn "$root"/launch/*.launch.py "$venv/share/merton_bringup/launch/"
   ln -sfn "$root/config" "$venv/share/merton_bringup/config"
 }
 

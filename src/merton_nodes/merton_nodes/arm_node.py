@@ -124,8 +124,8 @@ class ArmNode(StageNode):
                 future.set_result(None)
         self.waiting = [entry for entry in self.waiting if not entry[1].done()]
 
-    async def until(self, stamp_ns: int) -> None:
-        """Wait until the joints have been seen at `stamp_ns` or later, or the stop has tripped.
+    async def until(self, stamp_ns: int, *, stopped_too: bool = False) -> None:
+        """Wait until the joints have been seen at `stamp_ns` or later, or, unless `stopped_too`, the stop has tripped.
 
         Raises InfrastructureError if the joint states make no progress for `patience_s`.
         """
@@ -135,10 +135,14 @@ class ArmNode(StageNode):
             return time.monotonic() - max(begin, self.heard_s) > self.patience_s
 
         future: Future = Future()
-        self.waiting.append((lambda: self.stamp_ns >= stamp_ns or self.stop.latch.tripped or dead(), future))
+
+        def over() -> bool:
+            return self.stamp_ns >= stamp_ns or (self.stop.latch.tripped and not stopped_too)
+
+        self.waiting.append((lambda: over() or dead(), future))
         self.wake_waiting()
         await future
-        if self.stamp_ns < stamp_ns and not self.stop.latch.tripped:
+        if not over():
             raise InfrastructureError(f"{names.JOINT_STATES} made no progress for {self.patience_s:g} s")
 
     async def execute(self, goal: ServerGoalHandle) -> ExecuteActions.Result:
@@ -182,10 +186,9 @@ class ArmNode(StageNode):
             if self.stop.latch.tripped or goal.is_cancel_requested:
                 return
             if segment.gripper is not None:
-                travel_s = self.gripper.travel_time_s(self.gripper.gripper_open(self.opening_m), segment.gripper)
-                begin_ns = self.stamp_ns
+                end_ns = self.stamp_ns + round(self.gripper.travel_time_s * 1e9)
                 self.gripper_commands.publish(Float64MultiArray(data=[self.gripper.finger_joint_m(segment.gripper)]))
-                await self.until(begin_ns + round(travel_s * 1e9))
+                await self.until(end_ns)
             if segment.moves and not self.stop.latch.tripped:
                 await self.move(segment)
             goal.publish_feedback(ExecuteActions.Feedback(index=index, clearance=motion.verdict.clearance_m))
@@ -200,6 +203,8 @@ class ArmNode(StageNode):
                     message=verdict.message,
                 )
             )
+            # the arm has to be seen standing still before anybody looks where it is
+            await self.until(self.stamp_ns + round(self.cell.simulation.settle_s * 1e9), stopped_too=True)
 
     async def move(self, segment: Segment) -> None:
         """Send one trajectory, wait for its end and for the arm to settle."""

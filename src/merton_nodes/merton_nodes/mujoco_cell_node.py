@@ -106,7 +106,7 @@ class MujocoCellNode(StageNode):
             self.counters["dropped trajectories with other joints"] += 1
             return
         else:
-            times = np.array([convert.nanoseconds_of(point.time_from_start) * 1e-9 for point in message.points])
+            times = np.array([convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points])
             joints = np.array([list(point.positions) for point in message.points])
             velocities = np.array([list(point.velocities) for point in message.points])
             try:

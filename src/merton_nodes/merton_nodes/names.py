@@ -75,7 +75,7 @@ SENSOR_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 
 """Images: a late one is worth less than none."""
 LATEST_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 1)
 """For a reader that may be slower than the writer: it always gets the newest, old ones are dropped."""
-RELIABLE_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 100)
+RELIABLE_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 500)
 """Commands and joint states: none may be lost."""
 LATCHED_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 1)
 """States: whoever comes late gets the last one."""

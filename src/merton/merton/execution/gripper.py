@@ -65,9 +65,14 @@ class Gripper:
             raise InputError(f"the gripper's register must be in 0 .. {REGISTER_CLOSED}, got {register!r}")
         return 1 - register / REGISTER_CLOSED
 
-    def travel_time_s(self, from_open: float, to_open: float) -> float:
-        """Time to wait for a change of opening [s], at full speed, settling included."""
-        return abs(self.opening_m(to_open) - self.opening_m(from_open)) / self.speed_m_s + self.settle_s
+    @property
+    def travel_time_s(self) -> float:
+        """Time to wait after a command [s]: a full stroke at full speed, settling included.
+
+        Ours: always the full stroke, because with an object between the pads the measured opening does not tell where
+        the fingers were sent before, and so not how long they need.
+        """
+        return self.stroke_m / self.speed_m_s + self.settle_s
 
 
 def _fraction(gripper_open: float) -> float:

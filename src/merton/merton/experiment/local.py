@@ -171,7 +171,7 @@ class LocalPorts:
             self.cell.command_gripper(self.gripper.opening_m(segment.gripper))
             self._run()
         if segment.moves and not self.latch.tripped:
-            times_s = np.rint(segment.times_s * 1e9).astype(np.int64) * 1e-9
+            times_s = np.rint(segment.times_s * 1e9).astype(np.int64) / 1e9
             self.cell.command_trajectory(times_s, segment.joints_rad, segment.velocities_rad_s)
             self._run()
 

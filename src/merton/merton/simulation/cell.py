@@ -138,6 +138,9 @@ class Cell:
     def command_gripper(self, opening_m: float) -> bool:
         """Open or close to a distance between the pads [m], limited to the stroke, at the gripper's own speed.
 
+        The motion counts as done after the time a full stroke takes, whatever the distance: who commands it may not know
+        how far the fingers have to go, since an object between them hides where they were sent before.
+
         Returns:
             False if the arm is stopped, which ignores the command.
 
@@ -150,7 +153,7 @@ class Cell:
             return False
         gripper = self.config.gripper
         self._opening_goal = min(max(float(opening_m), 0.0), gripper.stroke)
-        travel_s = abs(self._opening_goal - self._opening) / gripper.max_speed
+        travel_s = gripper.stroke / gripper.max_speed
         self._gripper_end = self._step + _steps(travel_s) + _steps(gripper.settle_s)
         return True
 

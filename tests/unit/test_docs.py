@@ -1,0 +1,156 @@
+"""The documents say what the code says: links lead somewhere, and no name is missing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from merton.cognition.models.base import MODELS
+from merton.decision.models.base import POLICIES
+from merton.execution.safety import Code, Limits
+from merton.graph.spec import graph_names
+from merton.perception.distortion import DISTORTIONS
+from merton.registry import Registry
+from merton.tasks import TASKS
+
+ROOT = Path(__file__).parents[2]
+NODES = ROOT / "src" / "merton_nodes" / "merton_nodes"
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "docker" / "README.md"]
+INTERFACES = (ROOT / "docs" / "interfaces.md").read_text(encoding="utf-8")
+SAFETY = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PARAMETER = re.compile(r"(?:self|node)\.parameter\(\s*f?\"([^\"]+)\"")
+
+
+def in_code(text: str) -> set[str]:
+    """Everything a document sets in backticks."""
+    return set(re.findall(r"`([^`\n]+)`", text))
+
+
+def anchors(document: Path) -> set[str]:
+    """The headings of a document, as GitHub makes anchors of them."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def declared_names() -> set[str]:
+    """Topics, services and actions of names.py that some node uses; <camera> stands for a camera's name."""
+    source = (NODES / "names.py").read_text(encoding="utf-8")
+    elsewhere = "".join(file.read_text(encoding="utf-8") for file in NODES.glob("*.py") if file.name != "names.py")
+    constants = dict(re.findall(r"^([A-Z_]+) = \"([^\"]+)\"$", source, re.MULTILINE))
+    streams = re.findall(r"return f\"((?:camera|distorted)/[^\"]+)\"", source)
+    used = {value for name, value in constants.items() if re.search(rf"\bnames\.{name}\b", elsewhere)}
+    return used | {stream.replace("{camera}", "<camera>") for stream in streams}
+
+
+def declared_parameters() -> list[tuple[str, str]]:
+    """(node, parameter) of every parameter the nodes declare."""
+    found = []
+    for file in sorted(NODES.glob("*.py")):
+        for parameter in PARAMETER.findall(file.read_text(encoding="utf-8")):
+            found.append((file.stem, re.sub(r"\{.*\}", "*", parameter)))
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in LINK.findall(document.read_text(encoding="utf-8")):
+        if link.startswith(("http://", "https://", "mailto:")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (document.parent / unquote(path)).resolve() if path else document
+        assert target.exists(), f"{document.name} links to {link}"
+        assert target.is_relative_to(ROOT), f"{document.name} links out of the checkout: {link}"
+        assert not anchor or anchor in anchors(target), f"{document.name} links to {link}"
+
+
+def test_every_document_can_be_found_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        document = waiting.pop()
+        reached.add(document)
+        for link in LINK.findall(document.read_text(encoding="utf-8")):
+            target = (document.parent / link.partition("#")[0]).resolve()
+            if target.suffix == ".md" and target.exists() and target not in reached:
+                waiting.append(target)
+    assert set((ROOT / "docs").glob("*.md")) <= reached
+
+
+def test_every_name_is_documented() -> None:
+    names = declared_names()
+    assert {"vla/predict", "arm/stop", "camera/<camera>/color/image_raw", "distorted/<camera>/info"} <= names
+    served = {name for name in names if name not in ("base_link", "distortion_node")}
+    assert served <= in_code(INTERFACES), served - in_code(INTERFACES)
+
+
+def test_queue_depths_are_those_of_the_nodes() -> None:
+    source = (NODES / "names.py").read_text(encoding="utf-8")
+    depths = dict(re.findall(r"^(\w+)_QOS = _profile\(.*, (\d+)\)$", source, re.MULTILINE))
+    for name in ("SENSOR", "RELIABLE", "LATCHED"):
+        assert re.search(rf"\*\*{name.lower()}\*\* is [^;:]*keep last {depths[name]}\b", INTERFACES), name
+
+
+def test_every_parameter_is_documented() -> None:
+    section = INTERFACES.split("\n## Parameters\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (\w+) \| (`[^|]+`) \|", section, re.MULTILINE)
+    documented = {(node, parameter) for node, cell in rows for parameter in in_code(cell)}
+    declared = {("all" if node == "runtime" else node, parameter) for node, parameter in declared_parameters()}
+    assert ("all", "autostart") in declared
+    assert ("arm_node", "limits.*") in declared
+    assert declared - documented == set(), "declared, not documented"
+    assert documented - declared == set(), "documented, not declared"
+
+
+def test_every_limit_is_documented_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", SAFETY, re.MULTILINE))
+    assert {name: float(value) for name, value in rows.items()} == {f.name: f.default for f in fields(Limits)}
+
+
+def test_every_error_code_is_documented() -> None:
+    """The codes of the gate, and the numbers that nodes put into answers."""
+    rows = {int(code) for code in re.findall(r"^\| (\d{3}) \|", INTERFACES, re.MULTILINE)}
+    gate = {int(code) for code in Code if code is not Code.OK}
+    answered = set()
+    for file in NODES.glob("*_node.py"):
+        source = file.read_text(encoding="utf-8")
+        for name, number in re.findall(r"^([A-Z_]+) = ([1-5]\d\d)$", source, re.MULTILINE):
+            if re.search(rf"(= |return ){name}, ", source):
+                answered.add(int(number))
+        answered |= {int(number) for number in re.findall(r"error_code[^=\n]*= ([1-5]\d\d)\b", source)}
+    assert {100, 400, 500, 502} <= answered
+    assert gate | answered == rows
+
+
+@pytest.mark.parametrize("registry", [TASKS, DISTORTIONS, POLICIES, MODELS], ids=lambda registry: registry.kind)
+def test_every_registered_name_is_documented(registry: Registry[Any]) -> None:
+    assert set(registry) <= in_code(INTERFACES), set(registry) - in_code(INTERFACES)
+
+
+def test_distortions_stand_in_the_row_of_their_family() -> None:
+    rows = {row[0]: in_code(row[1]) for row in re.findall(r"^\| ([\w ]+) \| (.+) \|$", INTERFACES, re.MULTILINE)}
+    for name, entry in DISTORTIONS.items():
+        assert name in rows[entry.category], f"{name} is not in the row {entry.category!r}"
+
+
+def test_the_readme_counts_the_distortions() -> None:
+    assert f"{len(DISTORTIONS)} of the 30 distortions" in README
+    missing = {f"{number:02d}" for number in range(1, 31)} - {entry.id for entry in DISTORTIONS.values()}
+    text = (ROOT / "docs" / "adding_a_distortion.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\b(\d\d) [a-z0-9]+_[a-z]+", text)) == missing
+
+
+def test_every_graph_is_documented() -> None:
+    assert set(graph_names()) <= in_code(INTERFACES)
+
+
+def test_the_readme_opens_with_the_cell_and_the_report() -> None:
+    assert re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)[:2] == ["docs/images/cell.jpg", "docs/images/report.jpg"]
+    assert (ROOT / "docs/images/cell.jpg").stat().st_size < 250_000
+    assert (ROOT / "docs/images/report.jpg").stat().st_size < 300_000
