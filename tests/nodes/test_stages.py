@@ -190,10 +190,10 @@ def test_vla_decides_and_reports_what_it_cannot(ros: Any, probe: Probe) -> None:
     assert response.error_code == 0
     assert convert.chunk_of(response.chunk).done
     response = ros.call(probe, PredictActions, names.PREDICT, predict("oracle"))
-    assert response.error_code == 101
+    assert response.error_code == 100
     assert "choose one of: expert" in response.error_msg
     response = ros.call(probe, PredictActions, names.PREDICT, predict("servo"))
-    assert response.error_code == 101, "servo was given no view"
+    assert response.error_code == 100, "servo was given no view"
     response = ros.call(probe, PredictActions, names.PREDICT, predict("expert"))
     assert response.error_code == 400
     assert "only a simulated cell has an expert" in response.error_msg
@@ -317,7 +317,7 @@ def test_arm_carries_out_refuses_and_latches(ros: Any, probe: Probe) -> None:
     assert safety[-1].link_b == "table"
     assert cell.cell.contact is None, "it was stopped before it touched anything"
     height = cell.cell.base_from_tcp[2, 3]
-    assert execute([0.0, 0.0, 0.05, 0, 0, 0, 1.0]).error_code == 305
+    assert execute([0.0, 0.0, 0.05, 0, 0, 0, 1.0]).error_code == 304
     assert cell.cell.base_from_tcp[2, 3] == pytest.approx(height, abs=1e-4)
     assert trigger(ros, probe, names.RESET_STOP).success
     ros.until(lambda: safety[-1].mode == SafetyState.NORMAL)

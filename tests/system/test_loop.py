@@ -112,6 +112,23 @@ def test_an_agent_that_dives_is_stopped_and_the_latch_holds(graph: Supervisor, r
     ros.until(lambda: safety[-1].mode == SafetyState.NORMAL)
 
 
+def test_a_stop_by_a_person_ends_the_trial_and_the_next_waits_for_that_person(graph: Supervisor, ros: Any) -> None:
+    from rclpy.node import Node
+
+    node = ros.add(Node, "observer")
+    assert ros.call(node, Trigger, names.STOP, Trigger.Request()).success
+    safety: list[SafetyState] = []
+    node.create_subscription(SafetyState, names.ARM_SAFETY, safety.append, names.LATCHED_QOS)
+    ros.until(lambda: safety and safety[-1].mode == SafetyState.EMERGENCY_STOP)
+    goal = RunTrial.Goal(vla_id="expert", task="reach")
+    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
+    assert result.outcome == TrialResult.INFRASTRUCTURE
+    assert "arm was stopped" in result.error_msg
+    assert safety[-1].mode == SafetyState.EMERGENCY_STOP, "nobody but a person may release it"
+    assert ros.call(node, Trigger, names.RESET_STOP, Trigger.Request()).success
+    assert ros.act(node, RunTrial, names.RUN_TRIAL, goal).result.outcome == TrialResult.SUCCESS
+
+
 def small_run(folder: Path, name: str) -> RunDirectory:
     file = folder / "small.yaml"
     file.write_text(EXPERIMENT)

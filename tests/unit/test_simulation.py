@@ -175,13 +175,15 @@ def test_a_new_trajectory_replaces_the_old_one_smoothly(cell: Cell) -> None:
     np.testing.assert_allclose(cell.joints_rad, home, atol=2e-4)
 
 
-def test_the_gripper_takes_the_time_its_speed_needs(cell: Cell) -> None:
+def test_the_gripper_takes_the_time_of_a_full_stroke(cell: Cell) -> None:
     cell.reset("reach", 0)
     stroke, speed = cell.config.gripper.stroke, cell.config.gripper.max_speed
     assert cell.gripper_opening_m == pytest.approx(stroke, abs=1e-4)
     before = cell.time_ns
     cell.command_gripper(0.02)
-    assert (cell.motion_end_ns - before) / 1e9 == pytest.approx(0.12 / speed + cell.config.gripper.settle_s, abs=0.003)
+    assert (cell.motion_end_ns - before) / 1e9 == pytest.approx(
+        stroke / speed + cell.config.gripper.settle_s, abs=0.003
+    )
     cell.advance(9.0)
     assert cell.gripper_opening_m == pytest.approx(0.02, abs=5e-4)
     cell.command_gripper(9.0)

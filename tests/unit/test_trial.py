@@ -96,7 +96,7 @@ def test_a_plunge_is_stopped_and_stays_stopped_until_reset(ports: LocalPorts) ->
     up = checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2)
     for _ in range(2):
         refused = ports.execute(up, look)
-        assert (refused.executed, refused.path, refused.error_code) == (0, (), Code.STOPPED)
+        assert (refused.executed, refused.path, refused.error_code) == (0, (), Code.COLLISION)
         assert refused.error_message == record.error_message
     assert (ports.look().joints_rad == look.joints_rad).all()
     ports.reset("reach", 0)
@@ -113,7 +113,7 @@ def test_a_touch_nobody_predicted_latches_as_well(ports: LocalPorts) -> None:
     cell.advance(3.0)
     assert cell.contact is not None
     refused = ports.execute(checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2), ports.look())
-    assert (refused.executed, refused.error_code) == (0, Code.STOPPED)
+    assert (refused.executed, refused.error_code) == (0, Code.COLLISION)
     assert "touched table" in refused.error_message
     ports.reset("reach", 0)
     assert not ports.latch.tripped

@@ -74,7 +74,7 @@ def compare(
 
     one, other = ([*_records(RunDirectory(path))] for path in (first, second))
     differences = store.compare(one, other)
-    ratings = [agi_elo.rate(agi_elo.matches(records), 0) for records in (one, other)]
+    ratings = [agi_elo.rate(agi_elo.matches(records)) for records in (one, other)]
     if ratings[0] != ratings[1]:
         differences.append("the ratings differ")
     for difference in differences:
@@ -182,7 +182,7 @@ def _conclude(directory: RunDirectory) -> None:
     from merton.study.report import write_report
 
     records = _records(directory)
-    ratings = agi_elo.rate(agi_elo.matches(records), 0)
+    ratings = agi_elo.rate(agi_elo.matches(records))
     width = max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
     print(board.render_text(board.build(records, ratings), width))
     path = write_report(directory.path)

@@ -42,5 +42,9 @@ class InvalidActionError(MertonError):
     """A model's output is not a usable action (NaN, wrong shape, out of every bound). An outcome, not a crash."""
 
 
+class OperatorStopError(MertonError):
+    """A person has stopped the arm. Whatever was running ends; only that person may let it go on."""
+
+
 class InfrastructureError(MertonError):
     """A server, node, camera or disk failed. Never counted as a model's score."""

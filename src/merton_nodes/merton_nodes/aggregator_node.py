@@ -30,9 +30,6 @@ class AggregatorNode(StageNode):
 
     def set_up(self) -> None:
         """Offer the service."""
-        self.seed = self.parameter(
-            "seed", 0, "seed of the shuffles that ratings are averaged over", minimum=0, maximum=2**31
-        )
         self.stores: dict[Path, ResultStore] = {}
         self.changed: tuple[Path, str] | None = None
         self.ratings = self.create_publisher(RatingArray, names.RATINGS, names.LATCHED_QOS)
@@ -70,7 +67,7 @@ class AggregatorNode(StageNode):
             return
         (path, experiment), self.changed = self.changed, None
         records = self.stores[path].records(experiment)
-        ratings = agi_elo.rate(agi_elo.matches(records), self.seed)
+        ratings = agi_elo.rate(agi_elo.matches(records))
         message = RatingArray(experiment_id=experiment)
         message.header.stamp = self.get_clock().now().to_msg()
         for kind, players in ((Rating.AGENT, ratings.agents), (Rating.TEST_CASE, ratings.cases)):

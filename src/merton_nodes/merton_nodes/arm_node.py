@@ -34,7 +34,6 @@ from merton_nodes.runtime import StageNode, run
 from merton_nodes.stop_node import StopNode
 
 NO_JOINT_STATES = 400
-BUSY = 401
 
 
 class ArmNode(StageNode):
@@ -226,8 +225,8 @@ class ArmNode(StageNode):
     def verdict_on(self, motion: MotionPlan) -> tuple[int, str]:
         """Error code and sentence: the stop first, else what the gate said."""
         if self.stop.latch.tripped:
-            code = motion.verdict.code if motion.verdict.stops else Code.STOPPED
-            return int(code), self.stop.latch.reason
+            by_collision = self.stop.mode == SafetyState.COLLISION_STOP
+            return int(Code.COLLISION if by_collision else Code.STOPPED), self.stop.latch.reason
         return int(motion.verdict.code), motion.verdict.message
 
 

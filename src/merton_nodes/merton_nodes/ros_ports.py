@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from merton_interfaces.action import AnswerQuestion, ExecuteActions
-from merton_interfaces.msg import CellState, DistortionInfo
+from merton_interfaces.msg import CellState, DistortionInfo, SafetyState
 from merton_interfaces.srv import PredictActions, ResetCell, ScoreCognition, ScoreDecision, ScoreExecution
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.action import ActionClient
@@ -27,7 +27,7 @@ from merton.cognition.models.base import Answer
 from merton.cognition.score import CognitionScore
 from merton.decision.action import ActionChunk
 from merton.decision.score import DecisionScore
-from merton.errors import InfrastructureError, InvalidActionError
+from merton.errors import InfrastructureError, InvalidActionError, OperatorStopError
 from merton.execution.gripper import Gripper
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.experiment.ports import Execution, Look
@@ -110,6 +110,7 @@ class RosPorts:
         sub, keep = self.node.create_subscription, self.latest.keep
         sub(CellState, names.CELL_STATE, keep("state"), names.RELIABLE_QOS)
         sub(JointState, names.JOINT_STATES, keep("joints"), names.RELIABLE_QOS)
+        sub(SafetyState, names.ARM_SAFETY, keep("safety"), names.LATCHED_QOS)
         for camera in self.cell.camera_names:
             sub(Image, names.color(camera), keep(f"{camera} color"), names.SENSOR_QOS)
             sub(Image, names.depth(camera), keep(f"{camera} depth"), names.SENSOR_QOS)
@@ -184,7 +185,10 @@ class RosPorts:
         self.wanted = (name if level else "reference", float(level), seed)
 
     def reset(self, task: str, scene: int) -> str:
-        """Release the stop, put the cell into the start state, and wait for nothing older from now on."""
+        """Release a stop that a collision caused, put the cell into the start state, forget everything older."""
+        safety = self.latest.messages.get("safety")
+        if safety is not None and safety.mode == SafetyState.EMERGENCY_STOP:
+            raise OperatorStopError(f"the arm was stopped: {safety.message}; call {names.RESET_STOP}, then resume")
         self.call(self.reset_stop, Trigger.Request())
         state = self.call(self.reset_cell, ResetCell.Request(task=task, seed=scene)).state
         self.minimum_stamp_ns, self.minimum_scene = convert.nanoseconds_of(state.header.stamp), state.scene

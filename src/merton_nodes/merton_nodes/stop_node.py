@@ -42,13 +42,14 @@ class StopNode(Node):
         self.create_subscription(SafetyState, names.CELL_SAFETY, self.on_cell_safety, names.LATCHED_QOS)
         self.release = self.create_client(Trigger, names.CELL_RELEASE)
         self.cell_stopped = False
+        self.mode = SafetyState.EMERGENCY_STOP if latch.tripped else SafetyState.NORMAL
         self.executor_thread = threading.Thread(target=self.spin, name="stop", daemon=True)
         self.own_executor = SingleThreadedExecutor(context=context)
         self.own_executor.add_node(self)
 
     def start(self) -> None:
         """Report the state as it is (a latch kept on disk may be tripped), and listen."""
-        self.publish(SafetyState(mode=SafetyState.EMERGENCY_STOP if self.latch.tripped else SafetyState.NORMAL))
+        self.publish(SafetyState(mode=self.mode))
         self.executor_thread.start()
 
     def spin(self) -> None:
@@ -68,11 +69,13 @@ class StopNode(Node):
         self.commands.publish(JointTrajectory())
         with self.lock:
             first = not self.latch.tripped
+            if first or state.mode == SafetyState.EMERGENCY_STOP:  # a person's stop outranks a collision's
+                self.mode = state.mode
             try:
                 self.latch.trip(state.message or "stopped")
             except MertonError as error:
                 self.get_logger().error(str(error))
-        if first:
+        if first or state.mode == SafetyState.EMERGENCY_STOP:
             self.get_logger().error(f"emergency stop: {state.message}")
             self.publish(state)
         self.on_trip()
@@ -94,6 +97,7 @@ class StopNode(Node):
         if self.release.service_is_ready():
             self.release.call_async(Trigger.Request())
         self.cell_stopped = False
+        self.mode = SafetyState.NORMAL
         self.publish(SafetyState(mode=SafetyState.NORMAL, message="released"))
         response.success, response.message = True, "released"
         return response

@@ -15,13 +15,13 @@ from rclpy.task import Future
 from merton.decision.action import checked_chunk
 from merton.decision.models.base import POLICIES, Policy, make_policy
 from merton.errors import InfrastructureError, InvalidActionError, MertonError
+from merton.execution.safety import Code
 from merton.observation import Observation, SceneState
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode, run
 
-INVALID_ACTION = 100
-MODEL_FAILED = 101
+MODEL_FAILED = 100
 NO_STATE = 400
 
 
@@ -117,7 +117,7 @@ class VlaNode(StageNode):
             self.counters["decisions"] += 1
             self.details["last latency"] = f"{1000 * latency_s:.1f} ms"
         except InvalidActionError as error:
-            response.error_code, response.error_msg = INVALID_ACTION, str(error)
+            response.error_code, response.error_msg = int(Code.INVALID_ACTION), str(error)
             self.counters["invalid actions"] += 1
         except InfrastructureError as error:
             response.error_code, response.error_msg = NO_STATE, str(error)

@@ -119,7 +119,7 @@ class LocalPorts:
         self._path = []
         self._feel()
         if self.latch.tripped:
-            return Execution(0, (), int(Code.STOPPED), self.latch.reason)
+            return Execution(0, (), int(Code.COLLISION), self.latch.reason)
         opened = self.gripper.gripper_open(self.cell.gripper_opening_m)
         motion = plan(self.cell.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, self.cell.config, None, opened)
         for segment in segments(motion):
@@ -130,8 +130,7 @@ class LocalPorts:
             self.latch.trip(verdict.message)
             self._run()
         if self.latch.tripped:
-            code = verdict.code if verdict.stops else Code.STOPPED
-            return Execution(0, tuple(self._path), int(code), self.latch.reason)
+            return Execution(0, tuple(self._path), int(Code.COLLISION), self.latch.reason)
         return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
 
     def score_cognition(self, reference: str, candidate: str, corpus: Sequence[str]) -> CognitionScore:

@@ -48,7 +48,7 @@ class Execution:
     Attributes:
         executed: deltas carried out, <= the chunk's.
         path: tool positions (x, y, z) in `base_link` [m] along the way.
-        error_code: 0, or why it was cut short (1xx action, 2xx kinematics and workspace, 3xx safety stop).
+        error_code: 0, or why it was cut short: a `merton.execution.safety.Code`.
         error_message: one sentence, empty if none.
     """
 
@@ -62,7 +62,10 @@ class Ports(Protocol):
     """The world, as a trial sees it. Every method raises InfrastructureError if the other side does not answer."""
 
     def reset(self, task: str, scene: int) -> str:
-        """Put the cell into the start state of a scene, release stops, and return the instruction."""
+        """Put the cell into the start state of a scene and return the instruction.
+
+        Releases a stop that a collision caused; raises OperatorStopError for one that a person caused.
+        """
         ...
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:

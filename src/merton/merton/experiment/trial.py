@@ -12,7 +12,7 @@ import numpy as np
 from merton.cognition.models.base import question_for
 from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES
-from merton.errors import InvalidActionError
+from merton.errors import InvalidActionError, OperatorStopError
 from merton.execution.safety import Code
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
 from merton.experiment.ports import Execution, Look, Ports
@@ -21,7 +21,6 @@ from merton.observation import Image
 from merton.results.records import Outcome, TrialRecord
 
 INVALID_ACTION_CODES = range(100, 200)
-STOP_CODES = (Code.COLLISION, Code.STOPPED)
 
 
 @dataclass(frozen=True)
@@ -94,6 +93,7 @@ def run_trial(
 
     Raises:
         InfrastructureError: some part of the world did not answer. Nothing about the agent follows from that.
+        OperatorStopError: a person stopped the arm. Nothing about the agent follows from that either.
     """
     started = time.monotonic()
     case, agent = trial.case, trial.agent
@@ -210,7 +210,11 @@ class _Run:
                 if step == 0:
                     self.first_chunks = (self._act(self.look.reference, step), chunk)
             except InvalidActionError as error:
-                self.outcome, self.error_code, self.error_message = Outcome.INVALID_ACTION, 100, str(error)
+                self.outcome, self.error_code, self.error_message = (
+                    Outcome.INVALID_ACTION,
+                    int(Code.INVALID_ACTION),
+                    str(error),
+                )
                 break
             on_stage("execution", 0.3 + 0.6 * step / self.spec.max_steps)
             execution = self.ports.execute(chunk, self.look)
@@ -231,8 +235,10 @@ class _Run:
             self.error_code, self.error_message = execution.error_code, execution.error_message
         if execution.error_code in INVALID_ACTION_CODES:
             self.outcome = Outcome.INVALID_ACTION
-        elif execution.error_code in STOP_CODES:
+        elif execution.error_code == Code.COLLISION:
             self.outcome = Outcome.EMERGENCY_STOP
+        elif execution.error_code == Code.STOPPED:
+            raise OperatorStopError(f"the arm was stopped: {execution.error_message}")
 
 
 def _picture(look: Look, step: int, camera: str) -> Picture:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -117,22 +118,22 @@ def one_line(value: object, limit: int = 80) -> str:
 
 def render_text(board: Board, width: int = 140) -> str:
     """The board as plain text for a terminal `width` characters wide."""
-    table = Table(title="Leaderboard", title_justify="left", header_style="")
+    table = Table(title="Leaderboard", title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("#", justify="right")
     table.add_column("agent")
     for heading in (
         "rating ± RD",
         "spread",
         "n",
-        "exec. reference",
-        "exec. distorted",
-        "above floor",
-        "success [95 %]",
+        "execution\nreference",
+        "execution\ndistorted",
+        "above\nfloor",
+        "success %\n[95 %]",
         "decision",
         "cognition",
         "e-stops",
         "invalid",
-        "infra.",
+        "infra-\nstructure",
     ):
         table.add_column(heading, justify="right")
     for row in board.rows:
@@ -213,7 +214,7 @@ def _cells(row: Row) -> list[str]:
         formatted(row.execution_above_floor),
         MISSING
         if row.success is None or interval is None
-        else f"{row.success:.0%} [{interval[0]:.0%}, {interval[1]:.0%}]",
+        else f"{100 * row.success:.0f} [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]",
         formatted(row.decision),
         formatted(row.cognition),
         str(row.emergency_stops),

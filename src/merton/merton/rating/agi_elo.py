@@ -152,7 +152,7 @@ def _played(
     return Update(agent_mean, agent_rd, case_mean, case_rd)
 
 
-def rate(matches: Iterable[Match], seed: int, shuffles: int = 20) -> Ratings:
+def rate(matches: Iterable[Match], seed: int = 0, shuffles: int = 20) -> Ratings:
     """Rate every agent and test case that played, averaged over seeded orders of the matches.
 
     The matches are sorted first, so the order they are stored in has no influence: it would otherwise cost hundreds of

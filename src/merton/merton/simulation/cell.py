@@ -138,8 +138,8 @@ class Cell:
     def command_gripper(self, opening_m: float) -> bool:
         """Open or close to a distance between the pads [m], limited to the stroke, at the gripper's own speed.
 
-        The motion counts as done after the time a full stroke takes, whatever the distance: who commands it may not know
-        how far the fingers have to go, since an object between them hides where they were sent before.
+        The motion counts as done after the time a full stroke takes, whatever the distance: who commands it may not
+        know how far the fingers have to go, since an object between them hides where they were sent before.
 
         Returns:
             False if the arm is stopped, which ignores the command.

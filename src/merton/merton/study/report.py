@@ -75,8 +75,7 @@ def write_report(run_directory: Path | str) -> Path:
 
 def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> str:
     """The page as text; `facts` is run.json, `run` the directory that holds trials/ and experiment.yaml."""
-    seed = facts.get("seed")
-    ratings = rate(matches(records), seed if isinstance(seed, int) else 0)
+    ratings = rate(matches(records))
     board = build(records, ratings)
     agents = [row.agent for row in board.rows]
     sensitive = [row.agent for row in most_sensitive(board)] or agents
