@@ -18,6 +18,7 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import Image, JointState
 from std_srvs.srv import Trigger
 
+from merton.cell import ARM_JOINTS
 from merton.decision.action import checked_chunk
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
@@ -178,7 +179,7 @@ def predict(model: str, stamp_ns: int = 0) -> PredictActions.Request:
     request = PredictActions.Request(
         model_id=model, instruction=make_scene("reach", 0).command.instruction, gripper=1.0
     )
-    request.state = JointState(name=list(convert.ARM_JOINTS), position=[0.0, -1.7, 1.7, -1.57, -1.57, 0.0])
+    request.state = JointState(name=list(ARM_JOINTS), position=[0.0, -1.7, 1.7, -1.57, -1.57, 0.0])
     pose = np.array([[0, -1, 0, 0.45], [-1, 0, 0, 0], [0, 0, -1, 0.3], [0, 0, 0, 1]], float)
     request.tcp = convert.pose_stamped(pose, stamp_ns)
     return request
@@ -269,7 +270,7 @@ def test_cell_moves_only_when_told_and_its_clock_with_it(ros: Any, probe: Probe)
         JointTrajectoryPoint(positions=q.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(t))
         for q, t in ((start, 0.0), (goal, 1.0))
     ]
-    commands.publish(JointTrajectory(joint_names=list(convert.ARM_JOINTS), points=points))
+    commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=points))
     ros.until(lambda: np.allclose(convert.joints_of(joints[-1])[0], goal, atol=0.01) and states[-1].at_rest)
     now = convert.nanoseconds_of(states[-1].header.stamp)
     assert 1.0 <= (now - before) * 1e-9 <= 1.5

@@ -10,11 +10,11 @@ import pytest
 import xacro
 from scipy.spatial.transform import Rotation
 
-from merton.cell import CellConfig, load_cell
+from merton.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, load_cell
 from merton.errors import InputError, MissingDependencyError
 from merton.geometry import Matrix, from_rpy, inverse, transform
 from merton.resources import resource
-from merton.simulation.model import FINGER_JOINTS, JOINTS, cell_file, urdf
+from merton.simulation.model import cell_file, urdf
 
 # Universal Robots' published DH parameters of the UR5 (standard convention): d, a, alpha.
 DH = (
@@ -72,13 +72,13 @@ def dh_product(joints: np.ndarray) -> Matrix:
 def test_tool0_is_a_half_turn_times_the_dh_product(robot: ElementTree.Element) -> None:
     half_turn = np.diag([-1.0, -1.0, 1.0, 1.0])
     for joints in np.random.default_rng(1).uniform(-np.pi, np.pi, (50, 6)):
-        found = pose(robot, "tool0", dict(zip(JOINTS, joints, strict=True)))
+        found = pose(robot, "tool0", dict(zip(ARM_JOINTS, joints, strict=True)))
         np.testing.assert_allclose(found, half_turn @ dh_product(joints), atol=1e-12)
 
 
 def test_frames_around_the_arm(robot: ElementTree.Element, cell: CellConfig) -> None:
     np.testing.assert_allclose(pose(robot, "base", {}), np.diag([-1.0, -1.0, 1.0, 1.0]), atol=1e-12)
-    joints = dict(zip(JOINTS, cell.home_joints, strict=True))
+    joints = dict(zip(ARM_JOINTS, cell.home_joints, strict=True))
     tool0 = pose(robot, "tool0", joints)
     np.testing.assert_allclose(inverse(tool0) @ pose(robot, "tcp", joints), cell.tool0_from_tcp, atol=1e-12)
     # REP 199: x points out of the flange.
@@ -89,7 +89,7 @@ def test_frames_around_the_arm(robot: ElementTree.Element, cell: CellConfig) -> 
 
 
 def test_cameras_stand_where_the_configuration_says(robot: ElementTree.Element, cell: CellConfig) -> None:
-    joints = dict(zip(JOINTS, [0.3, -1.4, 1.2, -1.0, -1.5, 0.7], strict=True))
+    joints = dict(zip(ARM_JOINTS, [0.3, -1.4, 1.2, -1.0, -1.5, 0.7], strict=True))
     tool0 = pose(robot, "tool0", joints)
     for name in cell.camera_names:
         found = pose(robot, f"camera_{name}_color_optical_frame", joints)
@@ -110,10 +110,10 @@ def test_pads_meet_at_the_tcp_when_closed_and_are_a_stroke_apart_when_open(
 
 def test_joints_have_the_names_limits_and_the_mimic_of_the_real_ones(robot: ElementTree.Element) -> None:
     moving = {joint.get("name"): joint for joint in robot.findall("joint") if joint.get("type") != "fixed"}
-    assert tuple(moving) == JOINTS + FINGER_JOINTS
+    assert tuple(moving) == ARM_JOINTS + FINGER_JOINTS
     limits = {name: float(joint.find("limit").get("upper")) for name, joint in moving.items()}
     assert limits["elbow_joint"] == pytest.approx(np.pi)
-    assert all(limits[name] == pytest.approx(2 * np.pi) for name in JOINTS if name != "elbow_joint")
+    assert all(limits[name] == pytest.approx(2 * np.pi) for name in ARM_JOINTS if name != "elbow_joint")
     assert moving[FINGER_JOINTS[1]].find("mimic").get("joint") == FINGER_JOINTS[0]
 
 

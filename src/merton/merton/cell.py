@@ -25,6 +25,18 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Point = tuple[Number, Number, Number]
 
+ARM_JOINTS = (
+    "shoulder_pan_joint",
+    "shoulder_lift_joint",
+    "elbow_joint",
+    "wrist_1_joint",
+    "wrist_2_joint",
+    "wrist_3_joint",
+)
+"""Names of the arm's joints in the URDF, base to wrist 3."""
+FINGER_JOINTS = ("gripper_left_finger_joint", "gripper_right_finger_joint")
+"""Names of the prismatic finger joints, each half the opening [m]; the right one mimics the left."""
+
 _CAMERA_SETTINGS = ("width", "height", "fx", "fy", "rate_hz")
 
 

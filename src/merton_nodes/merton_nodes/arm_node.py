@@ -20,7 +20,7 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import MarkerArray
 
-from merton.cell import load_cell
+from merton.cell import ARM_JOINTS, load_cell
 from merton.errors import InfrastructureError, InvalidActionError, MertonError
 from merton.execution.gripper import Gripper
 from merton.execution.kinematics import base_from_tcp
@@ -207,7 +207,7 @@ class ArmNode(StageNode):
 
     async def move(self, segment: Segment) -> None:
         """Send one trajectory, wait for its end and for the arm to settle."""
-        message = JointTrajectory(joint_names=list(convert.ARM_JOINTS))
+        message = JointTrajectory(joint_names=list(ARM_JOINTS))
         for time_s, joints, velocities in zip(
             segment.times_s, segment.joints_rad, segment.velocities_rad_s, strict=True
         ):

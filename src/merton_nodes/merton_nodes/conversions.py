@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Header
 
+from merton.cell import ARM_JOINTS, FINGER_JOINTS
 from merton.decision.action import ActionChunk, checked_chunk
 from merton.errors import InputError
 from merton.geometry import Matrix, from_quaternion, quaternion_of
@@ -23,15 +24,7 @@ from merton.observation import CameraView, Intrinsics, SceneObject, SceneState
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton_nodes import names
 
-ARM_JOINTS = (
-    "shoulder_pan_joint",
-    "shoulder_lift_joint",
-    "elbow_joint",
-    "wrist_1_joint",
-    "wrist_2_joint",
-    "wrist_3_joint",
-)
-GRIPPER_JOINT = "gripper_left_finger_joint"
+GRIPPER_JOINT = FINGER_JOINTS[0]
 
 _OUTCOMES = {
     Outcome.SUCCESS: TrialResult.SUCCESS,

@@ -17,6 +17,7 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from merton.cell import ARM_JOINTS
 from merton.errors import MertonError
 from merton.simulation.cell import Cell
 from merton.simulation.model import urdf
@@ -102,7 +103,7 @@ class MujocoCellNode(StageNode):
             return
         if not message.points:
             self.cell.stop()
-        elif list(message.joint_names) != list(convert.ARM_JOINTS):
+        elif list(message.joint_names) != list(ARM_JOINTS):
             self.counters["dropped trajectories with other joints"] += 1
             return
         else:
@@ -153,7 +154,7 @@ class MujocoCellNode(StageNode):
 
     def publish_all(self) -> None:
         """Joint states and the cell's state; again and again at rest, for those who come late."""
-        if self.active or self.scenes:
+        if self.scenes:
             self.publish_joints()
             self.state.publish(self.state_message())
 

@@ -22,7 +22,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_srvs.srv import Trigger
 
-from merton.cell import CellConfig
+from merton.cell import ARM_JOINTS, CellConfig
 from merton.cognition.models.base import Answer
 from merton.cognition.score import CognitionScore
 from merton.decision.action import ActionChunk
@@ -279,7 +279,7 @@ class RosPorts:
         request = PredictActions.Request(
             model_id=model,
             views=[convert.view_message(view) for view in views.values()],
-            state=JointState(name=list(convert.ARM_JOINTS), position=look.joints_rad.tolist()),
+            state=JointState(name=list(ARM_JOINTS), position=look.joints_rad.tolist()),
             tcp=convert.pose_stamped(look.base_from_tcp, look.stamp_ns),
             gripper=look.gripper_open,
             instruction=instruction,

@@ -10,22 +10,13 @@ import mujoco
 import numpy as np
 import xacro
 
-from merton.cell import CellConfig, load_cell
+from merton.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, load_cell
 from merton.resources import resource
 from merton.tasks import COLORS
 
 if TYPE_CHECKING:
     from merton.simulation.scene import Scene
 
-JOINTS = (
-    "shoulder_pan_joint",
-    "shoulder_lift_joint",
-    "elbow_joint",
-    "wrist_1_joint",
-    "wrist_2_joint",
-    "wrist_3_joint",
-)
-FINGER_JOINTS = ("gripper_left_finger_joint", "gripper_right_finger_joint")
 FINGER_LINKS = ("gripper_left_finger", "gripper_left_pad", "gripper_right_finger", "gripper_right_pad")
 PAD_LINKS = ("gripper_left_pad", "gripper_right_pad")
 OBJECTS = tuple(f"{color} {shape}" for shape in ("cube", "cylinder") for color in COLORS)
@@ -169,7 +160,7 @@ def _prepare_contacts(spec: mujoco.MjSpec) -> None:
 
 
 def _add_actuators(spec: mujoco.MjSpec, cell: CellConfig) -> None:
-    for name, stiffness, armature in zip(JOINTS, _ARM_STIFFNESS, _ARM_ARMATURE, strict=True):
+    for name, stiffness, armature in zip(ARM_JOINTS, _ARM_STIFFNESS, _ARM_ARMATURE, strict=True):
         joint = spec.joint(name)
         joint.armature = armature
         limit = float(joint.actfrcrange[1])
