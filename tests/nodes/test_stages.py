@@ -20,6 +20,7 @@ from std_srvs.srv import Trigger
 
 from merton.cell import ARM_JOINTS
 from merton.decision.action import checked_chunk
+from merton.perception.stream import Setting
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.simulation.scene import make_scene
@@ -92,7 +93,7 @@ def test_distortion_follows_its_parameters_and_says_what_it_did(ros: Any, probe:
     assert np.array_equal(convert.color_array(images[-1]), picture())
     assert (infos[-1].name, infos[-1].level) == ("reference", 0.0)
 
-    assert set_distortion(ros, probe, name="white_noise", level=5, seed=7).successful
+    assert set_distortion(ros, probe, name="white_noise", level=5.0, seed=7).successful
     images.clear()
 
     def noisy() -> bool:
@@ -114,7 +115,7 @@ def test_distortion_follows_its_parameters_and_says_what_it_did(ros: Any, probe:
 
 @pytest.mark.parametrize(
     ("values", "says"),
-    [({"name": "fog", "level": 1}, "choose one of"), ({"level": 6}, "range|6"), ({"seed": -1}, "seed")],
+    [({"name": "fog", "level": 1.0}, "choose one of"), ({"level": 6.0}, "range|6"), ({"seed": -1}, "seed")],
 )
 def test_distortion_refuses_what_does_not_exist(ros: Any, probe: Probe, values: dict, says: str) -> None:
     import re
@@ -123,7 +124,7 @@ def test_distortion_refuses_what_does_not_exist(ros: Any, probe: Probe, values: 
     result = set_distortion(ros, probe, **values)
     assert not result.successful
     assert re.search(says, result.reason)
-    assert (node.name, node.level, node.seed) == ("reference", 0, 0)
+    assert node.setting == Setting()
 
 
 def test_distortion_drops_and_counts_malformed_frames(ros: Any, probe: Probe) -> None:
@@ -142,6 +143,24 @@ def test_distortion_drops_and_counts_malformed_frames(ros: Any, probe: Probe) ->
         )
     assert not images
     ros.until(lambda: camera.publish(convert.color_message(picture(), STAMP_NS + 2, "frame")) or images)
+
+
+def test_distortion_walks_through_a_schedule(ros: Any, probe: Probe) -> None:
+    node = up(ros, DistortionNode, cameras=["top"], schedule=["jpeg 4 0.2", "white_noise 2 0.2"])
+    infos = probe.listen(DistortionInfo, names.distortion_info("top"), names.SENSOR_QOS)
+    camera = probe.create_publisher(Image, names.color("top"), names.SENSOR_QOS)
+    message = convert.color_message(picture(), STAMP_NS, "frame")
+
+    def seen(name: str, level: float) -> bool:
+        camera.publish(message)
+        return any((info.name, info.level) == (name, level) for info in infos)
+
+    ros.until(lambda: seen("jpeg", 4.0))
+    ros.until(lambda: seen("white_noise", 2.0))
+    infos.clear()
+    ros.until(lambda: seen("jpeg", 4.0))
+    assert not set_distortion(ros, probe, seed=3).successful, "the schedule has the say"
+    assert node.schedule is not None
 
 
 def test_camera_plays_a_folder(ros: Any, probe: Probe, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_faults_are_told_apart(ports: LocalPorts) -> None:
     look = ports.look()
     with pytest.raises(InvalidActionError, match="cannot understand"):
         ports.act("servo", look.distorted, look, "make tea", 0, 0)
-    with pytest.raises(InfrastructureError, match="no distortion 'fog'"):
+    with pytest.raises(InfrastructureError, match="unknown distortion 'fog'"):
         ports.set_distortion("fog", 1, 0)
     too_far = ports.execute(checked_chunk([[0.09, 0, 0, 0, 0, 0, 1]], 0.2), look)
     assert (too_far.executed, too_far.error_code) == (0, Code.STEP_LIMIT)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import zlib
 from collections import deque
 from typing import Any
 
@@ -15,21 +14,18 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import Image
 
 from merton.errors import InputError, MertonError
-from merton.perception.distortion import DISTORTIONS, distort
-from merton.seeding import generator
+from merton.perception.distortion import DISTORTIONS
+from merton.perception.stream import Schedule, Setting, parse_schedule
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode, run
 
 LATENCY_WINDOW = 300
+SCHEDULE_PERIOD_S = 0.05
 
 
 class DistortionNode(StageNode):
-    """One distortion, applied to every camera.
-
-    The noise of a frame depends on the seed, the camera and the frame's pixels: the same scene looks the same every
-    time, and two different frames never carry the same noise pattern.
-    """
+    """One `Setting`, applied to every camera."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("distortion_node", **options)
@@ -38,10 +34,18 @@ class DistortionNode(StageNode):
         """Declare the dynamic parameters, wire every camera."""
         cameras = list(self.parameter("cameras", ["wrist", "top", "side"], "the cameras to distort"))
         choices = ", ".join(DISTORTIONS)
-        self.name = self.parameter("name", "reference", f"reference, or one of: {choices}", read_only=False)
-        self.level = self.parameter("level", 0, "0 (untouched) .. 5 (worst)", minimum=0, maximum=5, read_only=False)
-        self.seed = self.parameter("seed", 0, "seed of stochastic distortions, >= 0", read_only=False)
-        self.check(self.name, self.level, self.seed)
+        name = self.parameter("name", "reference", f"reference, or one of: {choices}", read_only=False)
+        level = self.parameter("level", 0.0, "0 (untouched) .. 5 (worst)", minimum=0, maximum=5, read_only=False)
+        seed = self.parameter("seed", 0, "seed of stochastic distortions, >= 0", read_only=False)
+        lines = self.parameter(
+            "schedule", [""], "lines 'name level seconds', walked through over and over in place of name and level"
+        )
+        self.setting = Setting(name, level, seed)
+        self.schedule: Schedule | None = None
+        if any(lines):
+            self.schedule = parse_schedule(lines, seed)
+            self.every(SCHEDULE_PERIOD_S, self.follow_schedule)
+        self.started_s = time.monotonic()
         self.sent: dict[str, tuple] = {}
         self.latencies_ms: deque[float] = deque(maxlen=LATENCY_WINDOW)
         self.outputs = {
@@ -57,44 +61,46 @@ class DistortionNode(StageNode):
             )  # depth 1: when it cannot keep up, old frames are dropped, never queued
         self.add_on_set_parameters_callback(self.on_parameters)
 
-    def check(self, name: str, level: int, seed: int) -> None:
-        """Raise InputError unless the three go together."""
-        if level > 0:
-            DISTORTIONS[name]  # raises with the choices
-        if seed < 0:
-            raise InputError(f"the seed of a distortion must be >= 0, got {seed}")
+    def start(self) -> None:
+        """A schedule begins with the activation."""
+        self.started_s = time.monotonic()
+
+    def follow_schedule(self) -> None:
+        """Take the setting whose time it is."""
+        if self.schedule is not None and self.active:
+            self.setting = self.schedule.at(time.monotonic() - self.started_s)
 
     def on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Take new values all at once, and show the frame at hand in the new way."""
-        new = {"name": self.name, "level": self.level, "seed": self.seed}
+        """Take new values all at once, or none of them."""
+        new = {"name": self.setting.name, "level": self.setting.level, "seed": self.setting.seed}
         new.update({p.name: p.value for p in parameters if p.name in new})
         try:
-            self.check(**new)
+            if self.schedule is not None:
+                raise InputError("a schedule is running: name, level and seed cannot be set")
+            self.setting = Setting(**new)
         except MertonError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        self.name, self.level, self.seed = new["name"], new["level"], new["seed"]
         return SetParametersResult(successful=True)
 
     def on_image(self, camera: str, message: Image) -> None:
-        """Distort one frame and send it with what was done to it."""
+        """Distort one frame and send it with what was done to it; a frame seen before is only sent again."""
         if not self.active:
             return
         started = time.monotonic()
         stamp_ns = convert.nanoseconds_of(message.header.stamp)
-        key = (stamp_ns, self.name, self.level, self.seed)
+        key = (stamp_ns, self.setting)
         if self.sent.get(camera, (None,))[0] != key:
             try:
-                pixels = convert.color_array(message)
-                image = self.distorted(camera, pixels)
+                image = self.setting.apply(camera, convert.color_array(message))
             except InputError as error:
                 self.counters["dropped malformed frames"] += 1
                 self.details["last malformed frame"] = f"{camera}: {error}"
                 return
             info = DistortionInfo(
                 header=message.header,
-                name=self.name if self.level else "reference",
-                level=float(self.level),
-                seed=self.seed,
+                name=self.setting.shown_name,
+                level=float(self.setting.level),
+                seed=self.setting.seed,
             )
             self.sent[camera] = (key, convert.color_message(image, stamp_ns, message.header.frame_id), info)
         for publisher, out in zip(self.outputs[camera], self.sent[camera][1:], strict=True):
@@ -104,13 +110,6 @@ class DistortionNode(StageNode):
         if self.counters["frames"] % 30 == 0:
             p50, p99 = np.percentile(self.latencies_ms, (50, 99))
             self.details["latency"] = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms over {len(self.latencies_ms)} frames"
-
-    def distorted(self, camera: str, pixels: np.ndarray) -> np.ndarray:
-        """The frame as it is to be seen; the frame itself at level 0."""
-        if self.level == 0:
-            return pixels
-        checksum = zlib.crc32(np.ascontiguousarray(pixels))
-        return distort(pixels, self.name, self.level, generator(self.seed, camera, checksum))
 
 
 def main() -> None:

@@ -175,7 +175,7 @@ class RosPorts:
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Set all three parameters of distortion_node at once."""
-        parameters = [Parameter("level", value=level), Parameter("seed", value=seed)]
+        parameters = [Parameter("level", value=float(level)), Parameter("seed", value=seed)]
         if level:
             parameters.append(Parameter("name", value=name))
         request = SetParametersAtomically.Request(parameters=[p.to_parameter_msg() for p in parameters])

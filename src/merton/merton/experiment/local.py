@@ -5,7 +5,6 @@ Everything is done as the nodes do it, rounding in transport included, so that a
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -20,7 +19,7 @@ from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES, Policy
 from merton.decision.score import DecisionScore
 from merton.decision.score import score as decision_score
-from merton.errors import InfrastructureError, InvalidActionError, MertonError
+from merton.errors import InfrastructureError, InputError, InvalidActionError, MertonError
 from merton.execution.gripper import Gripper
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.planner import Segment, plan, segments
@@ -30,9 +29,8 @@ from merton.execution.score import score as execution_score
 from merton.experiment.ports import Execution, Look
 from merton.geometry import Matrix, from_quaternion, quaternion_of
 from merton.observation import CameraView, Image, Observation, SceneObject, SceneState
-from merton.perception.distortion import DISTORTIONS, distort
+from merton.perception.stream import Setting
 from merton.results.records import Outcome
-from merton.seeding import generator
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
 
@@ -52,7 +50,7 @@ class LocalPorts:
         self.cameras = SceneCameras()
         self.gripper = Gripper.from_cell(self.cell.config)
         self.latch = EmergencyStopLatch()
-        self._distortion = ("reference", 0, 0)
+        self._setting = Setting()
         self._policies: dict[str, Policy] = {}
         self._models: dict[str, VisionLanguageModel] = {}
         self._path: list[tuple[float, float, float]] = []
@@ -64,9 +62,10 @@ class LocalPorts:
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Distort from now on; raises InfrastructureError for a distortion there is not."""
-        if level and name not in DISTORTIONS:
-            raise InfrastructureError(f"there is no distortion {name!r}")
-        self._distortion = (name, level, seed)
+        try:
+            self._setting = Setting(name, level, seed)
+        except InputError as error:
+            raise InfrastructureError(str(error)) from None
 
     def look(self) -> Look:
         """Render every camera, and distort what it saw."""
@@ -79,7 +78,7 @@ class LocalPorts:
             view = self.cameras.render(cell.scene.task, cell.scene.seed, cell.qpos, name, cell.time_ns)
             pose = cell.config.base_from_camera(name, base_from_tool0)
             reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m), base_from_camera=pose)
-            distorted[name] = replace(reference[name], color=self._distorted(name, view.color))
+            distorted[name] = replace(reference[name], color=self._setting.apply(name, view.color))
         opened = self.gripper.gripper_open(cell.gripper_opening_m)
         return Look(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, cell.success())
 
@@ -156,13 +155,6 @@ class LocalPorts:
     def _scene(self) -> SceneState:
         objects = self.cell.scene_state().objects
         return SceneState(tuple(SceneObject(item.name, _sent(item.base_from_object)) for item in objects))
-
-    def _distorted(self, camera: str, pixels: Image) -> Image:
-        """The noise of a frame depends on the seed, the camera and the frame's own pixels."""
-        name, level, seed = self._distortion
-        if level == 0:
-            return pixels
-        return distort(pixels, name, level, generator(seed, camera, zlib.crc32(pixels.tobytes())))
 
     def _carry_out(self, segment: Segment) -> None:
         """The gripper first, then the motion; nothing more after a stop."""

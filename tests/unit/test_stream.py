@@ -1,0 +1,51 @@
+"""Settings and schedules of a distorted stream."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from merton.errors import InputError
+from merton.perception.stream import Schedule, Setting, parse_schedule
+
+FRAME = np.random.default_rng(0).integers(0, 255, (24, 32, 3), np.uint8)
+
+
+def test_the_same_frame_always_looks_the_same_and_no_other_shares_its_noise() -> None:
+    setting = Setting("white_noise", 5, 7)
+    first = setting.apply("top", FRAME)
+    assert np.array_equal(first, setting.apply("top", FRAME))
+    assert not np.array_equal(first, setting.apply("wrist", FRAME))
+    assert not np.array_equal(first, Setting("white_noise", 5, 8).apply("top", FRAME))
+    other = FRAME.copy()
+    other[0, 0, 0] ^= 1
+    changed = setting.apply("top", other).astype(int) - first
+    assert np.abs(changed[1:]).max() > 5, "noise all over, not only where the frame changed"
+
+
+def test_level_0_passes_the_frame_itself() -> None:
+    assert Setting().apply("top", FRAME) is FRAME
+    assert Setting("white_noise", 0).shown_name == "reference"
+    assert Setting("white_noise", 2.0) == Setting("white_noise", 2)
+
+
+@pytest.mark.parametrize("bad", [{"name": "fog", "level": 1}, {"name": "jpeg", "level": 6}, {"seed": -1}])
+def test_what_does_not_exist_is_refused_before_any_frame(bad: dict) -> None:
+    with pytest.raises(InputError):
+        Setting(**bad)
+
+
+def test_a_schedule_goes_round() -> None:
+    schedule = parse_schedule(["jpeg 4 2", "white_noise 2 0.5", "reference 0 1"], seed=3)
+    at = [schedule.at(t).shown_name for t in (0.0, 1.99, 2.0, 2.49, 2.5, 3.49, 3.5, 7.0, 9.2)]
+    assert at == ["jpeg"] * 2 + ["white_noise"] * 2 + ["reference"] * 2 + ["jpeg"] * 2 + ["white_noise"]
+    assert schedule.at(2.1) == Setting("white_noise", 2, 3)
+    assert isinstance(schedule, Schedule)
+
+
+@pytest.mark.parametrize(
+    "lines", [[], ["jpeg 4"], ["jpeg four 1"], ["jpeg 4 0"], ["jpeg 4 1 2"], ["fog 1 1"], ["jpeg 4 inf"]]
+)
+def test_a_line_nobody_understands_is_named(lines: list[str]) -> None:
+    with pytest.raises(InputError, match=r"name level seconds|choose one of"):
+        parse_schedule(lines)
