@@ -22,6 +22,7 @@ lint: setup ## ruff and mypy
 	@$(RUN) $(BIN)/mypy
 
 bench: setup ## measure; writes build/bench.json
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade --target build/peers -r requirements/bench.txt
 	@$(RUN) $(BIN)/python tools/bench.py build/bench.json
 
 clean: ## remove .venv and build, keep runs

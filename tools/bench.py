@@ -84,6 +84,47 @@ def distortions() -> dict[str, dict[str, float]]:
     }
 
 
+def peers() -> dict[str, dict[str, float]]:
+    """Milliseconds at level 3 beside the libraries that have the type, and how many times faster Merton is."""
+    import albumentations
+    from imagecorruptions import corrupt
+
+    cv2.setNumThreads(1)
+    rng = np.random.default_rng(0)
+    image = cv2.GaussianBlur(rng.integers(0, 255, (720, 1280, 3), np.uint8), (0, 0), 3)
+    quality = (24, 24)
+    rivals: dict[str, dict[str, Callable[[], Any]]] = {
+        "white_noise": {"imagecorruptions": lambda: corrupt(image, corruption_name="gaussian_noise", severity=3)},
+        "impulse_noise": {"imagecorruptions": lambda: corrupt(image, corruption_name="impulse_noise", severity=3)},
+        "gaussian_blur": {"imagecorruptions": lambda: corrupt(image, corruption_name="gaussian_blur", severity=3)},
+        "lens_blur": {"imagecorruptions": lambda: corrupt(image, corruption_name="defocus_blur", severity=3)},
+        "motion_blur": {"imagecorruptions": lambda: corrupt(image, corruption_name="motion_blur", severity=3)},
+        "mean_brighten": {"imagecorruptions": lambda: corrupt(image, corruption_name="brightness", severity=3)},
+        "contrast_change": {"imagecorruptions": lambda: corrupt(image, corruption_name="contrast", severity=3)},
+        "hsv_saturation": {"imagecorruptions": lambda: corrupt(image, corruption_name="saturate", severity=3)},
+        "jpeg": {"imagecorruptions": lambda: corrupt(image, corruption_name="jpeg_compression", severity=3)},
+    }
+    same = {
+        "white_noise": albumentations.GaussNoise(std_range=(0.055, 0.055), p=1),
+        "gaussian_blur": albumentations.GaussianBlur(sigma_limit=(1.0, 1.0), blur_limit=0, p=1),
+        "lens_blur": albumentations.Defocus(radius=(4, 4), alias_blur=(0.1, 0.1), p=1),
+        "motion_blur": albumentations.MotionBlur(blur_limit=(5, 5), p=1),
+        "hsv_saturation": albumentations.HueSaturationValue(p=1),
+        "jpeg": albumentations.ImageCompression(quality_range=quality, compression_type="jpeg", p=1),
+        "webp": albumentations.ImageCompression(quality_range=(10, 10), compression_type="webp", p=1),
+    }
+    for name, transform in same.items():
+        rivals.setdefault(name, {})["albumentations"] = lambda t=transform: t(image=image)
+    result = {}
+    for name, others in rivals.items():
+        ours = seconds(lambda n=name: distort(image, n, 3, rng))
+        result[name] = {"merton_ms": 1e3 * ours}
+        for rival, work in others.items():
+            theirs = seconds(work, 5)
+            result[name] |= {f"{rival}_ms": 1e3 * theirs, f"times_faster_than_{rival}": theirs / ours}
+    return result
+
+
 def kinematics() -> dict[str, float]:
     """Poses per second in batches, microseconds for one solution near a posture."""
     rng = np.random.default_rng(0)
@@ -124,6 +165,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "physics": physics,
     "rendering": rendering,
     "distortions": distortions,
+    "distortion_peers": peers,
     "kinematics": kinematics,
     "ratings": ratings,
     "trials": trials,
@@ -132,6 +174,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
 
 def main() -> None:
     """Run every suite, show it, write the file."""
+    sys.path.append("build/peers")
     result: dict[str, Any] = {
         "merton": __version__,
         "python": platform.python_version(),
@@ -141,7 +184,10 @@ def main() -> None:
     }
     for name, suite in SUITES.items():
         print(f"{name} ...", file=sys.stderr, flush=True)
-        result[name] = suite()
+        try:
+            result[name] = suite()
+        except ImportError as error:
+            result[name] = {"skipped": str(error)}
         print(json.dumps(result[name], indent=1), file=sys.stderr)
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "build/bench.json")
     path.parent.mkdir(parents=True, exist_ok=True)
