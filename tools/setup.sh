@@ -12,6 +12,8 @@ log="$build/setup.log"
 stamps="$venv/.stamps"
 started=$SECONDS
 mkdir -p "$build"
+exec 9>"$build/setup.lock"
+flock -n 9 || { echo "another set-up is running here; waiting for it" >&2; flock 9; }
 
 # A sourced ROS or another virtual environment must not leak into this one.
 unset PYTHONPATH AMENT_PREFIX_PATH CMAKE_PREFIX_PATH LD_LIBRARY_PATH _ROS_WHEELS_BOOTSTRAP_COMPLETE VIRTUAL_ENV PYTHONHOME
@@ -34,7 +36,13 @@ step() { # NAME HASH TITLE HINT COMMAND...: run COMMAND unless its stamp says it
   [ "$(cat "$stamps/$name" 2>/dev/null)" = "$hash" ] && return 0
   local begin=$SECONDS
   printf '%s ... ' "$title" >&2
-  if ! "$@" >"$log" 2>&1; then
+  # not `if ! "$@"`: in a condition bash would go on after a command that failed
+  local code
+  set +e
+  (set -e; "$@") >"$log" 2>&1
+  code=$?
+  set -e
+  if [ "$code" != 0 ]; then
     say "failed"
     tail -n 15 "$log" | sed 's/^/    /' >&2
     fail "'$title' failed; the whole output is in build/setup.log" "$hint"
@@ -150,7 +158,7 @@ version=$("$python" --version)
 step venv "$version $root" "[1/6] virtual environment" "remove .venv and try again" make_venv
 step requirements "$version $(hash_of requirements)" "[2/6] ROS 2 Jazzy and the other requirements (a few minutes when nothing is cached)" \
   "check the network, then try again: what was downloaded is kept" install_requirements
-step prefix "$version $root $(hash_of tools/setup.sh)" "[3/6] ament prefix" "remove .venv and try again" make_ament_prefix
+step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')" "[3/6] ament prefix" "remove .venv and try again" make_ament_prefix
 step interfaces "$version $(hash_of src/merton_interfaces tools/wheel_includes.cmake requirements/ros.txt)" \
   "[4/6] merton_interfaces (about 30 s)" "remove build/merton_interfaces and try again" build_interfaces
 step merton "$version $root $(hash_of src/merton/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[5/6] merton" "remove .venv and try again" install_merton

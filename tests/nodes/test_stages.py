@@ -194,6 +194,25 @@ def test_vlm_answers_and_reports_a_model_that_does_not_exist(ros: Any, probe: Pr
     assert "choose one of: describe" in result.error_msg
 
 
+def test_a_model_that_raises_is_a_models_failure_and_the_node_goes_on(
+    ros: Any, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_memory(*_: object, **__: object) -> None:
+        raise ValueError("out of memory")
+
+    vlm, vla = up(ros, VlmNode), up(ros, VlaNode, preload=["hold"])
+    monkeypatch.setattr(vlm.models["describe"], "answer", out_of_memory)
+    monkeypatch.setattr(vla.policies["hold"], "act", out_of_memory)
+    goal = AnswerQuestion.Goal(model_id="describe", image=convert.color_message(picture(), 0, ""))
+    result = ros.act(probe, AnswerQuestion, names.ANSWER, goal)
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("hold"))
+    for code, message in ((result.error_code, result.error_msg), (response.error_code, response.error_msg)):
+        assert code == 100
+        assert "ValueError: out of memory" in message
+    monkeypatch.undo()
+    assert ros.call(probe, PredictActions, names.PREDICT, predict("hold")).error_code == 0
+
+
 def predict(model: str, stamp_ns: int = 0) -> PredictActions.Request:
     request = PredictActions.Request(
         model_id=model, instruction=make_scene("reach", 0).command.instruction, gripper=1.0
@@ -293,6 +312,9 @@ def test_cell_moves_only_when_told_and_its_clock_with_it(ros: Any, probe: Probe)
     ros.until(lambda: np.allclose(convert.joints_of(joints[-1])[0], goal, atol=0.01) and states[-1].at_rest)
     now = convert.nanoseconds_of(states[-1].header.stamp)
     assert 1.0 <= (now - before) * 1e-9 <= 1.5
+    points[1].velocities = []
+    commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=points))
+    ros.until(lambda: cell.counters["dropped malformed trajectories"] == 1)
     commands.publish(JointTrajectory(joint_names=["elbow"], points=points))
     ros.until(lambda: cell.counters["dropped trajectories with other joints"] == 1)
 

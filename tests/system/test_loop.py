@@ -142,9 +142,23 @@ def records(run: RunDirectory) -> list[TrialRecord]:
         return store.records(run.id)
 
 
+STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left_behind() -> Iterator[None]:
+    """Ends what a failed test left running; the supervisor's nodes go with it."""
+    yield
+    for process in STARTED:
+        if process.poll() is None:
+            process.terminate()
+            process.communicate(timeout=30)
+    STARTED.clear()
+
+
 def merton(*arguments: object) -> subprocess.Popen[str]:
     variables = {key: value for key, value in os.environ.items() if key != "ROS_DOMAIN_ID"}
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*MERTON, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -152,6 +166,8 @@ def merton(*arguments: object) -> subprocess.Popen[str]:
         env=variables,
         start_new_session=True,
     )
+    STARTED.append(process)
+    return process
 
 
 def children(pid: int) -> dict[str, int]:
@@ -214,6 +230,44 @@ def test_a_run_killed_at_every_node_comes_out_as_if_nothing_had_happened(
     assert process.returncode == 0, output
     assert f"identical: {TRIALS} trials" in output
     assert run_is_complete(run)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_however_it_ends_no_node_is_left(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    run = small_run(tmp_path, "ended")
+    process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
+    until(lambda: records(run))
+    nodes = children(process.pid)
+    assert len(nodes) == len(load_graph("sim").nodes) + 1
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == code, output
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in nodes.values()), 30)
+    if number == signal.SIGINT:
+        assert f"--resume --runs {run.path.parent} --name {run.id}" in output
+    assert "finished" not in (run.path / "run.json").read_text()
+
+
+def test_a_moved_run_keeps_its_results_and_an_empty_one_says_so(undisturbed: RunDirectory, tmp_path: Path) -> None:
+    import shutil
+
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(undisturbed.path, moved)
+    assert RunDirectory(moved).id == undisturbed.id
+    process = merton("compare", moved, undisturbed.path)
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, f"identical: {TRIALS} trials" in output) == (0, True), output
+    empty = small_run(tmp_path, "empty")
+    with ResultStore(empty.database):
+        pass
+    process = merton("report", empty.path)
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, "has no results" in output) == (2, True), output
+    other = tmp_path / "other.yaml"
+    other.write_text(EXPERIMENT.replace("seed: 5", "seed: 6"))
+    process = merton("run", other, "--resume", "--runs", empty.path.parent, "--name", empty.id)
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, "a run of another experiment" in output) == (2, True), output
 
 
 def run_is_complete(run: RunDirectory) -> bool:

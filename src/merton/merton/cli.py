@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
@@ -13,21 +14,25 @@ import typer
 from rich.console import Console
 
 from merton import __version__
-from merton.errors import InfrastructureError, InputError, MertonError
+from merton.errors import InputError, MertonError
 from merton.experiment.run import RunDirectory, latest_run
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Exit, Supervisor, claim_domain, environment, find_executable, last_lines
+from merton.perception import dataset_commands
 from merton.resources import resource
 
 USER_MISTAKE = 2
 NODE_DIED = 3
 INTERRUPTED = 130
+LAST_USER_DOMAIN = 232
+"""ROS domains beyond have no UDP ports."""
 RUNS = Path("runs")
 
 app = typer.Typer(
     help="Measures how well embodied AI can use what it sees.", no_args_is_help=True, pretty_exceptions_enable=False,
     add_completion=False,
 )  # fmt: skip
+app.add_typer(dataset_commands.app, name="dataset")
 out, err = Console(), Console(stderr=True)
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
 
@@ -35,9 +40,7 @@ RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds t
 @app.command()
 def demo(runs: RunsOption = RUNS) -> None:
     """Run the quickstart experiment from start to report."""
-    err.print(
-        "Merton quickstart: the cell, three agents, six distortions. Ctrl-C stops; `merton run --resume` goes on."
-    )
+    err.print("Merton quickstart: the cell, three agents, six distortions. Ctrl-C stops it and says how to go on.")
     _execute(RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml")), resume=False)
 
 
@@ -51,10 +54,9 @@ def run(
     """Run an experiment on the embedded cell, then write its report."""
     if not resume:
         directory = RunDirectory.create(runs, experiment, name)
-    elif name:
-        directory = RunDirectory(runs / name)
     else:
-        directory = latest_run(runs, experiment)
+        directory = RunDirectory(runs / name) if name else latest_run(runs, experiment)
+        directory.check_experiment(experiment)
     _execute(directory, resume)
 
 
@@ -98,8 +100,9 @@ def up(
         values[key] = value
     spec = load_graph(graph).with_arguments(values)
     logs = RUNS / "live" / "logs"
-    with Supervisor(spec, logs, environment()) as supervisor:
-        domain = supervisor.variables.get("ROS_DOMAIN_ID", "0")
+    shutil.rmtree(logs, ignore_errors=True)  # of the last time
+    domain, claim = claim_domain(_users_domain())
+    with claim, Supervisor(spec, logs, environment(), claim) as supervisor:
         err.print(f"{len(spec.nodes)} nodes are starting in ROS domain {domain}; logs in {logs}; Ctrl-C ends them")
         died = supervisor.next_exit()
         assert died is not None
@@ -131,21 +134,25 @@ def version() -> None:
 def _execute(directory: RunDirectory, resume: bool) -> None:
     """Start the graph in a domain of its own, run the experiment in it, end it, write the report."""
     graph = load_graph("sim")
-    domain, holder = claim_domain()
+    domain, claim = claim_domain()
     started = time.monotonic()
     client = [
         str(find_executable("merton_nodes", "run_experiment")),
         str(directory.path),
         *(["--resume"] if resume else []),
     ]
-    with holder, Supervisor(graph, directory.path / "logs", environment(domain)) as supervisor:
+    with claim, Supervisor(graph, directory.path / "logs", environment(domain), claim) as supervisor:
         supervisor.start("run_experiment", client, logged=False)
-        ended = supervisor.next_exit()
+        try:
+            ended = supervisor.next_exit()
+        except KeyboardInterrupt:
+            err.print(f"Interrupted.{_how_to_go_on(directory)}", soft_wrap=True, highlight=False)
+            raise
         assert ended is not None
         if ended.name != "run_experiment":
             _report_death(ended)
     if ended.name != "run_experiment":
-        done = len(_records(directory)) if directory.database.exists() else 0
+        done = _count(directory)
         err.print(f"{done} results are safe.{_how_to_go_on(directory)}", soft_wrap=True, highlight=False)
         raise typer.Exit(NODE_DIED)
     if ended.code:
@@ -153,6 +160,14 @@ def _execute(directory: RunDirectory, resume: bool) -> None:
         raise typer.Exit(ended.code)
     directory.amend(finished=True, wall_s=round(time.monotonic() - started, 1))
     _conclude(directory)
+
+
+def _users_domain() -> int:
+    """The domain ROS programs of this user are in; raises InputError for what is none."""
+    text = os.environ.get("ROS_DOMAIN_ID") or "0"
+    if not text.isdecimal() or int(text) > LAST_USER_DOMAIN:
+        raise InputError(f"ROS_DOMAIN_ID must be a number from 0 to {LAST_USER_DOMAIN}, got {text!r}")
+    return int(text)
 
 
 def _how_to_go_on(directory: RunDirectory) -> str:
@@ -168,11 +183,24 @@ def _report_death(exit_: Exit) -> None:
         err.print(tail, markup=False, highlight=False)
 
 
+def _count(directory: RunDirectory) -> int:
+    """How many results a run has."""
+    from merton.results.store import ResultStore
+
+    if not directory.database.exists():
+        return 0
+    with ResultStore(directory.database, read_only=True) as store:
+        return len(store.ids(directory.id))
+
+
 def _records(directory: RunDirectory):  # type: ignore[no-untyped-def]
     from merton.results.store import ResultStore
 
     with ResultStore(directory.database, read_only=True) as store:
-        return store.records(directory.id)
+        records = store.records(directory.id)
+    if not records:
+        raise InputError(f"{directory.path} has no results")
+    return records
 
 
 def _conclude(directory: RunDirectory) -> None:
@@ -191,7 +219,8 @@ def _conclude(directory: RunDirectory) -> None:
 
 def main() -> None:
     """Entry point: a user's mistake is one line and exit code 2; Ctrl-C is 130."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda received, _: sys.exit(128 + received))
     try:
         sys.exit(app(standalone_mode=False) or 0)  # typer.Exit comes back as its code
     except typer.Abort:
@@ -201,7 +230,7 @@ def main() -> None:
     except InputError as error:
         err.print(f"merton: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(USER_MISTAKE)
-    except (InfrastructureError, MertonError) as error:
+    except MertonError as error:
         err.print(f"merton: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except Exception as error:

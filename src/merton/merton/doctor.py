@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from merton.errors import MertonError
 from merton.graph.spec import graph_names, load_graph
-from merton.graph.supervisor import claim_domain, find_executable
+from merton.graph.supervisor import claim_domain, environment, find_executable
 from merton.resources import resource
 
 
@@ -46,7 +46,11 @@ def _python() -> str:
 
 
 def _ros() -> str:
-    importlib.import_module("rclpy")
+    """In a process of its own: rcl ends the process when the middleware that is asked for is not there."""
+    code = "import rclpy; rclpy.init(); rclpy.create_node('merton_doctor'); rclpy.shutdown()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment())
+    if done.returncode:
+        raise MertonError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
     where = "wheels" if os.environ.get("AMENT_PREFIX_PATH", "") in ("", sys.prefix) else "sourced installation"
     return f"rclpy from {where}"
 
@@ -100,12 +104,16 @@ def _shared_memory() -> str:
 
 CHECKS: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("Python", _python, "use Python 3.10 to 3.13: make setup PYTHON=/usr/bin/python3.12"),
-    ("ROS 2", _ros, "run `make setup`, or source /opt/ros/jazzy/setup.bash"),
+    (
+        "ROS 2",
+        _ros,
+        "run `make setup`, or source /opt/ros/jazzy/setup.bash; unset RMW_IMPLEMENTATION",
+    ),
     ("interfaces", _interfaces, "run `make setup`, or `colcon build` and source install/setup.bash"),
     ("nodes", _nodes, "run `make setup`, or `colcon build` and source install/setup.bash"),
     ("description", _resources, "run `make setup`, or `colcon build` and source install/setup.bash"),
     ("OpenGL", _libraries, "sudo apt-get install libgl1 libegl1 libegl-mesa0 libgl1-mesa-dri"),
     ("simulator", _simulator, "sudo apt-get install libegl-mesa0 libgl1-mesa-dri; MUJOCO_GL=osmesa needs libosmesa6"),
-    ("ports", _domain, "end other ROS programs of this machine, or set ROS_DOMAIN_ID"),
+    ("ports", _domain, "end other Mertons of this machine"),
     ("shared memory", _shared_memory, "in a container: docker run --shm-size=512m"),
 )

@@ -47,6 +47,8 @@ class AggregatorNode(StageNode):
         """Service: make a result durable. No answer is sent before it is."""
         path = Path(request.run_directory) / "results.sqlite"
         try:
+            if path in self.stores and not path.exists():  # the run was deleted under the store
+                self.stores.pop(path).close()
             if path not in self.stores:
                 if not path.parent.is_dir():
                     raise InputError(f"there is no run at {path.parent}")

@@ -93,7 +93,10 @@ class ArmNode(StageNode):
 
     def on_goal(self, _: ExecuteActions.Goal) -> GoalResponse:
         """One chunk at a time, and only while active."""
-        return GoalResponse.REJECT if self.busy or not self.active else GoalResponse.ACCEPT
+        if self.busy or not self.active:
+            return GoalResponse.REJECT
+        self.busy = True
+        return GoalResponse.ACCEPT
 
     def on_joints(self, message: JointState) -> None:
         """Where the arm is; wakes whoever waits for it to get somewhere."""
@@ -147,7 +150,7 @@ class ArmNode(StageNode):
     async def execute(self, goal: ServerGoalHandle) -> ExecuteActions.Result:
         """Action: carry out a chunk; the result says how far it got and why it ended."""
         result = ExecuteActions.Result()
-        self.busy, self.path = True, []
+        self.path = []
         try:
             chunk = convert.chunk_of(goal.request.chunk)
             await self.until(convert.nanoseconds_of(goal.request.chunk.header.stamp))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,12 +52,12 @@ class ExperimentNode(StageNode):
         group = ReentrantCallbackGroup()
         common: dict[str, Any] = {
             "goal_callback": self.on_goal,
-            "cancel_callback": lambda goal: CancelResponse.ACCEPT,
             "callback_group": group,
         }
+        between_trials = {"cancel_callback": lambda goal: CancelResponse.ACCEPT}
         self.servers = [
             ActionServer(self, RunTrial, names.RUN_TRIAL, self.on_trial, **common),
-            ActionServer(self, RunExperiment, names.RUN_EXPERIMENT, self.on_experiment, **common),
+            ActionServer(self, RunExperiment, names.RUN_EXPERIMENT, self.on_experiment, **common, **between_trials),
         ]
 
     def tear_down(self) -> None:
@@ -110,21 +109,19 @@ class ExperimentNode(StageNode):
         except Exception as error:  # a goal must end with a sentence, whatever happened
             record = None
             result.result.outcome = convert.outcome_constant(Outcome.INFRASTRUCTURE)
-            result.result.error_code, result.result.error_msg = self.explain(error)
+            result.result.error_code, result.result.error_msg = self.code_and_sentence(error)
             result.result.cognition = result.result.decision = result.result.execution = float("nan")
         if record is not None:
             result.result = convert.result_message(record, distortion_seed(request.seed, record.case))
         goal.succeed()
         return result
 
-    def explain(self, error: Exception) -> tuple[int, str]:
+    def code_and_sentence(self, error: Exception) -> tuple[int, str]:
         """Error code and sentence; the trace of what nobody expected goes to the log."""
-        if isinstance(error, InputError):
-            return BAD_GOAL, str(error)
+        code = UNEXPECTED
         if isinstance(error, MertonError):
-            return INFRASTRUCTURE, str(error)
-        self.get_logger().error("".join(traceback.format_exception(error)))
-        return UNEXPECTED, f"a fault in Merton, whose trace is in the log of experiment_node: {error!r}"
+            code = BAD_GOAL if isinstance(error, InputError) else INFRASTRUCTURE
+        return code, self.explain(error)
 
     async def on_experiment(self, goal: ServerGoalHandle) -> RunExperiment.Result:
         """Action: all trials of a run that are not recorded yet."""
@@ -132,7 +129,7 @@ class ExperimentNode(StageNode):
         try:
             records = await self.in_thread(lambda: self.run_experiment(goal))
         except Exception as error:  # a goal must end with a sentence, whatever happened
-            result.error_code, result.error_msg = self.explain(error)
+            result.error_code, result.error_msg = self.code_and_sentence(error)
             goal.abort()
             return result
         count = {outcome: sum(record.outcome is outcome for record in records) for outcome in Outcome}
@@ -140,7 +137,7 @@ class ExperimentNode(StageNode):
         result.successes, result.failures = count[Outcome.SUCCESS], count[Outcome.FAILURE]
         result.emergency_stops = count[Outcome.EMERGENCY_STOP]
         result.invalid_actions = count[Outcome.INVALID_ACTION]
-        result.infrastructure_faults = self.counters["errors: trials tried again"]
+        result.infrastructure_faults = count[Outcome.INFRASTRUCTURE]
         goal.canceled() if goal.is_cancel_requested else goal.succeed()
         return result
 

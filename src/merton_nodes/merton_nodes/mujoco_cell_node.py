@@ -107,12 +107,12 @@ class MujocoCellNode(StageNode):
             self.counters["dropped trajectories with other joints"] += 1
             return
         else:
-            times = np.array([convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points])
-            joints = np.array([list(point.positions) for point in message.points])
-            velocities = np.array([list(point.velocities) for point in message.points])
             try:
+                times = np.array([convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points])
+                joints = np.array([list(point.positions) for point in message.points])
+                velocities = np.array([list(point.velocities) for point in message.points])
                 self.cell.command_trajectory(times, joints, velocities if velocities.size else None)
-            except MertonError as error:
+            except (MertonError, ValueError) as error:  # numpy's, for points of different lengths
                 self.counters["dropped malformed trajectories"] += 1
                 self.get_logger().warning(str(error))
                 return

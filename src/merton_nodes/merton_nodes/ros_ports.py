@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from action_msgs.msg import GoalStatus
 from merton_interfaces.action import AnswerQuestion, ExecuteActions
-from merton_interfaces.msg import CellState, DistortionInfo, SafetyState
+from merton_interfaces.msg import CellState, DistortionInfo
 from merton_interfaces.srv import PredictActions, ResetCell, ScoreCognition, ScoreDecision, ScoreExecution
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.action import ActionClient
@@ -27,7 +28,7 @@ from merton.cognition.models.base import Answer
 from merton.cognition.score import CognitionScore
 from merton.decision.action import ActionChunk
 from merton.decision.score import DecisionScore
-from merton.errors import InfrastructureError, InvalidActionError, OperatorStopError
+from merton.errors import InfrastructureError, InputError, InvalidActionError, OperatorStopError
 from merton.execution.gripper import Gripper
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.experiment.ports import Execution, Look
@@ -90,11 +91,10 @@ class RosPorts:
         self.wanted: tuple[str, float, int] = ("reference", 0.0, 0)
         self.minimum_stamp_ns = 0
         self.minimum_scene = 0
-        self.seed = 0
         self.subscribe()
         create = node.create_client
         self.reset_cell = create(ResetCell, names.CELL_RESET)
-        self.reset_stop = create(Trigger, names.RESET_STOP)
+        self.release_collision = create(Trigger, names.RELEASE_COLLISION)
         self.distortion = create(SetParametersAtomically, f"{names.DISTORTION_NODE}/set_parameters_atomically")
         self.predict = create(PredictActions, names.PREDICT)
         self.scorers = {
@@ -110,7 +110,6 @@ class RosPorts:
         sub, keep = self.node.create_subscription, self.latest.keep
         sub(CellState, names.CELL_STATE, keep("state"), names.RELIABLE_QOS)
         sub(JointState, names.JOINT_STATES, keep("joints"), names.RELIABLE_QOS)
-        sub(SafetyState, names.ARM_SAFETY, keep("safety"), names.LATCHED_QOS)
         for camera in self.cell.camera_names:
             sub(Image, names.color(camera), keep(f"{camera} color"), names.SENSOR_QOS)
             sub(Image, names.depth(camera), keep(f"{camera} depth"), names.SENSOR_QOS)
@@ -151,7 +150,7 @@ class RosPorts:
         executor, handles, finished = self.node.executor, [], Future()
 
         def on_result(future: Future) -> None:
-            finished.set_result(future.result().result)
+            finished.set_result(future.result())
 
         def on_answer(future: Future) -> None:
             handles.append(future.result())
@@ -169,7 +168,9 @@ class RosPorts:
             raise
         if result is None:
             raise InfrastructureError(f"{what} refused the goal: it is busy or not active")
-        return result
+        if result.status != GoalStatus.STATUS_SUCCEEDED:  # rclpy answers for a node that raised, with an empty result
+            raise InfrastructureError(f"{what} failed; the log of its node says why")
+        return result.result
 
     # merton.experiment.ports.Ports
 
@@ -186,10 +187,9 @@ class RosPorts:
 
     def reset(self, task: str, scene: int) -> str:
         """Release a stop that a collision caused, put the cell into the start state, forget everything older."""
-        safety = self.latest.messages.get("safety")
-        if safety is not None and safety.mode == SafetyState.EMERGENCY_STOP:
-            raise OperatorStopError(f"the arm was stopped: {safety.message}; call {names.RESET_STOP}, then resume")
-        self.call(self.reset_stop, Trigger.Request())
+        released = self.call(self.release_collision, Trigger.Request())
+        if not released.success:
+            raise OperatorStopError(f"the arm was stopped: {released.message}; call {names.RESET_STOP}, then resume")
         state = self.call(self.reset_cell, ResetCell.Request(task=task, seed=scene)).state
         self.minimum_stamp_ns, self.minimum_scene = convert.nanoseconds_of(state.header.stamp), state.scene
         return str(state.instruction)
@@ -206,6 +206,13 @@ class RosPorts:
         stamp_ns = convert.nanoseconds_of(state.header.stamp)
         if stamp_ns < self.minimum_stamp_ns or self.stale(stamp_ns):
             return None
+        try:
+            return self.look_at(state, stamp_ns, messages)
+        except InputError as error:
+            raise InfrastructureError(f"the cell sends what cannot be used: {error}") from None
+
+    def look_at(self, state: CellState, stamp_ns: int, messages: dict[str, Any]) -> Look:
+        """The messages of one instant as a look."""
         joints, opening_m = convert.joints_of(messages["joints"])
         base_from_tool0 = BASE_LINK_FROM_BASE @ UR5.forward(joints)
         reference, distorted = {}, {}
@@ -244,11 +251,8 @@ class RosPorts:
             message = messages.get(key)
             if message is None or convert.nanoseconds_of(message.header.stamp) != stamp_ns:
                 return False
-            return (
-                not key.endswith("info")
-                or not key.endswith("distortion info")
-                or ((message.name, message.level, message.seed) == self.wanted)
-            )
+            is_info = key.endswith("distortion info")
+            return not is_info or (message.name, message.level, message.seed) == self.wanted
 
         return [key for key in keys if not fits(key)]
 

@@ -6,10 +6,12 @@ import argparse
 import contextlib
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import rclpy
+from action_msgs.msg import GoalStatus
 from merton_interfaces.action import RunExperiment
 from rclpy.action import ActionClient
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -34,6 +36,7 @@ class Client(Node):
         self.client = ActionClient(self, RunExperiment, names.RUN_EXPERIMENT)
         self.finished = threading.Event()
         self.result: Any = None
+        self.status = GoalStatus.STATUS_UNKNOWN
         self.goal: Any = None
 
     def send(self, goal: RunExperiment.Goal, progress: Progress) -> None:
@@ -49,8 +52,9 @@ class Client(Node):
                 progress.console.print(f"{f.completed} of {f.total} trials{left}", highlight=False)
 
         def on_result(future: Any) -> None:
-            self.result = future.result().result
-            progress.update(task, completed=self.result.trials or progress.tasks[0].completed, description="done")
+            self.status, self.result = future.result().status, future.result().result
+            if self.status == GoalStatus.STATUS_SUCCEEDED:
+                progress.update(task, completed=self.result.trials, description="done")
             self.finished.set()
 
         def on_accepted(future: Any) -> None:
@@ -77,7 +81,7 @@ def main() -> None:
     spinner = threading.Thread(target=spin, args=(executor,), daemon=True)
     spinner.start()
     try:
-        code = run(node, arguments)
+        code = run(node, arguments, spinner)
     except KeyboardInterrupt:
         if node.goal is not None and node.goal.accepted:
             executor.create_task(node.goal.cancel_goal_async)
@@ -96,7 +100,7 @@ def spin(executor: SingleThreadedExecutor) -> None:
         executor.spin()
 
 
-def run(node: Client, arguments: argparse.Namespace) -> int:
+def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) -> int:
     """Send the goal, show progress, return the exit code."""
     columns = [
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
@@ -108,16 +112,21 @@ def run(node: Client, arguments: argparse.Namespace) -> int:
             return 1
         goal = RunExperiment.Goal(run_directory=str(arguments.run_directory.resolve()), resume=arguments.resume)
         node.send(goal, progress)
+        accepted_by_s = time.monotonic() + START_LIMIT_S
         while not node.finished.wait(0.5):
-            if not rclpy.ok():
+            if not rclpy.ok() or not spinner.is_alive():
+                return 1
+            if node.goal is None and time.monotonic() > accepted_by_s:
+                print(f"experiment_node did not take the goal within {START_LIMIT_S:g} s", file=sys.stderr)
                 return 1
     if node.result is None:
         print("experiment_node refused the goal: it is busy or not active", file=sys.stderr)
         return 1
-    if node.result.error_code:
-        print(node.result.error_msg, file=sys.stderr)
-        return 1
-    return 0
+    if node.status == GoalStatus.STATUS_SUCCEEDED:
+        return 0
+    cancelled = node.status == GoalStatus.STATUS_CANCELED
+    print("cancelled" if cancelled else node.result.error_msg or "experiment_node failed: see its log", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

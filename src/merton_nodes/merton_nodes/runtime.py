@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
@@ -51,10 +53,18 @@ class StageNode(LifecycleNode):
         """Lifecycle callback."""
         try:
             self.set_up()
-        except MertonError as error:
+        except (MertonError, ParameterException) as error:
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
+        except Exception as error:  # rclpy would drop it without a word
+            self.explain(error)
+            return TransitionCallbackReturn.FAILURE
         return super().on_configure(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle callback: refused. A node is configured once; to change what is read-only, start it anew."""
+        self.get_logger().error("a node of Merton is configured once: start it anew instead of cleaning it up")
+        return TransitionCallbackReturn.FAILURE
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle callback."""
@@ -70,7 +80,6 @@ class StageNode(LifecycleNode):
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle callback."""
         self.active = False
-        self.tear_down()
         return super().on_shutdown(state)
 
     def every(self, period_s: float, callback: Callable[[], None]) -> Timer:
@@ -98,6 +107,14 @@ class StageNode(LifecycleNode):
                 descriptor.integer_range = [IntegerRange(from_value=int(minimum), to_value=int(maximum))]
         return self.declare_parameter(name, default, descriptor).value
 
+    def explain(self, error: Exception) -> str:
+        """An error in one sentence; what is no MertonError leaves its trace in the log. Counted in diagnostics."""
+        self.counters["errors"] += 1
+        if isinstance(error, MertonError):
+            return str(error)
+        self.get_logger().error("".join(traceback.format_exception(error)))
+        return f"{type(error).__name__}: {error}; the log of {self.get_name()} has the trace"
+
     def _publish_diagnostics(self) -> None:
         troubled = any(count and key.startswith(("dropped", "error")) for key, count in self.counters.items())
         values = {**self.details, **{key: str(count) for key, count in sorted(self.counters.items())}}
@@ -113,7 +130,7 @@ class StageNode(LifecycleNode):
 
 
 def run(make_node: Callable[[], StageNode], args: Sequence[str] | None = None) -> int:
-    """Start a node, bring it up unless its parameter `autostart` is false, and spin until SIGINT, SIGTERM or shutdown.
+    """Start a node, bring it up unless its parameter `autostart` is false, and spin until SIGINT or SIGTERM.
 
     Returns the exit code: 0 after a shutdown, 1 if the node could not be configured.
     """

@@ -39,6 +39,7 @@ class StopNode(Node):
         self.safety = self.create_publisher(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
         self.create_service(Trigger, names.STOP, self.on_stop)
         self.create_service(Trigger, names.RESET_STOP, self.on_reset)
+        self.create_service(Trigger, names.RELEASE_COLLISION, self.on_release_collision)
         self.create_subscription(SafetyState, names.CELL_SAFETY, self.on_cell_safety, names.LATCHED_QOS)
         self.release = self.create_client(Trigger, names.CELL_RELEASE)
         self.cell_stopped = False
@@ -75,9 +76,9 @@ class StopNode(Node):
                 self.latch.trip(state.message or "stopped")
             except MertonError as error:
                 self.get_logger().error(str(error))
-        if first or state.mode == SafetyState.EMERGENCY_STOP:
-            self.get_logger().error(f"emergency stop: {state.message}")
-            self.publish(state)
+            if first or state.mode == SafetyState.EMERGENCY_STOP:
+                self.get_logger().error(f"emergency stop: {state.message}")
+                self.publish(state)
         self.on_trip()
 
     def on_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -87,18 +88,29 @@ class StopNode(Node):
         return response
 
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Service: the only way to release the latch. Asks the cell to release its own stop as well."""
+        """Service for people: release the latch, whatever tripped it."""
+        return self.reset(response)
+
+    def on_release_collision(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Service for experiments: release a stop that a collision caused, never one that a person caused."""
+        return self.reset(response, unless_requested=True)
+
+    def reset(self, response: Trigger.Response, *, unless_requested: bool = False) -> Trigger.Response:
+        """Release the latch, and ask the cell to release its own stop as well; all in one step, seen from a trip."""
         with self.lock:
+            if unless_requested and self.mode == SafetyState.EMERGENCY_STOP:
+                response.message = self.latch.reason
+                return response
             try:
                 self.latch.reset()
             except MertonError as error:
                 response.message = str(error)
                 return response
-        if self.release.service_is_ready():
-            self.release.call_async(Trigger.Request())
-        self.cell_stopped = False
-        self.mode = SafetyState.NORMAL
-        self.publish(SafetyState(mode=SafetyState.NORMAL, message="released"))
+            if self.release.service_is_ready():
+                self.release.call_async(Trigger.Request())
+            self.cell_stopped = False
+            self.mode = SafetyState.NORMAL
+            self.publish(SafetyState(mode=SafetyState.NORMAL, message="released"))
         response.success, response.message = True, "released"
         return response
 

@@ -14,7 +14,7 @@ from rclpy.task import Future
 
 from merton.decision.action import checked_chunk
 from merton.decision.models.base import POLICIES, Policy, make_policy
-from merton.errors import InfrastructureError, InvalidActionError, MertonError
+from merton.errors import InfrastructureError, InvalidActionError
 from merton.execution.safety import Code
 from merton.observation import Observation, SceneState
 from merton_nodes import conversions as convert
@@ -120,11 +120,9 @@ class VlaNode(StageNode):
             response.error_code, response.error_msg = int(Code.INVALID_ACTION), str(error)
             self.counters["invalid actions"] += 1
         except InfrastructureError as error:
-            response.error_code, response.error_msg = NO_STATE, str(error)
-            self.counters["errors"] += 1
-        except MertonError as error:
-            response.error_code, response.error_msg = MODEL_FAILED, str(error)
-            self.counters["errors"] += 1
+            response.error_code, response.error_msg = NO_STATE, self.explain(error)
+        except Exception as error:  # a model may raise anything; the node goes on
+            response.error_code, response.error_msg = MODEL_FAILED, self.explain(error)
         return response
 
 

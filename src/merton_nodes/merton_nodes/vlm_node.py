@@ -11,10 +11,13 @@ from rclpy.action import ActionServer
 from rclpy.action.server import ServerGoalHandle
 
 from merton.cognition.models.base import MODELS, VisionLanguageModel
-from merton.errors import MertonError
+from merton.errors import InfrastructureError
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode, run
+
+MODEL_FAILED = 100
+NOT_SERVED = 400
 
 
 class VlmNode(StageNode):
@@ -47,15 +50,15 @@ class VlmNode(StageNode):
         started = time.monotonic()
         try:
             if not self.active:
-                raise MertonError("vlm_node is not active")
+                raise InfrastructureError("vlm_node is not active")
             image = convert.color_array(request.image)
-            result.answer = (
-                self.model(request.model_id).answer([image], request.question, request.max_tokens or 32).text
-            )
+            model = self.model(request.model_id)
+            result.answer = model.answer([image], request.question, request.max_tokens or 32).text
             self.counters["answers"] += 1
-        except MertonError as error:
-            result.error_code, result.error_msg = 100, str(error)
-            self.counters["errors"] += 1
+        except InfrastructureError as error:
+            result.error_code, result.error_msg = NOT_SERVED, self.explain(error)
+        except Exception as error:  # a model may raise anything; the node goes on
+            result.error_code, result.error_msg = MODEL_FAILED, self.explain(error)
         latency_s = time.monotonic() - started
         result.latency = convert.duration_message(latency_s)
         self.details["last latency"] = f"{1000 * latency_s:.1f} ms"

@@ -33,6 +33,7 @@ class RunDirectory:
     Attributes:
         path: the directory.
         spec: the experiment, read from the copy inside it.
+        id: under which results are recorded: the name the directory was made with, whatever it is called now.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,6 +42,7 @@ class RunDirectory:
         if not (self.path / "experiment.yaml").is_file():
             raise InputError(f"{path} is not a run: it has no experiment.yaml")
         self.spec = load(self.path / "experiment.yaml", ExperimentSpec)
+        self.id = str(self._about().get("id", self.path.name))
 
     @classmethod
     def create(cls, runs: Path, experiment_file: Path, name: str | None = None) -> RunDirectory:
@@ -56,15 +58,29 @@ class RunDirectory:
             raise InputError(f"the run {path} exists; continue it with --resume, or choose another name") from None
         except OSError as error:
             raise InputError(f"cannot create the run {path}: {error.strerror}") from None
-        shutil.copyfile(experiment_file, path / "experiment.yaml")
+        try:
+            shutil.copyfile(experiment_file, path / "experiment.yaml")
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
         run = cls(path)
         run.write_json("run.json", run._provenance())
         return run
 
-    @property
-    def id(self) -> str:
-        """The experiment's id: the name of the directory."""
-        return self.path.name
+    def _about(self) -> dict[str, Any]:
+        """run.json, or nothing if it is absent or unreadable."""
+        try:
+            about = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return about if isinstance(about, dict) else {}
+
+    def check_experiment(self, experiment_file: Path) -> None:
+        """Raise InputError unless this is a run of exactly that experiment file."""
+        if experiment_file.read_bytes() != (self.path / "experiment.yaml").read_bytes():
+            raise InputError(
+                f"{self.path} is a run of another experiment than {experiment_file}: start a new run, or resume with "
+                f"{self.path / 'experiment.yaml'}"
+            )
 
     @property
     def database(self) -> Path:
@@ -88,14 +104,17 @@ class RunDirectory:
 
     def amend(self, **entries: Any) -> None:
         """Add entries to run.json."""
-        self.write_json("run.json", {**json.loads((self.path / "run.json").read_text()), **entries})
+        self.write_json("run.json", {**self._about(), **entries})
 
     def write_json(self, relative: str, content: Any) -> None:
         """Write a file whole or not at all."""
         target = self.path / relative
         temporary = target.with_name(f".{target.name}.partial")
         try:
-            temporary.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(json.dumps(content, indent=1, allow_nan=False) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(temporary, target)
         except OSError as error:
             raise InfrastructureError(f"cannot write {target}: {error.strerror}") from None
@@ -118,13 +137,17 @@ class RunDirectory:
         self.write_json(f"trials/{report.record.id}/trial.json", report.details)
 
     def reference_run(self, trial_id: str) -> ReferenceRun | None:
-        """What a finished reference trial left, or None if it has not been run."""
+        """What a finished reference trial left; None if it has not been run, or what it left cannot be read."""
         file = self.path / "trials" / trial_id / "trial.json"
         if not file.is_file():
             return None
-        details = json.loads(file.read_text(encoding="utf-8"))
-        path = tuple((float(x), float(y), float(z)) for x, y, z in details["path"])
-        return ReferenceRun(details["answers"]["reference"], np.array(details["final_tcp"]), path, details["success"])
+        try:
+            details = json.loads(file.read_text(encoding="utf-8"))
+            path = tuple((float(x), float(y), float(z)) for x, y, z in details["path"])
+            final = np.array(details["final_tcp"], dtype=np.float64)
+            return ReferenceRun(details["answers"]["reference"], final, path, details["success"])
+        except (ValueError, KeyError, TypeError):
+            return None
 
 
 def latest_run(runs: Path, experiment_file: Path) -> RunDirectory:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import signal
 import socket
 import subprocess
@@ -43,35 +44,51 @@ class Exit:
         return f"{self.name} {how}"
 
 
-def claim_domain() -> tuple[int, socket.socket]:
-    """A ROS domain no other Merton on this machine uses, held for as long as the returned socket is open.
+def claim_domain(wanted: int | None = None) -> tuple[int, socket.socket]:
+    """A ROS domain no other Merton on this machine uses, held for as long as any process has the returned socket.
 
-    Raises InfrastructureError if all are taken.
+    Args:
+        wanted: this domain and no other; None takes the first free one.
+
+    Raises:
+        InfrastructureError: `wanted` is taken, or all are.
     """
-    for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1):
+    for domain in range(FIRST_DOMAIN, LAST_DOMAIN + 1) if wanted is None else (wanted,):
         holder = socket.socket()
         try:
             holder.bind(("127.0.0.1", 31000 + domain))
             return domain, holder
         except OSError:
             holder.close()
+    if wanted is not None:
+        raise InfrastructureError(
+            f"another Merton runs in ROS domain {wanted} of this machine: end it, or set another ROS_DOMAIN_ID"
+        )
     raise InfrastructureError(f"all ROS domains from {FIRST_DOMAIN} to {LAST_DOMAIN} are in use on this machine")
 
 
 def environment(domain: int | None = None) -> dict[str, str]:
     """The environment for nodes: images get through (Fast DDS profile), nothing leaves this machine unless asked.
 
-    What the user has set already stays. `domain` replaces ROS_DOMAIN_ID if given.
+    Args:
+        domain: a domain of Merton's own, in which nothing the user has set for other ROS programs counts; None for the
+            user's domain, in which everything the user has set stays.
     """
     variables = dict(os.environ)
-    variables.setdefault("FASTRTPS_DEFAULT_PROFILES_FILE", str(resource("merton_bringup", "config/dds/fastdds.xml")))
-    variables.setdefault("RMW_IMPLEMENTATION", "rmw_fastrtps_cpp")
-    variables.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    ours = {
+        "FASTRTPS_DEFAULT_PROFILES_FILE": str(resource("merton_bringup", "config/dds/fastdds.xml")),
+        "RMW_IMPLEMENTATION": "rmw_fastrtps_cpp",
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+    }
+    if domain is None:
+        variables = {**ours, **variables}
+    else:
+        variables |= {**ours, "ROS_DOMAIN_ID": str(domain)}
+        for name in ("ROS_LOCALHOST_ONLY", "ROS_DISCOVERY_SERVER", "ROS_STATIC_PEERS"):
+            variables.pop(name, None)
     # two cores are shared by nine processes: pools of threads in each would only get in each other's way
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
         variables.setdefault(name, "1")
-    if domain is not None:
-        variables["ROS_DOMAIN_ID"] = str(domain)
     return variables
 
 
@@ -101,6 +118,10 @@ def command(node: NodeSpec, graph: GraphSpec) -> list[str]:
     return [str(find_executable(node.package, node.executable)), "--ros-args", *ros_arguments(node, graph)]
 
 
+# util-linux: a node gets SIGTERM when the supervisor is gone, even by SIGKILL
+ORPHANS_END = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
+
+
 class Supervisor:
     """The processes of a graph. Use as a context manager: leaving it ends them all.
 
@@ -108,10 +129,15 @@ class Supervisor:
         graph: what to start.
         logs: directory for `<node>.log`.
         variables: environment of the processes.
+        claim: the socket that holds the ROS domain; the processes hold it too, so that it stays taken while one lives.
     """
 
-    def __init__(self, graph: GraphSpec, logs: Path, variables: dict[str, str]) -> None:
-        self.graph, self.logs, self.variables = graph, logs, variables
+    def __init__(
+        self, graph: GraphSpec, logs: Path, variables: dict[str, str], claim: socket.socket | None = None
+    ) -> None:
+        self.graph, self.logs, self.claim = graph, logs.resolve(), claim
+        # ROS writes its own logs beside ours, also where there is no home to write to
+        self.variables = {"ROS_LOG_DIR": str(self.logs), **variables}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._exits: queue.Queue[Exit] = queue.Queue()
 
@@ -139,7 +165,9 @@ class Supervisor:
         with contextlib.ExitStack() as stack:
             output = stack.enter_context(log.open("ab")) if logged else None
             process = subprocess.Popen(
-                arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT if logged else None,
+                [*ORPHANS_END, *arguments],
+                pass_fds=() if self.claim is None else (self.claim.fileno(),),
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT if logged else None,
                 env=self.variables, start_new_session=True,
             )  # fmt: skip
         self.processes[name] = process
@@ -162,13 +190,16 @@ class Supervisor:
             running = [process for process in self.processes.values() if process.poll() is None]
             if not running:
                 return
-            for process in running:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
-            deadline = time.monotonic() + limit_s
-            for process in running:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(max(0.0, deadline - time.monotonic()))
+            try:
+                for process in running:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, number)
+                deadline = time.monotonic() + limit_s
+                for process in running:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(max(0.0, deadline - time.monotonic()))
+            except (KeyboardInterrupt, SystemExit):
+                continue  # asked again: less patience, but nobody is left behind
 
 
 def last_lines(log: Path, count: int = 5) -> str:
