@@ -118,10 +118,11 @@ class ExperimentNode(StageNode):
 
     def code_and_sentence(self, error: Exception) -> tuple[int, str]:
         """Error code and sentence; the trace of what nobody expected goes to the log."""
-        code = UNEXPECTED
+        if isinstance(error, InputError):
+            return BAD_GOAL, self.explain(error)
         if isinstance(error, MertonError):
-            code = BAD_GOAL if isinstance(error, InputError) else INFRASTRUCTURE
-        return code, self.explain(error)
+            return INFRASTRUCTURE, self.explain(error)
+        return UNEXPECTED, self.explain(error)
 
     async def on_experiment(self, goal: ServerGoalHandle) -> RunExperiment.Result:
         """Action: all trials of a run that are not recorded yet."""
