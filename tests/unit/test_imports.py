@@ -13,7 +13,8 @@ STAGES = ("perception", "cognition", "decision", "execution")
 # module prefix: the only parts of the library that may import it
 ADAPTERS_ONLY = {
     "mujoco": ("simulation",),
-    "torch": (),
+    "torch": ("perception",),
+    "torchmetrics": ("perception",),
     "transformers": (),
     "rtde_control": (),
     "rtde_receive": (),

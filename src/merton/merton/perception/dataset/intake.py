@@ -1,0 +1,69 @@
+"""Taking in a picture somebody else made: whole PNG, JPEG and WEBP stills, and a reason for everything else."""
+
+from __future__ import annotations
+
+import zlib
+
+import cv2
+import numpy as np
+
+from merton.errors import InputError
+from merton.observation import Image
+from merton.perception.distortion.base import SMALLEST_SIDE_PX
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_JPEG = b"\xff\xd8\xff"
+
+
+def decode(content: bytes) -> Image:
+    """The picture in a file's content as (height, width, 3) uint8 RGB, turned as its EXIF data say.
+
+    Deeper channels are reduced to 8 bit, transparency is dropped.
+
+    Raises:
+        InputError: not a whole, still PNG, JPEG or WEBP picture of at least 16 x 16 pixels; the text is the reason.
+    """
+    if content.startswith(_PNG):
+        _check_png(content)
+    elif content.startswith(_JPEG):
+        # the scan holds no end marker of its own, so a whole file has one after the last start of a scan
+        if content.rfind(b"\xff\xd9") < content.rfind(b"\xff\xda"):
+            raise InputError("the JPEG file is cut off")
+    elif content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        if int.from_bytes(content[4:8], "little") > len(content) - 8:
+            raise InputError("the WEBP file is cut off")
+        if content[12:16] == b"VP8X" and content[20:21] and content[20] & 0x02:
+            raise InputError("the WEBP file is animated")
+    else:
+        raise InputError("not a PNG, JPEG or WEBP file" if content else "the file is empty")
+    try:
+        decoded = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
+    except cv2.error:
+        decoded = None
+    if decoded is None:
+        raise InputError("the file is broken: it cannot be decoded")
+    if min(decoded.shape[:2]) < SMALLEST_SIDE_PX:
+        side, (height, width) = SMALLEST_SIDE_PX, decoded.shape[:2]
+        raise InputError(f"too small: {width} x {height} pixels, at least {side} x {side} are needed")
+    return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), dtype=np.uint8)
+
+
+def encode_png(image: Image) -> bytes:
+    """An RGB image as a PNG file."""
+    return cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))[1].tobytes()
+
+
+def _check_png(content: bytes) -> None:
+    """Walk over the chunks: their sums must be right, the last one must be there, and no animation among them."""
+    position, kind = len(_PNG), b""
+    while kind != b"IEND":
+        length = int.from_bytes(content[position : position + 4], "big")
+        end = position + 12 + length
+        if end > len(content):
+            raise InputError("the PNG file is cut off")
+        kind = content[position + 4 : position + 8]
+        if zlib.crc32(content[position + 4 : end - 4]) != int.from_bytes(content[end - 4 : end], "big"):
+            raise InputError("the PNG file is broken: a checksum is wrong")
+        if kind == b"acTL":
+            raise InputError("the PNG file is animated")
+        position = end

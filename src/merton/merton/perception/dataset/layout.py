@@ -1,0 +1,44 @@
+"""Which file of a dataset is where, and how files are written so that a kill leaves none half done."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+REFERENCES = "references"
+DISTORTED = "distorted"
+RECORDS = "records"
+SETTINGS = "build.json"
+MANIFEST = "manifest.parquet"
+REFERENCE_TABLE = "references.parquet"
+REFUSED = "refused.csv"
+SUMS = "SHA256SUMS"
+"""Hashes of the three tables, in the format of `sha256sum --check`."""
+
+_UNFINISHED = ".unfinished"
+
+
+def write(file: Path, content: bytes) -> str:
+    """Write a file so that it is there whole or not at all; returns the sha256 of `content` in hex."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}{_UNFINISHED}")
+    unfinished.write_bytes(content)
+    unfinished.replace(file)
+    return hashlib.sha256(content).hexdigest()
+
+
+def sha256_of(file: Path) -> str | None:
+    """The sha256 of a file in hex; None if it cannot be read."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def files_of(dataset: Path) -> set[str]:
+    """Paths, relative to `dataset`, of all images and records, and of unfinished files anywhere."""
+    parts = (REFERENCES, DISTORTED, RECORDS)
+    found = {path for part in parts for path in (dataset / part).rglob("*") if path.is_file()}
+    found |= set(dataset.glob(f"*{_UNFINISHED}"))
+    return {path.relative_to(dataset).as_posix() for path in found}

@@ -1,0 +1,50 @@
+"""Whether a dataset is still what was built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from merton.errors import InputError
+from merton.perception.dataset import layout
+from merton.perception.dataset.tables import read_table
+
+
+def verify(out: Path, on_progress: Callable[[int, int], None] | None = None) -> list[str]:
+    """Hash every file of a dataset again; a sentence for each difference, none if all is well.
+
+    Found are files that are missing, changed, or in the folders of images without being in a table.
+
+    Args:
+        out: the dataset.
+        on_progress: called with (files done, files in all).
+
+    Raises:
+        InputError: there is no finished dataset, or a table is beyond reading.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    try:
+        lines = (out / layout.SUMS).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"{str(out)!r} holds no finished dataset: run `merton dataset build` to its end") from None
+    sums = {name: value for value, _, name in (line.partition("  ") for line in lines)}
+    tables = (layout.MANIFEST, layout.REFERENCE_TABLE, layout.REFUSED)
+    wrong = [_compared(out, name, sums.get(name, "")) for name in tables]
+    if any(wrong):
+        return [difference for difference in wrong if difference]  # tables that are wrong say nothing about images
+    references = read_table(out / layout.REFERENCE_TABLE)
+    rows = [*references, *read_table(out / layout.MANIFEST)]
+    for done, row in enumerate(rows, 1):
+        wrong.append(_compared(out, row["file"], row["sha256"]))
+        if on_progress:
+            on_progress(done, len(rows))
+    known = {row["file"] for row in rows} | {f"{layout.RECORDS}/{row['id']}.json" for row in references}
+    wrong += [f"{file} is not part of the dataset" for file in sorted(layout.files_of(out) - known)]
+    return [difference for difference in wrong if difference]
+
+
+def _compared(out: Path, file: str, sha256: str) -> str:
+    found = layout.sha256_of(out / file)
+    if found is None:
+        return f"{file} is missing"
+    return "" if found == sha256 else f"{file} has changed"

@@ -1,0 +1,74 @@
+"""`merton dataset`: the sample, the builder and the check of what was built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(help="Build datasets of distorted images, and verify them.", no_args_is_help=True)
+_out, _err = Console(), Console(stderr=True)
+
+
+@app.command("sample")
+def sample_command(out: Annotated[Path, typer.Option(help="A new or empty folder for the references.")]) -> None:
+    """Write the built-in references: 50 pictures of the embedded cell, and photographs with tags and tasks."""
+    from merton.perception.dataset import sample
+
+    count = sample(out)
+    _out.print(f"{count} references and their tags: {out}", soft_wrap=True, highlight=False)
+
+
+@app.command("build")
+def build_command(
+    references: Annotated[Path, typer.Option(help="Folder of images, with tags.yaml or tags.csv.")],
+    out: Annotated[Path, typer.Option(help="Folder of the dataset; one that was begun is finished.")],
+    tasks: Annotated[Path | None, typer.Option(help="The tag file, if it lies elsewhere.")] = None,
+    levels: Annotated[str, typer.Option(help="random (one level per image and type) or all (five).")] = "random",
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    workers: Annotated[int, typer.Option(help="Number of processes.")] = 2,
+) -> None:
+    """Distort every reference in every way, and write the manifest."""
+    from merton.perception.dataset import build
+
+    with _progress("building") as on_progress:
+        result = build(
+            references, out, tasks=tasks, levels=levels, seed=seed, workers=workers, on_progress=on_progress  # type: ignore[arg-type]
+        )  # fmt: skip
+    for file, reason in result.refused.items():
+        _err.print(f"refused: {file}: {reason}", markup=False, highlight=False, soft_wrap=True)
+    _out.print(
+        f"{result.references} references, {result.distorted} distorted images ({result.reused} were there already), "
+        f"{len(result.refused)} refused: {out}",
+        soft_wrap=True,
+        highlight=False,
+    )
+
+
+@app.command("verify")
+def verify_command(dataset: Annotated[Path, typer.Argument(help="A folder that was built.")]) -> None:
+    """Hash every file again; exit code 1 if any differs from the manifest."""
+    from merton.perception.dataset import verify
+
+    with _progress("verifying") as on_progress:
+        differences = verify(dataset, on_progress)
+    for difference in differences:
+        _out.print(difference, markup=False, highlight=False, soft_wrap=True)
+    if differences:
+        raise typer.Exit(1)
+    _out.print("every file is as it was built", highlight=False)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left, on stderr; gives the function that moves it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    with Progress(*columns, console=_err) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

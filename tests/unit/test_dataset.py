@@ -1,0 +1,389 @@
+"""The dataset builder: what it takes in, what it makes, and that a kill leaves no trace."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import yaml
+from PIL import Image as Pillow
+
+from merton.errors import InputError, MissingDependencyError
+from merton.perception.attributes import attributes
+from merton.perception.dataset import CATEGORIES, Tags, build, read_tags, sample, verify
+from merton.perception.dataset.intake import decode, encode_png
+from merton.perception.dataset.sample import PHOTOGRAPHS, RENDERED
+from merton.perception.dataset.tables import read_table
+from merton.perception.dataset.tags import VERBS
+from merton.perception.distortion import DISTORTIONS, distort
+from merton.perception.quality import psnr
+
+TASKS = ["Push the cup", "Pick the cup", "Move the cup", "Place the cup here", "Pour the cup out"]
+ENTRY = {"domain": "real", "perspective": "first_person", "object": "container", "background": "table", "tasks": TASKS}
+SIZES = {"a.png": (64, 64), "b.jpg": (120, 90), "c.webp": (77, 65)}
+
+
+def picture(width: int, height: int, seed: int = 0) -> np.ndarray:
+    """A smooth colourful image, (height, width, 3) uint8."""
+    coarse = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), dtype=np.uint8)
+    return np.asarray(cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC), np.uint8)
+
+
+def encoded(image: np.ndarray, kind: str, **options: object) -> bytes:
+    """An image file by Pillow, which the code under test does not use."""
+    file = io.BytesIO()
+    Pillow.fromarray(image).save(file, kind, **options)
+    return file.getvalue()
+
+
+def write_tags(folder: Path, names: list[str]) -> None:
+    """The same valid tags for every image."""
+    (folder / "tags.yaml").write_text(yaml.safe_dump(dict.fromkeys(names, ENTRY), sort_keys=False, width=200))
+
+
+@pytest.fixture
+def references(tmp_path: Path) -> Path:
+    """Three small references, one of each format, with tags."""
+    folder = tmp_path / "references"
+    folder.mkdir()
+    for seed, (name, size) in enumerate(SIZES.items()):
+        kind = {"png": "PNG", "jpg": "JPEG", "webp": "WEBP"}[name.split(".")[1]]
+        (folder / name).write_bytes(encoded(picture(*size, seed), kind))
+    write_tags(folder, list(SIZES))
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file under a folder."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# Building -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_manifest_tells_what_was_made(references: Path, tmp_path: Path) -> None:
+    progress: list[tuple[int, int]] = []
+    out = tmp_path / "out"
+    result = build(references, out, seed=5, workers=2, on_progress=lambda done, total: progress.append((done, total)))
+    total = 3 * len(DISTORTIONS)
+    assert (result.references, result.distorted, result.reused, result.refused) == (3, total, 0, {})
+    assert progress == [(total // 3 * n, total) for n in (1, 2, 3)]
+    assert verify(out) == []
+
+    rows = read_table(out / "manifest.parquet")
+    assert [(row["reference_id"], row["distortion"]) for row in rows] == [
+        (i, name) for i in "abc" for name in DISTORTIONS
+    ]
+    assert {row["level"] for row in rows} == {1, 2, 3, 4, 5}
+    for row in rows[:: max(1, total // 12)]:
+        reference = decode((out / "references" / f"{row['reference_id']}.png").read_bytes())
+        expected = distort(reference, row["distortion"], row["level"], np.random.default_rng(row["seed"]))
+        found = decode((out / row["file"]).read_bytes())
+        np.testing.assert_array_equal(found, expected)
+        assert row["psnr"] == psnr(found, reference)
+        assert row["blur"] == pytest.approx(attributes(found).blur)
+        assert row["value"] == DISTORTIONS[row["distortion"]].levels[row["level"] - 1]
+        assert (row["width"], row["height"]) == found.shape[1::-1]
+
+    first = read_table(out / "references.parquet")[0]
+    assert (first["source"], first["object"], first["tasks"]) == ("a.png", "container", TASKS)
+
+    again = build(references, tmp_path / "again", seed=5, workers=1)
+    assert again == result
+    assert contents(tmp_path / "again") == contents(out)
+
+
+def test_all_levels_hold_the_random_ones(references: Path, tmp_path: Path) -> None:
+    for name in ("b.jpg", "c.webp"):
+        (references / name).unlink()
+    write_tags(references, ["a.png"])
+    result = build(references, tmp_path / "all", levels="all", workers=1)
+    assert result.distorted == 5 * len(DISTORTIONS)
+    build(references, tmp_path / "random", workers=1)
+    every = {row["file"]: row["sha256"] for row in read_table(tmp_path / "all" / "manifest.parquet")}
+    some = {row["file"]: row["sha256"] for row in read_table(tmp_path / "random" / "manifest.parquet")}
+    assert len(every) == 5 * len(some)
+    assert some.items() <= every.items()
+
+
+def test_a_kill_in_the_middle_leaves_no_trace(references: Path, tmp_path: Path) -> None:
+    for number in range(3, 6):  # enough for a middle to be killed in
+        (references / f"d{number}.png").write_bytes(encoded(picture(100, 80, number), "PNG"))
+    names = [path.name for path in sorted(references.iterdir()) if path.name != "tags.yaml"]
+    write_tags(references, names)
+    out = tmp_path / "killed"
+    script = "import sys; from pathlib import Path; from merton.perception.dataset import build\n"
+    script += "if __name__ == '__main__': build(Path(sys.argv[1]), Path(sys.argv[2]), levels='all', workers=2)"
+    process = subprocess.Popen([sys.executable, "-c", script, str(references), str(out)])
+    deadline = time.monotonic() + 60
+    while not list(out.glob("records/*.json")) and time.monotonic() < deadline:
+        os.sched_yield()
+    workers = children(process.pid)
+    assert workers
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (out / "manifest.parquet").exists(), "it was killed too late to show anything"
+    with pytest.raises(InputError, match="no finished dataset"):
+        verify(out)
+    while any(alive(worker) for worker in workers):
+        assert time.monotonic() < deadline, "a worker lives on without its parent"
+        os.sched_yield()
+    unfinished = out / "distorted" / "a" / "jpeg_1.png.123.unfinished"
+    unfinished.parent.mkdir(parents=True, exist_ok=True)
+    unfinished.write_bytes(b"half")
+
+    result = build(references, out, levels="all")
+    assert 0 < result.reused < result.distorted
+    assert verify(out) == []
+    build(references, tmp_path / "whole", levels="all")
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+def status(pid: int) -> list[str]:
+    """State and parent of a process, from /proc; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return []
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that nobody has buried yet does not."""
+    return status(pid)[:1] not in ([], ["Z"], ["X"])
+
+
+def children(parent: int) -> list[int]:
+    """The processes a process has started."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if status(pid)[1:] == [str(parent)]]
+
+
+def test_a_second_build_mends_and_follows_its_input(references: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build(references, out, workers=1)
+    before = contents(out)
+    damaged = out / read_table(out / "manifest.parquet")[0]["file"]
+    damaged.write_bytes(b"no image")
+    assert build(references, out, workers=1).reused == 2 * len(DISTORTIONS)
+    assert contents(out) == before
+
+    (references / "b.jpg").unlink()
+    write_tags(references, ["a.png", "c.webp"])
+    assert build(references, out, workers=1).references == 2
+    assert verify(out) == []
+    assert not [name for name in contents(out) if name.startswith(("distorted/b/", "references/b", "records/b"))]
+
+
+def test_other_settings_and_foreign_folders_are_refused(references: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="neither empty nor a dataset"):
+        build(references, foreign)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "build.json").write_text('{"seed": 1}')
+    with pytest.raises(InputError, match="other levels and seed"):
+        build(references, tmp_path / "out", seed=2)
+    with pytest.raises(InputError, match="random, all"):
+        build(references, tmp_path / "new", levels="some")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no folder"):
+        build(tmp_path / "nowhere", tmp_path / "new")
+
+
+# Verifying ------------------------------------------------------------------------------------------------------------
+
+
+def test_verify_finds_every_difference(references: Path, tmp_path: Path) -> None:
+    for name in ("b.jpg", "c.webp"):
+        (references / name).unlink()
+    write_tags(references, ["a.png"])
+    out = tmp_path / "out"
+    build(references, out, workers=1)
+    first, second = (row["file"] for row in read_table(out / "manifest.parquet")[:2])
+    content = bytearray((out / first).read_bytes())
+    content[len(content) // 2] ^= 1
+    (out / first).write_bytes(content)
+    (out / second).unlink()
+    (out / "distorted" / "stray.png").write_bytes(b"")
+    assert verify(out) == [
+        f"{first} has changed",
+        f"{second} is missing",
+        "distorted/stray.png is not part of the dataset",
+    ]
+    (out / "manifest.parquet").write_bytes(b"PAR1")
+    assert verify(out) == ["manifest.parquet has changed"]
+
+
+def test_pyarrow_is_asked_for_before_anything_is_done(
+    references: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install \.\[dataset\]"):
+        build(references, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# Intake ---------------------------------------------------------------------------------------------------------------
+
+
+def test_broken_images_are_refused_with_a_reason(references: Path, tmp_path: Path) -> None:
+    whole = {name: (references / name).read_bytes() for name in SIZES}
+    flipped = bytearray(whole["a.png"])
+    flipped[len(flipped) // 2] ^= 255
+    frames = [Pillow.fromarray(picture(32, 32, seed)) for seed in range(2)]
+    moving = {}
+    for kind in ("PNG", "WEBP"):
+        file = io.BytesIO()
+        frames[0].save(file, kind, save_all=True, append_images=frames[1:])
+        moving[kind] = file.getvalue()
+    bad = {
+        "cut_png.png": (whole["a.png"][:-20], "the PNG file is cut off"),
+        "cut_jpg.jpg": (whole["b.jpg"][:-200], "the JPEG file is cut off"),
+        "cut_webp.webp": (whole["c.webp"][:-20], "the WEBP file is cut off"),
+        "flipped.png": (bytes(flipped), "the PNG file is broken: a checksum is wrong"),
+        "moving.png": (moving["PNG"], "the PNG file is animated"),
+        "moving_too.webp": (moving["WEBP"], "the WEBP file is animated"),
+        "empty.png": (b"", "the file is empty"),
+        "text.jpg": (b"not a picture", "not a PNG, JPEG or WEBP file"),
+        "still.gif": (encoded(picture(32, 32), "GIF"), "not a PNG, JPEG or WEBP file"),
+        "small.png": (encoded(picture(15, 40), "PNG"), "too small: 15 x 40 pixels, at least 16 x 16 are needed"),
+        "a.webp": (whole["c.webp"], "same name as a.png"),
+    }
+    for name, (content, _) in bad.items():
+        (references / name).write_bytes(content)
+    (references / "untold.png").write_bytes(whole["a.png"])
+    write_tags(references, [*SIZES, *bad])
+    result = build(references, tmp_path / "out", workers=1)
+    expected = {**{name: reason for name, (_, reason) in bad.items()}, "untold.png": "no entry in tags.yaml"}
+    assert result.refused == expected
+    assert result.references == 3
+    with (tmp_path / "out" / "refused.csv").open() as file:
+        assert {row["file"]: row["reason"] for row in csv.DictReader(file)} == expected
+    assert verify(tmp_path / "out") == []
+
+
+def test_pixels_survive_intake() -> None:
+    image = picture(33, 21)
+    np.testing.assert_array_equal(decode(encoded(image, "PNG")), image)
+    np.testing.assert_array_equal(decode(encoded(image, "WEBP", lossless=True)), image)
+    np.testing.assert_array_equal(decode(encode_png(image)), image)
+    assert decode(encoded(image[..., 0], "PNG")).shape == (21, 33, 3)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+def test_no_content_makes_intake_fail_otherwise(kind: str) -> None:
+    whole = encoded(picture(20, 18), kind)
+    rng = np.random.default_rng(0)
+    for length in range(len(whole)):
+        if kind == "WEBP" or length < len(whole) - 2:
+            with pytest.raises(InputError):
+                decode(whole[:length])
+    for _ in range(200):
+        damaged = bytearray(whole)
+        damaged[rng.integers(len(damaged))] ^= int(rng.integers(1, 256))
+        try:
+            assert decode(bytes(damaged)).dtype == np.uint8
+        except InputError:
+            continue
+
+
+# Tags -----------------------------------------------------------------------------------------------------------------
+
+GOOD = """\
+# a comment
+a.png:
+  domain: real
+  perspective: first_person
+  object: food
+  background: kitchen
+  tasks:
+  - Push the apple
+  - Pick the apple up
+  - Move the apple
+  - Place the apple
+  - Twist the stem off
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "text"),
+    [
+        ("Pick the apple up", "Grab the apple", 9, "must begin with one of Cover, Insert.*'Grab the apple'"),
+        ("Pick the apple up", "Pick", 9, "does not say what to handle"),
+        ("Pick the apple up", "Push the apple", 2, "same task twice"),
+        ("  - Twist the stem off\n", "", 2, "must have 5 tasks, got 4"),
+        ("  - Twist the stem off\n", "  - Twist it\n  - Pull it\n", 2, "must have 5 tasks, got 6"),
+        ("object: food", "object: fruit", 5, "unknown object 'fruit'; choose one of: block"),
+        ("  object: food\n", "", 2, "has no object"),
+        ("object: food", "object: [food]", 5, "a single text"),
+        ("  domain: real", "  domain: real\n  color: red", 4, "unknown entry 'color'"),
+        ("  domain: real", "  domain: real\n  domain: real", 4, "stands twice"),
+        ("  - Push the apple\n", "  - Push the apple\n  }\n", 9, "not YAML"),
+        ("a.png:\n", "a.png: 3\nb.png:\n", 2, "a mapping of tags"),
+    ],
+)
+def test_a_mistake_in_yaml_is_refused_with_its_line(tmp_path: Path, old: str, new: str, line: int, text: str) -> None:
+    file = tmp_path / "tags.yaml"
+    file.write_text(GOOD)
+    assert list(read_tags(file)) == ["a.png"]
+    assert old in GOOD
+    file.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(InputError, match=rf"^tags\.yaml, line {line}: .*{text}"):
+        read_tags(file)
+
+
+def test_csv_says_the_same_as_yaml_and_names_lines_too(tmp_path: Path) -> None:
+    (tmp_path / "tags.yaml").write_text(GOOD)
+    tags = read_tags(tmp_path / "tags.yaml")
+    assert tags == {"a.png": Tags("real", "first_person", "food", "kitchen", tags["a.png"].tasks)}
+    assert tags["a.png"].verbs == ("Push", "Pick", "Move", "Place", "Twist")
+    header = ["file", *CATEGORIES, *(f"task_{n}" for n in range(1, 6))]
+    row = ["a.png", "real", "first_person", "food", "kitchen", *tags["a.png"].tasks]
+    file = tmp_path / "tags.csv"
+    file.write_text(f"{','.join(header)}\n{','.join(row)}\n")
+    assert read_tags(file) == tags
+    four = ["b.png", *row[1:9], ""]
+    for wrong, text in ((row[:6], "10 columns"), (four, "must have 5 tasks, got 4"), (row, "has an entry")):
+        file.write_text("\n".join(",".join(cells) for cells in (header, row, wrong)))
+        with pytest.raises(InputError, match=f"line 3: .*{text}"):
+            read_tags(file)
+    file.write_text("file,tasks\n")
+    with pytest.raises(InputError, match="line 1: the columns must be"):
+        read_tags(file)
+
+
+def test_tags_and_images_must_belong_together(references: Path, tmp_path: Path) -> None:
+    write_tags(references, [*SIZES, "gone.png"])
+    with pytest.raises(InputError, match=re.escape("names 'gone.png'")):
+        build(references, tmp_path / "out")
+    (references / "tags.csv").write_text("")
+    with pytest.raises(InputError, match=r"tags\.yaml and tags\.csv"):
+        build(references, tmp_path / "out")
+    for name in ("tags.csv", "tags.yaml"):
+        (references / name).unlink()
+    with pytest.raises(InputError, match="no tag file"):
+        build(references, tmp_path / "out")
+
+
+# Sample ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_sample_is_a_valid_set_of_references(tmp_path: Path) -> None:
+    assert sample(tmp_path / "sample") == RENDERED + len(PHOTOGRAPHS)
+    tags = read_tags(tmp_path / "sample" / "tags.yaml")
+    files = {path.name: path for path in (tmp_path / "sample").glob("*.png")}
+    assert set(tags) == set(files)
+    assert {verb for entry in tags.values() for verb in entry.verbs} == set(VERBS)
+    assert len({decode(path.read_bytes()).tobytes() for path in files.values()}) == len(files)
+    with pytest.raises(InputError, match="not an empty folder"):
+        sample(tmp_path / "sample")
