@@ -18,7 +18,7 @@ from merton.errors import InputError, MertonError
 from merton.experiment.run import RunDirectory, latest_run
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Exit, Supervisor, claim_domain, environment, find_executable, last_lines
-from merton.perception import dataset_commands
+from merton.perception import commands, dataset_commands
 from merton.resources import resource
 
 USER_MISTAKE = 2
@@ -33,6 +33,7 @@ app = typer.Typer(
     add_completion=False,
 )  # fmt: skip
 app.add_typer(dataset_commands.app, name="dataset")
+app.add_typer(commands.app, name="distort")
 out, err = Console(), Console(stderr=True)
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
 

@@ -9,13 +9,22 @@ where it has the type and where they rise, and ours elsewhere (each entry's `sou
 from merton.perception.distortion import blur, chrominance, compression, noise, luminance, spatial, others
 
 # isort: on
-from merton.perception.distortion.base import CATEGORIES, DISTORTIONS, LEVELS, Distortion, distort, find_distortion
+from merton.perception.distortion.base import (
+    CATEGORIES,
+    DISTORTIONS,
+    LEVELS,
+    Distortion,
+    LevelSet,
+    distort,
+    find_distortion,
+)
 
 __all__ = [
     "CATEGORIES",
     "DISTORTIONS",
     "LEVELS",
     "Distortion",
+    "LevelSet",
     "blur",
     "chrominance",
     "compression",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
+import cv2
 import numpy as np
 
 from merton.errors import InputError
@@ -13,6 +15,9 @@ from merton.registry import Registry
 
 CATEGORIES = ("blur", "luminance", "chrominance", "noise", "compression", "spatial", "others")
 """The seven families of Embodied-IQA, section 3.1."""
+
+LevelSet = Literal["merton", "kadid"]
+"""Whose level values: Merton's, which rise in severity for every type, or KADID-10k's own where it has the type."""
 
 LEVELS = (0, 1, 2, 3, 4, 5)
 """Levels of severity; 0 is the undistorted image."""
@@ -37,6 +42,9 @@ class Distortion:
         stochastic: the result depends on the generator.
         source: where the level values come from.
         description: one line for people.
+        continuous: the parameter is a real number, so that levels between the whole ones exist.
+        kadid: KADID-10k's own values of levels 1..5, in `unit`; None where it lacks the type. Some are signed, so that
+            level is not severity, and some are the identity.
         apply: the operation itself; call `distort` instead, which checks its input.
     """
 
@@ -48,7 +56,29 @@ class Distortion:
     stochastic: bool
     source: str
     description: str
+    continuous: bool
+    kadid: tuple[float, ...] | None
     apply: Operation
+
+    def value(self, level: float, levels: LevelSet = "merton") -> float:
+        """Parameter value of a level in 1..5, linearly interpolated between whole levels.
+
+        Raises:
+            InputError: KADID-10k has no such type, or no such set of levels.
+        """
+        values = self.levels
+        if levels == "kadid":
+            if self.kadid is None:
+                have = ", ".join(name for name, entry in DISTORTIONS.items() if entry.kadid is not None)
+                raise InputError(f"KADID-10k has no levels of {self.name!r}; it has those of: {have}")
+            values = self.kadid
+        elif levels != "merton":
+            raise InputError(f"levels must be 'merton' or 'kadid', got {levels!r}")
+        below = min(int(level), 4)
+        share = level - below
+        if share in (0, 1):  # exactly the stored value
+            return values[below - 1 + int(share)]
+        return values[below - 1] + share * (values[below] - values[below - 1])
 
 
 DISTORTIONS: Registry[Distortion] = Registry("distortion")
@@ -56,14 +86,25 @@ DISTORTIONS: Registry[Distortion] = Registry("distortion")
 
 
 def register(
-    id: str, category: str, *, levels: tuple[float, ...], unit: str, source: str, stochastic: bool = False
+    id: str,
+    category: str,
+    *,
+    levels: tuple[float, ...],
+    unit: str,
+    source: str,
+    stochastic: bool = False,
+    continuous: bool = True,
+    kadid: tuple[float, ...] | None = None,
 ) -> Callable[[Operation], Operation]:
     """Decorator that registers a function under its own name; the first line of its docstring is the description."""
 
     def decorate(operation: Operation) -> Operation:
         name = operation.__name__
         description = (operation.__doc__ or "").strip().splitlines()[0]
-        DISTORTIONS.add(name, Distortion(id, name, category, levels, unit, stochastic, source, description, operation))
+        entry = Distortion(
+            id, name, category, levels, unit, stochastic, source, description, continuous, kadid, operation
+        )
+        DISTORTIONS.add(name, entry)
         return operation
 
     return decorate
@@ -83,31 +124,53 @@ def find_distortion(name: str | int) -> Distortion:
     return DISTORTIONS[text]
 
 
-def distort(image: Image, name: str | int, level: int, rng: np.random.Generator) -> Image:
+def distort(
+    image: Image, name: str | int, level: float, rng: np.random.Generator, *, levels: LevelSet = "merton"
+) -> Image:
     """A distorted copy of an image.
 
     Args:
         image: (height, width, 3) uint8 RGB, at least 16 x 16; never written to.
         name: name or id of the distortion.
-        level: 0 (an exact copy) .. 5 (worst).
+        level: 0 (an exact copy) .. 5 (worst). Fractions, where the parameter is continuous: between whole levels the
+            parameter is interpolated linearly; below 1 the result of level 1 is mixed with the image, `level` of it.
         rng: all randomness comes from here; distortions that are not stochastic do not touch it.
+        levels: "kadid" for KADID-10k's own parameter values.
 
     Returns:
         A new array of the same shape and type. The same generator state gives the same bytes.
 
     Raises:
         UnknownNameError: no such distortion.
-        InputError: a wrong image, level or generator.
+        InputError: a wrong image, level, set of levels or generator.
     """
     entry = find_distortion(name)
     _check_image(image)
-    if isinstance(level, (bool, np.bool_)) or not isinstance(level, (int, np.integer)) or int(level) not in LEVELS:
-        raise InputError(f"level of {entry.name!r} must be one of {', '.join(map(str, LEVELS))}, got {level!r}")
+    _check_level(entry, level)
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
+    value = entry.value(max(1.0, float(level)), levels)
     if level == 0:
         return image.copy(order="C")
-    return entry.apply(np.ascontiguousarray(image), entry.levels[int(level) - 1], rng)
+    distorted = entry.apply(np.ascontiguousarray(image), value, rng)
+    if level < 1:
+        return np.asarray(cv2.addWeighted(image, 1.0 - level, distorted, float(level), 0.0), dtype=np.uint8)
+    return distorted
+
+
+def _check_level(entry: Distortion, level: object) -> None:
+    whole = ", ".join(map(str, LEVELS))
+    if (
+        not isinstance(level, (int, float, np.integer, np.floating))
+        or isinstance(level, bool)
+        or not 0 <= float(level) <= LEVELS[-1]  # false for nan too
+    ):
+        raise InputError(f"level of {entry.name!r} must be {'in 0 .. 5' if entry.continuous else whole}, got {level!r}")
+    if not entry.continuous and float(level) != int(level):
+        raise InputError(
+            f"level of {entry.name!r} must be one of {whole}, got {level!r}: "
+            f"its parameter ({entry.unit}) has no values in between"
+        )
 
 
 def _check_image(image: Image) -> None:

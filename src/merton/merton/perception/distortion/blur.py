@@ -18,6 +18,7 @@ from merton.perception.distortion.base import register
     "blur",
     levels=(0.35, 0.5, 1.0, 2.0, 5.0),
     unit="sigma [px]",
+    kadid=(0.1, 0.5, 1, 2, 5),
     source="KADID-10k 01; its level 1 of 0.1 px changes no pixel of a uint8 image, ours is 0.35",
 )
 def gaussian_blur(image: Image, sigma_px: float, _: np.random.Generator) -> Image:
@@ -25,13 +26,21 @@ def gaussian_blur(image: Image, sigma_px: float, _: np.random.Generator) -> Imag
     return _filtered(cv2.GaussianBlur(image, (0, 0), sigma_px, borderType=cv2.BORDER_REFLECT_101))
 
 
-@register("02", "blur", levels=(1, 2, 4, 6, 8), unit="radius [px]", source="KADID-10k 02")
+@register("02", "blur", levels=(1, 2, 4, 6, 8), unit="radius [px]", source="KADID-10k 02", kadid=(1, 2, 4, 6, 8))
 def lens_blur(image: Image, radius_px: float, _: np.random.Generator) -> Image:
     """Out-of-focus blur: the mean over a disk, the shape of an open aperture."""
     return _filtered(cv2.filter2D(image, -1, disk_kernel(radius_px), borderType=cv2.BORDER_REFLECT_101))
 
 
-@register("03", "blur", levels=(1, 2, 4, 6, 10), unit="length [px]", source="KADID-10k 03", stochastic=True)
+@register(
+    "03",
+    "blur",
+    levels=(1, 2, 4, 6, 10),
+    unit="length [px]",
+    source="KADID-10k 03",
+    stochastic=True,
+    kadid=(1, 2, 4, 6, 10),
+)
 def motion_blur(image: Image, length_px: float, rng: np.random.Generator) -> Image:
     """Motion blur: the mean along a straight line in a random direction."""
     kernel = line_kernel(length_px, rng.uniform(0.0, math.pi))

@@ -12,7 +12,15 @@ from merton.observation import Image
 from merton.perception.distortion.base import register
 
 
-@register("09", "compression", levels=(16, 32, 45, 120, 400), unit="compression ratio", source="KADID-10k 09")
+@register(
+    "09",
+    "compression",
+    levels=(16, 32, 45, 120, 400),
+    unit="compression ratio",
+    source="KADID-10k 09",
+    continuous=False,
+    kadid=(16, 32, 45, 120, 400),
+)
 def jpeg2000(image: Image, ratio: float, _: np.random.Generator) -> Image:
     """JPEG 2000 at a compression ratio.
 
@@ -30,13 +38,23 @@ def jpeg2000(image: Image, ratio: float, _: np.random.Generator) -> Image:
     return decoded[:height, :width].copy()
 
 
-@register("10", "compression", levels=(43, 36, 24, 7, 4), unit="quality", source="KADID-10k 10")
+@register(
+    "10",
+    "compression",
+    levels=(43, 36, 24, 7, 4),
+    unit="quality",
+    source="KADID-10k 10",
+    continuous=False,
+    kadid=(43, 36, 24, 7, 4),
+)
 def jpeg(image: Image, quality: float, _: np.random.Generator) -> Image:
     """JPEG at a quality of 1..100."""
     return _round_trip(image, ".jpg", [cv2.IMWRITE_JPEG_QUALITY, int(quality)])
 
 
-@register("11", "compression", levels=(50, 25, 10, 4, 1), unit="quality", source="Ours: no public set")
+@register(
+    "11", "compression", levels=(50, 25, 10, 4, 1), unit="quality", source="Ours: no public set", continuous=False
+)
 def webp(image: Image, quality: float, _: np.random.Generator) -> Image:
     """WebP (lossy) at a quality of 1..100."""
     return _round_trip(image, ".webp", [cv2.IMWRITE_WEBP_QUALITY, int(quality)])

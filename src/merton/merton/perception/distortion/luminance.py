@@ -15,13 +15,27 @@ from merton.perception.distortion.base import register
 SHIFTS = (0.03, 0.06, 0.09, 0.12, 0.15)
 
 
-@register("18", "luminance", levels=(0.1, 0.2, 0.4, 0.7, 1.1), unit="lift of the mid-tones", source="KADID-10k 16")
+@register(
+    "18",
+    "luminance",
+    levels=(0.1, 0.2, 0.4, 0.7, 1.1),
+    unit="lift of the mid-tones",
+    source="KADID-10k 16",
+    kadid=(0.1, 0.2, 0.4, 0.7, 1.1),
+)
 def max_brighten(image: Image, amount: float, _: np.random.Generator) -> Image:
     """Tone curve that lifts the mid-tones and keeps black and white."""
     return apply_table(image, tone_table(((0.5, 0.5 + amount / 2),)))
 
 
-@register("19", "luminance", levels=(0.05, 0.1, 0.2, 0.4, 0.8), unit="drop of the mid-tones", source="KADID-10k 17")
+@register(
+    "19",
+    "luminance",
+    levels=(0.05, 0.1, 0.2, 0.4, 0.8),
+    unit="drop of the mid-tones",
+    source="KADID-10k 17",
+    kadid=(0.05, 0.1, 0.2, 0.4, 0.8),
+)
 def max_darken(image: Image, amount: float, _: np.random.Generator) -> Image:
     """Tone curve that lowers the mid-tones and keeps black and white."""
     return apply_table(image, tone_table(((0.5, 0.5 - amount / 2),)))

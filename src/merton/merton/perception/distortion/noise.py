@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import cv2
@@ -11,10 +12,17 @@ from scipy.special import ndtri
 
 from merton.observation import Image
 from merton.perception.distortion.base import register
+from merton.perception.distortion.denoiser import denoise
 
 
 @register(
-    "12", "noise", levels=(0.001, 0.002, 0.003, 0.005, 0.01), unit="variance", source="KADID-10k 11", stochastic=True
+    "12",
+    "noise",
+    levels=(0.001, 0.002, 0.003, 0.005, 0.01),
+    unit="variance",
+    source="KADID-10k 11",
+    stochastic=True,
+    kadid=(0.001, 0.002, 0.003, 0.005, 0.01),
 )
 def white_noise(image: Image, variance: float, rng: np.random.Generator) -> Image:
     """Additive white Gaussian noise, independent in every channel."""
@@ -28,6 +36,7 @@ def white_noise(image: Image, variance: float, rng: np.random.Generator) -> Imag
     unit="variance",
     source="KADID-10k 12; ours on full-range YCbCr, as cameras and JPEG use it",
     stochastic=True,
+    kadid=(0.0001, 0.0005, 0.001, 0.002, 0.003),
 )
 def color_noise(image: Image, variance: float, rng: np.random.Generator) -> Image:
     """Additive white Gaussian noise in luma and both colour differences (YCbCr)."""
@@ -42,6 +51,7 @@ def color_noise(image: Image, variance: float, rng: np.random.Generator) -> Imag
     unit="share of the values",
     source="KADID-10k 13",
     stochastic=True,
+    kadid=(0.001, 0.005, 0.01, 0.02, 0.03),
 )
 def impulse_noise(image: Image, density: float, rng: np.random.Generator) -> Image:
     """Salt and pepper: channel values replaced by 0 or 255."""
@@ -52,12 +62,49 @@ def impulse_noise(image: Image, density: float, rng: np.random.Generator) -> Ima
 
 
 @register(
-    "15", "noise", levels=(0.001, 0.005, 0.01, 0.02, 0.05), unit="variance", source="KADID-10k 14", stochastic=True
+    "15",
+    "noise",
+    levels=(0.001, 0.005, 0.01, 0.02, 0.05),
+    unit="variance",
+    source="KADID-10k 14",
+    stochastic=True,
+    kadid=(0.001, 0.005, 0.01, 0.02, 0.05),
 )
 def multiplicative_noise(image: Image, variance: float, rng: np.random.Generator) -> Image:
     """Speckle: every value times 1 + n, with n white Gaussian noise."""
     gain = (1.0 + np.sqrt(variance) * _quantiles()).astype(np.float32).take(_draws(image, rng))
     return np.asarray(cv2.multiply(image, gain, dtype=cv2.CV_8U), dtype=np.uint8)
+
+
+@register(
+    "16",
+    "noise",
+    levels=(0.001, 0.002, 0.003, 0.005, 0.01),
+    unit="variance",
+    source="Ours: the variances of KADID-10k 11",
+    stochastic=True,
+)
+def gaussian_denoise(image: Image, variance: float, rng: np.random.Generator) -> Image:
+    """White noise, then a Gaussian filter against it: what a simple denoiser leaves.
+
+    Ours: the filter's sigma is 1 px at every level; one that grew with the noise would leave less of it, not more.
+    """
+    noisy = _with_gaussian(image, variance, rng)
+    return np.asarray(cv2.GaussianBlur(noisy, (0, 0), 1.0, borderType=cv2.BORDER_REFLECT_101), dtype=np.uint8)
+
+
+@register(
+    "17",
+    "noise",
+    levels=(0.01, 0.03, 0.05, 0.1, 0.15),
+    unit="variance",
+    source="KADID-10k 15; the network is ours",
+    stochastic=True,
+    kadid=(0.01, 0.03, 0.05, 0.1, 0.15),
+)
+def cnn_denoise(image: Image, variance: float, rng: np.random.Generator) -> Image:
+    """White noise, then a learned denoiser: smooth, with detail lost and invented."""
+    return denoise(_with_gaussian(image, variance, rng), math.sqrt(variance))
 
 
 def _with_gaussian(image: cv2.typing.MatLike, variance: float, rng: np.random.Generator) -> Image:
@@ -71,6 +118,11 @@ def _with_gaussian(image: cv2.typing.MatLike, variance: float, rng: np.random.Ge
 
 def _draws(image: cv2.typing.MatLike, rng: np.random.Generator) -> NDArray[np.uint16]:
     return np.asarray(rng.integers(0, 65536, size=image.shape, dtype=np.uint16))
+
+
+def normal_values(draws: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """Standard normal values for uniform 16-bit draws."""
+    return _quantiles().astype(np.float32).take(draws)
 
 
 @lru_cache(maxsize=1)

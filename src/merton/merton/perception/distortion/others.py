@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 
 from merton.observation import Image
 from merton.perception.distortion.base import register
 from merton.perception.distortion.luminance import apply_table, tone_table
+
+
+@register("29", "others", levels=(1, 2, 3, 6, 12), unit="amount", source="KADID-10k 24", kadid=(1, 2, 3, 6, 12))
+def sharpness_change(image: Image, amount: float, _: np.random.Generator) -> Image:
+    """Unsharp masking: the difference from a blurred copy (sigma 3 px) is added `amount` times."""
+    blurred = cv2.GaussianBlur(image, (0, 0), 3.0, borderType=cv2.BORDER_REFLECT_101)
+    return np.asarray(cv2.addWeighted(image, 1.0 + amount, blurred, -amount, 0.0), dtype=np.uint8)
 
 
 @register(
@@ -15,6 +23,7 @@ from merton.perception.distortion.luminance import apply_table, tone_table
     levels=(0.15, 0.3, 0.4, 0.6, 0.8),
     unit="loss of contrast",
     source="Ours: the magnitudes of KADID-10k 25, which is signed and holds the identity, and 0.8 beyond them",
+    kadid=(-0.3, -0.15, 0.0, 0.4, 0.6),
 )
 def contrast_change(image: Image, loss: float, _: np.random.Generator) -> Image:
     """Tone curve that draws the quarter-tones towards the middle, black and white kept: flat mid-tones."""

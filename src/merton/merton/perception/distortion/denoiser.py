@@ -1,0 +1,89 @@
+"""The small convolutional network behind cnn_denoise, in plain numpy.
+
+Ours: it follows FFDNet (Zhang, Zuo and Zhang 2018) in shape. Every 2 x 2 pixels become one position with 12 channels,
+nothing is averaged away; the deviation of the noise is one more channel; six 3 x 3 convolutions, the first five
+followed by a ReLU and the inner ones 32 channels wide, estimate the noise, which is subtracted.
+`tools/train_denoiser.py` made the weights and says how; on its held-out images they raise the PSNR from 20.2 to 28.4 dB
+at a variance of 0.01, and from 10.4 to 21.0 dB at 0.15.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.observation import Image
+
+WEIGHTS = Path(__file__).with_name("denoiser.npz")
+"""Arrays weight_0.. (outputs, inputs, 3, 3) and bias_0.. (outputs,), float16."""
+
+_STRIP_ROWS = 12
+"""Rows convolved at a time, so that the unfolded neighbourhoods stay in the processor's cache."""
+
+
+def denoise(noisy: Image, deviation: float) -> Image:
+    """The image with its noise removed as far as the network can.
+
+    Args:
+        noisy: (height, width, 3) uint8 RGB with additive white Gaussian noise.
+        deviation: standard deviation of that noise, in an image scaled to 0..1; trained for 0.08 .. 0.40.
+    """
+    height, width = noisy.shape[:2]
+    even = np.pad(noisy, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+    scaled = even.transpose(2, 0, 1).astype(np.float32) / np.float32(255)
+    folded = fold(scaled)
+    signal = np.concatenate([folded, np.full_like(folded[:1], deviation)])
+    layers = _layers()
+    for index, (weight, bias) in enumerate(layers):
+        signal = _convolve(signal, weight, bias)
+        if index < len(layers) - 1:
+            np.maximum(signal, 0.0, out=signal)
+    clean = unfold(folded - signal)[:, :height, :width]
+    return np.rint(255 * np.clip(clean, 0.0, 1.0)).astype(np.uint8).transpose(1, 2, 0).copy()
+
+
+def fold(planes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(channels, 2 h, 2 w) to (4 channels, h, w): the pixels of each 2 x 2 square beside one another."""
+    channels, height, width = planes.shape
+    squares = planes.reshape(channels, height // 2, 2, width // 2, 2).transpose(0, 2, 4, 1, 3)
+    return squares.reshape(4 * channels, height // 2, width // 2)
+
+
+def unfold(folded: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The inverse of `fold`."""
+    channels, height, width = folded.shape
+    squares = folded.reshape(channels // 4, 2, 2, height, width).transpose(0, 3, 1, 4, 2)
+    return squares.reshape(channels // 4, 2 * height, 2 * width)
+
+
+def _convolve(
+    signal: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """3 x 3 convolution with zeros beyond the border: (inputs, h, w) to (outputs, h, w)."""
+    channels, height, width = signal.shape
+    padded = np.pad(signal, ((0, 0), (1, 1), (1, 1)))
+    result = np.empty((len(weight), height, width), np.float32)
+    unfolded = np.empty((9, channels, _STRIP_ROWS, width), np.float32)
+    for top in range(0, height, _STRIP_ROWS):
+        rows = min(_STRIP_ROWS, height - top)
+        for tap in range(9):
+            y, x = top + tap // 3, tap % 3
+            unfolded[tap, :, :rows] = padded[:, y : y + rows, x : x + width]
+        columns = unfolded[:, :, :rows].reshape(9 * channels, rows * width)
+        result[:, top : top + rows] = (weight @ columns + bias).reshape(-1, rows, width)
+    return result
+
+
+@lru_cache(maxsize=1)
+def _layers() -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Weight (outputs, 9 inputs) and bias (outputs, 1) of every layer, ready for `_convolve`."""
+    with np.load(WEIGHTS) as stored:
+        weights = [stored[f"weight_{index}"].astype(np.float32) for index in range(len(stored.files) // 2)]
+        biases = [stored[f"bias_{index}"].astype(np.float32) for index in range(len(weights))]
+    return [
+        (np.ascontiguousarray(weight.transpose(0, 2, 3, 1).reshape(len(weight), -1)), bias[:, None])
+        for weight, bias in zip(weights, biases, strict=True)
+    ]

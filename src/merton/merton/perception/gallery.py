@@ -1,0 +1,107 @@
+"""All distortions of one image side by side: a row a type, a column a level, PSNR and SSIM under each."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from merton.errors import InputError
+from merton.observation import Image
+from merton.perception.distortion import DISTORTIONS, Distortion, distort
+from merton.perception.quality import measure
+from merton.seeding import generator
+
+_LABEL_PX = 150
+_CAPTION_PX = 16
+_STYLE = "body{font:13px sans-serif;margin:1em}td,th{padding:3px;text-align:left}td img{width:100%;min-width:120px}"
+
+Cell = tuple[int, Image, float, float]
+"""Level, distorted image, PSNR [dB], SSIM."""
+
+
+def gallery(image: Image, path: Path, seed: int = 0, levels: Sequence[int] = (1, 2, 3, 4, 5)) -> None:
+    """Write the gallery of an image.
+
+    Args:
+        image: (height, width, 3) uint8 RGB; pictures are measured at full size and shown at most 320 px wide.
+        path: ends in .html (one file that works offline), .png or .jpg.
+        seed: of the stochastic types.
+        levels: the columns.
+
+    Raises:
+        InputError: another ending, or a folder that is not there or not writable.
+    """
+    if path.suffix not in (".html", ".png", ".jpg"):
+        raise InputError(f"a gallery is .html, .png or .jpg, not {path.name!r}")
+    rows = ((entry, list(_cells(image, entry, seed, levels))) for entry in DISTORTIONS.values())
+    if path.suffix == ".html":
+        content = _as_html(rows).encode()
+    else:
+        quality = [cv2.IMWRITE_JPEG_QUALITY, 80] if path.suffix == ".jpg" else []
+        content = cv2.imencode(path.suffix, cv2.cvtColor(_as_picture(rows), cv2.COLOR_RGB2BGR), quality)[1].tobytes()
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _cells(image: Image, entry: Distortion, seed: int, levels: Sequence[int]) -> Iterator[Cell]:
+    for level in levels:
+        distorted = distort(image, entry.name, level, generator(seed, entry.name))
+        yield level, _shrunk(distorted, 320), measure("psnr", distorted, image), measure("ssim", distorted, image)
+
+
+def _shrunk(image: Image, width: int) -> Image:
+    if image.shape[1] <= width:
+        return image
+    size = (width, max(1, round(image.shape[0] * width / image.shape[1])))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def _as_html(rows: Iterable[tuple[Distortion, list[Cell]]]) -> str:
+    lines = []
+    for entry, cells in rows:
+        columns = "".join(
+            f'<td><img alt="level {level}" src="data:image/jpeg;base64,{_jpeg(picture)}"><br>'
+            f"{level}: {entry.levels[level - 1]:g} · {psnr:.1f} dB · SSIM {ssim:.3f}</td>"
+            for level, picture, psnr, ssim in cells
+        )
+        words = "<br>".join(html.escape(text) for text in (entry.category, entry.description, entry.unit))
+        lines.append(f"<tr><th>{entry.id} {entry.name}<br><small>{words}</small></th>{columns}</tr>")
+    table = "\n".join(lines)
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Distortions</title><style>{_STYLE}</style>\n'
+        f"<h1>Distortions</h1><p>Level: parameter value · PSNR · SSIM to the original.</p>\n"
+        f"<table>\n{table}\n</table></html>\n"
+    )
+
+
+def _jpeg(picture: Image) -> str:
+    quality = [cv2.IMWRITE_JPEG_QUALITY, 92]
+    encoded = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), quality)[1]
+    return base64.b64encode(encoded.tobytes()).decode()
+
+
+def _as_picture(rows: Iterable[tuple[Distortion, list[Cell]]]) -> Image:
+    strips = []
+    for entry, cells in rows:
+        tiles = [_shrunk(picture, 160) for _, picture, _, _ in cells]
+        height, width = tiles[0].shape[:2]
+        strip = np.full((height + _CAPTION_PX, _LABEL_PX + len(tiles) * (width + 2), 3), 255, np.uint8)
+        _write(strip, f"{entry.id} {entry.name}", 2, 14)
+        _write(strip, entry.category, 2, 30)
+        for column, (tile, (level, _, psnr, ssim)) in enumerate(zip(tiles, cells, strict=True)):
+            left = _LABEL_PX + column * (width + 2)
+            strip[:height, left : left + width] = tile
+            _write(strip, f"{level}: {psnr:.1f} dB, {ssim:.3f}", left, height + 12)
+        strips.append(strip)
+    return np.concatenate(strips)
+
+
+def _write(image: Image, text: str, x: int, y: int) -> None:
+    cv2.putText(image, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.36, (0, 0, 0), 1, cv2.LINE_AA)

@@ -1,0 +1,61 @@
+"""The gallery of distortions, and `merton distort`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from merton.cli import app
+from merton.errors import InputError
+from merton.perception.distortion import DISTORTIONS, distort
+from merton.perception.gallery import gallery
+from merton.perception.quality import measure
+from merton.seeding import generator
+
+
+def picture() -> np.ndarray:
+    image = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
+    return cv2.GaussianBlur(image, (0, 0), 2)
+
+
+def test_gallery_shows_every_type_at_every_level(tmp_path: Path) -> None:
+    gallery(picture(), tmp_path / "gallery.html")
+    page = (tmp_path / "gallery.html").read_text()
+    assert page.count("<tr>") == 30
+    assert page.count("data:image/jpeg;base64,") == 150
+    assert "http" not in page
+    assert all(name in page for name in DISTORTIONS)
+    worst = distort(picture(), "white_noise", 5, generator(0, "white_noise"))
+    assert f"5: 0.01 · {measure('psnr', worst, picture()):.1f} dB" in page
+    gallery(picture(), tmp_path / "gallery.png", levels=(1, 5))
+    assert cv2.imread(str(tmp_path / "gallery.png")).shape == (30 * (48 + 16), 150 + 2 * 66, 3)
+
+
+def test_wrong_targets_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not 'gallery"):
+        gallery(picture(), tmp_path / "gallery.pdf")
+    with pytest.raises(InputError, match="cannot write"):
+        gallery(picture(), tmp_path / "nowhere" / "gallery.png")
+
+
+def test_commands(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.png", tmp_path / "out.png"
+    cv2.imwrite(str(source), picture()[..., ::-1])
+    run = CliRunner()
+    arguments = ["distort", "image", str(source), "--name", "2", "--level", "2.5", "-o", str(target)]
+    assert run.invoke(app, arguments, catch_exceptions=False).exit_code == 0
+    expected = distort(picture(), "lens_blur", 2.5, generator(0))
+    assert np.array_equal(cv2.imread(str(target))[..., ::-1], expected)
+    assert run.invoke(app, ["distort", "gallery", str(source), "-o", str(tmp_path / "g.png")]).exit_code == 0
+    listed = json.loads(run.invoke(app, ["distort", "list", "--json"]).stdout)
+    assert [entry["name"] for entry in listed] == list(DISTORTIONS)
+    assert "sigma [px]" in run.invoke(app, ["distort", "list"], env={"COLUMNS": "200"}).stdout
+    for wrong in (["--name", "nope"], ["--level", "9"], ["-o", str(tmp_path / "x.nope")], ["-o", "/nowhere/x.png"]):
+        assert isinstance(run.invoke(app, [*arguments, *wrong]).exception, InputError), wrong
+    source.write_bytes(b"no image")
+    assert isinstance(run.invoke(app, arguments).exception, InputError)
