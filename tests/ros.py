@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import rclpy
+from rclpy.action import ActionClient
 from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 
 Result = TypeVar("Result")
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 
 class Ros:
@@ -24,6 +25,7 @@ class Ros:
         rclpy.init(args=[], context=self.context, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
         self.executor = SingleThreadedExecutor(context=self.context)
         self.nodes: list[Node] = []
+        self.clients: dict[tuple[Node, str], ActionClient] = {}
         self.error: BaseException | None = None
         self.thread = threading.Thread(target=self._spin, daemon=True)
         self.thread.start()
@@ -66,11 +68,15 @@ class Ros:
         self.until(client.service_is_ready)
         return self.result(client.call_async(request))
 
+    def action_client(self, node: Node, kind: Any, name: str) -> ActionClient:
+        """The client of an action, made once. Make it early: a server answers only whom it has discovered."""
+        if (node, name) not in self.clients:
+            self.clients[node, name] = ActionClient(node, kind, name)
+        return self.clients[node, name]
+
     def act(self, node: Node, kind: Any, name: str, goal: Any, on_feedback: Any = None) -> Any:
         """Run an action to its end; returns its result."""
-        from rclpy.action import ActionClient
-
-        client = ActionClient(node, kind, name)
+        client = self.action_client(node, kind, name)
         self.until(client.server_is_ready)
         handles: list[Any] = []
         results: list[Any] = []

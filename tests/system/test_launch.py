@@ -114,15 +114,15 @@ def test_arguments_take_the_type_of_their_parameter():
     chosen = load_graph("replay").with_arguments({"folder": "2024", "distortion": "lens_blur", "level": "3"})
     camera, distortion = chosen.nodes[0], chosen.nodes[1]
     assert camera.parameters == {"folder": "2024"}
-    assert distortion.parameters == {"name": "lens_blur", "level": 3}
+    assert distortion.parameters == {"name": "lens_blur", "level": 3.0}
     assert ros_arguments(camera, chosen)[-1] == 'folder:="2024"'
-    assert ros_arguments(distortion, chosen)[-4:] == ["-p", 'name:="lens_blur"', "-p", "level:=3"]
+    assert ros_arguments(distortion, chosen)[-4:] == ["-p", 'name:="lens_blur"', "-p", "level:=3.0"]
     cell = load_graph("sim").with_arguments({"real_time_factor": "1"}).nodes[0]
     assert ros_arguments(cell, load_graph("sim"))[-1] == "real_time_factor:=1.0"
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(InputError, match="level must be of type int, got 'three'"):
+    with pytest.raises(InputError, match="level must be of type float, got 'three'"):
         load_graph("replay").with_arguments({"level": "three"})
     with pytest.raises(UnknownNameError, match="distortion, folder, level"):
         load_graph("replay").with_arguments({"blur": "3"})

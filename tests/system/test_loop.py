@@ -67,6 +67,7 @@ def test_a_second_process_sees_nodes_and_cameras_and_runs_trials(graph: Supervis
     from rclpy.node import Node
 
     node = ros.add(Node, "observer")
+    ros.action_client(node, RunTrial, names.RUN_TRIAL)
     expected = {spec.name for spec in graph.graph.nodes} | {"stop_node"}
     ros.until(lambda: expected <= set(node.get_node_names()), 60)
 
@@ -101,6 +102,7 @@ def test_an_agent_that_dives_is_stopped_and_the_latch_holds(graph: Supervisor, r
     from rclpy.node import Node
 
     node = ros.add(Node, "observer")
+    ros.action_client(node, RunTrial, names.RUN_TRIAL)
     safety: list[SafetyState] = []
     node.create_subscription(SafetyState, names.ARM_SAFETY, safety.append, names.LATCHED_QOS)
     goal = RunTrial.Goal(vla_id="plunge", task="reach", max_steps=20)
@@ -116,6 +118,7 @@ def test_a_stop_by_a_person_ends_the_trial_and_the_next_waits_for_that_person(gr
     from rclpy.node import Node
 
     node = ros.add(Node, "observer")
+    ros.action_client(node, RunTrial, names.RUN_TRIAL)
     assert ros.call(node, Trigger, names.STOP, Trigger.Request()).success
     safety: list[SafetyState] = []
     node.create_subscription(SafetyState, names.ARM_SAFETY, safety.append, names.LATCHED_QOS)

@@ -41,6 +41,9 @@ from merton_nodes import names
 
 Message = TypeVar("Message")
 MODEL_ERRORS = range(100, 200)
+ASK_AGAIN = 0.25
+"""Share of the deadline after which a service is asked a second time: while nodes are still discovering
+each other, an answer can get lost on its way. Every service of the graph may be asked twice."""
 
 
 class Latest:
@@ -133,7 +136,12 @@ class RosPorts:
         deadline_s = deadline_s or self.deadline_s
         if not client.wait_for_service(timeout_sec=deadline_s):
             raise InfrastructureError(f"no node offers {client.srv_name}")
-        response = self.wait_for(client.call_async(request), client.srv_name, deadline_s)
+        future = client.call_async(request)
+        try:
+            response = self.wait_for(future, client.srv_name, deadline_s * ASK_AGAIN)
+        except InfrastructureError:
+            future = client.call_async(request)
+            response = self.wait_for(future, client.srv_name, deadline_s * (1 - ASK_AGAIN))
         code = getattr(response, "error_code", 0)
         if code and code not in MODEL_ERRORS:
             raise InfrastructureError(f"{client.srv_name}: {response.error_msg}")
