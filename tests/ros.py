@@ -83,12 +83,19 @@ class Ros:
 
         def on_handle(future: Any) -> None:
             handles.append(future.result())
-            if handles[0].accepted:
-                handles[0].get_result_async().add_done_callback(lambda f: results.append(f.result().result))
+            if handles[-1].accepted:
+                handles[-1].get_result_async().add_done_callback(lambda f: results.append(f.result().result))
 
-        self.executor.create_task(lambda: client.send_goal_async(goal, on_feedback).add_done_callback(on_handle))
-        self.until(lambda: handles)
-        assert handles[0].accepted, f"{name} refused the goal"
+        for _ in range(3):  # an answer to a client that is not discovered yet is dropped: ask again
+            count = len(handles)
+            self.executor.create_task(lambda: client.send_goal_async(goal, on_feedback).add_done_callback(on_handle))
+            try:
+                self.until(lambda count=count: len(handles) > count, 10.0)
+                break
+            except AssertionError:
+                continue
+        assert handles, f"{name} did not answer"
+        assert handles[-1].accepted, f"{name} refused the goal"
         self.until(lambda: results)
         return results[0]
 
