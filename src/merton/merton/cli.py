@@ -174,7 +174,7 @@ def _users_domain() -> int:
 def _how_to_go_on(directory: RunDirectory) -> str:
     return (
         f" Go on with: merton run {directory.path / 'experiment.yaml'}"
-        f" --resume --runs {directory.path.parent} --name {directory.id}"
+        f" --resume --runs {directory.path.parent} --name {directory.path.name}"
     )
 
 
