@@ -21,12 +21,13 @@ from PIL import Image as Pillow
 from merton.errors import InputError, MissingDependencyError
 from merton.perception.attributes import attributes
 from merton.perception.dataset import CATEGORIES, Tags, build, read_tags, sample, verify
+from merton.perception.dataset.build import REFERENCE_METRICS
 from merton.perception.dataset.intake import decode, encode_png
 from merton.perception.dataset.sample import PHOTOGRAPHS, RENDERED
 from merton.perception.dataset.tables import read_table
 from merton.perception.dataset.tags import VERBS
 from merton.perception.distortion import DISTORTIONS, distort
-from merton.perception.quality import psnr
+from merton.perception.quality import measure, psnr
 
 TASKS = ["Push the cup", "Pick the cup", "Move the cup", "Place the cup here", "Pour the cup out"]
 ENTRY = {"domain": "real", "perspective": "first_person", "object": "container", "background": "table", "tasks": TASKS}
@@ -270,6 +271,30 @@ def test_broken_images_are_refused_with_a_reason(references: Path, tmp_path: Pat
     with (tmp_path / "out" / "refused.csv").open() as file:
         assert {row["file"]: row["reason"] for row in csv.DictReader(file)} == expected
     assert verify(tmp_path / "out") == []
+
+
+def test_references_that_were_distorted_before_are_refused(references: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    sharp = cv2.resize(rng.integers(0, 256, (30, 40, 3), np.uint8), (160, 120), interpolation=cv2.INTER_NEAREST)
+    noisy = np.clip(sharp + rng.normal(0, 60, sharp.shape), 0, 255).astype(np.uint8)
+    for name, image in (("sharp", sharp), ("blurred", cv2.GaussianBlur(sharp, (0, 0), 4)), ("noisy", noisy)):
+        (references / f"{name}.png").write_bytes(encoded(image, "PNG"))
+    for name in SIZES:
+        (references / name).unlink()
+    write_tags(references, ["sharp.png", "blurred.png", "noisy.png"])
+    worst = {name: measure(name, sharp) + 0.1 for name in REFERENCE_METRICS}
+    result = build(references, tmp_path / "out", workers=1, bounds=worst)
+    assert result.references == 1
+    assert set(result.refused) == {"blurred.png", "noisy.png"}
+    assert "distorted already: blur_effect is" in result.refused["blurred.png"]
+    assert "distorted already: noise_sigma is" in result.refused["noisy.png"]
+    with pytest.raises(InputError, match="other bounds"):
+        build(references, tmp_path / "out")
+    with pytest.raises(InputError, match="choose one of: blur_effect, noise_sigma"):
+        build(references, tmp_path / "new", bounds={"ssim": 1.0})
+    with pytest.raises(InputError, match="finite"):
+        build(references, tmp_path / "new", bounds={"noise_sigma": float("nan")})
+    assert not (tmp_path / "new").exists()
 
 
 def test_pixels_survive_intake() -> None:

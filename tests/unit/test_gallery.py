@@ -47,7 +47,7 @@ def test_commands(tmp_path: Path) -> None:
     source, target = tmp_path / "in.png", tmp_path / "out.png"
     cv2.imwrite(str(source), picture()[..., ::-1])
     run = CliRunner()
-    arguments = ["distort", "image", str(source), "--name", "2", "--level", "2.5", "-o", str(target)]
+    arguments = ["distort", str(source), "--name", "2", "--level", "2.5", "-o", str(target)]
     assert run.invoke(app, arguments, catch_exceptions=False).exit_code == 0
     expected = distort(picture(), "lens_blur", 2.5, generator(0))
     assert np.array_equal(cv2.imread(str(target))[..., ::-1], expected)

@@ -29,6 +29,16 @@ def test_level_0_passes_the_frame_itself() -> None:
     assert Setting("white_noise", 2.0) == Setting("white_noise", 2)
 
 
+def test_a_level_between_two_where_the_distortion_has_one() -> None:
+    two, between, three = (Setting("gaussian_blur", level).apply("top", FRAME) for level in (3, 3.5, 4))
+    contrast = [float(image.std()) for image in (two, between, three)]
+    assert contrast == sorted(contrast, reverse=True)
+    assert len(set(contrast)) == 3
+    assert parse_schedule(["gaussian_blur 3.5 1"]).at(0.0).level == 3.5
+    with pytest.raises(InputError, match="no values in between"):
+        Setting("jpeg", 3.5)
+
+
 @pytest.mark.parametrize("bad", [{"name": "fog", "level": 1}, {"name": "jpeg", "level": 6}, {"seed": -1}])
 def test_what_does_not_exist_is_refused_before_any_frame(bad: dict) -> None:
     with pytest.raises(InputError):

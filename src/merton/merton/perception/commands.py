@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from typer.core import TyperGroup
 
 from merton.errors import InputError
 
 if TYPE_CHECKING:
     from merton.observation import Image
 
-app = typer.Typer(help="Distort images, and see what the distortions do.", no_args_is_help=True)
+
+class _ImageFirst(TyperGroup):
+    """`merton distort IMAGE ...`: what names no command is an image to distort."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `image` in front of a line that begins with neither a command nor a request for help."""
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["image", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_ImageFirst,
+    help="Distort an image: merton distort IMAGE --name lens_blur --level 3 -o out.png; or see what there is.",
+    no_args_is_help=True,
+)
 _out = Console()
 _Source = Annotated[Path, typer.Argument(metavar="IMAGE", help="A PNG, JPEG or WEBP file.")]
 
@@ -29,7 +45,7 @@ def image_command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write; a .png keeps every pixel.")],
     seed: Annotated[int, typer.Option(min=0, help="Seed of stochastic distortions.")] = 0,
 ) -> None:
-    """Distort one image."""
+    """Distort one image; the word `image` may be left out."""
     import cv2
 
     from merton.perception.distortion import distort

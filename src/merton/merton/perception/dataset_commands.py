@@ -31,14 +31,25 @@ def build_command(
     levels: Annotated[str, typer.Option(help="random (one level per image and type) or all (five).")] = "random",
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     workers: Annotated[int, typer.Option(help="Number of processes.")] = 2,
+    max_blur_effect: Annotated[float | None, typer.Option(help="Refuse references more blurred than this.")] = None,
+    max_noise_sigma: Annotated[float | None, typer.Option(help="Refuse references noisier than this.")] = None,
 ) -> None:
     """Distort every reference in every way, and write the manifest."""
     from merton.perception.dataset import build
 
+    given = {"blur_effect": max_blur_effect, "noise_sigma": max_noise_sigma}
+    bounds = {name: bound for name, bound in given.items() if bound is not None}
     with _progress("building") as on_progress:
         result = build(
-            references, out, tasks=tasks, levels=levels, seed=seed, workers=workers, on_progress=on_progress  # type: ignore[arg-type]
-        )  # fmt: skip
+            references,
+            out,
+            tasks=tasks,
+            levels=levels,  # type: ignore[arg-type]
+            seed=seed,
+            workers=workers,
+            bounds=bounds,
+            on_progress=on_progress,
+        )
     for file, reason in result.refused.items():
         _err.print(f"refused: {file}: {reason}", markup=False, highlight=False, soft_wrap=True)
     _out.print(

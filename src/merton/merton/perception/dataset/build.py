@@ -11,10 +11,11 @@ import csv
 import hashlib
 import io
 import json
+import math
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ import cv2
 import numpy as np
 
 from merton import __version__
-from merton.errors import InputError
+from merton.errors import InputError, UnknownNameError
 from merton.observation import Image
 from merton.perception.attributes import attributes
 from merton.perception.dataset import layout
@@ -37,6 +38,9 @@ from merton.seeding import derive_seed, generator
 
 Levels = Literal["random", "all"]
 """One random level per reference and type, as in Embodied-IQA, section 3.1, or all five."""
+
+REFERENCE_METRICS = ("blur_effect", "noise_sigma")
+"""What is measured on every reference: lower is better, and nothing to compare with is needed."""
 
 _RANDOM_LEVELS = 1
 _ALL_LEVELS = 5
@@ -69,6 +73,7 @@ class _Job:
     tags: Tags
     seed: int
     levels: Levels
+    bounds: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ def build(
     levels: Levels = "random",
     seed: int = 0,
     workers: int = 2,
+    bounds: Mapping[str, float] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Make a dataset from a folder of images, or finish one that was begun.
@@ -101,6 +107,8 @@ def build(
         levels: "random" or "all".
         seed: everything random follows from it, from the image file's sha256 and from the type's name.
         workers: number of processes.
+        bounds: largest value of a metric in `REFERENCE_METRICS` that a reference may have: one that is worse was
+            distorted before anything was done to it, and is refused, as in Embodied-IQA, section 3.1.
         on_progress: called with (images done, images in all) after every reference.
 
     Raises:
@@ -112,8 +120,15 @@ def build(
         raise InputError(f"levels must be one of {', '.join(get_args(Levels))}, got {levels!r}")
     if workers < 1:
         raise InputError(f"at least one worker is needed, got {workers}")
-    jobs, refused = _jobs(references, out, tasks, levels, seed)
-    _claim(out, _settings(levels, seed))
+    bounds = dict(sorted((bounds or {}).items()))
+    for name, bound in bounds.items():
+        if name not in REFERENCE_METRICS:
+            raise UnknownNameError("metric of references", name, REFERENCE_METRICS)
+        if not math.isfinite(bound):
+            raise InputError(f"the bound of {name} must be a finite number, got {bound!r}")
+    settings = _settings(levels, seed, bounds)
+    jobs, refused = _jobs(references, out, tasks, levels, seed, bounds)
+    _claim(out, settings)
     images = len(DISTORTIONS) * (_ALL_LEVELS if levels == "all" else _RANDOM_LEVELS)
     finished = []
     for done in _work(jobs, workers):
@@ -125,13 +140,13 @@ def build(
     records = sorted((done.record for done in finished if done.record), key=lambda record: str(record["id"]))
     _sweep(out, records)
     layout.write(out / layout.REFUSED, _csv(refused))
-    write_tables(out, records, _settings(levels, seed))
+    write_tables(out, records, settings)
     reused = sum(len(done.record["images"]) for done in finished if done.record and done.reused)
     return Result(len(records), sum(len(record["images"]) for record in records), reused, dict(sorted(refused.items())))
 
 
 def _jobs(
-    references: Path, out: Path, tasks: Path | None, levels: Levels, seed: int
+    references: Path, out: Path, tasks: Path | None, levels: Levels, seed: int, bounds: Mapping[str, float]
 ) -> tuple[list[_Job], dict[str, str]]:
     """A job for every file that has tags and a name of its own, and the reasons for all others."""
     if not references.is_dir():
@@ -152,17 +167,18 @@ def _jobs(
         elif file.stem in jobs:
             refused[file.name] = f"same name as {jobs[file.stem].source.name}"
         else:
-            jobs[file.stem] = _Job(file.stem, file, out, tags[file.name], seed, levels)
+            jobs[file.stem] = _Job(file.stem, file, out, tags[file.name], seed, levels, bounds)
     if not jobs:
         raise InputError(f"{str(references)!r} holds no image with an entry in {tag_file.name}")
     return list(jobs.values()), refused
 
 
-def _settings(levels: Levels, seed: int) -> dict[str, Any]:
+def _settings(levels: Levels, seed: int, bounds: Mapping[str, float]) -> dict[str, Any]:
     """Everything besides the references that the bytes of a dataset depend on."""
     return {
         "levels": levels,
         "seed": seed,
+        "bounds": dict(bounds),
         "distortions": {name: [float(level) for level in entry.levels] for name, entry in DISTORTIONS.items()},
         "versions": {"merton": __version__, "numpy": np.__version__, "opencv": cv2.__version__},
     }
@@ -224,6 +240,12 @@ def _make(job: _Job) -> _Done:
         reference = decode(content)
     except InputError as reason:
         return _Done(job.id, None, str(reason))
+    quality = {name: measure(name, reference) for name in REFERENCE_METRICS}
+    for name, bound in job.bounds.items():
+        if quality[name] > bound:
+            return _Done(
+                job.id, None, f"distorted already: {name} is {quality[name]:.3g}, at most {bound:g} is allowed"
+            )
     file = f"{layout.REFERENCES}/{job.id}.png"
     record = {
         "id": job.id,
@@ -232,8 +254,7 @@ def _make(job: _Job) -> _Done:
         **asdict(job.tags),
         "tasks": list(job.tags.tasks),
         **_described(job.out, file, reference),
-        "blur_effect": measure("blur_effect", reference),
-        "noise_sigma": measure("noise_sigma", reference),
+        **quality,
         "images": [_distorted(job, reference, source_sha256, *which) for which in _wanted(job, source_sha256)],
     }
     text = json.dumps(record, indent=1)

@@ -1,0 +1,55 @@
+"""Turn the figures of `make bench` into a page: python tools/bench_page.py build/bench.json docs/performance.md."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from bench import SUITES
+
+HEAD = """# Performance
+
+Made by `make bench`: do not edit. Machine: {cores} cores, {machine}; Python {python}; Merton {merton}; load at the
+start {load_at_start:.2f}. Each figure is a median within one process; a suite that compares runs its peers in the same
+process. `times_faster_than_x` is the peer's time divided by ours: below 1 the peer is faster.
+"""
+
+
+def number(value: Any) -> str:
+    """Three significant digits, thousands separated; anything else as it is."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if abs(value) >= 1000:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.3g}"
+
+
+def table(figures: dict[str, Any]) -> str:
+    """Markdown: a row a name, and a column a figure where the values are figures with names of their own."""
+    nested = {name: value for name, value in figures.items() if isinstance(value, dict)}
+    flat = {name: value for name, value in figures.items() if name not in nested}
+    lines = []
+    if flat:
+        lines += ["| | |", "|---|---|", *(f"| {name} | {number(value)} |" for name, value in flat.items()), ""]
+    if nested:
+        columns = list(dict.fromkeys(column for value in nested.values() for column in value))
+        lines += ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+        for name, value in nested.items():
+            cells = [number(value[column]) if column in value else "" for column in columns]
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def page(result: dict[str, Any]) -> str:
+    """The whole page."""
+    parts = [HEAD.format(**result)]
+    for name, suite in SUITES.items():
+        parts += [f"## {name}", "", (suite.__doc__ or "").strip(), "", table(result[name])]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(page(json.loads(Path(sys.argv[1]).read_text())))
