@@ -377,19 +377,6 @@ def test_the_network_removes_noise(variance):
     assert np.array_equal(unfold(fold(planes)), planes)
 
 
-def test_the_network_runs_as_opencv_convolves():
-    """One layer against cv2.filter2D, which correlates as networks do; strips must not show."""
-    from merton.perception.distortion.denoiser import _convolve
-
-    signal = rng().normal(size=(3, 31, 20)).astype(np.float32)
-    weight = rng(1).normal(size=(2, 3, 3, 3)).astype(np.float32)
-    flat = weight.transpose(0, 2, 3, 1).reshape(2, -1)
-    result = _convolve(signal, flat, np.array([[0.5], [-1.0]], np.float32))
-    for out in range(2):
-        planes = [cv2.filter2D(signal[i], -1, weight[out, i], borderType=cv2.BORDER_CONSTANT) for i in range(3)]
-        assert result[out] == pytest.approx(sum(planes) + (0.5, -1.0)[out], abs=1e-4)
-
-
 def test_filled_blocks():
     """On a ramp the interpolation of a single lost block is close; repeated blocks are blocks of the image."""
     ramp = np.repeat(np.arange(96, dtype=np.uint8)[None, :, None] * 2, 96, axis=0).repeat(3, axis=2)
