@@ -1,7 +1,8 @@
 """Train the network of cnn_denoise: python tools/train_denoiser.py [OUTPUT.npz] [--steps N].
 
-Needs torch (pip install torch==2.13.0); about 20 minutes on two cores. Images: textures with the 1/f spectrum of natural
-scenes under random shapes and shading, and renders of the embedded cell. Noise: additive white Gaussian, rounded and clipped to 8 bits as in `distort`, of a deviation drawn from 0.08 .. 0.40. Everything is
+Needs torch (pip install torch==2.13.0); about 20 minutes on two cores. Images: textures with the 1/f spectrum of
+natural scenes under random shapes and shading, and renders of the embedded cell. Noise: additive white Gaussian,
+rounded and clipped to 8 bits as in `distort`, of a deviation drawn from 0.08 .. 0.40. Everything is
 seeded; held-out images come from other seeds. The mean gain in PSNR on those is printed at the end.
 """
 
