@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from merton.convolution import convolve, unfolded_weight
+from merton.convolution import convolve, fold, unfold, unfolded_weight
 
 
 @pytest.mark.parametrize(("height", "width"), [(31, 20), (12, 7), (24, 25), (2, 2)])
@@ -21,3 +21,11 @@ def test_it_correlates_as_networks_do(height, width, stride):
     for out in range(2):
         planes = [cv2.filter2D(signal[i], -1, weight[out, i], borderType=cv2.BORDER_CONSTANT) for i in range(3)]
         assert result[out] == pytest.approx((sum(planes) + bias[out])[::stride, ::stride], abs=1e-4)
+
+
+def test_folding_keeps_every_pixel():
+    planes = np.random.default_rng(0).random((3, 8, 6), dtype=np.float32)
+    folded = fold(planes)
+    assert folded.shape == (12, 4, 3)
+    assert folded[:4, 0, 0].tolist() == planes[0, :2, :2].ravel().tolist()
+    assert np.array_equal(unfold(folded), planes)

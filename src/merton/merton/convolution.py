@@ -41,3 +41,17 @@ def convolve(signal: Floats, weight: Floats, bias: Floats, stride: int = 1) -> F
         columns = unfolded[:, :, :rows].reshape(9 * channels, rows * columns_out)
         result[:, top : top + rows] = (weight @ columns + bias).reshape(-1, rows, columns_out)
     return result
+
+
+def fold(planes: Floats) -> Floats:
+    """(channels, 2 h, 2 w) to (4 channels, h, w): the pixels of each 2 x 2 square beside one another."""
+    channels, height, width = planes.shape
+    squares = planes.reshape(channels, height // 2, 2, width // 2, 2).transpose(0, 2, 4, 1, 3)
+    return squares.reshape(4 * channels, height // 2, width // 2)
+
+
+def unfold(folded: Floats) -> Floats:
+    """The inverse of `fold`."""
+    channels, height, width = folded.shape
+    squares = folded.reshape(channels // 4, 2, 2, height, width).transpose(0, 3, 1, 4, 2)
+    return squares.reshape(channels // 4, 2 * height, 2 * width)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.convolution import convolve, unfolded_weight
+from merton.convolution import convolve, fold, unfold, unfolded_weight
 from merton.observation import Image
 
 WEIGHTS = Path(__file__).with_name("denoiser.npz")
@@ -41,20 +41,6 @@ def denoise(noisy: Image, deviation: float) -> Image:
             np.maximum(signal, 0.0, out=signal)
     clean = unfold(folded - signal)[:, :height, :width]
     return np.rint(255 * np.clip(clean, 0.0, 1.0)).astype(np.uint8).transpose(1, 2, 0).copy()
-
-
-def fold(planes: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(channels, 2 h, 2 w) to (4 channels, h, w): the pixels of each 2 x 2 square beside one another."""
-    channels, height, width = planes.shape
-    squares = planes.reshape(channels, height // 2, 2, width // 2, 2).transpose(0, 2, 4, 1, 3)
-    return squares.reshape(4 * channels, height // 2, width // 2)
-
-
-def unfold(folded: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The inverse of `fold`."""
-    channels, height, width = folded.shape
-    squares = folded.reshape(channels // 4, 2, 2, height, width).transpose(0, 3, 1, 4, 2)
-    return squares.reshape(channels // 4, 2 * height, 2 * width)
 
 
 @lru_cache(maxsize=1)
