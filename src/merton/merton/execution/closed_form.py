@@ -1,0 +1,255 @@
+"""The compiled formulas behind `merton.execution.kinematics`, which has the public face of them.
+
+`robot` is always the Denavit-Hartenberg lengths d1, a2, a3, d4, d5, d6 [m]; angles are in rad, poses 4x4 in `base`.
+Sines and cosines come from the geometry; an angle is taken (atan2, never an arc cosine) only where it is handed out.
+Everything is in this one file because numba's cache on disk notices only changes of the file a function is in.
+"""
+
+from __future__ import annotations
+
+from math import atan2, cos, pi, sin, sqrt
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SINGULAR_SINE = 1e-11
+"""|sin(joint 5)| below which joints 4 and 6 turn about the same line and joint 6 is free."""
+
+ROOT_GUARD = -1e-12
+"""A root this little below zero [m2, m4] is rounding at the edge of the reach, not an unreachable pose."""
+
+LIMIT_GUARD = 1e-10
+"""An angle this little beyond a joint limit [rad] is rounding: it is taken as the limit, not as a whole turn away."""
+
+
+@njit(cache=True)
+def _frames(q: Array, robot: Array, frames: Array) -> None:
+    """Fill the parts of frames (7, 4, 4) that depend on the joints. `robot` is d1, a2, a3, d4, d5, d6.
+
+    The rest (base, last rows, constant entries) must be there already: `_still_frames`.
+    """
+    d1, a2, a3, d4, d5, d6 = robot
+    s1, c1 = sin(q[0]), cos(q[0])
+    frames[1, 0, 0], frames[1, 0, 1], frames[1, 1, 0], frames[1, 1, 1] = c1, -s1, s1, c1
+    # Axes 2, 3 and 4 are parallel: their frames differ by the angle in the arm's vertical plane.
+    angle = 0.0
+    along, height, aside = 0.0, d1, 0.0
+    for i in range(2, 5):
+        if i == 3:
+            along, height = a2 * cos(angle), d1 + a2 * sin(angle)
+        elif i == 4:
+            along, height, aside = along + a3 * cos(angle), height + a3 * sin(angle), d4
+        angle += q[i - 1]
+        s, c = sin(angle), cos(angle)
+        frame = frames[i]
+        frame[0, 0], frame[0, 1], frame[0, 2], frame[0, 3] = c1 * c, -c1 * s, s1, c1 * along + s1 * aside
+        frame[1, 0], frame[1, 1], frame[1, 2], frame[1, 3] = s1 * c, -s1 * s, -c1, s1 * along - c1 * aside
+        frame[2, 0], frame[2, 1], frame[2, 3] = s, c, height
+    s5, c5, s6, c6 = sin(q[4]), cos(q[4]), sin(q[5]), cos(q[5])
+    for i in range(3):
+        x4, y4, z4 = frames[4, i, 0], frames[4, i, 1], frames[4, i, 2]
+        x5, y5, z5 = c5 * x4 + s5 * z4, -s5 * x4 + c5 * z4, -y4
+        frames[5, i, 0], frames[5, i, 1], frames[5, i, 2] = x5, y5, z5
+        frames[5, i, 3] = frames[4, i, 3] + d5 * z5
+        frames[6, i, 0], frames[6, i, 1], frames[6, i, 2] = c6 * x5 - s6 * z5, -s6 * x5 - c6 * z5, y5
+        frames[6, i, 3] = frames[5, i, 3] + d6 * y5
+
+
+@njit(cache=True)
+def _still_frames(count: int, robot: Array) -> Array:
+    """Frames (count, 7, 4, 4) with everything in place that no joint moves."""
+    frames = np.zeros((count, 7, 4, 4))
+    for n in range(count):
+        for i in range(7):
+            frames[n, i, 3, 3] = 1.0
+        for i in range(3):
+            frames[n, 0, i, i] = 1.0
+        frames[n, 1, 2, 2], frames[n, 1, 2, 3] = 1.0, robot[0]
+    return frames
+
+
+@njit(cache=True)
+def frames_batch(joints: Array, robot: Array) -> Array:
+    """Base and link frames (n, 7, 4, 4) for joints (n, 6)."""
+    frames = _still_frames(joints.shape[0], robot)
+    for i in range(joints.shape[0]):
+        _frames(joints[i], robot, frames[i])
+    return frames
+
+
+@njit(cache=True)
+def forward_batch(joints: Array, robot: Array) -> Array:
+    """The last of these frames alone, (n, 4, 4)."""
+    frames = _still_frames(1, robot)[0]
+    poses = np.empty((joints.shape[0], 4, 4))
+    for n in range(joints.shape[0]):
+        _frames(joints[n], robot, frames)
+        for i in range(4):
+            for j in range(4):
+                poses[n, i, j] = frames[6, i, j]
+    return poses
+
+
+@njit(cache=True)
+def _wrapped(angle: float) -> float:
+    """The same direction in [-pi, pi]."""
+    return angle - 2.0 * pi * np.round(angle / (2.0 * pi))
+
+
+@njit(cache=True)
+def _opposite(angle: float) -> float:
+    """The opposite direction, for an angle in [-pi, pi]."""
+    return angle - pi if angle > 0.0 else angle + pi
+
+
+@njit(cache=True)
+def inverse(pose: Array, robot: Array, free_joint_6: float, solutions: Array, gaps: Array) -> None:
+    """Fill solutions (8, 6) in the order of BRANCHES, NaN where a branch does not exist, and gaps (4,).
+
+    A gap belongs to a shoulder and a wrist: how far [m] frame 4's origin lies beyond what upper arm and forearm can
+    reach (positive) or fold to (negative); 0 where the two branches exist, NaN where there is no root at the shoulder.
+    """
+    d1, a2, a3, d4, d5, d6 = robot
+    solutions[:] = np.nan
+    gaps[:] = np.nan
+    # The wrist centre (origin of frame 5) lies d6 behind the tool, and d4 from the vertical plane that joint 1 turns.
+    wx, wy = pose[0, 3] - d6 * pose[0, 2], pose[1, 3] - d6 * pose[1, 2]
+    wz = pose[2, 3] - d6 * pose[2, 2]
+    root = wx * wx + wy * wy - d4 * d4
+    if not root >= ROOT_GUARD:  # NaN included
+        return
+    root = sqrt(max(root, 0.0))
+    for shoulder in range(2):
+        if shoulder == 1:
+            root = -root
+        # Joint 1 is the bearing of the wrist centre plus the angle of (root, d4): sine and cosine of that sum.
+        s1, c1 = wy * root + wx * d4, wx * root - wy * d4
+        length = sqrt(s1 * s1 + c1 * c1)
+        s1, c1 = s1 / length, c1 / length
+        q1 = atan2(s1, c1)
+        # The tool's axes along the common direction (s1, -c1, 0) of axes 2, 3, 4 are functions of joints 5 and 6 alone.
+        across_x = pose[0, 0] * s1 - pose[1, 0] * c1
+        across_y = pose[0, 1] * s1 - pose[1, 1] * c1
+        across_z = pose[0, 2] * s1 - pose[1, 2] * c1
+        sine5 = sqrt(across_x * across_x + across_y * across_y)
+        q5 = atan2(sine5, across_z)
+        singular = sine5 < SINGULAR_SINE
+        if singular:
+            q6, s6, c6 = _wrapped(free_joint_6), sin(free_joint_6), cos(free_joint_6)
+        else:
+            s6, c6 = -across_y / sine5, across_x / sine5
+            q6 = atan2(s6, c6)
+        # y of frame 4 lies in the arm's plane: it gives the sum of joints 2, 3, 4 and the way to frame 4's origin.
+        y_along = (s6 * pose[0, 0] + c6 * pose[0, 1]) * c1 + (s6 * pose[1, 0] + c6 * pose[1, 1]) * s1
+        y_up = s6 * pose[2, 0] + c6 * pose[2, 1]
+        q234 = atan2(-y_along, y_up)
+        for wrist in range(2):
+            if wrist == 1:  # the wrist turned over: joint 5 changes sign, joint 6 and frame 4 turn by half a turn
+                q5 = -q5
+                if not singular:
+                    q6, q234, y_along, y_up = _opposite(q6), _opposite(q234), -y_along, -y_up
+            along = wx * c1 + wy * s1 + d5 * y_along
+            height = wz - d1 + d5 * y_up
+            reach2 = along * along + height * height
+            # 16 times the squared area of the triangle of upper arm, forearm and reach (Heron): no arc cosine needed.
+            area2 = ((a2 + a3) ** 2 - reach2) * (reach2 - (a2 - a3) ** 2)
+            if not area2 >= ROOT_GUARD:
+                reach = sqrt(reach2)
+                gaps[2 * shoulder + wrist] = reach - min(max(reach, abs(a2 - a3)), abs(a2 + a3))
+                continue
+            gaps[2 * shoulder + wrist] = 0.0
+            sine3 = sqrt(max(area2, 0.0)) / (2.0 * a2 * a3)
+            cosine3 = (reach2 - a2 * a2 - a3 * a3) / (2.0 * a2 * a3)
+            q3 = atan2(sine3, cosine3)
+            forward, up = a2 + a3 * cosine3, a3 * sine3
+            for elbow in range(2):
+                if elbow == 1:
+                    q3, up = -q3, -up
+                q2 = atan2(height * forward - along * up, along * forward + height * up)
+                row = solutions[4 * shoulder + 2 * wrist + elbow]
+                row[0], row[1], row[2] = q1, q2, q3
+                row[3], row[4], row[5] = _wrapped(q234 - q2 - q3), q5, q6
+
+
+@njit(cache=True)
+def inverse_batch(poses: Array, robot: Array, free_joint_6: float) -> Array:
+    """`inverse` of poses (n, 4, 4): (n, 8, 6)."""
+    solutions, gaps = np.empty((poses.shape[0], 8, 6)), np.empty(4)
+    for i in range(poses.shape[0]):
+        inverse(poses[i], robot, free_joint_6, solutions[i], gaps)
+    return solutions
+
+
+@njit(cache=True)
+def _nearest(solutions: Array, near: Array, limit: Array) -> int:
+    """Move every solution (8, 6) to its image nearest to `near` within +-limit; the row least far from it, or -1."""
+    best, least = -1, np.inf
+    for row in range(8):
+        if np.isnan(solutions[row, 0]):
+            continue
+        distance = 0.0
+        for joint in range(6):
+            around = min(max(near[joint], -limit[joint]), limit[joint])
+            angle = solutions[row, joint]
+            angle += 2.0 * pi * np.round((around - angle) / (2.0 * pi))
+            if angle > limit[joint] + LIMIT_GUARD:
+                angle -= 2.0 * pi
+            elif angle < -limit[joint] - LIMIT_GUARD:
+                angle += 2.0 * pi
+            if abs(angle) > limit[joint] + LIMIT_GUARD:
+                distance = np.nan  # no image of this angle is within the limits
+            solutions[row, joint] = min(max(angle, -limit[joint]), limit[joint])
+            distance += (angle - near[joint]) ** 2
+        if distance < least:
+            best, least = row, distance
+    return best
+
+
+@njit(cache=True)
+def _residual(joints: Array, pose: Array, robot: Array) -> tuple[float, float]:
+    """Distance [m] and angle [rad] between a pose and the one the joints give."""
+    frames = _still_frames(1, robot)[0]
+    _frames(joints, robot, frames)
+    gap2, chord2 = 0.0, 0.0
+    for i in range(3):
+        gap2 += (frames[6, i, 3] - pose[i, 3]) ** 2
+        for j in range(3):
+            chord2 += (frames[6, i, j] - pose[i, j]) ** 2
+    return sqrt(gap2), 2.0 * np.arcsin(min(1.0, sqrt(chord2 / 8.0)))
+
+
+@njit(cache=True)
+def solve(pose: Array, near: Array, robot: Array, limit: Array) -> tuple[int, Array, float, float]:
+    """Row, joints (6,) and residuals of the solution nearest to `near`; row -1 if there is none."""
+    solutions, gaps = np.empty((8, 6)), np.empty(4)
+    # At the wrist singularity joint 6 is free, but not every angle is within reach: the current one first, then around.
+    for attempt in range(25):
+        free_joint_6 = near[5] + (1 - 2 * (attempt % 2)) * ((attempt + 1) // 2) * pi / 12.0
+        inverse(pose, robot, free_joint_6, solutions, gaps)
+        row = _nearest(solutions, near, limit)
+        if row >= 0:
+            gap, angle = _residual(solutions[row], pose, robot)
+            return row, solutions[row].copy(), gap, angle
+    return -1, np.full(6, np.nan), np.nan, np.nan
+
+
+@njit(cache=True)
+def jacobian_batch(joints: Array, robot: Array) -> Array:
+    """Geometric Jacobians (n, 6, 6) for joints (n, 6), rows linear [m/rad] then angular."""
+    frames = _still_frames(1, robot)[0]
+    jacobians = np.empty((joints.shape[0], 6, 6))
+    for n in range(joints.shape[0]):
+        _frames(joints[n], robot, frames)
+        for j in range(6):
+            ax, ay, az = frames[j + 1, 0, 2], frames[j + 1, 1, 2], frames[j + 1, 2, 2]
+            rx = frames[6, 0, 3] - frames[j + 1, 0, 3]
+            ry = frames[6, 1, 3] - frames[j + 1, 1, 3]
+            rz = frames[6, 2, 3] - frames[j + 1, 2, 3]
+            jacobians[n, 0, j] = ay * rz - az * ry
+            jacobians[n, 1, j] = az * rx - ax * rz
+            jacobians[n, 2, j] = ax * ry - ay * rx
+            jacobians[n, 3, j], jacobians[n, 4, j], jacobians[n, 5, j] = ax, ay, az
+    return jacobians
