@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.execution.gripper import Gripper
+from merton.execution.gripper import FORCE_RANGE_N, SPEED_RANGE_M_S, Grip, Gripper
 
 GRIPPER = Gripper()
 
@@ -49,3 +49,33 @@ def test_values_outside_are_refused(value: float) -> None:
         GRIPPER.gripper_open_of_register(256)
     with pytest.raises(InputError):
         Gripper(stroke_m=value * 0 - 1)
+
+
+def test_speed_and_force_registers_span_what_the_gripper_can_do() -> None:
+    for convert, (low, high) in (
+        (GRIPPER.speed_register, SPEED_RANGE_M_S),
+        (GRIPPER.force_register, FORCE_RANGE_N),
+    ):
+        assert [convert(low), convert(high), convert(low / 2), convert(high * 2)] == [0, 255, 0, 255]
+        assert convert((low + high) / 2) == 128
+        for value in (0.0, -1.0, np.nan, np.inf):
+            with pytest.raises(InputError, match="positive"):
+                convert(value)
+
+
+@pytest.mark.parametrize(
+    ("commanded_m", "measured_m", "moving", "grip"),
+    [
+        (0.0, 0.045, False, Grip.OBJECT_INSIDE),
+        (0.140, 0.080, False, Grip.OBJECT_OUTSIDE),
+        (0.070, 0.071, False, Grip.AT_POSITION),
+        (0.0, 0.045, True, Grip.MOVING),
+    ],
+)
+def test_an_object_is_what_keeps_resting_fingers_from_their_goal(
+    commanded_m: float, measured_m: float, moving: bool, grip: Grip
+) -> None:
+    reading = GRIPPER.reading(commanded_m, measured_m, moving)
+    assert reading.grip is grip
+    assert reading.holds is (grip is Grip.OBJECT_INSIDE)
+    assert reading.gripper_open == pytest.approx(measured_m / 0.140)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from math import inf
 
 from merton.cell import CellConfig
@@ -10,6 +11,48 @@ from merton.errors import InputError
 
 REGISTER_CLOSED = 255
 """Value of the position register (POS of the URCap socket) when closed; 0 is open."""
+
+SPEED_RANGE_M_S = (0.030, 0.250)
+"""Speed of the opening at SPE 0 and 255 (Robotiq, 2F-140 instruction manual, specifications)."""
+
+FORCE_RANGE_N = (10.0, 125.0)
+"""Grip force at FOR 0 and 255 (as above)."""
+
+HELD_CLEARANCE_M = 0.004
+"""Fingers at rest this far from where they were sent met something. Ours: a tenth of the smallest object."""
+
+
+class Grip(IntEnum):
+    """What the fingers are doing; the numbers are those of the register OBJ of the URCap socket."""
+
+    MOVING = 0
+    OBJECT_OUTSIDE = 1
+    """Stopped by something while opening."""
+    OBJECT_INSIDE = 2
+    """Stopped by something while closing: an object is held."""
+    AT_POSITION = 3
+
+
+@dataclass(frozen=True)
+class GripperReading:
+    """What a gripper reports.
+
+    Attributes:
+        opening_m: distance between the pads [m].
+        gripper_open: the same as 0 (closed) .. 1 (open).
+        grip: what the fingers are doing.
+        fault: 0, or the number of a fault (register FLT).
+    """
+
+    opening_m: float
+    gripper_open: float
+    grip: Grip
+    fault: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether an object is between the fingers."""
+        return self.grip is Grip.OBJECT_INSIDE
 
 
 @dataclass(frozen=True)
@@ -65,6 +108,30 @@ class Gripper:
             raise InputError(f"the gripper's register must be in 0 .. {REGISTER_CLOSED}, got {register!r}")
         return 1 - register / REGISTER_CLOSED
 
+    def speed_register(self, speed_m_s: float) -> int:
+        """SPE 0 .. 255 from a speed of the opening [m/s]; outside what the gripper can do, the nearest it can."""
+        return _register_of(speed_m_s, SPEED_RANGE_M_S, "speed")
+
+    def force_register(self, force_n: float) -> int:
+        """FOR 0 .. 255 from a grip force [N]; outside what the gripper can do, the nearest it can."""
+        return _register_of(force_n, FORCE_RANGE_N, "force")
+
+    def reading(self, commanded_m: float, measured_m: float, moving: bool) -> GripperReading:
+        """What a gripper without a sense of its own (the embedded cell's) would report.
+
+        Args:
+            commanded_m: opening last commanded [m].
+            measured_m: opening measured [m].
+            moving: whether the fingers may still be on their way.
+        """
+        short_m = measured_m - commanded_m
+        grip = Grip.AT_POSITION
+        if moving:
+            grip = Grip.MOVING
+        elif abs(short_m) > HELD_CLEARANCE_M:
+            grip = Grip.OBJECT_INSIDE if short_m > 0 else Grip.OBJECT_OUTSIDE
+        return GripperReading(measured_m, self.gripper_open(measured_m), grip)
+
     @property
     def travel_time_s(self) -> float:
         """Time to wait after a command [s]: a full stroke at full speed, settling included.
@@ -79,3 +146,10 @@ def _fraction(gripper_open: float) -> float:
     if not 0 <= gripper_open <= 1:  # NaN fails too
         raise InputError(f"the gripper must be in 0 (closed) .. 1 (open), got {gripper_open!r}")
     return float(gripper_open)
+
+
+def _register_of(value: float, range_: tuple[float, float], name: str) -> int:
+    if not 0 < value < inf:  # NaN fails too
+        raise InputError(f"the {name} of the gripper must be positive, got {value!r}")
+    low, high = range_
+    return round(255 * min(1.0, max(0.0, (value - low) / (high - low))))

@@ -1,0 +1,1 @@
+"""Robots that carry out joint trajectories, one module each."""

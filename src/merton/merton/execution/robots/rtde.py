@@ -1,0 +1,292 @@
+"""A UR5 through RTDE: joint trajectories streamed at 125 Hz, with stops, heartbeats and reconnection.
+
+    robot = RtdeRobot("192.0.2.10")
+    robot.connect()
+    number = robot.follow(times_s, joints_rad)
+    while not robot.over(number): robot.beat()
+
+The client (package `ur-rtde`, extra `lab`) runs in a process of its own: see `rtde_driver`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from merton.errors import InfrastructureError, InputError, MissingDependencyError
+from merton.execution.robots.rtde_driver import JOINT_SPEED_RAD_S, drive
+from merton.execution.robots.safety_status import EMERGENCY_BITS, PROTECTIVE_STOP_BIT, STOP_BITS, describe
+from merton.execution.trajectory import Array, JointSpline
+
+CONNECT_S = 10.0
+"""How long a connection may take before it is given up."""
+RECONNECT_S = 0.5
+"""Pause between two attempts."""
+UNLOCK_S = 3.0
+"""How long the controller may take to leave a protective stop."""
+CLOSE_S = 2.0
+"""How long the driver may take to stop the arm and end."""
+SILENCE_S = 5.0
+"""A driver that says nothing for so long hangs, and is replaced. The client waits 3 s for a foreign program to end."""
+
+
+@dataclass(frozen=True)
+class RobotReading:
+    """State of the robot, 125 times a second.
+
+    Attributes:
+        time_s: the controller's clock [s].
+        joints_rad: (6,) shoulder pan .. wrist 3.
+        velocities_rad_s: (6,).
+        safety_bits: as `merton.execution.robots.safety_status` names them.
+        moving: whether a motion is under way.
+        motion: number of the last motion that was taken up, 0 if none.
+        ended: why that motion is over: "reached", or what stopped it; empty while it runs.
+        setpoints: set points sent for the last trajectory that is over.
+        elapsed_s: time they took [s].
+        late_p99_s, late_max_s: how late they were against the 8 ms grid [s].
+    """
+
+    time_s: float
+    joints_rad: Array
+    velocities_rad_s: Array
+    safety_bits: int
+    moving: bool
+    motion: int
+    ended: str
+    setpoints: int = 0
+    elapsed_s: float = 0.0
+    late_p99_s: float = 0.0
+    late_max_s: float = 0.0
+
+    @property
+    def stopped(self) -> str:
+        """What safety stop the robot is in; empty if in none."""
+        return describe(self.safety_bits)
+
+
+class RtdeRobot:
+    """Commands and state of one arm. Methods return at once, from any thread.
+
+    A lost connection is made again by itself; nothing moves until somebody asks for a new motion, and that has to start
+    where the arm is then.
+
+    Args:
+        hostname: address of the controller.
+        command_timeout_s: a motion is held if `beat` was not called for so long, and the controller holds the arm if
+            the driver falls silent for so long [s]; 0 switches both off.
+        on_reading: called after each reading, and with None after a lost connection, from a thread of this object.
+    """
+
+    def __init__(
+        self,
+        hostname: str,
+        command_timeout_s: float = 0.2,
+        on_reading: Callable[[RobotReading | None], None] | None = None,
+    ) -> None:
+        if importlib.util.find_spec("rtde_control") is None:
+            raise MissingDependencyError(
+                "a UR robot needs the package ur-rtde (Python 3.10 to 3.12): pip install -r requirements/lab.txt"
+            )
+        if not 0 <= command_timeout_s < np.inf:
+            raise InputError(f"command_timeout_s must be 0 or more seconds, got {command_timeout_s!r}")
+        self.hostname, self.command_timeout_s = hostname, command_timeout_s
+        self.reading: RobotReading | None = None
+        """The newest state; None while there is no connection."""
+        self.trouble = "not connected yet"
+        """Why there is no connection."""
+        self.connections = 0
+        """How often a connection was made."""
+        self.driver_pid: int | None = None
+        """The process that holds the connection."""
+        self._on_reading = on_reading or (lambda reading: None)
+        self._link: Connection | None = None
+        self._sending = threading.Lock()
+        self._motions = self._lost_motions = 0
+        self._closing = threading.Event()
+        self._connected = threading.Event()
+        self._thread = threading.Thread(target=self._supervise, name="rtde", daemon=True)
+
+    def connect(self, limit_s: float = CONNECT_S) -> None:
+        """Start connecting, and wait for the first reading. Attempts go on after a failure, until `close`.
+
+        Raises:
+            InfrastructureError: no reading within `limit_s`.
+        """
+        if not self._thread.is_alive():
+            self._thread.start()
+        if not self._connected.wait(limit_s):
+            raise InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.trouble}")
+
+    def close(self) -> None:
+        """Stop the arm and end the connection."""
+        self._closing.set()
+        with contextlib.suppress(InfrastructureError):
+            self._send("close")
+        if self._thread.is_alive():
+            self._thread.join(10)
+
+    def follow(self, times_s: ArrayLike, joints_rad: ArrayLike, velocities_rad_s: ArrayLike | None = None) -> int:
+        """Follow a trajectory, see `JointSpline`; replaces the motion under way. Returns the motion's number.
+
+        A first time > 0 is approached from where the arm is. Whether it got there: `over` and `reading.ended`.
+
+        Raises:
+            InputError: no usable trajectory, or one on which a joint turns faster than it can.
+            InfrastructureError: no connection, or a safety stop.
+        """
+        spline = JointSpline(times_s, joints_rad, velocities_rad_s)
+        peak = spline.peak_speed_rad_s()
+        if peak > JOINT_SPEED_RAD_S:
+            raise InputError(f"the trajectory turns a joint at {peak:.2f} rad/s, a UR5 can do {JOINT_SPEED_RAD_S:g}")
+        return self._begin("follow", spline.times_s, spline.joints_rad, spline.velocities_rad_s)
+
+    def move_to(self, joints_rad: ArrayLike, speed_rad_s: float = 0.5, acceleration_rad_s2: float = 1.0) -> int:
+        """Let the controller move to joint angles (6,) in its own way (moveJ). Returns the motion's number.
+
+        Raises:
+            InputError: not six finite angles.
+            InfrastructureError: as `follow`.
+        """
+        joints = np.array(joints_rad, dtype=np.float64)
+        if joints.shape != (6,) or not np.isfinite(joints).all():
+            raise InputError(f"the goal must be six finite joint angles, got {joints_rad!r}")
+        return self._begin("move", joints, float(speed_rad_s), float(acceleration_rad_s2))
+
+    def over(self, number: int) -> str:
+        """Why a motion is over: "reached", or what ended it; empty while it runs or waits to be taken up."""
+        reading = self.reading
+        if reading is None or number <= self._lost_motions:
+            return f"connection lost: {self.trouble}"
+        if reading.motion > number:
+            return "replaced by another motion"
+        return reading.ended if reading.motion == number else ""
+
+    def stop(self) -> None:
+        """Brake now. Without a connection there is nothing to say: the controller's watchdog stops the arm."""
+        with contextlib.suppress(InfrastructureError):
+            self._send("stop")
+
+    def beat(self) -> None:
+        """Whoever commands is alive."""
+        with contextlib.suppress(InfrastructureError):
+            self._send("beat")
+
+    def unlock_protective_stop(self) -> None:
+        """Unlock a protective stop through the dashboard, and wait until it is. Only on a person's word: look first.
+
+        Raises:
+            InfrastructureError: there is none, another stop is in force, or the controller refused (it does for 5 s).
+        """
+        from dashboard_client import DashboardClient
+
+        reading = self.reading
+        if reading is None:
+            raise InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.trouble}")
+        if reading.safety_bits & EMERGENCY_BITS or not reading.safety_bits & PROTECTIVE_STOP_BIT:
+            raise InfrastructureError(
+                f"the robot is in {reading.stopped}, which a person releases at the robot"
+                if reading.stopped
+                else "the robot is in no protective stop"
+            )
+        dashboard = DashboardClient(self.hostname)
+        try:
+            dashboard.connect(2000)
+            dashboard.closeSafetyPopup()
+            dashboard.unlockProtectiveStop()
+            dashboard.disconnect()
+        except Exception as error:  # whatever type the client's C++ made of it
+            raise InfrastructureError(f"the dashboard did not unlock the robot: {str(error).strip()}") from error
+        pause, end_s = threading.Event(), time.monotonic() + UNLOCK_S
+        while self.reading is not None and self.reading.safety_bits & PROTECTIVE_STOP_BIT:
+            if time.monotonic() > end_s:
+                raise InfrastructureError(f"the robot is still in protective stop {UNLOCK_S:g} s after it was unlocked")
+            pause.wait(0.01)
+
+    # Inside -----------------------------------------------------------------------------------------------------------
+
+    def _begin(self, command: str, *arguments: Any) -> int:
+        reading = self.reading
+        if reading is not None and reading.safety_bits & STOP_BITS:
+            raise InfrastructureError(f"the robot is in {reading.stopped}")
+        with self._sending:
+            self._motions += 1
+            number = self._motions
+            self._send_locked(command, number, *arguments)
+        return number
+
+    def _send(self, *message: Any) -> None:
+        with self._sending:
+            self._send_locked(*message)
+
+    def _send_locked(self, *message: Any) -> None:
+        if self._link is None or self.reading is None:
+            raise InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.trouble}")
+        try:
+            self._link.send(message)
+        except OSError as error:
+            raise InfrastructureError(f"the driver of the UR controller at {self.hostname} ended") from error
+
+    def _supervise(self) -> None:
+        """The thread: one driver process after another."""
+        processes = multiprocessing.get_context("spawn")
+        while not self._closing.is_set():
+            here, there = processes.Pipe()
+            driver = processes.Process(
+                target=drive, args=(self.hostname, self.command_timeout_s, there), name="rtde_driver", daemon=True
+            )
+            driver.start()
+            self.driver_pid = driver.pid
+            there.close()
+            self._link = here
+            self._listen(here)
+            with self._sending:
+                self._link, self.reading = None, None
+                self._lost_motions = self._motions
+            self._connected.clear()
+            driver.join(0.5)
+            if driver.is_alive():
+                driver.kill()
+                driver.join()
+            here.close()
+            if not self._closing.is_set():
+                self._on_reading(None)
+                self._closing.wait(RECONNECT_S)
+
+    def _listen(self, link: Connection) -> None:
+        """Take readings until the driver ends or falls silent."""
+        limit_s = time.monotonic() + CONNECT_S
+        try:
+            while True:
+                while not link.poll(0.2):
+                    if self._closing.is_set():
+                        limit_s = min(limit_s, time.monotonic() + (CLOSE_S if self.reading else 0.0))
+                    if time.monotonic() >= limit_s:
+                        self.trouble = "it did not answer in time"
+                        return
+                message = link.recv()
+                if isinstance(message, str):
+                    self.trouble = message
+                    return
+                time_s, joints, velocities, *state, statistics = message
+                first = self.reading is None
+                self.reading = reading = RobotReading(
+                    time_s, np.array(joints), np.array(velocities), *state, *statistics
+                )
+                limit_s = time.monotonic() + SILENCE_S
+                if first:
+                    self.connections += 1
+                    self._connected.set()
+                self._on_reading(reading)
+        except (EOFError, OSError):
+            self.trouble = "closed" if self._closing.is_set() else "the driver process ended"

@@ -1,0 +1,296 @@
+"""The process that holds the connection to a UR controller: one loop at 125 Hz around the ur-rtde client.
+
+It is a process of its own for two reasons, both measured with ur-rtde 1.6.5: the client's constructors hold Python's
+global lock until the controller answers, for ever if it never does; and after a dropped connection its control
+interface reconnects over and over and cannot be ended. A process can be.
+
+What stops the arm: this loop, on request, without a heartbeat, or when the parent is gone; the controller's watchdog of
+the program, if this process dies or hangs; and the controller's safety system, whatever happens here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from merton.errors import InfrastructureError, InputError
+from merton.execution.robots.safety_status import STOP_BITS, describe
+from merton.execution.trajectory import Array, JointSpline
+from merton.execution.watchdog import Watchdog
+
+CYCLE_S = 0.008
+"""125 Hz: the control cycle of a CB3 controller."""
+
+LOOKAHEAD_S, GAIN = 0.05, 500.0
+"""servoJ smooths over this time (0.03 .. 0.2) with this gain (100 .. 2000). Ours: half the default lag, the gain in the
+lower half of the range, since a higher one makes a real arm hum."""
+
+SERVO_DECELERATION_M_S2 = 10.0
+"""servoStop: the client's default; a tool at 0.6 m/s rests after 60 ms."""
+JOINT_DECELERATION_RAD_S2 = 4.0
+"""stopJ, after a moveJ. Ours: twice the client's default."""
+
+JOINT_SPEED_RAD_S = 3.14
+"""UR5 user manual: 180 degrees a second, every joint."""
+
+START_TOLERANCE_RAD = 0.02
+"""A trajectory must start this close to where the arm is. Ours: a centimetre at half the arm's reach."""
+
+SETTLED_RAD, SETTLED_RAD_S, SETTLE_S = 0.001, 0.01, 1.0
+"""A trajectory is over when the joints are this near its end and this slow, or are not after this time."""
+
+PROGRAM_START_S = 3.0
+"""How long the control program may take to start on the controller."""
+
+HEARTBEAT = "heartbeat"
+VARIABLES = ["timestamp", "actual_q", "actual_qd", "safety_status_bits", "robot_status_bits", "runtime_state"]
+
+
+@dataclass
+class Motion:
+    """What the arm is doing: along a spline, or by itself to a goal."""
+
+    number: int
+    goal: Array
+    spline: JointSpline | None = None
+    begin_s: float = 0.0
+    setpoint: Array = field(default_factory=lambda: np.zeros(6))
+    speed: Array = field(default_factory=lambda: np.zeros(6))
+    late_s: list[float] = field(default_factory=list)
+
+
+class Driver:
+    """The loop. Everything that touches the client happens in its one thread.
+
+    Args:
+        hostname: address of the controller; ports are fixed.
+        timeout_s: heartbeat and connection time limit [s]; 0 switches the heartbeats off, here and on the controller.
+        link: pipe to the parent: commands in, readings out.
+    """
+
+    def __init__(self, hostname: str, timeout_s: float, link: Connection) -> None:
+        from rtde_control import RTDEControlInterface
+        from rtde_receive import RTDEReceiveInterface
+
+        self.link, self.timeout_s = link, timeout_s
+        self.receive = RTDEReceiveInterface(hostname, 1 / CYCLE_S, VARIABLES)
+        # without a program: it is sent when somebody wants to move, so that connecting takes nothing from anybody
+        self.control = RTDEControlInterface(hostname, 1 / CYCLE_S, RTDEControlInterface.FLAG_NO_WAIT)
+        self.motion: Motion | None = None
+        self.number, self.ended = 0, ""
+        self.statistics = (0, 0.0, 0.0, 0.0)
+        self.watchdog = Watchdog([HEARTBEAT], timeout_s) if timeout_s else None
+        self.heard_s = time.monotonic()
+        self.controller_s = 0.0
+        self.program_is_ours = False
+        self.due_s = time.monotonic()
+
+    def run(self) -> None:
+        """Cycle after cycle, until told to close or the connection is lost."""
+        while True:
+            self.read()
+            self.advance()
+            self.due_s += CYCLE_S
+            now = time.monotonic()
+            if now - self.due_s > CYCLE_S:
+                self.due_s = now  # cycles that were missed are gone
+            while (left_s := self.due_s - time.monotonic()) > 0:
+                # waiting on the pipe is only good to a millisecond
+                if not self.link.poll(max(0.0, left_s - 0.0015)):
+                    time.sleep(max(0.0, self.due_s - time.monotonic()))
+                elif not self.obey(*self.link.recv()):
+                    return
+            while self.link.poll():
+                if not self.obey(*self.link.recv()):
+                    return
+
+    def read(self) -> None:
+        """Take the newest state of the controller and tell the parent."""
+        now = time.monotonic()
+        controller_s = self.receive.getTimestamp()
+        if controller_s != self.controller_s:
+            self.controller_s, self.heard_s = controller_s, now
+        elif now - self.heard_s > (self.timeout_s or 1.0):
+            raise InfrastructureError(f"the controller has said nothing for {now - self.heard_s:.2f} s")
+        if not (self.receive.isConnected() and self.control.isConnected()):
+            raise InfrastructureError("the controller closed the connection")
+        joints, velocities = self.receive.getActualQ(), self.receive.getActualQd()
+        self.joints, self.velocities = np.array(joints), np.array(velocities)
+        self.safety_bits = int(self.receive.getSafetyStatusBits())
+        self.link.send(
+            (
+                self.controller_s, joints, velocities, self.safety_bits,
+                self.motion is not None, self.number, self.ended, self.statistics,
+            )
+        )  # fmt: skip
+
+    def obey(self, command: str, *arguments: Any) -> bool:
+        """Carry out one command of the parent; False ends the loop."""
+        if command == "beat":
+            if self.watchdog is not None:
+                self.watchdog.heard(HEARTBEAT)
+        elif command == "stop":
+            self.end("stopped by request")
+        elif command == "close":
+            self.end("closed")
+            if self.program_runs():
+                self.control.stopScript()
+            return False
+        else:
+            self.begin(command, *arguments)
+        return True
+
+    def begin(self, command: str, number: int, *arguments: Any) -> None:
+        """Take up a motion, or say why not."""
+        if self.motion is not None and (command == "move" or self.motion.spline is None):
+            self.end("replaced by another motion")
+        self.number, self.ended = number, ""
+        try:
+            self.follow(JointSpline(*arguments)) if command == "follow" else self.move(*arguments)
+        except (InputError, InfrastructureError) as error:
+            self.end("stopped for a motion that was refused")
+            self.ended = f"refused: {error}"
+
+    def follow(self, spline: JointSpline) -> None:
+        """Stream a trajectory, from the set point if one is being followed, else from where the arm is."""
+        before = self.motion
+        here, speed = (before.setpoint, before.speed) if before is not None else (self.joints, np.zeros(6))
+        spline = spline.starting_from(here, speed)
+        away = np.abs(spline.at(0.0)[0] - here).max()
+        if away > START_TOLERANCE_RAD:
+            raise InputError(f"the trajectory starts {away:.3f} rad from where the arm is")
+        self.start_program()
+        self.go(Motion(self.number, spline.joints_rad[-1], spline, time.monotonic(), here, speed))
+
+    def move(self, joints: Array, speed: float, acceleration: float) -> None:
+        """Let the controller move to joint angles. Its client says nothing but False when it does not."""
+        self.start_program()
+        try:
+            accepted = self.control.moveJ(joints.tolist(), speed, acceleration, True)
+        except (RuntimeError, ValueError) as error:  # a speed outside the client's limits
+            raise InputError(f"moveJ: {error}") from error
+        if not accepted:
+            bits = int(self.receive.getSafetyStatusBits())
+            raise InfrastructureError(f"the controller refused moveJ: {describe(bits) or 'its program does not run'}")
+        self.go(Motion(self.number, joints))
+
+    def go(self, motion: Motion) -> None:
+        """This is the motion from now on; whoever commanded it has the whole time limit for the first heartbeat."""
+        self.motion, self.ended = motion, ""
+        if self.watchdog is not None:
+            self.watchdog.start()
+
+    def start_program(self) -> None:
+        """Send the control program unless it runs, and set the controller's own watchdog.
+
+        A program that runs already but is not ours, such as one an earlier driver left behind, is replaced.
+
+        Raises:
+            InfrastructureError: a safety stop, or a program that does not start.
+        """
+        if self.safety_bits & STOP_BITS:
+            raise InfrastructureError(f"the robot is in {describe(self.safety_bits)}")
+        if self.program_runs():
+            return
+        limit_s = time.monotonic() + PROGRAM_START_S
+        sent = self.control.reuploadScript()
+        while not (sent and self.control.isProgramRunning()):
+            if time.monotonic() > limit_s:
+                raise InfrastructureError("the controller did not start the control program")
+            time.sleep(CYCLE_S)
+            self.read()
+        if self.timeout_s and not self.control.setWatchdog(1 / self.timeout_s):
+            raise InfrastructureError("the controller did not accept the watchdog")
+        self.program_is_ours = True
+        self.due_s = time.monotonic()
+
+    def program_runs(self) -> bool:
+        """Whether a control program of this driver's runs. Nobody else's is kept alive or stopped."""
+        self.program_is_ours = self.program_is_ours and self.control.isProgramRunning()
+        return self.program_is_ours
+
+    def advance(self) -> None:
+        """One cycle of the motion under way, if there is one."""
+        motion, now = self.motion, time.monotonic()
+        if self.safety_bits & STOP_BITS:
+            if motion is not None:
+                self.finish(describe(self.safety_bits))
+            return
+        if motion is None:
+            if self.program_runs():
+                self.control.kickWatchdog()
+            return
+        if not self.program_runs():
+            self.finish("the control program ended on the controller")
+        elif self.watchdog is not None and self.watchdog.look(now):
+            self.end(f"held: no heartbeat for {self.timeout_s:g} s")
+        elif motion.spline is None:
+            self.control.kickWatchdog()
+            if self.near(motion.goal):
+                self.finish("reached")
+        else:
+            self.servo(motion, motion.spline, now)
+
+    def servo(self, motion: Motion, spline: JointSpline, now: float) -> None:
+        """Send the set point of this moment; stop servoing once the arm has settled at the end."""
+        elapsed_s = now - motion.begin_s
+        motion.setpoint, motion.speed = spline.at(elapsed_s)
+        motion.late_s.append(now - self.due_s)
+        if not self.control.servoJ(
+            motion.setpoint.tolist(), JOINT_SPEED_RAD_S, JOINT_SPEED_RAD_S, CYCLE_S, LOOKAHEAD_S, GAIN
+        ):
+            self.finish(describe(int(self.receive.getSafetyStatusBits())) or "the controller refused a set point")
+        elif elapsed_s >= spline.duration_s:
+            if self.near(motion.goal):
+                self.end("reached")
+            elif elapsed_s > spline.duration_s + SETTLE_S:
+                self.end(f"did not settle: {np.abs(self.joints - motion.goal).max():.4f} rad from the end")
+
+    def near(self, goal: Array) -> bool:
+        """Whether the arm rests at joint angles."""
+        return bool(np.abs(self.joints - goal).max() < SETTLED_RAD and np.abs(self.velocities).max() < SETTLED_RAD_S)
+
+    def end(self, why: str) -> None:
+        """Brake, if anything moves."""
+        if self.motion is None:
+            return
+        if self.motion.spline is None:
+            self.control.stopJ(JOINT_DECELERATION_RAD_S2)
+        elif not self.control.servoStop(SERVO_DECELERATION_M_S2) and self.control.isProgramRunning():
+            self.control.stopScript()  # the arm brakes when the program ends
+        self.finish(why)
+
+    def finish(self, why: str) -> None:
+        """The motion is over."""
+        motion, self.motion, self.ended = self.motion, None, why
+        if motion is not None and motion.late_s:
+            late = np.array(motion.late_s)
+            elapsed_s = time.monotonic() - motion.begin_s
+            self.statistics = (len(late), elapsed_s, float(np.percentile(late, 99)), float(late.max()))
+
+
+def drive(hostname: str, timeout_s: float, link: Connection) -> None:
+    """Main function of the process: ends when told to, with its parent, or with the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent as well, and it closes us
+    code, driver = 0, None
+    try:
+        driver = Driver(
+            hostname, timeout_s, link
+        )  # named, so that it lives until the end: its destructor may never return
+        driver.run()
+    except (EOFError, ConnectionError):  # the parent is gone
+        if driver is not None:
+            with contextlib.suppress(Exception):
+                driver.end("nobody commands any more")
+    except Exception as error:
+        code = 1
+        with contextlib.suppress(OSError):
+            link.send(f"{error}" if isinstance(error, InfrastructureError) else f"{type(error).__name__}: {error}")
+    os._exit(code)  # the client's threads need not agree

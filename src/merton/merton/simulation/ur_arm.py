@@ -1,0 +1,204 @@
+"""What the simulated UR controller simulates: joints, registers, the control program and the safety state.
+
+A stand-in for a UR5 of the CB3 series, not a model of one: the joints follow their targets with a lag and within speed
+limits, nothing has mass, and nothing is ever touched. The program is that of the package ur-rtde, known by what it does
+with the registers: it takes a command number from input register 0 and answers in output register 0.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+CYCLE_S = 0.008
+"""One control cycle of a CB3 controller: 125 Hz."""
+
+JOINT_SPEED_RAD_S = 3.14
+"""UR5 user manual: every joint turns up to 180 degrees a second."""
+
+JOINT_ACCELERATION_RAD_S2 = 40.0
+"""Ours: what the ur-rtde client allows at most; it also brakes the arm in a protective or an emergency stop."""
+
+JOINT_LIMIT_RAD = 2 * np.pi
+"""UR5 user manual: every joint turns 360 degrees either way."""
+
+REGISTERS = 48
+
+READY, DONE = 1, 2
+"""What the program reports in output register 0: give me a command, or: I am done, clear yours."""
+
+MOVE_JOINTS, SERVO_JOINTS, SERVO_STOP, PROTECTIVE_STOP, STOP_JOINTS = 1, 11, 16, 31, 34
+SET_WATCHDOG, JOINTS_ARE_SAFE, STOP_PROGRAM = 35, 37, 255
+
+
+class Safety(Enum):
+    """Safety state: (safety mode of RTDE, its name on the dashboard, set bits of `safety_status_bits`)."""
+
+    NORMAL = (1, "NORMAL", (0,))
+    PROTECTIVE_STOP = (3, "PROTECTIVE_STOP", (2, 10))
+    EMERGENCY_STOP = (7, "ROBOT_EMERGENCY_STOP", (6, 7, 10))
+
+    @property
+    def mode(self) -> int:
+        """Number of the safety mode."""
+        return self.value[0]
+
+    @property
+    def title(self) -> str:
+        """Name of the safety mode."""
+        return self.value[1]
+
+    @property
+    def bits(self) -> int:
+        """Value of `safety_status_bits`."""
+        return sum(1 << bit for bit in self.value[2])
+
+
+class UrArm:
+    """The state of the controller, advanced one cycle at a time.
+
+    Args:
+        joints_rad: (6,) where the arm stands at the start.
+        unlock_delay_s: how long after a protective stop it cannot be unlocked; 5 s on real controllers.
+    """
+
+    def __init__(self, joints_rad: Array, unlock_delay_s: float = 5.0) -> None:
+        self.joints_rad = np.array(joints_rad, dtype=np.float64)
+        self.velocities_rad_s = np.zeros(6)
+        self.target_rad = self.joints_rad.copy()
+        self.time_s = 0.0
+        self.safety = Safety.NORMAL
+        self.program_running = False
+        self.input_int, self.output_int = [0] * REGISTERS, [0] * REGISTERS
+        self.input_double, self.output_double = [0.0] * REGISTERS, [0.0] * REGISTERS
+        self._unlock_delay_s = unlock_delay_s
+        self._stopped_at_s = 0.0
+        self._heard_s = 0.0
+        self._watchdog_s = 0.0
+        self._executing = False
+        self._motion = "brake"
+        self._lookahead_s = 0.1
+        self._speed, self._acceleration = 1.0, JOINT_ACCELERATION_RAD_S2
+
+    # What comes from outside ------------------------------------------------------------------------------------------
+
+    def start_program(self) -> None:
+        """A program arrived. It runs only in normal mode, as on a real controller."""
+        if self.safety is not Safety.NORMAL:
+            return
+        self.stop_program()
+        self.program_running = True
+        self._heard_s = self.time_s
+
+    def stop_program(self) -> None:
+        """End the program; the arm brakes."""
+        self.program_running = self._executing = False
+        self._watchdog_s = 0.0
+        self.output_int[0] = 0
+        self._brake(JOINT_ACCELERATION_RAD_S2)
+
+    def hear(self) -> None:
+        """An input package came in: the watchdog of the program is fed."""
+        self._heard_s = self.time_s
+
+    def trip(self, safety: Safety) -> None:
+        """A protective or an emergency stop. An emergency stop is never weakened to a protective one."""
+        if self.safety is not Safety.EMERGENCY_STOP:
+            self.safety = safety
+        self._stopped_at_s = self.time_s
+        self.stop_program()
+
+    def unlock(self) -> bool:
+        """Unlock a protective stop as the dashboard does: not too soon, and never an emergency stop."""
+        if self.safety is Safety.EMERGENCY_STOP or self.time_s - self._stopped_at_s < self._unlock_delay_s:
+            return False
+        self.safety = Safety.NORMAL
+        return True
+
+    def clear(self) -> None:
+        """What a person does at the robot: pulls the button out, powers the arm, releases the brakes."""
+        self.safety = Safety.NORMAL
+
+    # One cycle --------------------------------------------------------------------------------------------------------
+
+    def cycle(self) -> None:
+        """Advance by `CYCLE_S`."""
+        self.time_s += CYCLE_S
+        if self.program_running:
+            if self._watchdog_s and self.time_s - self._heard_s > self._watchdog_s:
+                self.stop_program()
+            else:
+                self._program()
+        self._move()
+
+    def _program(self) -> None:
+        """One turn of the program's loop."""
+        command = self.input_int[0]
+        if command == SERVO_JOINTS:  # taken anew every cycle, never answered
+            self._motion = "servo"
+            self.target_rad = np.array(self.input_double[:6])
+            self._lookahead_s = max(self.input_double[9], CYCLE_S)
+            self.output_int[0] = READY
+        elif command == 0:
+            self._executing = False
+            self.output_int[0] = READY
+        elif not self._executing:
+            self._executing = True
+            self.output_int[0] = 0
+            self._begin(command)
+        if self._executing and self._at_rest(command):
+            self.output_int[0] = DONE
+
+    def _begin(self, command: int) -> None:
+        if command == MOVE_JOINTS:
+            self._motion = "move"
+            self.target_rad = np.array(self.input_double[:6])
+            self._speed, self._acceleration = self.input_double[6:8]
+        elif command in (SERVO_STOP, STOP_JOINTS):
+            self._brake(self.input_double[0])
+        elif command == SET_WATCHDOG:
+            self._watchdog_s = 1 / self.input_double[0] if self.input_double[0] > 0 else 0.0
+        elif command == JOINTS_ARE_SAFE:
+            self.output_int[1] = int((np.abs(self.input_double[:6]) <= JOINT_LIMIT_RAD).all())
+        elif command == PROTECTIVE_STOP:
+            self.trip(Safety.PROTECTIVE_STOP)
+        else:  # also what this stand-in does not know: ending is what a program with an error does
+            if command != STOP_PROGRAM:
+                print(f"command {command} is not simulated", flush=True)
+            self.stop_program()
+
+    def _at_rest(self, command: int) -> bool:
+        """Whether the program is done with a command. An asynchronous motion is, as soon as it has begun."""
+        if command == MOVE_JOINTS and not self.input_int[1]:
+            return self._motion != "move"
+        return command not in (SERVO_STOP, STOP_JOINTS) or not self.velocities_rad_s.any()
+
+    def _brake(self, deceleration: float) -> None:
+        self._motion, self._acceleration = "brake", max(deceleration, 0.1)
+
+    def _move(self) -> None:
+        """Joints over one cycle."""
+        remaining = self.target_rad - self.joints_rad
+        lead = float(np.abs(remaining).max())
+        if self._motion == "servo":
+            limit = JOINT_ACCELERATION_RAD_S2 * CYCLE_S
+            change = np.clip(remaining / self._lookahead_s - self.velocities_rad_s, -limit, limit)
+            wanted = self.velocities_rad_s + change
+        elif self._motion == "move" and lead > 1e-9:
+            speed = float(np.abs(self.velocities_rad_s).max()) + self._acceleration * CYCLE_S
+            speed = min(speed, self._speed, np.sqrt(2 * self._acceleration * lead), lead / CYCLE_S)
+            wanted = remaining * speed / lead
+        elif self._motion == "move":
+            wanted = np.zeros(6)
+            self._motion = "brake"
+        else:
+            limit = self._acceleration * CYCLE_S
+            wanted = self.velocities_rad_s - np.clip(self.velocities_rad_s, -limit, limit)
+        self.velocities_rad_s = np.clip(wanted, -JOINT_SPEED_RAD_S, JOINT_SPEED_RAD_S)
+        self.joints_rad = np.clip(self.joints_rad + self.velocities_rad_s * CYCLE_S, -JOINT_LIMIT_RAD, JOINT_LIMIT_RAD)
+        if self._motion == "brake":
+            self.target_rad = self.joints_rad.copy()

@@ -1,0 +1,91 @@
+"""A simulated Robotiq 2F-140 behind the socket of its URCap: what a gripper answers, without a gripper.
+
+A stand-in: the fingers run at the commanded speed, and stop at an object if there is one between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+
+from merton.execution.gripper import SPEED_RANGE_M_S, Gripper
+
+WRITABLE = ("ACT", "GTO", "POS", "SPE", "FOR", "ATR", "ARD")
+MOVING, STOPPED_OPENING, STOPPED_CLOSING, AT_POSITION = 0, 1, 2, 3
+RESET, ACTIVATING, ACTIVE = 0, 1, 3
+ACTIVATION_S = 0.5
+"""Ours: a real one takes two to three seconds, opening and closing once."""
+
+
+class UrcapServer:
+    """The gripper's registers and how they change.
+
+    Attributes:
+        object_opening_m: width of what lies between the fingers [m]; NaN if nothing does.
+    """
+
+    def __init__(self, gripper: Gripper | None = None) -> None:
+        self.gripper = gripper or Gripper()
+        self.object_opening_m = math.nan
+        self.registers = dict.fromkeys(WRITABLE, 0) | {"STA": RESET, "OBJ": AT_POSITION, "FLT": 0, "PRE": 0}
+        self.position = 0.0
+        self._activation_left_s = 0.0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection: a line in, an answer without a line's end out, as the real URCap sends it."""
+        while line := (await reader.readline()).decode("ascii", "replace"):
+            writer.write(self.answer(line.strip()).encode())
+
+    def answer(self, line: str) -> str:
+        """What the gripper says to a line; "?" if it does not understand."""
+        if found := re.fullmatch(r"GET (\w+)", line):
+            name = found[1]
+            values = self.registers | {"POS": round(self.position)}
+            return f"{name} {values[name]}" if name in values else "?"
+        if re.fullmatch(r"SET( [A-Z]+ \d+)+", line):
+            words = line.split()[1:]
+            values = {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+            if all(name in WRITABLE and value <= 255 for name, value in values.items()):
+                self.set(values)
+                return "ack"
+        return "?"
+
+    def set(self, values: dict[str, int]) -> None:
+        """Write registers."""
+        if values.get("ACT") == 1 and self.registers["ACT"] == 0:
+            self.registers["STA"], self._activation_left_s = ACTIVATING, ACTIVATION_S
+        elif values.get("ACT") == 0:
+            self.registers |= {"STA": RESET, "GTO": 0, "FLT": 0}
+        self.registers |= values
+        if "POS" in values:
+            self.registers["PRE"] = values["POS"]
+        if self.registers["GTO"] and "POS" in values:
+            self.registers["OBJ"] = MOVING
+
+    def advance(self, duration_s: float) -> None:
+        """Let time pass."""
+        registers = self.registers
+        if registers["STA"] == ACTIVATING:
+            self._activation_left_s -= duration_s
+            if self._activation_left_s <= 0:
+                registers["STA"] = ACTIVE
+        if registers["STA"] != ACTIVE or not registers["GTO"]:
+            return
+        slow, fast = SPEED_RANGE_M_S
+        speed_m_s = slow + (fast - slow) * registers["SPE"] / 255
+        step = 255 * speed_m_s * duration_s / self.gripper.stroke_m
+        goal = float(registers["PRE"])
+        blocked = math.inf
+        if not math.isnan(self.object_opening_m):
+            blocked = 255 * (1 - self.gripper.gripper_open(self.object_opening_m))
+        if goal > self.position:
+            self.position = min(self.position + step, goal, max(blocked, self.position))
+            at_object = self.position >= blocked and self.position < goal
+        else:
+            self.position = max(self.position - step, goal)
+            at_object = False
+        if at_object:
+            registers["OBJ"] = STOPPED_CLOSING
+        else:
+            registers["OBJ"] = AT_POSITION if self.position == goal else MOVING
