@@ -222,7 +222,9 @@ def _write_trial(directory: Path, record: TrialRecord) -> None:
     seen["distorted"] = (
         f"{guess}, with {'three' if (record.cognition or 0) > 0.5 else 'two'} more objects on the table."
     )
-    deltas = rng.uniform(-0.05, 0.05, (2, 7)).round(4).tolist()
+    motion = rng.uniform(-0.05, 0.05, (2, 7)).round(4)
+    motion[:, 6] = np.abs(motion[:, 6])
+    deltas = (0.0 * motion if record.agent == "hold" else motion).tolist()
     detail = {
         "id": record.id,
         "agent": record.agent,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merton.cognition.score import score
+from merton.cognition.score import score, score_batch
 from merton.cognition.text import Cider, bleu, rouge_l
 
 CORPUS = ["pick up the red cube", "push the blue cube to the left", "open the gripper", "the arm is above the table"]
@@ -57,3 +58,19 @@ def test_range(reference, candidate):
     result = score(reference, candidate, Cider(CORPUS))
     assert 0.0 <= result.total <= 1.0
     assert result.cider is None or 0.0 <= result.cider <= 10.0
+
+
+def test_a_batch_scores_as_its_pairs_do():
+    cider = Cider(["pick it up", *CORPUS])
+    references = [*CORPUS, "", "yes"]
+    candidates = ["pick up the cube", "", "open the gripper", "the table", "", "no"]
+    for measure in (cider, None, Cider(["pick it up"] * 3)):
+        together = score_batch(references, candidates, measure)
+        for index, pair in enumerate(zip(references, candidates, strict=True)):
+            alone = score(*pair, measure)
+            assert (alone.total, alone.bleu, alone.rouge_l) == (
+                together.total[index],
+                together.bleu[index],
+                together.rouge_l[index],
+            )
+            assert np.isnan(together.cider[index]) if alone.cider is None else alone.cider == together.cider[index]

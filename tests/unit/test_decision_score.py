@@ -7,7 +7,16 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from merton.decision.action import FRAMES, ActionChunk, checked_chunk
-from merton.decision.score import DecisionScore, score
+from merton.decision.score import (
+    Comparison,
+    DecisionScore,
+    Normalisation,
+    compare,
+    moving_arm,
+    normalised,
+    score,
+    score_batch,
+)
 from merton.errors import InputError
 
 
@@ -82,3 +91,91 @@ def test_wrong_comparisons_raise() -> None:
         score(chunk((0, 0, 0, 0, 0, 0, 1)), chunk((0, 0, 0, 0, 0, 0, 1), frame="tcp"))
     with pytest.raises(InputError, match="range"):
         score(chunk(), chunk(), position_range_m=0)
+
+
+def mixed_chunks(count: int, seed: int) -> list[ActionChunk]:
+    """Chunks of 0 to 8 deltas, some without rotation, in turn in the two frames."""
+    rng = np.random.default_rng(seed)
+    chunks = []
+    for index in range(count):
+        deltas = np.c_[rng.normal(0, 0.05, (index % 9, 6)), rng.uniform(size=index % 9)]
+        deltas[:, 3:6] *= index % 4 > 0
+        chunks.append(checked_chunk(deltas, 0.2, frame=FRAMES[index % 2]))
+    return chunks
+
+
+def test_what_a_pair_scores_does_not_depend_on_its_batch() -> None:
+    references, candidates = mixed_chunks(120, 0), mixed_chunks(120, 1)[::-1]
+    candidates = [checked_chunk(c.deltas, 0.2, frame=r.frame) for r, c in zip(references, candidates, strict=True)]
+    together = score_batch(references, candidates)
+    for index, (reference, candidate) in enumerate(zip(references, candidates, strict=True)):
+        alone = score(reference, candidate)
+        assert vars(alone) == {name: values[index] for name, values in vars(together).items()}, "to the last bit"
+    assert {0.5, 1.0} < set(together.rotation.tolist())
+
+
+def test_batches_of_nothing_and_of_unequal_length() -> None:
+    assert all(values.shape == (0,) for values in vars(score_batch([], [])).values())
+    with pytest.raises(InputError, match="2 references and 1"):
+        score_batch(mixed_chunks(2, 0), mixed_chunks(1, 0))
+    with pytest.raises(InputError, match=r"base_link.*tcp"):
+        compare(mixed_chunks(1, 0), mixed_chunks(2, 0)[1:])
+
+
+def test_the_raw_comparison_by_hand() -> None:
+    reference = chunk((0.1, 0, 0, 0.2, 0, 0, 1.0))
+    candidates = [chunk((0.1, 0.05, 0, 0, 0.1, 0, 0.25)), chunk((0.1, 0, 0, -0.4, 0, 0, 1.0)), chunk()]
+    raw = compare([reference] * 3, candidates)
+    np.testing.assert_allclose(raw.distance_m, [0.05, 0, 0.1], atol=1e-12)
+    np.testing.assert_allclose(raw.cosine, [0, -1, 0], atol=1e-12)  # the last has no direction
+    np.testing.assert_allclose(raw.state_difference, [0.75, 0, 1])
+    still = chunk((0, 0, 0, 0, 0, 0, 1))
+    assert compare([still], [still]).cosine.tolist() == [1.0]  # nor have these two
+
+
+def test_the_papers_normalisation_is_the_range_of_the_study() -> None:
+    raw = Comparison(np.array([0.1, 0.2, 0.5]), np.array([1.0, 0.5, -0.5]), np.array([0.3, 0.3, 0.3]))
+    study = Normalisation.of_study(raw)
+    assert study == Normalisation((0.1, 0.5), (-0.5, 1.0), (0.3, 0.3))
+    scores = normalised(raw, study)
+    np.testing.assert_allclose(scores.position, [1, 0.75, 0])
+    np.testing.assert_allclose(scores.rotation, [1, 2 / 3, 0])
+    np.testing.assert_allclose(scores.state, 1)  # no range: nothing is told apart
+    np.testing.assert_allclose(scores.total, (scores.position + scores.rotation + scores.state) / 3)
+    # a pair from outside the study stays within 0..1
+    outside = Comparison(np.array([0.0, 9.0]), np.array([1.0, -1.0]), np.array([0.0, 1.0]))
+    assert all(((values >= 0) & (values <= 1)).all() for values in vars(normalised(outside, study)).values())
+
+
+def test_the_configured_normalisation_is_the_default() -> None:
+    chunks = mixed_chunks(40, 3)
+    raw = compare(chunks, chunks[2:] + chunks[:2])
+    scores = score_batch(chunks, chunks[2:] + chunks[:2])
+    np.testing.assert_allclose(scores.position, 1 - np.minimum(1, raw.distance_m / 0.5))
+    np.testing.assert_allclose(scores.rotation, (1 + raw.cosine) / 2)
+    np.testing.assert_allclose(scores.state, 1 - raw.state_difference)
+
+
+def test_wrong_normalisations_raise() -> None:
+    for wrong in ((1.0, 0.0), (0.0, np.inf), (np.nan, 1.0)):
+        with pytest.raises(InputError, match="distance_m range"):
+            Normalisation(distance_m=wrong)
+    with pytest.raises(InputError, match="without a pair"):
+        Normalisation.of_study(compare([], []))
+
+
+def test_of_two_arms_the_one_that_moves_more() -> None:
+    deltas = np.zeros((4, 7))
+    left, right = deltas.copy(), deltas.copy()
+    left[:, 0] = [0.05, -0.05, 0.05, -0.05]  # a long way, but to and fro within 5 cm
+    right[:, 1] = 0.02
+    assert moving_arm([left, right]) == 1
+    assert moving_arm([right, left]) == 0
+    assert moving_arm([deltas, deltas]) == 0
+    turning = deltas.copy()
+    turning[:, 3:6], turning[:, 6] = 1.0, 1.0
+    assert moving_arm([turning, right]) == 1  # turning in place is no movement range
+    with pytest.raises(InputError, match="no arm"):
+        moving_arm([])
+    with pytest.raises(InputError, match=r"\(n, 7\)"):
+        moving_arm([np.zeros((3, 6))])

@@ -84,7 +84,7 @@ def test_the_page_is_one_file_that_asks_for_nothing(run: Path) -> None:
 
 def test_every_section_is_there_in_order(run: Path) -> None:
     text, page = page_of(run)
-    anchors = ["board", "curves", "heat", "gallery", "troubles", "cases", "methods", "provenance"]
+    anchors = ["board", "floors", "curves", "heat", "models", "gallery", "troubles", "cases", "methods", "provenance"]
     places = [text.index(f'id="{anchor}"') for anchor in anchors]
     assert places == sorted(places)
     assert all(f"#{anchor}" in page.sources for anchor in anchors)
@@ -238,6 +238,55 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no result store"):
         write_report(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_every_score_has_its_floor_and_constant_output_is_flagged(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    make_fake_run(directory, agents=("servo", "hold"), seeds=2, **SMALL)
+    text, page = page_of(directory)
+    section = re.search(r'<section aria-labelledby="floors">.*?</section>', text, re.S)[0]  # type: ignore[index]
+    rows = {
+        tuple(cells[:2]): cells[2:]
+        for row in re.findall(r"<tr>(.*?)</tr>", section, re.S)[1:]
+        for cells in [[re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)]]
+    }
+    assert set(rows) == {(a, s) for a in ("servo", "hold") for s in ("cognition", "decision", "execution")}
+    assert rows["hold", "decision"][1:] == [
+        "1.00",
+        "–",
+        "position 1.00 · rotation 1.00 · state 1.00",
+        "constant output",
+    ]
+    raw, floor, above = (float(value) for value in rows["servo", "decision"][:3])
+    assert above == pytest.approx((raw - floor) / (1 - floor), abs=0.1)  # all three are rounded
+    assert rows["servo", "decision"][4] == ""
+    assert "hold (decision)" in page.text
+    assert "scenes to 2 or more" not in page.text
+    make_fake_run(tmp_path / "one", agents=("servo", "hold"), **{**SMALL, "tasks": ("pick", "push")})
+    _, page = page_of(tmp_path / "one")
+    assert "hold (decision)" in page.text  # two tasks are enough to see that
+    assert "set scenes to 2 or more" in page.text
+
+
+def test_annotated_scores_have_a_page_of_their_own(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    rows = [
+        {"model": model, "image": f"{i}", "task": "pick", "dimension": "bleu", "level": level, "score": score}
+        for model, sign in (("one", 1), (EVIL, -1))
+        for i in range(4)
+        for level in range(6)
+        for score in [0.5 + sign * (0.02 * i - 0.01 * level)]
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "scores.parquet")
+    target = report.write_models_page(tmp_path / "scores.parquet", tmp_path / "page.html")
+    text = target.read_text(encoding="utf-8")
+    page = Page(text)
+    assert "Cognition: 2 models" in page.text
+    assert "BLEU (-1.00)" in page.text
+    assert "<img src=x" not in text
+    assert "//" not in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "scores.parquet"]
 
 
 def _luminance(color: str) -> float:

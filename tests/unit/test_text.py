@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merton.cognition.text import Cider, bleu, rouge_l, words
+from golden import make_text_pairs as golden
+from merton.cognition.text import (
+    Cider,
+    bleu,
+    bleu_batch,
+    corpus_version,
+    rouge_l,
+    rouge_l_batch,
+    text_scores,
+    words,
+)
 from merton.errors import InputError
 
 REFERENCES = [
@@ -111,3 +124,91 @@ def test_cider_corpus():
     # a rare word weighs more than one that is in every answer
     assert rare.score(REFERENCES[0], "gripper arm above") > rare.score(REFERENCES[0], "the the the")
     assert rare.score("unseen words of another study", "unseen words of another study") == pytest.approx(10)
+
+
+@pytest.fixture(scope="module")
+def thousand() -> tuple[list[str], list[str]]:
+    pairs, _, _ = golden.read()
+    assert len(pairs) == 1000
+    return [reference for reference, _ in pairs], [candidate for _, candidate in pairs]
+
+
+def test_a_thousand_pairs_as_pycocoevalcap_scores_them(thousand):
+    references, candidates = thousand
+    _, rouge, cider = golden.read()
+    assert len({round(value, 3) for value in cider}) > 300  # the file is no collection of zeros and tens
+    np.testing.assert_allclose(rouge_l_batch(references, candidates), rouge, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(Cider(references).score_batch(references, candidates), cider, atol=1e-6, rtol=0)
+
+
+def test_the_golden_file_is_what_pycocoevalcap_says_today():
+    pytest.importorskip("pycocoevalcap", reason="pycocoevalcap is not installed; its recorded values are tested above")
+    pairs, rouge, cider = golden.read()
+    live_rouge, live_cider = golden.coco_scores(pairs)
+    np.testing.assert_allclose(rouge, live_rouge, atol=1e-9, rtol=0)
+    np.testing.assert_allclose(cider, live_cider, atol=1e-9, rtol=0)
+
+
+def test_a_thousand_pairs_as_sacrebleu_scores_them(thousand):
+    from sacrebleu.metrics.bleu import BLEU
+
+    theirs = BLEU(tokenize="none", smooth_method="exp", effective_order=True)
+    expected = [
+        theirs.sentence_score(candidate, [reference]).score / 100
+        for reference, candidate in zip(*thousand, strict=True)
+    ]
+    np.testing.assert_allclose(bleu_batch(*thousand), expected, atol=1e-6, rtol=0)
+
+
+def test_a_thousand_pairs_as_nltk_scores_them(thousand):
+    translate = pytest.importorskip("nltk.translate.bleu_score", reason="nltk is not installed")
+    smoothing = translate.SmoothingFunction().method3
+    compared = 0
+    for reference, candidate, ours in zip(*thousand, bleu_batch(*thousand), strict=True):
+        if len(candidate.split()) >= 4:  # nltk has no effective order for shorter ones
+            theirs = translate.sentence_bleu([reference.split()], candidate.split(), smoothing_function=smoothing)
+            assert ours == pytest.approx(theirs, abs=1e-6), (reference, candidate)
+            compared += 1
+    assert compared > 800
+
+
+@pytest.mark.parametrize("batch", [bleu_batch, rouge_l_batch, Cider(REFERENCES).score_batch], ids=lambda f: f.__name__)
+def test_what_a_pair_scores_does_not_depend_on_its_batch(batch, thousand, monkeypatch):
+    references, candidates = (list(texts[:150]) for texts in thousand)
+    together = batch(references, candidates)
+    alone = [float(batch([r], [c])[0]) for r, c in zip(references, candidates, strict=True)]
+    assert together.tolist() == alone  # to the last bit
+    order = random.Random(0).sample(range(150), 150)
+    shuffled = batch([references[i] for i in order], [candidates[i] for i in order])
+    assert shuffled.tolist() == [alone[i] for i in order]
+    monkeypatch.setattr("merton.cognition.text.BATCH", 7)
+    assert batch(references, candidates).tolist() == alone
+
+
+def test_shared_work_changes_nothing(thousand):
+    cider = Cider(thousand[0][:40])
+    b, r, c, best = text_scores(*thousand, cider)
+    assert b.tolist() == bleu_batch(*thousand).tolist()
+    assert r.tolist() == rouge_l_batch(*thousand).tolist()
+    assert c.tolist() == cider.score_batch(*thousand).tolist()
+    assert best.tolist() == cider.score_batch(thousand[0], thousand[0]).tolist()
+    assert text_scores(*thousand, None)[2].tolist() == [0.0] * 1000
+
+
+def test_batches_of_nothing_and_of_unequal_length():
+    for batch in (bleu_batch, rouge_l_batch, Cider(REFERENCES).score_batch):
+        assert batch([], []).shape == (0,)
+        with pytest.raises(InputError, match="2 and 1"):
+            batch(["a", "b"], ["a"])
+        with pytest.raises(InputError, match="a single text and 1"):
+            batch("a", ["a"])
+        with pytest.raises(InputError, match="int"):
+            batch(["a"], [7])
+
+
+def test_a_corpus_has_a_version():
+    assert corpus_version(REFERENCES) == Cider(REFERENCES).version == Cider(reversed(REFERENCES)).version
+    assert corpus_version(["Open the gripper."]) == corpus_version(["open the gripper"])
+    others = (REFERENCES[1:], [*REFERENCES, REFERENCES[0]], ["open the", "gripper"], ["open", "the gripper"], [])
+    assert len({corpus_version(other) for other in (REFERENCES, *others)}) == 6
+    assert corpus_version(["open the gripper"]) == "b64edab1a7c44c4f"  # sha256 of the words

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from merton.cognition.text import CIDER_MAXIMUM, Cider, bleu, rouge_l
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.cognition.text import CIDER_MAXIMUM, Cider, text_scores
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,16 @@ class CognitionScore:
     cider: float | None
 
 
+@dataclass(frozen=True)
+class CognitionScores:
+    """`CognitionScore` of n pairs, each field of shape (n,); `cider` is NaN where it has no say."""
+
+    total: NDArray[np.float64]
+    bleu: NDArray[np.float64]
+    rouge_l: NDArray[np.float64]
+    cider: NDArray[np.float64]
+
+
 def score(reference: str, candidate: str, cider: Cider | None) -> CognitionScore:
     """Score the answer to the distorted image against the answer to the reference image.
 
@@ -37,14 +51,24 @@ def score(reference: str, candidate: str, cider: Cider | None) -> CognitionScore
     Args:
         reference: answer to the undistorted image.
         candidate: answer to the distorted image.
-        cider: CIDEr over all reference answers of the study; None while there are fewer than two of those.
+        cider: CIDEr over all reference answers of the model; None while there are fewer than two of those.
 
     Raises:
         InputError: an answer is not text.
     """
-    b, r = bleu(reference, candidate), rouge_l(reference, candidate)
-    best = cider.score(reference, reference) if cider is not None else 0.0
-    if cider is None or best <= 0.0:
-        return CognitionScore((b + r) / 2, b, r, None)
-    c = min(CIDER_MAXIMUM, CIDER_MAXIMUM * cider.score(reference, candidate) / best)
-    return CognitionScore((b + r + c / CIDER_MAXIMUM) / 3, b, r, c)
+    scores = score_batch([reference], [candidate], cider)
+    total, b, r, c = (float(values[0]) for values in (scores.total, scores.bleu, scores.rouge_l, scores.cider))
+    return CognitionScore(total, b, r, None if np.isnan(c) else c)
+
+
+def score_batch(references: Sequence[str], candidates: Sequence[str], cider: Cider | None) -> CognitionScores:
+    """`score` of each reference with the candidate at the same place.
+
+    Raises:
+        InputError: lists of different lengths, or an answer that is not text.
+    """
+    b, r, c, best = text_scores(references, candidates, cider)
+    has_say = best > 0
+    share = np.minimum(CIDER_MAXIMUM, CIDER_MAXIMUM * c / np.where(has_say, best, 1.0))
+    total = np.where(has_say, (b + r + share / CIDER_MAXIMUM) / 3, (b + r) / 2)
+    return CognitionScores(total, b, r, np.where(has_say, share, np.nan))

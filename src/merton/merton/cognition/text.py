@@ -2,30 +2,39 @@
 
 A word is a run of letters and digits, with inner apostrophes, hyphens and points ("don't", "half-open", "0.5"); case
 and punctuation do not count. So "Pick up the cube." and "pick up the cube" are the same answer to all three.
+
+Every measure has a batch form that takes the i-th reference with the i-th candidate. What it gives for a pair does not
+depend, to the last bit, on what else is in the batch: a study that was interrupted ends with the same numbers.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
+from scipy.sparse import csr_array
 
+from merton.cognition.ngrams import ORDERS, Integers, NGrams, ngrams_of, word_ranks
 from merton.errors import InputError
 
 ROUGE_BETA = 1.2
 """Weight of recall in ROUGE-L: the value of the COCO caption evaluation."""
 
-CIDER_ORDER = 4
 CIDER_SIGMA = 6.0
 CIDER_MAXIMUM = 10.0
 
-_WORD = re.compile(r"\w+(?:['.\-]\w+)*")
-_BLEU = BLEU(tokenize="none", smooth_method="exp", effective_order=True)
+BATCH = 10_000
+"""Pairs whose n-grams are held in memory at once; of no influence on the results."""
 
-NGram = tuple[str, ...]
+_WORD = re.compile(r"\w+(?:['.\-]\w+)*")
+
+Scores = NDArray[np.float64]
 
 
 def words(sentence: str) -> list[str]:
@@ -36,17 +45,18 @@ def words(sentence: str) -> list[str]:
 
 
 def bleu(reference: str, candidate: str) -> float:
-    """Sentence BLEU-4 in 0..1 (Papineni et al. 2002), by sacrebleu.
+    """Sentence BLEU-4 in 0..1 (Papineni et al. 2002), by sacrebleu's formula.
 
     Smoothing: the k-th n-gram order without a match counts as 1 / 2^k matches (NIST's, sacrebleu's "exp"); sentences
     of fewer than 4 words are compared by the orders they have. Sentences without a common word give 0, identical ones
     1; Ours: two sentences without any word are identical.
     """
-    reference_words, candidate_words = words(reference), words(candidate)
-    if reference_words == candidate_words:
-        return 1.0
-    result = _BLEU.sentence_score(" ".join(candidate_words), [" ".join(reference_words)])
-    return min(1.0, result.score / 100.0)
+    return float(bleu_batch([reference], [candidate])[0])
+
+
+def bleu_batch(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+    """`bleu` of each pair, shape (n,); raises InputError for lists of different lengths, or what is not text."""
+    return _joined(_bleu(pairs) for pairs in _batches(references, candidates))
 
 
 def rouge_l(reference: str, candidate: str) -> float:
@@ -54,14 +64,21 @@ def rouge_l(reference: str, candidate: str) -> float:
 
     Sentences without a common word give 0, identical ones 1; Ours: two sentences without any word are identical.
     """
-    reference_words, candidate_words = words(reference), words(candidate)
-    if reference_words == candidate_words:
-        return 1.0
-    common = _longest_common_subsequence(reference_words, candidate_words)
-    if common == 0:
-        return 0.0
-    precision, recall = common / len(candidate_words), common / len(reference_words)
-    return (1 + ROUGE_BETA**2) * precision * recall / (recall + ROUGE_BETA**2 * precision)
+    return float(rouge_l_batch([reference], [candidate])[0])
+
+
+def rouge_l_batch(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+    """`rouge_l` of each pair, shape (n,); raises InputError for lists of different lengths, or what is not text."""
+    return _joined(_rouge_l(pairs) for pairs in _batches(references, candidates))
+
+
+def corpus_version(reference_corpus: Iterable[str]) -> str:
+    """16 hexadecimal digits that stand for a corpus of answers: equal if the words are, whatever the order.
+
+    CIDEr scores compare only if they were made with the same corpus, so this is kept beside them.
+    """
+    documents = sorted(" ".join(words(text)) for text in reference_corpus)
+    return hashlib.sha256("\n".join(documents).encode()).hexdigest()[:16]
 
 
 class Cider:
@@ -71,22 +88,32 @@ class Cider:
     Gaussian penalty on the difference of lengths): n = 1..4, sigma = 6, times 10.
 
     Args:
-        reference_corpus: every reference answer of the study, one document each. An n-gram that is in all of them
-            weighs nothing, so a corpus is mandatory: with a single document every score is 0.
+        reference_corpus: every reference answer of the study's model, one document each. An n-gram that is in all of
+            them weighs nothing, so a corpus is mandatory: with a single document every score is 0.
+
+    Attributes:
+        version: `corpus_version` of the corpus.
 
     Raises:
         InputError: fewer than two documents, or a document that is not text.
     """
 
     def __init__(self, reference_corpus: Iterable[str]) -> None:
-        documents = [] if isinstance(reference_corpus, str) else [words(text) for text in reference_corpus]
-        if len(documents) < 2:
+        texts = [] if isinstance(reference_corpus, str) else list(reference_corpus)
+        if len(texts) < 2:
             raise InputError(
                 "CIDEr needs a list of at least two reference answers to tell rare words from common ones, "
-                f"got {len(documents)}"
+                f"got {len(texts)}"
             )
-        self._log_documents = math.log(len(documents))
-        self._document_frequency = Counter(ngram for document in documents for ngram in set(_ngrams(document)))
+        self.version = corpus_version(texts)
+        documents = [words(text) for text in texts]
+        self.ranks = word_ranks(documents)
+        self._known = ngrams_of(documents, self.ranks)
+        # what an n-gram weighs that occurs in 0, 1, 2 ... documents
+        frequencies = range(len(documents) + 1)
+        weights = np.array([math.log(len(documents)) - math.log(max(1, frequency)) for frequency in frequencies])
+        self._unknown = weights[0]
+        self._weights = [weights[np.asarray((order.counts > 0).sum(axis=0)).astype(np.int64)] for order in self._known]
 
     def score(self, reference: str, candidate: str) -> float:
         """CIDEr of `candidate` against one `reference`, 0..10.
@@ -94,37 +121,149 @@ class Cider:
         Even a sentence against itself gives less than 10 if, of some order, it has no n-gram that weighs anything: it
         has fewer than 4 words, or all documents of the corpus share them.
         """
-        reference_words, candidate_words = words(reference), words(candidate)
-        reference_weights, candidate_weights = self._weights(reference_words), self._weights(candidate_words)
-        similarity = 0.0
-        for of_reference, of_candidate in zip(reference_weights, candidate_weights, strict=True):
-            norm = math.sqrt(_squared_norm(of_reference) * _squared_norm(of_candidate))
-            if norm > 0.0:
-                shared = of_reference.keys() & of_candidate.keys()
-                # sorted, because the order of a set of text differs from process to process, and so would the last bit
-                terms = (min(of_candidate[n], of_reference[n]) * of_reference[n] for n in sorted(shared))
-                similarity += sum(terms) / norm
-        penalty = math.exp(-((len(candidate_words) - len(reference_words)) ** 2) / (2 * CIDER_SIGMA**2))
-        return min(CIDER_MAXIMUM, CIDER_MAXIMUM * penalty * similarity / CIDER_ORDER)
+        return float(self.score_batch([reference], [candidate])[0])
 
-    def _weights(self, sentence: list[str]) -> list[dict[NGram, float]]:
-        """One TF-IDF vector per order. The term frequency is the count: the cosine removes the common factor."""
-        vectors: list[dict[NGram, float]] = [{} for _ in range(CIDER_ORDER)]
-        for ngram, count in Counter(_ngrams(sentence)).items():
-            rarity = self._log_documents - math.log(max(1, self._document_frequency[ngram]))
-            vectors[len(ngram) - 1][ngram] = count * rarity
-        return vectors
+    def score_batch(self, references: Sequence[str], candidates: Sequence[str]) -> Scores:
+        """`score` of each pair, shape (n,); raises InputError for lists of different lengths, or what is not text."""
+        return _joined(self._scores(pairs)[0] for pairs in _batches(references, candidates, self.ranks))
+
+    def _scores(self, pairs: _Pairs) -> tuple[Scores, Scores]:
+        """CIDEr of each candidate against its reference, and of each reference against itself; shape (n,) each."""
+        weighted = []
+        for order, weights in zip(pairs.ngrams, self._weights_of(pairs.ngrams), strict=True):
+            scaled = order.counts.astype(np.float64)
+            scaled.data *= weights[scaled.indices]
+            weighted.append((scaled, np.asarray(scaled.power(2).sum(axis=1))))
+        distinct, back = np.unique(pairs.references, return_inverse=True)
+        return (
+            self._similarity(pairs, weighted, pairs.references, pairs.candidates),
+            self._similarity(pairs, weighted, distinct, distinct)[back],
+        )
+
+    @staticmethod
+    def _similarity(
+        pairs: _Pairs, weighted: list[tuple[csr_array, Scores]], references: Integers, candidates: Integers
+    ) -> Scores:
+        similarity = np.zeros(len(references))
+        for vectors, squared_norms in weighted:
+            of_reference = vectors[references]
+            shared = of_reference.minimum(vectors[candidates]).multiply(of_reference).sum(axis=1)
+            norms = np.sqrt(squared_norms[references] * squared_norms[candidates])
+            similarity += np.divide(shared, norms, out=np.zeros_like(norms), where=norms > 0)
+        gaps = (pairs.lengths[candidates] - pairs.lengths[references]).tolist()
+        penalty = np.array([math.exp(-(gap**2) / (2 * CIDER_SIGMA**2)) for gap in gaps])
+        return np.minimum(CIDER_MAXIMUM, CIDER_MAXIMUM * penalty * similarity / ORDERS)
+
+    def _weights_of(self, ngrams: list[NGrams]) -> Iterator[Scores]:
+        """How rare each n-gram of a batch is in the corpus; those the corpus lacks count as in one document."""
+        base = len(self.ranks)
+        place = np.zeros(1, dtype=np.int64)  # of each n-gram of the order below among the corpus's, -1 if it has none
+        for order, known, weights in zip(ngrams, self._known, self._weights, strict=True):
+            keys = known.prefixes * base + known.last_words
+            prefixes = place[order.prefixes]
+            wanted = prefixes * base + order.last_words
+            place = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
+            there = (prefixes >= 0) & (order.last_words < base)
+            there &= keys[place] == wanted if len(keys) else False
+            place = np.where(there, place, -1)
+            yield np.where(there, weights[place], self._unknown) if len(keys) else np.full(len(wanted), self._unknown)
 
 
-def _ngrams(sentence: list[str]) -> Iterator[NGram]:
-    """All n-grams of the orders 1..4, as often as they occur."""
-    for order in range(1, CIDER_ORDER + 1):
-        for start in range(len(sentence) - order + 1):
-            yield tuple(sentence[start : start + order])
+def text_scores(
+    references: Sequence[str], candidates: Sequence[str], cider: Cider | None
+) -> tuple[Scores, Scores, Scores, Scores]:
+    """BLEU, ROUGE-L, CIDEr, and CIDEr of the reference against itself, shape (n,) each, with the work shared.
+
+    Without `cider` the latter two are 0.
+
+    Raises:
+        InputError: lists of different lengths, or what is not text.
+    """
+    parts = []
+    for pairs in _batches(references, candidates, cider.ranks if cider else None):
+        nothing = np.zeros(len(pairs.references))
+        parts.append((_bleu(pairs), _rouge_l(pairs), *(cider._scores(pairs) if cider else (nothing, nothing))))
+    b, r, c, best = (_joined(part[index] for part in parts) for index in range(4))
+    return b, r, c, best
 
 
-def _squared_norm(vector: dict[NGram, float]) -> float:
-    return sum(weight**2 for weight in vector.values())
+class _Pairs:
+    """Pairs of sentences, each distinct sentence taken apart once.
+
+    Attributes:
+        sentences: the words of the distinct sentences.
+        lengths: (sentences,) their number of words.
+        references, candidates: (n,) which sentence each one is.
+        ngrams: of the sentences, by order.
+    """
+
+    def __init__(self, references: Sequence[str], candidates: Sequence[str], ranks: dict[str, int] | None) -> None:
+        row: dict[str, int] = {}
+        self.sentences: list[list[str]] = []
+        for text in (*references, *candidates):
+            if text not in row:
+                self.sentences.append(words(text))
+                row[text] = len(row)
+        self.lengths = np.array([len(sentence) for sentence in self.sentences], dtype=np.int64)
+        self.references = np.array([row[text] for text in references], dtype=np.int64)
+        self.candidates = np.array([row[text] for text in candidates], dtype=np.int64)
+        self._ranks = ranks
+
+    @cached_property
+    def ngrams(self) -> list[NGrams]:
+        return ngrams_of(self.sentences, word_ranks(self.sentences, self._ranks))
+
+
+def _batches(
+    references: Sequence[str], candidates: Sequence[str], ranks: dict[str, int] | None = None
+) -> Iterator[_Pairs]:
+    if isinstance(references, str) or isinstance(candidates, str) or len(references) != len(candidates):
+        raise InputError(
+            "every reference answer needs one candidate: give two lists of texts of the same length, got "
+            f"{_counted(references)} and {_counted(candidates)}"
+        )
+    for start in range(0, len(references), BATCH):
+        yield _Pairs(references[start : start + BATCH], candidates[start : start + BATCH], ranks)
+
+
+def _counted(texts: Sequence[str]) -> str:
+    return "a single text" if isinstance(texts, str) else f"{len(texts)}"
+
+
+def _joined(parts: Iterable[Scores]) -> Scores:
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _bleu(pairs: _Pairs) -> Scores:
+    correct, total = [], []
+    for order, ngrams in enumerate(pairs.ngrams, 1):
+        counts = ngrams.counts
+        correct.append(counts[pairs.references].minimum(counts[pairs.candidates]).sum(axis=1).tolist())
+        total.append(np.maximum(0, pairs.lengths[pairs.candidates] - order + 1).tolist())
+    scores = np.ones(len(pairs.references))
+    for index, (reference, candidate) in enumerate(zip(pairs.references, pairs.candidates, strict=True)):
+        if pairs.sentences[reference] != pairs.sentences[candidate]:
+            result = BLEU.compute_bleu(
+                [row[index] for row in correct],
+                [row[index] for row in total],
+                sys_len=len(pairs.sentences[candidate]),
+                ref_len=len(pairs.sentences[reference]),
+                smooth_method="exp",
+                effective_order=True,
+            )
+            scores[index] = min(1.0, result.score / 100.0)
+    return scores
+
+
+def _rouge_l(pairs: _Pairs) -> Scores:
+    scores = np.ones(len(pairs.references))
+    for index, (row, other) in enumerate(zip(pairs.references, pairs.candidates, strict=True)):
+        reference, candidate = pairs.sentences[row], pairs.sentences[other]
+        if reference != candidate:
+            common = _longest_common_subsequence(reference, candidate)
+            precision, recall = common / max(1, len(candidate)), common / max(1, len(reference))
+            scores[index] = (1 + ROUGE_BETA**2) * precision * recall / (recall + ROUGE_BETA**2 * precision or 1.0)
+    return scores
 
 
 def _longest_common_subsequence(first: list[str], second: list[str]) -> int:

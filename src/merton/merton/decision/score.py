@@ -6,18 +6,24 @@ averages; how it normalises and what it does without a direction it does not say
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.decision.action import ActionChunk
+from merton.decision.action import DIMENSIONS, ActionChunk
 from merton.errors import InputError
 
 NO_ROTATION_RAD = 1e-3
 """A rotation below this (0.06 degrees) has no direction worth comparing."""
+
+POSITION_RANGE_M = 0.5
+"""Distance at which positions have nothing in common [m]. Ours: about the size of the area the objects stand in."""
+
+Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,66 @@ class DecisionScore:
     state: float
 
 
-def score(reference: ActionChunk, candidate: ActionChunk, position_range_m: float = 0.5) -> DecisionScore:
+@dataclass(frozen=True)
+class DecisionScores:
+    """`DecisionScore` of n pairs of chunks, each field of shape (n,)."""
+
+    total: Values
+    position: Values
+    rotation: Values
+    state: Values
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What n pairs of chunks have in common before anything is normalised; each field of shape (n,).
+
+    Attributes:
+        distance_m: between the points reached, from where both started [m].
+        cosine: of the angle between the total rotation vectors, -1..1. Ours: 1 if neither chunk rotates, 0 (as for
+            perpendicular vectors) if exactly one does.
+        state_difference: of the gripper at the end of the chunks, 0..1. Ours: an empty chunk is no motion and has no
+            gripper state: two of them do not differ (0), one beside a real chunk does (1).
+    """
+
+    distance_m: Values
+    cosine: Values
+    state_difference: Values
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """For each dimension the (lowest, highest) value that is told apart; it is brought to 0..1 linearly in between.
+
+    Raises:
+        InputError: a range that is not finite or ends before it begins.
+    """
+
+    distance_m: tuple[float, float] = (0.0, POSITION_RANGE_M)
+    cosine: tuple[float, float] = (-1.0, 1.0)
+    state_difference: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in vars(self).items():
+            if not (-inf < low <= high < inf):
+                raise InputError(f"the {name} range must be (low, high) with finite ends, got ({low!r}, {high!r})")
+
+    @classmethod
+    def of_study(cls, comparison: Comparison) -> Normalisation:
+        """The paper's way, as far as it says: the least and the greatest value that occur in the whole study.
+
+        Such scores depend on which models and distortions take part; they compare within that study only.
+
+        Raises:
+            InputError: there is no pair.
+        """
+        if not len(comparison.distance_m):
+            raise InputError("a study without a pair of actions has no range to normalise by")
+        ends = {name: (float(values.min()), float(values.max())) for name, values in vars(comparison).items()}
+        return cls(**ends)
+
+
+def score(reference: ActionChunk, candidate: ActionChunk, position_range_m: float = POSITION_RANGE_M) -> DecisionScore:
     """Compare a chunk decided on a distorted image with the one decided on the reference image.
 
     - position: 1 - min(1, distance of the points reached / `position_range_m`).
@@ -42,44 +107,136 @@ def score(reference: ActionChunk, candidate: ActionChunk, position_range_m: floa
 
     Args:
         reference, candidate: chunks in the same frame.
-        position_range_m: distance at which the positions have nothing in common any more [m]. Ours: 0.5 m, about the
-            size of the table the objects stand on.
+        position_range_m: distance at which the positions have nothing in common any more [m].
 
     Raises:
         InputError: different frames, or a range that is not positive.
     """
-    if reference.frame != candidate.frame:
-        raise InputError(f"cannot compare a chunk in {reference.frame!r} with one in {candidate.frame!r}")
     if not 0 < position_range_m < inf:
         raise InputError(f"the position range must be a positive length, got {position_range_m!r} m")
-    point, turn = _motion(reference)
-    other_point, other_turn = _motion(candidate)
-    position = 1.0 - min(1.0, float(np.linalg.norm(point - other_point)) / position_range_m)
-    rotation = _rotation_similarity(turn, other_turn)
-    state = _state_similarity(reference, candidate)
-    return DecisionScore((position + rotation + state) / 3, position, rotation, state)
+    normalisation = Normalisation(distance_m=(0.0, position_range_m))
+    scores = score_batch([reference], [candidate], normalisation)
+    return DecisionScore(**{name: float(values[0]) for name, values in vars(scores).items()})
 
 
-def _motion(chunk: ActionChunk) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where a chunk takes the tool from the origin: displacement (3,) [m] and rotation vector (3,) [rad]."""
-    point, turn = np.zeros(3), Rotation.identity()
-    for delta in chunk.deltas:
-        step = Rotation.from_rotvec(delta[3:6])
-        point = point + (turn.apply(delta[:3]) if chunk.frame == "tcp" else delta[:3])
-        turn = turn * step if chunk.frame == "tcp" else step * turn
-    return point, turn.as_rotvec()
+def score_batch(
+    references: Sequence[ActionChunk],
+    candidates: Sequence[ActionChunk],
+    normalisation: Normalisation = Normalisation(),
+) -> DecisionScores:
+    """`score` of each reference with the candidate at the same place, by whatever normalisation.
+
+    Raises:
+        InputError: lists of different lengths, or a pair in different frames.
+    """
+    return normalised(compare(references, candidates), normalisation)
 
 
-def _rotation_similarity(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    lengths = float(np.linalg.norm(one)), float(np.linalg.norm(other))
-    still = sum(length < NO_ROTATION_RAD for length in lengths)
-    if still:
-        return 1.0 if still == 2 else 0.5
-    cosine = float(one @ other) / (lengths[0] * lengths[1])
-    return (1.0 + min(1.0, max(-1.0, cosine))) / 2
+def compare(references: Sequence[ActionChunk], candidates: Sequence[ActionChunk]) -> Comparison:
+    """The raw differences of each reference and the candidate at the same place.
+
+    What a pair gives does not depend, to the last bit, on the other pairs.
+
+    Raises:
+        InputError: lists of different lengths, or a pair in different frames.
+    """
+    if len(references) != len(candidates):
+        raise InputError(
+            f"every reference chunk needs one candidate, got {len(references)} references and "
+            f"{len(candidates)} candidates"
+        )
+    for one, other in zip(references, candidates, strict=True):
+        if one.frame != other.frame:
+            raise InputError(f"cannot compare a chunk in {one.frame!r} with one in {other.frame!r}")
+    points, turns = _motions([*references, *candidates])
+    count = len(references)
+    cosine = _cosines(turns[:count], turns[count:])
+    state = np.array([_state_difference(one, other) for one, other in zip(references, candidates, strict=True)])
+    gap = points[:count] - points[count:]
+    return Comparison(np.sqrt(_dot(gap, gap)), cosine, state.reshape(count))
 
 
-def _state_similarity(reference: ActionChunk, candidate: ActionChunk) -> float:
+def normalised(comparison: Comparison, normalisation: Normalisation = Normalisation()) -> DecisionScores:
+    """Scores of 0..1, 1 being alike. Ours: a dimension whose range is a single value tells nothing apart and is 1."""
+    position = 1.0 - _share(comparison.distance_m, normalisation.distance_m, 0.0)
+    rotation = _share(comparison.cosine, normalisation.cosine, 1.0)
+    state = 1.0 - _share(comparison.state_difference, normalisation.state_difference, 0.0)
+    return DecisionScores((position + rotation + state) / 3, position, rotation, state)
+
+
+def moving_arm(arms: Sequence[ArrayLike]) -> int:
+    """Which of several arms moves most: for two-arm models, of which the paper takes "the larger movement range".
+
+    Ours: the range is the diagonal of the box around all points the arm's deltas lead through, its start among them;
+    of equal ones the first. A pair of outputs should use the arm of the reference for both.
+
+    Args:
+        arms: for each arm its deltas, (n, 7) with translations x, y, z in the first columns [m], `base_link` axes.
+
+    Raises:
+        InputError: no arm, or deltas of another shape.
+    """
+    ranges = []
+    for deltas in arms:
+        array = np.asarray(deltas, dtype=np.float64)
+        if array.ndim != 2 or array.shape[1] != DIMENSIONS:
+            raise InputError(f"the deltas of an arm must have shape (n, {DIMENSIONS}), got {array.shape}")
+        points = np.concatenate([np.zeros((1, 3)), array[:, :3].cumsum(axis=0)])
+        ranges.append(float(np.linalg.norm(np.ptp(points, axis=0))))
+    if not ranges:
+        raise InputError("there is no arm to choose")
+    return int(np.argmax(ranges))
+
+
+def _motions(chunks: Sequence[ActionChunk]) -> tuple[Values, Values]:
+    """Where each chunk takes the tool from the origin: displacements (n, 3) [m] and rotation vectors (n, 3) [rad]."""
+    lengths = np.array([len(chunk.deltas) for chunk in chunks], dtype=np.int64)
+    deltas = np.zeros((len(chunks), int(lengths.max(initial=0)), DIMENSIONS))
+    for row, chunk in zip(deltas, chunks, strict=True):
+        row[: len(chunk.deltas)] = chunk.deltas
+    in_tool = np.array([chunk.frame == "tcp" for chunk in chunks], dtype=bool)
+    points, turns = np.zeros((len(chunks), 3)), np.tile([0.0, 0.0, 0.0, 1.0], (len(chunks), 1))
+    for step in range(deltas.shape[1]):
+        for frame_is_tool in (False, True):
+            rows = np.flatnonzero((lengths > step) & (in_tool == frame_is_tool))
+            if not len(rows):
+                continue
+            turn, move = Rotation.from_quat(turns[rows]), deltas[rows, step, :3]
+            by = Rotation.from_rotvec(deltas[rows, step, 3:6])
+            points[rows] += _rotated(turns[rows], move) if frame_is_tool else move
+            turns[rows] = (turn * by if frame_is_tool else by * turn).as_quat()
+    return points, Rotation.from_quat(turns).as_rotvec() if len(chunks) else np.zeros((0, 3))
+
+
+def _rotated(quaternions: Values, vectors: Values) -> Values:
+    """Vectors turned by quaternions (x, y, z, w). `Rotation.apply` rounds otherwise for one vector than for many."""
+    twice = 2.0 * np.cross(quaternions[:, :3], vectors)
+    return vectors + quaternions[:, 3:] * twice + np.cross(quaternions[:, :3], twice)
+
+
+def _cosines(ones: Values, others: Values) -> Values:
+    lengths, other_lengths = (np.sqrt(_dot(vectors, vectors)) for vectors in (ones, others))
+    still, other_still = lengths < NO_ROTATION_RAD, other_lengths < NO_ROTATION_RAD
+    product = np.where(still | other_still, 1.0, lengths * other_lengths)
+    cosine = np.clip(_dot(ones, others) / product, -1.0, 1.0)
+    return np.where(still | other_still, np.where(still & other_still, 1.0, 0.0), cosine)
+
+
+def _dot(ones: Values, others: Values) -> Values:
+    """The products of vectors (n, 3), summed in the same order however many there are."""
+    products = ones * others
+    return products[:, 0] + products[:, 1] + products[:, 2]
+
+
+def _state_difference(reference: ActionChunk, candidate: ActionChunk) -> float:
     if len(reference.deltas) and len(candidate.deltas):
-        return 1.0 - abs(float(reference.deltas[-1, 6] - candidate.deltas[-1, 6]))
-    return 1.0 if len(reference.deltas) == len(candidate.deltas) else 0.0
+        return abs(float(reference.deltas[-1, 6] - candidate.deltas[-1, 6]))
+    return 0.0 if len(reference.deltas) == len(candidate.deltas) else 1.0
+
+
+def _share(values: Values, ends: tuple[float, float], without_range: float) -> Values:
+    """Where values lie between the two ends, 0..1."""
+    low, high = ends
+    if high == low:
+        return np.full(len(values), without_range)
+    return np.clip((values - low) / (high - low), 0.0, 1.0)

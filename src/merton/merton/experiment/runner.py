@@ -61,11 +61,20 @@ class Runner:
         return own
 
     def _corpus(self, trial: Trial) -> list[str]:
-        """All reference answers of the study; none while they are being collected, so that order does not matter."""
+        """The reference answers of the trial's VLM to all scenes and tasks, one each, however many agents share it.
+
+        All of them are there before anything distorted runs (`ExperimentSpec.trials`), so the corpus is the same for
+        every distorted trial of a model; reference trials have none, so that their order does not matter.
+        """
         if trial.case.is_reference:
             return []
-        references = (self.reference_of(other) for other in self.spec.trials() if other.case.is_reference)
-        return [reference.answer for reference in references if reference is not None]
+        answers: dict[str, str] = {}
+        for other in self.spec.trials():
+            if other.case.is_reference and other.agent.vlm == trial.agent.vlm and other.case.id not in answers:
+                reference = self.reference_of(other)
+                if reference is not None:
+                    answers[other.case.id] = reference.answer
+        return list(answers.values())
 
 
 def run_all(

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from merton.leaderboard.board import Z_95
+from merton.leaderboard.board import MISSING, Z_95
 from merton.rating.agi_elo import Rating
 
 SERIES_COLORS = 8
@@ -207,6 +207,45 @@ def _marker(index: int, x: float, y: float) -> Markup:
     return tag(
         "polygon", points=" ".join(f"{x + size * dx:.1f},{y + size * dy:.1f}" for dx, dy in outline), class_="mark"
     )
+
+
+def correlation_matrix(labels: Sequence[str], matrix: NDArray[np.float64], title: str, cell: float = 30.0) -> Markup:
+    """Rank correlations of models, (n, n) in -1..1 with NaN where undefined, as coloured squares: dark is high.
+
+    Rows carry the names; columns their letters, a for the first. What is not above zero is as light as zero.
+    """
+    names = [f"{_letters(index)}  {label}" for index, label in enumerate(labels)]
+    left, top, size = 7.0 * max((len(name) for name in names), default=0) + 10.0, 18.0, cell * len(labels)
+    parts = []
+    for row, name in enumerate(names):
+        middle = top + cell * (row + 0.5)
+        parts.append(tag("text", name, x=left - 6, y=middle + 4, text_anchor="end"))
+        parts.append(tag("text", _letters(row), x=left + cell * (row + 0.5), y=top - 6, text_anchor="middle"))
+        for column in range(len(names)):
+            value = float(matrix[row, column])
+            fill, ink = (
+                ("var(--faint)", "var(--quiet)") if math.isnan(value) else sequential_color(1.0 - max(value, 0.0))
+            )
+            corner = {"x": left + cell * column + 1, "y": top + cell * row + 1}
+            shown = MISSING if math.isnan(value) else f"{value:.2f}"
+            hint = tag("title", f"{labels[row]} and {labels[column]}: {'undefined' if math.isnan(value) else shown}")
+            square = tag("rect", hint, **corner, width=cell - 2, height=cell - 2, rx=2.0, style=f"fill:{fill}")
+            number = {"x": left + cell * (column + 0.5), "y": middle + 4, "text_anchor": "middle"}
+            parts += [square, tag("text", shown, **number, style=f"fill:{ink};font-size:10px;pointer-events:none")]
+    return tag(
+        "svg",
+        *parts,
+        viewBox=f"0 0 {left + size:g} {top + size + 4:g}",
+        class_="matrix",
+        style=f"max-width:{left + size:g}px",
+        role="img",
+        aria_label=f"{title}: {'; '.join(names)}",
+    )
+
+
+def _letters(index: int) -> str:
+    """a .. z, then aa, ab and so on, as a spreadsheet counts."""
+    return (_letters(index // 26 - 1) if index >= 26 else "") + chr(ord("a") + index % 26)
 
 
 def window_of(paths: Iterable[Path3]) -> Window:

@@ -76,6 +76,11 @@ def json_object(path: Path | None) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
+def trial_detail(run: Path, record: TrialRecord) -> dict[str, Any] | None:
+    """What a trial left in its trial.json, unchecked; None if it left none."""
+    return json_object(_trial_file(run, record, "trial.json"))
+
+
 def _harm(candidates: Sequence[TrialRecord]) -> tuple[float, str]:
     score = mean(record.execution for record in candidates)
     return (100.0 if score is None else score, candidates[0].case.distortion)
@@ -88,7 +93,7 @@ def _instructive(run: Path, candidates: Iterable[TrialRecord], agents: Sequence[
         return (-record.case.level, succeeded, agents.index(record.agent), score, record.id)
 
     for record in sorted(candidates, key=order)[:8]:
-        detail = json_object(_trial_file(run, record, "trial.json"))
+        detail = trial_detail(run, record)
         if detail is not None:
             return _card(run, record, detail)
     return None

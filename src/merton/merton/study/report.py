@@ -18,7 +18,7 @@ from merton.rating.agi_elo import Ratings, matches, rate
 from merton.rating.outlook import gap, predicted_score
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
-from merton.study import figures, gallery
+from merton.study import figures, floors, gallery, models, outputs
 
 MAXIMUM = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
 """Score name to its maximum, in the order of the stages."""
@@ -26,6 +26,18 @@ MAXIMUM = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
 CASES_SHOWN = 10
 BLIND_DECISION = 0.999
 """An agent with a mean decision score above this does not look at the image."""
+
+DIMENSION_LABELS = {
+    "cognition": "cognition, total",
+    "bleu": "BLEU (precision)",
+    "rouge_l": "ROUGE-L (recall)",
+    "cider": "CIDEr (semantics)",
+    "decision": "decision, total",
+    "position": "position",
+    "rotation": "rotation",
+    "state": "state (gripper)",
+}
+"""Dimension to how the report calls it; in brackets the paper's word."""
 
 OUTCOME_MARKS = {
     Outcome.SUCCESS: ("✓", "success"),
@@ -43,6 +55,23 @@ class Panel:
     agent: str
     reference: float | None
     rows: tuple[tuple[str, tuple[figures.Point | None, ...]], ...]
+
+
+@dataclass(frozen=True)
+class ModelStudy:
+    """One stage of the study of models.
+
+    Attributes:
+        dimensions: the total and the three dimensions, as far as there are scores.
+        charts: model to its line for each dimension.
+        profiles: dimension to its models.
+        correlations: dimension, totals apart, to its matrix; empty for fewer than two models.
+    """
+
+    dimensions: tuple[str, ...]
+    charts: dict[str, list[figures.Series]]
+    profiles: dict[str, list[models.Profile]]
+    correlations: dict[str, models.Correlation]
 
 
 def write_report(run_directory: Path | str) -> Path:
@@ -64,12 +93,8 @@ def write_report(run_directory: Path | str) -> Path:
     with ResultStore(run / "results.sqlite", read_only=True) as store:
         records = [record for experiment in store.experiments() for record in store.records(experiment)]
     page = render(run, facts, records)
-    target, draft = run / "report.html", run / ".report.html.part"
-    try:
-        draft.write_text(page, encoding="utf-8", errors="replace")
-        os.replace(draft, target)
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+    target = run / "report.html"
+    _write(target, page)
     return target
 
 
@@ -79,44 +104,83 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
     board = build(records, ratings)
     agents = [row.agent for row in board.rows]
     sensitive = [row.agent for row in most_sensitive(board)] or agents
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("merton.study"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    kept = outputs.read(run, records)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            facts=facts,
+            when=_when(facts.get("created")),
+            headline=headline(board, records, ratings),
+            records=records,
+            board=board,
+            domain=figures.rating_domain(ratings.agents.values()),
+            ratings=ratings,
+            floors=floors.floors(kept, board),
+            model_studies=model_studies(models.from_outputs(kept)),
+            decision_by_study_range=models.decision_by_study_range(kept),
+            legend=list(enumerate(agents)),
+            overview={
+                stage: [_series(agent, index, records, stage) for index, agent in enumerate(agents)]
+                for stage in MAXIMUM
+            },
+            curves=[
+                (
+                    distortion,
+                    [_series(agent, index, records, "execution", distortion) for index, agent in enumerate(agents)],
+                )
+                for distortion in _distortions(records)
+            ],
+            heat={stage: _panels(records, agents, stage) for stage in MAXIMUM},
+            cards=gallery.build(run, records, sensitive),
+            troubles=_troubles(records),
+            hardest=sorted(ratings.cases.items(), key=lambda item: (-item[1].mean, item[0]))[:CASES_SHOWN],
+            easiest=sorted(ratings.cases.items(), key=lambda item: (item[1].mean, item[0]))[:CASES_SHOWN],
+            case_domain=figures.rating_domain(ratings.cases.values()),
+            case_score={case: mean(score for _, score in group) for case, group in _grouped(matches(records)).items()},
+            outlook=_outlook(ratings),
+            provenance=list(_flat(facts)),
+            experiment=_experiment_text(run / "experiment.yaml"),
+        )
     )
-    environment.filters.update(shown=one_line, number=_number, percent=_percent, words=_words)
-    environment.globals.update(figures=figures, MISSING=MISSING, MAXIMUM=MAXIMUM, marks=OUTCOME_MARKS)
-    return environment.get_template("report.html.j2").render(
-        facts=facts,
-        when=_when(facts.get("created")),
-        headline=headline(board, records, ratings),
-        records=records,
-        board=board,
-        domain=figures.rating_domain(ratings.agents.values()),
-        ratings=ratings,
-        legend=list(enumerate(agents)),
-        overview={
-            stage: [_series(agent, index, records, stage) for index, agent in enumerate(agents)] for stage in MAXIMUM
-        },
-        curves=[
-            (
-                distortion,
-                [_series(agent, index, records, "execution", distortion) for index, agent in enumerate(agents)],
-            )
-            for distortion in _distortions(records)
-        ],
-        heat={stage: _panels(records, agents, stage) for stage in MAXIMUM},
-        cards=gallery.build(run, records, sensitive),
-        troubles=_troubles(records),
-        hardest=sorted(ratings.cases.items(), key=lambda item: (-item[1].mean, item[0]))[:CASES_SHOWN],
-        easiest=sorted(ratings.cases.items(), key=lambda item: (item[1].mean, item[0]))[:CASES_SHOWN],
-        case_domain=figures.rating_domain(ratings.cases.values()),
-        case_score={case: mean(score for _, score in group) for case, group in _grouped(matches(records)).items()},
-        outlook=_outlook(ratings),
-        provenance=list(_flat(facts)),
-        experiment=_experiment_text(run / "experiment.yaml"),
-    )
+
+
+def write_models_page(scores: Path | str, target: Path) -> Path:
+    """Write a page with the study of models of annotated scores, a Parquet `models.ScoreTable`; returns its path.
+
+    Raises:
+        InputError: `scores` holds no such table.
+        MissingDependencyError: pyarrow is not installed.
+        InfrastructureError: the page cannot be written.
+    """
+    table = models.from_parquet(scores)
+    page = _environment().get_template("models_page.html.j2")
+    _write(target, page.render(model_studies=model_studies(table), source=Path(scores).name, count=len(table.score)))
+    return target
+
+
+def model_studies(table: models.ScoreTable) -> dict[str, ModelStudy]:
+    """The study of models by stage, of the stages that have scores."""
+    studies = {}
+    for stage, dimensions in models.stages(table).items():
+        profiles = {dimension: models.profiles(table, dimension) for dimension in dimensions}
+        charts: dict[str, list[figures.Series]] = {}
+        for index, (dimension, found) in enumerate(profiles.items()):
+            for profile in found:
+                points = (
+                    figures.Point(level, cell.mean, None, cell.n)
+                    for level, cell in enumerate(profile.levels)
+                    if cell is not None
+                )
+                line = figures.Series(DIMENSION_LABELS[dimension], index, tuple(points))
+                charts.setdefault(profile.model, []).append(line)
+        correlations = {
+            dimension: models.correlation(table, dimension)
+            for dimension in dimensions
+            if dimension != stage and len(profiles[dimension]) > 1
+        }
+        studies[stage] = ModelStudy(dimensions, charts, profiles, correlations)
+    return studies
 
 
 def headline(board: Board, records: Sequence[TrialRecord], ratings: Ratings) -> str:
@@ -143,6 +207,30 @@ def most_sensitive(board: Board) -> list[Row]:
     # The decision score tells blindness from bad luck: an agent that never looks decides the same every time.
     looking = [row for row in board.rows if row.decision is None or row.decision < BLIND_DECISION]
     return sorted((row for row in looking if loss(row) > 1.0), key=lambda row: (-loss(row), row.agent))
+
+
+def _write(target: Path, page: str) -> None:
+    draft = target.with_name(f".{target.name}.part")
+    try:
+        draft.write_text(page, encoding="utf-8", errors="replace")
+        os.replace(draft, target)
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+
+
+def _environment() -> jinja2.Environment:
+    """What the templates are made with: everything escaped, and the functions they use."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("merton.study"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(shown=one_line, number=_number, percent=_percent, words=_words)
+    environment.globals.update(
+        figures=figures, MISSING=MISSING, MAXIMUM=MAXIMUM, marks=OUTCOME_MARKS, DIMENSION_LABELS=DIMENSION_LABELS
+    )
+    return environment
 
 
 def _hardest(records: Sequence[TrialRecord], ratings: Ratings) -> str:

@@ -1,0 +1,136 @@
+"""How far a fidelity score is above chance: every score beside what the output for another image would have earned.
+
+An answer is scored against the same model's answer to the undistorted image. Answers to a task resemble each other
+whatever the image shows, and a model that ignores the image is perfectly faithful to itself. So the floor of a score is
+what the model's reference output for one scene earns against its reference output for another scene of the same task;
+1 is then the only value that means the same for every model, and (score - floor) / (1 - floor) what can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from merton.cognition.score import score_batch as cognition_scores
+from merton.cognition.text import Cider, words
+from merton.decision.score import score_batch as decision_scores
+from merton.leaderboard.board import Board, Row, mean
+from merton.study.outputs import DIMENSIONS, Output, references
+
+PARTNERS = 10
+"""Other scenes each reference is held against at most, so that large studies cost no more than linear time."""
+
+CONSTANT = 0.999
+"""Outputs for different images that are more alike than this do not depend on the image."""
+
+Scores = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A stage's mean score of an agent on distorted trials, beside its floor.
+
+    Attributes:
+        raw: the score; 0..1, execution 0..100.
+        floor: what chance earns, on the same scale; None if the run has no two scenes of one task to compare.
+        normalised: (raw - floor) / (maximum - floor): 0 is chance, 1 perfect, less than 0 worse than chance; None for
+            constant output, which leaves nothing between floor and maximum.
+        constant: the outputs do not depend on the image.
+        dimensions: the floors of the three dimensions, 0..1; empty without a floor.
+    """
+
+    raw: float | None
+    floor: float | None
+    normalised: float | None
+    constant: bool
+    dimensions: Scores
+
+
+def floors(outputs: Sequence[Output], board: Board) -> dict[str, dict[str, Floor]]:
+    """Agent to stage ("cognition", "decision", "execution") to its floor; execution's is that of doing nothing."""
+    corpora = _corpora(outputs)
+    result = {}
+    for row in board.rows:
+        mine = [output for output in outputs if output.agent == row.agent]
+        by_task = references(mine, row.agent)
+        cider = corpora.get(mine[0].models["cognition"]) if mine else None
+        result[row.agent] = {
+            "cognition": _floor("cognition", row, _chance(by_task, partial(_of_answers, cider=cider)), _repeats(mine)),
+            "decision": _floor("decision", row, _chance(by_task, _of_chunks), _moves_alike(mine)),
+            "execution": _of_execution(row, board),
+        }
+    return result
+
+
+def _corpora(outputs: Sequence[Output]) -> dict[str, Cider]:
+    """For each VLM its own reference answers, one for each scene and task, as the scores of the run have it."""
+    answers: dict[str, dict[str, str]] = {}
+    for output in outputs:
+        if output.case.is_reference and output.answers:
+            answers.setdefault(output.models["cognition"], {}).setdefault(output.case.id, output.answers[0])
+    return {model: Cider(found.values()) for model, found in answers.items() if len(found) >= 2}
+
+
+def _chance(
+    by_task: Mapping[str, Sequence[Output]], score: Callable[[list[tuple[Output, Output]]], dict[str, list[float]]]
+) -> dict[str, float]:
+    """Mean over tasks of the mean over pairs of scenes, by dimension; empty if no task has two scenes."""
+    tasks = []
+    for scenes in by_task.values():
+        shifts = range(1, min(len(scenes), PARTNERS + 1))
+        pairs = [(one, scenes[(i + shift) % len(scenes)]) for shift in shifts for i, one in enumerate(scenes)]
+        means = {name: mean(values) for name, values in score(pairs).items()}
+        tasks.append({name: value for name, value in means.items() if value is not None})
+    names = dict.fromkeys(name for task in tasks for name in task)
+    return {name: float(np.mean([task[name] for task in tasks if name in task])) for name in names}
+
+
+def _of_answers(pairs: list[tuple[Output, Output]], cider: Cider | None) -> dict[str, list[float]]:
+    said = [(one.answers[0], other.answers[0]) for one, other in pairs if one.answers and other.answers]
+    scores = cognition_scores([one for one, _ in said], [other for _, other in said], cider)
+    cider_shares = (scores.cider[~np.isnan(scores.cider)] / 10.0).tolist()
+    return {
+        "cognition": scores.total.tolist(),
+        "bleu": scores.bleu.tolist(),
+        "rouge_l": scores.rouge_l.tolist(),
+        "cider": cider_shares,
+    }
+
+
+def _of_chunks(pairs: list[tuple[Output, Output]]) -> dict[str, list[float]]:
+    decided = [(one.chunks[0], other.chunks[0]) for one, other in pairs if one.chunks and other.chunks]
+    decided = [(one, other) for one, other in decided if one.frame == other.frame]
+    scores = decision_scores([one for one, _ in decided], [other for _, other in decided])
+    return {"decision": scores.total.tolist()} | {
+        name: getattr(scores, name).tolist() for name in DIMENSIONS["decision"]
+    }
+
+
+def _floor(stage: str, row: Row, chance: Scores, repeats: bool) -> Floor:
+    raw, total = getattr(row, stage), chance.get(stage)
+    constant = repeats or (total is not None and total >= CONSTANT)
+    normalised = None if raw is None or total is None or constant else (raw - total) / (1.0 - total)
+    return Floor(raw, total, normalised, constant, {name: chance[name] for name in DIMENSIONS[stage] if name in chance})
+
+
+def _of_execution(row: Row, board: Board) -> Floor:
+    return Floor(row.execution_distorted, board.chance_floor, row.execution_above_floor, False, {})
+
+
+def _repeats(outputs: Sequence[Output]) -> bool:
+    """Whether all answers, to two scenes or tasks at least, are the same words."""
+    said = [(output.case.reference, output.answers) for output in outputs if output.answers]
+    distinct = {tuple(words(answer)) for _, answers in said for answer in answers}
+    return len({case for case, _ in said}) >= 2 and len(distinct) == 1
+
+
+def _moves_alike(outputs: Sequence[Output]) -> bool:
+    """Whether all first chunks, for two scenes or tasks at least, are the same motion."""
+    decided = [(output.case.reference, output.chunks) for output in outputs if output.chunks]
+    chunks = [chunk for _, both in decided for chunk in both]
+    if len({case for case, _ in decided}) < 2 or len({chunk.frame for chunk in chunks}) != 1:
+        return False
+    return bool(decision_scores(chunks[:1] * len(chunks), chunks).total.min() >= CONSTANT)

@@ -1,0 +1,209 @@
+"""The study of models (Embodied-IQA, Fig. 3 and 4): who loses what with the level, and whose losses go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from merton.decision.action import ActionChunk
+from merton.decision.score import Normalisation, compare, normalised
+from merton.errors import InputError, MissingDependencyError
+from merton.study.outputs import DIMENSIONS, Output
+
+COLUMNS = ("model", "image", "task", "dimension", "level", "score")
+LEVELS = (1, 2, 3, 4, 5)
+MINIMUM_SHARED = 3
+"""Images two models must have in common for a correlation of their scores."""
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Scores of models, a row each; all columns have shape (n,).
+
+    As a Parquet file it has the columns of this name, others are ignored.
+
+    Attributes:
+        model: name of the model (text).
+        image: what the model was shown (text); with task and level it says which image pair the score is of, so two
+            models were shown the same if all three are equal. Of a run: "<scene>.<distortion>".
+        task: name of the task (text).
+        dimension: "bleu", "rouge_l", "cider", "position", "rotation", "state", or the name of a stage for its total.
+        level: level of the distortion, 1..5; 0 for the undistorted image (whole number).
+        score: 0..1, CIDEr too.
+    """
+
+    model: NDArray[np.str_]
+    image: NDArray[np.str_]
+    task: NDArray[np.str_]
+    dimension: NDArray[np.str_]
+    level: NDArray[np.int64]
+    score: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Mean of `n` scores, 0..1."""
+
+    mean: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One model in one dimension.
+
+    Attributes:
+        model: its name.
+        levels: for the levels 0..5 the mean score; None where there is none.
+        distorted: over the levels 1..5.
+    """
+
+    model: str
+    levels: tuple[Cell | None, ...]
+    distorted: Cell | None
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How alike models are in which images cost them score, in one dimension.
+
+    Attributes:
+        models: their names, sorted.
+        matrix: (models, models) Spearman's rank correlation over the distorted images both were shown, -1..1; NaN
+            where a model's scores do not vary, or fewer than `MINIMUM_SHARED` images are shared.
+        average: of the pairs of different models; NaN if none is defined.
+    """
+
+    models: tuple[str, ...]
+    matrix: NDArray[np.float64]
+    average: float
+
+
+def from_outputs(outputs: Iterable[Output]) -> ScoreTable:
+    """The table of a run. A model that stands behind several agents was shown each image several times, by each."""
+    rows = [
+        (output.models[stage], f"{output.case.seed}.{output.case.distortion}", output.case.task, name, level, score)
+        for output in outputs
+        for level in [output.case.level]
+        for stage, scores in output.scores.items()
+        for name, score in scores.items()
+    ]
+    return _table([[row[index] for row in rows] for index in range(len(COLUMNS))])
+
+
+def from_parquet(path: Path | str) -> ScoreTable:
+    """The table in a Parquet file (or a folder of them), as annotation writes it.
+
+    Raises:
+        InputError: no such file, a column is missing, or a score or level is out of range.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow.dataset
+    except ImportError as error:
+        raise MissingDependencyError("reading Parquet needs pyarrow: pip install 'merton[dataset]'") from error
+    try:
+        stored = pyarrow.dataset.dataset(str(path), format="parquet").to_table(columns=list(COLUMNS))
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path} holds no table of scores: {str(error).splitlines()[0]}") from None
+    return _table([stored.column(name).to_pylist() for name in COLUMNS])
+
+
+def profiles(table: ScoreTable, dimension: str) -> list[Profile]:
+    """Every model's mean score by level, models sorted by name; empty if the dimension is not in the table."""
+    found = []
+    for model in np.unique(table.model[table.dimension == dimension]).tolist():
+        rows = (table.dimension == dimension) & (table.model == model)
+        by_level = tuple(_cell(table.score[rows & (table.level == level)]) for level in (0, *LEVELS))
+        found.append(Profile(model, by_level, _cell(table.score[rows & (table.level > 0)])))
+    return found
+
+
+def correlation(table: ScoreTable, dimension: str) -> Correlation:
+    """Spearman's rank correlation (scipy) of every two models over the distorted images; repeated ones are averaged."""
+    rows = (table.dimension == dimension) & (table.level > 0)
+    models, which = np.unique(table.model[rows], return_inverse=True)
+    sample = _samples(table, rows)
+    shape = (len(models), int(sample.max(initial=-1)) + 1)
+    place = np.ravel_multi_index((which, sample), shape) if len(sample) else sample
+    counts = np.bincount(place, minlength=shape[0] * shape[1])
+    sums = np.bincount(place, weights=table.score[rows], minlength=shape[0] * shape[1])
+    scores = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0).reshape(shape)
+    matrix = np.full((len(models), len(models)), np.nan)
+    for i in range(len(models)):
+        for j in range(i, len(models)):
+            matrix[i, j] = matrix[j, i] = _spearman(scores[i], scores[j])
+    pairs = matrix[np.triu_indices(len(models), 1)]
+    defined = pairs[~np.isnan(pairs)]
+    return Correlation(tuple(models.tolist()), matrix, float(defined.mean()) if len(defined) else float("nan"))
+
+
+def decision_by_study_range(outputs: Iterable[Output]) -> list[tuple[str, dict[str, float]]]:
+    """Each model's mean decision score with every dimension normalised by the study's own extremes, as in the paper.
+
+    Over the distorted trials that kept both chunks; "decision" is the total. Empty if there are none.
+    """
+    models: list[str] = []
+    pairs: list[tuple[ActionChunk, ActionChunk]] = []
+    for output in outputs:
+        if output.chunks and output.case.level > 0 and output.chunks[0].frame == output.chunks[1].frame:
+            models.append(output.models["decision"])
+            pairs.append(output.chunks)
+    if not pairs:
+        return []
+    comparison = compare([one for one, _ in pairs], [other for _, other in pairs])
+    scores = normalised(comparison, Normalisation.of_study(comparison))
+    values = {"decision": scores.total, **{name: getattr(scores, name) for name in DIMENSIONS["decision"]}}
+    names = np.array(models)
+    return [
+        (model, {name: float(found[names == model].mean()) for name, found in values.items()})
+        for model in sorted(set(models))
+    ]
+
+
+def stages(table: ScoreTable) -> dict[str, tuple[str, ...]]:
+    """Stage to those of its dimensions that are in the table, the stage's own name (the total) first if it is."""
+    there = set(np.unique(table.dimension).tolist())
+    found = {stage: tuple(name for name in (stage, *names) if name in there) for stage, names in DIMENSIONS.items()}
+    return {stage: names for stage, names in found.items() if names}
+
+
+def _table(columns: Sequence[Sequence[Any]]) -> ScoreTable:
+    model, image, task, dimension = (np.array([str(value) for value in column], np.str_) for column in columns[:4])
+    try:
+        level, score = np.array(columns[4], dtype=np.int64), np.array(columns[5], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"levels must be whole numbers and scores numbers: {error}") from None
+    if ((level < 0) | (level > LEVELS[-1])).any():
+        raise InputError(f"levels must be 0 .. {LEVELS[-1]}, got {level.min()} .. {level.max()}")
+    if not ((score >= 0) & (score <= 1)).all():
+        raise InputError(f"scores must be in 0 .. 1 (CIDEr divided by 10), got {score.min():g} .. {score.max():g}")
+    return ScoreTable(model, image, task, dimension, level, score)
+
+
+def _cell(scores: NDArray[np.float64]) -> Cell | None:
+    return Cell(float(scores.mean()), len(scores)) if len(scores) else None
+
+
+def _samples(table: ScoreTable, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """A number for each combination of image, task and level."""
+    number = table.level[rows]
+    for column in (table.image, table.task):
+        _, values = np.unique(column[rows], return_inverse=True)
+        _, number = np.unique(number * (int(values.max(initial=0)) + 1) + values, return_inverse=True)
+    return number
+
+
+def _spearman(ones: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    shared = ~np.isnan(ones) & ~np.isnan(others)
+    # a billionth is rounding, and must not decide a rank
+    ones, others = ones[shared].round(9), others[shared].round(9)
+    if len(ones) < MINIMUM_SHARED or np.ptp(ones) == 0 or np.ptp(others) == 0:
+        return float("nan")
+    return float(stats.spearmanr(ones, others).statistic)

@@ -1,0 +1,101 @@
+"""What the models of a run answered and decided, read back from its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from merton.decision.action import ActionChunk, checked_chunk
+from merton.errors import MertonError
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.study import gallery
+
+DIMENSIONS = {"cognition": ("bleu", "rouge_l", "cider"), "decision": ("position", "rotation", "state")}
+"""The three dimensions of a stage's score, each 0..1 here: CIDEr is divided by 10."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One trial's outputs; what its trial.json lacks or holds in another form is None or empty.
+
+    Attributes:
+        agent: id of the agent.
+        models: stage ("cognition", "decision") to the name of the model behind it; the agent's id if not recorded.
+        case: the test case.
+        answers: to the reference image and to the distorted one.
+        chunks: decided on the reference images and on the distorted ones.
+        scores: stage to {dimension: 0..1}, the stage's own name among them for the total.
+    """
+
+    agent: str
+    models: Mapping[str, str]
+    case: TestCase
+    answers: tuple[str, str] | None
+    chunks: tuple[ActionChunk, ActionChunk] | None
+    scores: Mapping[str, Mapping[str, float]]
+
+
+def read(run: Path, records: Iterable[TrialRecord]) -> list[Output]:
+    """The outputs of all trials that kept them and were no infrastructure fault, in the order of the records."""
+    found = []
+    for record in records:
+        detail = gallery.trial_detail(run, record)
+        if detail is not None and record.outcome is not Outcome.INFRASTRUCTURE:
+            found.append(_output(record, detail))
+    return found
+
+
+def references(outputs: Iterable[Output], agent: str) -> dict[str, list[Output]]:
+    """An agent's undistorted trials by task, ordered by scene."""
+    found: dict[str, list[Output]] = {}
+    for output in sorted(outputs, key=lambda item: (item.case.task, item.case.seed)):
+        if output.agent == agent and output.case.is_reference:
+            found.setdefault(output.case.task, []).append(output)
+    return found
+
+
+def _output(record: TrialRecord, detail: Mapping[str, Any]) -> Output:
+    said, decided = _mapping(detail, "answers"), _mapping(detail, "decision")
+    answers = said.get("reference"), said.get("distorted")
+    chunks = _chunk(decided, "reference"), _chunk(decided, "distorted")
+    models = {"cognition": detail.get("vlm"), "decision": detail.get("vla")}
+    return Output(
+        agent=record.agent,
+        models={stage: name if isinstance(name, str) and name else record.agent for stage, name in models.items()},
+        case=record.case,
+        answers=answers if isinstance(answers[0], str) and isinstance(answers[1], str) else None,  # type: ignore[arg-type]
+        chunks=chunks if chunks[0] is not None and chunks[1] is not None else None,  # type: ignore[arg-type]
+        scores={stage: _scores(stage, getattr(record, stage), _mapping(detail, stage)) for stage in DIMENSIONS},
+    )
+
+
+def _mapping(detail: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = detail.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _chunk(decided: Mapping[str, Any], which: str) -> ActionChunk | None:
+    stored = _mapping(decided, which)
+    if "deltas" not in stored:
+        return None
+    try:
+        return checked_chunk(
+            stored["deltas"], float(stored.get("step_s", 1.0)), frame=str(stored.get("frame", "base_link"))
+        )
+    except (MertonError, TypeError, ValueError):
+        return None
+
+
+def _scores(stage: str, total: float | None, parts: Mapping[str, Any]) -> dict[str, float]:
+    """Total and dimensions as far as they are numbers."""
+    values = {stage: total} | {name: parts.get(name) for name in DIMENSIONS[stage]}
+    scores = {
+        name: float(value) / (10.0 if name == "cider" else 1.0)
+        for name, value in values.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    return {name: value for name, value in scores.items() if np.isfinite(value) and 0.0 <= value <= 1.0}
