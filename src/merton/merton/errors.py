@@ -42,6 +42,10 @@ class InvalidActionError(MertonError):
     """A model's output is not a usable action (NaN, wrong shape, out of every bound). An outcome, not a crash."""
 
 
+class InvalidAnswerError(MertonError):
+    """A VLM failed where it runs, or what it gave is no text. An outcome, not a crash; saying nothing is an answer."""
+
+
 class OperatorStopError(MertonError):
     """A person has stopped the arm. Whatever was running ends; only that person may let it go on."""
 

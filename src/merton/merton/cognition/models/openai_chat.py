@@ -1,0 +1,187 @@
+"""VLMs behind a server that speaks OpenAI's chat protocol: vLLM, SGLang, llama.cpp, hosted ones, or `merton serve`.
+
+Ours: httpx2 rather than the `openai` package. What is asked is one POST; retries, deadline and leaving a dead server
+alone are Merton's own (`merton.remote`), the same for every protocol.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
+
+import cv2
+from pydantic import Field
+
+from merton.catalogue import Finding
+from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
+from merton.config import Model
+from merton.errors import InfrastructureError, InputError, InvalidAnswerError
+from merton.observation import Image
+from merton.remote import HttpServer, Patience, Reply, settings
+
+
+class ChatSettings(Model):
+    """What a catalogue entry may set.
+
+    Attributes:
+        url: where the API begins, with /v1 as a rule.
+        model: what the server calls the model; the entry's checkpoint if empty.
+        api_key_env: environment variable that holds the API key; "" for servers without one. The key is read at each
+            call and appears in no file, log or error.
+        seed: sent with every question; at temperature 0 it matters only to servers that break ties at random.
+        body: further fields of the request, or other values for the usual ones; null leaves a field out.
+        parallel: most questions of a batch that are under way at once.
+        patience: deadline and retries.
+    """
+
+    url: str = "http://127.0.0.1:8000/v1"
+    model: str = ""
+    api_key_env: str = ""
+    seed: int = 0
+    body: Mapping[str, Any] = {}
+    parallel: Annotated[int, Field(ge=1, le=256)] = 8
+    patience: Patience = Patience()
+
+
+class OpenAIChat(VisionLanguageModel):
+    """Asks with images as PNG, at temperature 0.
+
+    Args:
+        name: what it is asked for by.
+        chosen: where the server is, and how it is asked.
+        prompt: text with {question} in it.
+
+    Raises:
+        MissingDependencyError: the extra `remote` is not installed.
+        InputError: not an address.
+    """
+
+    def __init__(self, name: str, chosen: ChatSettings, prompt: str = "{question}") -> None:
+        self.name, self._chosen, self._prompt = name, chosen, prompt
+        self._server = HttpServer(chosen.url, chosen.patience)
+
+    @classmethod
+    def from_entry(cls, entry: ModelEntry) -> OpenAIChat:
+        """The model of a catalogue entry; raises InputError for settings there are not."""
+        chosen = settings(entry.name, entry.settings, ChatSettings)
+        if not chosen.model:
+            chosen = chosen.model_copy(update={"model": entry.checkpoint})
+        return cls(entry.name, chosen, entry.prompt)
+
+    def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
+        """The model's answer, with the time it took from here; empty text if it said nothing.
+
+        Args:
+            images: (height, width, 3) uint8 RGB each; sent as PNG, because JPEG would distort them once more.
+            question: put into the prompt.
+            max_tokens: most word pieces of the answer.
+
+        Raises:
+            InputError: no image.
+            InvalidAnswerError: the model failed behind its server, or its answer is no text.
+            InfrastructureError: no key, or no answer in time and in so many attempts; says what was tried.
+        """
+        if not images:
+            raise InputError(f"{self.name} needs an image")
+        started = time.perf_counter()
+        content: list[dict[str, Any]] = [
+            {"type": "image_url", "image_url": {"url": png_url(image)}} for image in images
+        ]
+        content.append({"type": "text", "text": self._prompt.replace("{question}", question)})
+        body: dict[str, Any] = {
+            "model": self._chosen.model,
+            "messages": [{"role": "user", "content": content}],
+            "max_tokens": max_tokens,
+            "temperature": 0,
+            "seed": self._chosen.seed,
+        }
+        body = {key: value for key, value in {**body, **self._chosen.body}.items() if value is not None}
+        headers = self._headers()
+
+        async def attempt() -> tuple[str, bool]:
+            reply = await self._server.request("POST", "/chat/completions", body, headers)
+            return self._read(reply)
+
+        text, truncated = self._call(attempt, headers)
+        return Answer(text, time.perf_counter() - started, truncated)
+
+    def answer_batch(self, questions: Sequence[Question]) -> list[Answer]:
+        """As `answer`, several at once: a server with batching of its own is only fast this way.
+
+        The first error, in the order of the questions, is raised for the whole batch.
+        """
+        started = time.perf_counter()
+        with ThreadPoolExecutor(self._chosen.parallel) as pool:
+            answers = list(pool.map(lambda one: self.answer(one.images, one.text, one.max_tokens), questions))
+        each_s = (time.perf_counter() - started) / max(1, len(answers))
+        return [Answer(answer.text, each_s, answer.truncated) for answer in answers]
+
+    def check(self) -> Iterator[Finding]:
+        """Whether the key is set, the server answers and holds the model, and the example is answered."""
+        try:
+            headers = self._headers()
+            served = self._call(lambda: self._served(headers), headers)
+            known = self._chosen.model in served
+            remedy = "" if known else f"set `model` to one of: {', '.join(served)}"
+            yield Finding("server", known, f"{self._server.url} serves {', '.join(served)}", remedy)
+            yield from super().check()
+        except (InfrastructureError, InvalidAnswerError) as error:
+            yield Finding("server", False, str(error), f"start a server for {self._chosen.model} (docs/serving.md)")
+
+    async def _served(self, headers: dict[str, str]) -> list[str]:
+        reply = (await self._server.request("GET", "/models", headers=headers)).json()
+        try:
+            return [str(model["id"]) for model in reply["data"]]
+        except (TypeError, KeyError):
+            raise InfrastructureError(f"{self._server.url}/models is no list of models") from None
+
+    def _headers(self) -> dict[str, str]:
+        variable = self._chosen.api_key_env
+        if not variable:
+            return {}
+        key = os.environ.get(variable, "").strip()
+        if not (key and key.isascii() and key.isprintable()):
+            raise InfrastructureError(f"{self.name} needs its API key in the environment variable {variable}")
+        return {"authorization": f"Bearer {key}"}
+
+    def _call(self, attempt: Any, headers: dict[str, str]) -> Any:
+        """Call the server; a server that quotes the key in its error does not get it into ours."""
+        try:
+            return self._server.call(attempt)
+        except (InfrastructureError, InvalidAnswerError) as error:
+            key = headers.get("authorization", "").partition(" ")[2]
+            if key and key in str(error):
+                raise type(error)(str(error).replace(key, "<the key>")) from None
+            raise
+
+    def _read(self, reply: Reply) -> tuple[str, bool]:
+        """Text of an answer, and whether it was cut off."""
+        if reply.status == 500:
+            said = reply.value()
+            error = said.get("error") if isinstance(said, dict) else None
+            if isinstance(error, dict) and error.get("type") == "model_error":  # `merton serve`, of its model
+                raise InvalidAnswerError(f"{self.name} failed behind {self._server.url}: {error.get('message')}")
+        value = reply.json()
+        try:
+            choice = value["choices"][0]
+            content = choice["message"]["content"]
+        except (TypeError, KeyError, IndexError):
+            raise InfrastructureError(f"{self._server.url} replies, but not as chat does: {reply.excerpt()}") from None
+        if isinstance(content, list):
+            content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
+        if not isinstance(content, str | None):
+            raise InvalidAnswerError(f"the answer of {self.name} is no text but a {type(content).__name__}")
+        return (content or "").strip(), choice.get("finish_reason") == "length"
+
+
+def png_url(image: Image) -> str:
+    """An image (height, width, 3) uint8 RGB as a data: address."""
+    # OpenCV's own settings (run lengths only): as small as level 1 and twice as fast
+    fine, data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
+    if not fine:
+        raise InputError(f"cannot encode an image of shape {image.shape}")
+    return "data:image/png;base64," + base64.b64encode(data.tobytes()).decode()

@@ -1,0 +1,321 @@
+"""Policies behind openpi's websocket protocol: the Pi0 family, RoboArena's variant, and any server that speaks it.
+
+The server sends its metadata when one connects; then each observation, a dictionary in msgpack, gets a reply with the
+key "actions". A text frame is a traceback, after which the server closes. Which keys an observation has differs from
+robot to robot: `DIALECTS` has them as data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from merton.catalogue import Finding
+from merton.config import Model
+from merton.decision.action import ActionChunk
+from merton.decision.models.arms import UR5E
+from merton.decision.models.base import Policy, PolicyEntry, example_observation
+from merton.decision.models.conventions import CONVENTIONS, Convention
+from merton.decision.models.images import resize_with_padding
+from merton.errors import InfrastructureError, InputError, InvalidActionError, UnknownNameError
+from merton.geometry import rotation_vector_of
+from merton.observation import Image, Observation
+from merton.remote import (
+    MAX_REPLY_BYTES,
+    HttpServer,
+    Patience,
+    Remote,
+    TransientError,
+    check_url,
+    is_loopback,
+    optional,
+    settings,
+)
+from merton.serving import pack, unpack
+
+Pair = Annotated[tuple[int, ...], Field(min_length=2, max_length=2)]
+
+
+class Dialect(Model):
+    """What the servers of one robot want to be sent.
+
+    Attributes:
+        images: keys of the images, in the order of the entry's cameras; with fewer cameras the last ones are left out.
+        images_under: key of a dictionary that holds the images; "" if they stand beside the rest.
+        channels_first: (3, height, width) instead of (height, width, 3).
+        size_px: (height, width) that images are made to fit on black; None leaves them as they are.
+        state: key to the part [first, after the last) of the state that stands there.
+        prompt: key of the instruction.
+        endpoint: RoboArena's variant: every message names an endpoint, and the metadata may set the size of images.
+        action_space: what the metadata of such a server must say under that name; "" for anything.
+    """
+
+    images: tuple[str, ...]
+    images_under: str = ""
+    channels_first: bool = False
+    size_px: Pair | None = (224, 224)
+    state: Mapping[str, Pair] = {}
+    prompt: str = "prompt"
+    endpoint: bool = False
+    action_space: str = ""
+
+
+_DROID_STATE: dict[str, Any] = {"observation/joint_position": (0, 7), "observation/gripper_position": (7, 8)}
+DIALECTS = {
+    "droid": Dialect(images=("observation/exterior_image_1_left", "observation/wrist_image_left"), state=_DROID_STATE),
+    "libero": Dialect(images=("observation/image", "observation/wrist_image"), state={"observation/state": (0, 8)}),
+    "aloha": Dialect(
+        images=("cam_high", "cam_left_wrist", "cam_right_wrist", "cam_low"),
+        images_under="images",
+        channels_first=True,
+        state={"state": (0, 14)},
+    ),
+    "ur5": Dialect(images=("base_rgb", "wrist_rgb"), state={"joints": (0, 6), "gripper": (6, 7)}),
+    "roboarena": Dialect(
+        images=("observation/exterior_image_0_left", "observation/wrist_image_left"),
+        state=_DROID_STATE,
+        endpoint=True,
+        action_space="joint_velocity",
+    ),
+}
+"""openpi's policies droid_policy.py, libero_policy.py, aloha_policy.py, examples/ur5; RoboArena's policy_server.py."""
+
+
+class OpenPiSettings(Model):
+    """What a catalogue entry may set.
+
+    Attributes:
+        url: where the server is, ws:// or wss://.
+        dialect: a name of `DIALECTS`, or a dialect of your own, written out.
+        patience: deadline and retries. The first inference of a server that compiles takes a minute.
+    """
+
+    url: str = "ws://127.0.0.1:8000"
+    dialect: str | Dialect = "droid"
+    patience: Patience = Patience(deadline_s=180.0)
+
+
+class OpenPi(Policy):
+    """Keeps one connection, and one request under way on it.
+
+    Args:
+        name: what it is asked for by.
+        chosen: where the server is and what it wants to be sent.
+        convention: what the numbers of the reply mean, and the state to send for another arm than the cell's.
+        cameras: the views it looks at, in the order of the dialect's keys.
+        state: "none", "tool" or "joints"; see `state_of`.
+        prompt: text with {instruction} in it.
+
+    Attributes:
+        honours_noise_seed: what the server said when it was last connected to: whether it draws noise from the seed it
+            is sent. None before; where it is False, score a stochastic policy beside a repeat-noise floor.
+
+    Raises:
+        MissingDependencyError: the extra `remote` is not installed.
+        InputError: not an address, no such dialect, or more cameras than it has keys for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        chosen: OpenPiSettings,
+        convention: Convention,
+        cameras: tuple[str, ...],
+        state: str = "none",
+        prompt: str = "{instruction}",
+    ) -> None:
+        self.name, self.cameras = name, cameras
+        self.honours_noise_seed: bool | None = None
+        if isinstance(chosen.dialect, str) and chosen.dialect not in DIALECTS:
+            raise UnknownNameError("dialect", chosen.dialect, DIALECTS)
+        self._dialect = DIALECTS[chosen.dialect] if isinstance(chosen.dialect, str) else chosen.dialect
+        if not 1 <= len(cameras) <= len(self._dialect.images):
+            raise InputError(f"{name}: its dialect takes 1 to {len(self._dialect.images)} cameras, got {len(cameras)}")
+        self._chosen, self._convention, self._state, self._prompt = chosen, convention, state, prompt
+        check_url(chosen.url, ("ws", "wss"))
+        self._websockets = optional("websockets")
+        optional("msgpack")
+        optional("websockets.asyncio.client")
+        self._server = Remote(chosen.url, chosen.patience)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turn = asyncio.Lock()
+        self._connection: Any = None
+        self._metadata: dict[Any, Any] = {}
+
+    @classmethod
+    def from_entry(cls, entry: PolicyEntry) -> OpenPi:
+        """The policy of a catalogue entry; raises InputError for what it cannot be."""
+        if not entry.convention:
+            raise InputError(f"{entry.name}: a policy behind openpi needs a convention")
+        chosen = settings(entry.name, entry.settings, OpenPiSettings)
+        convention = CONVENTIONS[entry.convention]
+        return cls(entry.name, chosen, convention, entry.cameras, entry.state, entry.prompt)
+
+    def act(self, observation: Observation) -> ActionChunk:
+        """The server's actions, converted; never done.
+
+        Raises:
+            InputError: a view is missing.
+            InvalidActionError: the model failed (its traceback's last line is in the text), or the reply is no array of
+                finite numbers of the right shape.
+            InfrastructureError: no reply in time and in so many attempts; says what was tried.
+        """
+        started = time.perf_counter()
+        for camera in self.cameras:
+            if camera not in observation.views:
+                raise InputError(f"{self.name} needs camera {camera!r}")
+        sent = state_of(observation, self._state, self._convention)
+        reply = self._server.call(lambda: self._infer(observation, sent))
+        raw = reply.get("actions") if isinstance(reply, dict) else None
+        if not isinstance(raw, np.ndarray):
+            raise InvalidActionError(f"the reply of {self.name} has no array under 'actions'")
+        used = sent if self._convention.rest else None
+        return self._convention.chunk(raw, state=used, model=self.name, latency_s=time.perf_counter() - started)
+
+    def make_example(self) -> Observation:
+        """Grey images of its cameras."""
+        return example_observation("pick up the red cube", self.cameras)
+
+    def check(self) -> Iterator[Finding]:
+        """Whether the server is healthy, what it says of itself, and whether it acts on the example."""
+        try:
+            if not self._dialect.endpoint:  # RoboArena's servers have no such page
+                health = HttpServer("http" + self._chosen.url.removeprefix("ws"), self._chosen.patience)
+                health.call(lambda: health.request("GET", "/healthz"))
+            said = self._server.call(self._greet)
+            yield Finding("server", True, f"{self._chosen.url} says {said}")
+            yield from super().check()
+        except (InfrastructureError, InvalidActionError) as error:
+            yield Finding("server", False, str(error), "start its server (docs/serving.md)")
+
+    async def _greet(self) -> str:
+        async def talk(_: Any) -> str:
+            return f"{self._metadata}"[:300]
+
+        return str(await self._in_turn(talk))
+
+    async def _infer(self, observation: Observation, sent: NDArray[np.float64]) -> Any:
+        async def talk(connection: Any) -> Any:
+            if self._dialect.endpoint:  # a policy may remember earlier images; ours are not one episode
+                await connection.send(pack({"endpoint": "reset"}))
+                await connection.recv()
+            await connection.send(pack(self._request(observation, sent)))
+            reply = await connection.recv()
+            if isinstance(reply, str):
+                last = (reply.strip().splitlines() or ["(nothing)"])[-1]
+                raise InvalidActionError(f"{self.name} failed behind {self._chosen.url}: {last[:300]}")
+            try:
+                return unpack(reply)
+            except ValueError as error:
+                raise InvalidActionError(f"the reply of {self.name} cannot be read: {error}") from None
+
+        return await self._in_turn(talk)
+
+    async def _in_turn(self, talk: Callable[[Any], Awaitable[Any]]) -> Any:
+        """One attempt. Whatever goes wrong ends the connection: a late reply must not be taken for the next one."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # the first call, or a fork, after which the connection is the parent's
+            self._loop, self._turn, self._connection = loop, asyncio.Lock(), None
+        async with self._turn:
+            fine = False
+            try:
+                if self._connection is None:
+                    await self._connect()
+                result = await talk(self._connection)
+                fine = True
+                return result
+            except (OSError, self._websockets.exceptions.WebSocketException) as error:
+                raise TransientError(f"{type(error).__name__} {error}".strip()) from None
+            finally:
+                if not fine and self._connection is not None:
+                    self._connection.transport.abort()
+                    self._connection = None
+
+    async def _connect(self) -> None:
+        """Connect and read the metadata; raises InfrastructureError if the server is not one of openpi's kind."""
+        url = self._chosen.url
+        self._connection = await self._websockets.asyncio.client.connect(
+            url,
+            compression=None,
+            max_size=MAX_REPLY_BYTES,
+            ping_interval=None,  # openpi's server does not answer pings while it infers
+            open_timeout=None,
+            proxy=None if is_loopback(url) else True,
+        )
+        greeting = await self._connection.recv()
+        try:
+            said = unpack(greeting) if isinstance(greeting, bytes) else None
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            raise InfrastructureError(f"{url} does not greet as openpi's servers do")
+        self._metadata, self.honours_noise_seed = said, said.get("noise_seed") is True
+        if self._dialect.endpoint:
+            space, wanted = said.get("action_space"), self._dialect.action_space
+            if space is not None and wanted not in ("", space):
+                raise InfrastructureError(f"{url} acts in {space!r}, but {self.name} is meant for {wanted!r}")
+            if not _is_size(said.get("image_resolution")):
+                raise InfrastructureError(f"{url} asks for images of size {said['image_resolution']!r}")
+
+    def _request(self, observation: Observation, sent: NDArray[np.float64]) -> dict[str, Any]:
+        dialect = self._dialect
+        size = dialect.size_px
+        if dialect.endpoint and "image_resolution" in self._metadata:
+            size = self._metadata["image_resolution"]
+        images = {
+            key: prepared(observation.views[camera].color, size, dialect.channels_first)
+            for key, camera in zip(dialect.images, self.cameras, strict=False)
+        }
+        request: dict[str, Any] = {dialect.images_under: images} if dialect.images_under else dict(images)
+        request |= {key: sent[first:after] for key, (first, after) in dialect.state.items()}
+        request[dialect.prompt] = self._prompt.replace("{instruction}", observation.instruction)
+        if self.honours_noise_seed:
+            request["noise_seed"] = observation.noise_seed
+        if dialect.endpoint:
+            request |= {"endpoint": "infer", "session_id": "merton"}
+        return request
+
+
+def _is_size(value: Any) -> bool:
+    """Whether it is None or (height, width) [px] of an image one would send."""
+    return value is None or (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(type(length) is int and 1 <= length <= 4096 for length in value)
+    )
+
+
+def prepared(image: Image, size_px: Any, channels_first: bool) -> Image:
+    """An image as a dialect wants it; the size is (height, width) [px] or None."""
+    if size_px is not None:
+        image = resize_with_padding(image, int(size_px[0]), int(size_px[1]))
+    return np.ascontiguousarray(image.transpose(2, 0, 1)) if channels_first else image
+
+
+_FINGER_OPEN_M = 0.04
+"""How far one finger of a Panda's hand opens, as LIBERO's state counts it."""
+
+
+def state_of(observation: Observation, kind: str, convention: Convention) -> NDArray[np.float64]:
+    """The state to send, in the family's own numbers.
+
+    Args:
+        observation: of the cell.
+        kind: "tool": position [m] and rotation vector [rad] of the tool centre point in `base_link`, then both fingers
+            of a Panda [m], (8,). "joints": joints [rad] and gripper of the convention's arm: the cell's own where that
+            is a UR5 (gripper 0 open .. 1 closed, (7,)), else of that arm at rest. "none": at rest as well, or empty.
+        convention: of the policy.
+    """
+    if kind == "tool":
+        finger_m = _FINGER_OPEN_M * observation.gripper_open
+        pose = observation.base_from_tcp
+        return np.concatenate((pose[:3, 3], rotation_vector_of(pose), (finger_m, -finger_m)))
+    if kind == "joints" and convention.arm is UR5E:
+        return np.append(observation.joints_rad, 1.0 - observation.gripper_open)
+    return np.array(convention.rest)

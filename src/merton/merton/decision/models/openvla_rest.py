@@ -1,0 +1,125 @@
+"""Policies behind OpenVLA's REST protocol: POST /act with an image and an instruction, the reply is an array.
+
+The protocol has no way to tell a failed model from a request it does not understand: both are the string "error".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from merton.catalogue import Finding
+from merton.config import Model
+from merton.decision.action import ActionChunk
+from merton.decision.models.base import Policy, PolicyEntry, example_observation
+from merton.decision.models.conventions import CONVENTIONS, Convention
+from merton.errors import InfrastructureError, InputError, InvalidActionError
+from merton.observation import Observation
+from merton.remote import HttpServer, Patience, settings
+from merton.serving import from_json, to_json
+
+
+class ActSettings(Model):
+    """What a catalogue entry may set.
+
+    Attributes:
+        url: where the server is; /act is added.
+        noise_seed: send the observation's seed as `noise_seed`; for servers of `merton serve`, others do not know it.
+        patience: deadline and retries.
+    """
+
+    url: str = "http://127.0.0.1:8000"
+    noise_seed: bool = False
+    patience: Patience = Patience()
+
+
+class OpenVlaRest(Policy):
+    """Sends the image of one camera as it is: the server prepares it.
+
+    Args:
+        name: what it is asked for by.
+        chosen: where the server is.
+        convention: what the numbers of the reply mean.
+        camera: the one view it looks at.
+        unnorm_key: data set whose statistics the server un-normalises with; "" leaves the choice to the server.
+        prompt: text with {instruction} in it; the server adds OpenVLA's own words.
+
+    Raises:
+        MissingDependencyError: the extra `remote` is not installed.
+        InputError: not an address.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        chosen: ActSettings,
+        convention: Convention,
+        camera: str = "top",
+        unnorm_key: str = "",
+        prompt: str = "{instruction}",
+    ) -> None:
+        self.name, self.cameras = name, (camera,)
+        self._chosen, self._convention, self._unnorm_key, self._prompt = chosen, convention, unnorm_key, prompt
+        self._server = HttpServer(chosen.url, chosen.patience)
+
+    @classmethod
+    def from_entry(cls, entry: PolicyEntry) -> OpenVlaRest:
+        """The policy of a catalogue entry; raises InputError for what it cannot be."""
+        if len(entry.cameras) != 1 or not entry.convention:
+            raise InputError(f"{entry.name}: /act takes one camera and needs a convention")
+        chosen = settings(entry.name, entry.settings, ActSettings)
+        convention = CONVENTIONS[entry.convention]
+        return cls(entry.name, chosen, convention, entry.cameras[0], entry.unnorm_key, entry.prompt)
+
+    def act(self, observation: Observation) -> ActionChunk:
+        """The server's array, converted; never done.
+
+        Raises:
+            InputError: the view is missing.
+            InvalidActionError: the server says "error", or its reply is no array of finite numbers of the right shape.
+            InfrastructureError: no reply in time and in so many attempts; says what was tried.
+        """
+        started = time.perf_counter()
+        if self.cameras[0] not in observation.views:
+            raise InputError(f"{self.name} needs camera {self.cameras[0]!r}")
+        body: dict[str, Any] = {
+            "image": to_json(observation.views[self.cameras[0]].color),
+            "instruction": self._prompt.replace("{instruction}", observation.instruction),
+        }
+        if self._unnorm_key:
+            body["unnorm_key"] = self._unnorm_key
+        if self._chosen.noise_seed:
+            body["noise_seed"] = observation.noise_seed
+
+        async def attempt() -> Any:
+            return (await self._server.request("POST", "/act", body)).json()
+
+        raw = self._array(self._server.call(attempt))
+        return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
+
+    def make_example(self) -> Observation:
+        """A grey image of its camera."""
+        return example_observation("pick up the red cube", self.cameras)
+
+    def check(self) -> Iterator[Finding]:
+        """Whether the server acts on the example; the protocol has nothing else to ask it."""
+        try:
+            yield from super().check()
+        except (InfrastructureError, InvalidActionError) as error:
+            yield Finding("server", False, str(error), "start its server (docs/serving.md)")
+
+    def _array(self, reply: Any) -> np.ndarray:
+        if reply == "error":
+            raise InvalidActionError(
+                f"the server of {self.name} says 'error': its model failed or refuses the request; its log knows which"
+            )
+        try:
+            if isinstance(reply, str):  # of servers that were asked with "encoded", and of some forks always
+                reply = json.loads(reply)
+            return np.asarray(from_json(reply))
+        except (ValueError, TypeError) as error:
+            raise InvalidActionError(f"the reply of {self.name} is no array: {error}") from None

@@ -1,0 +1,508 @@
+"""Put any model class, in an environment of its own, behind openpi's websocket, OpenVLA's /act, or OpenAI's chat.
+
+This one file is all a model's environment needs; copy it there and run
+
+    python serving.py MODULE:CLASS --protocol openpi|act|chat [--host 127.0.0.1] [--port 8000]
+
+or, where Merton is installed, `merton serve MODULE:CLASS ...`. It imports nothing of Merton, and runs on Python 3.7
+or later with numpy; openpi also needs websockets (11 or later) and msgpack, chat needs Pillow or OpenCV. The class is
+built without arguments and called by one request at a time:
+
+    openpi, act:  act(self, observation: dict, noise_seed=None) -> array (n, d), or {"actions": array, ...}
+    chat:         answer(self, images: list, question: str, max_tokens: int, noise_seed=None) -> str
+
+`noise_seed` may be left out; a class that takes it promises that equal seeds give equal noise, and callers are told so.
+Wire formats and errors: docs/serving.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import importlib
+import inspect
+import io
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+
+MAX_BYTES = 64 * 1024 * 1024
+"""The longest request that is read."""
+IDLE_S = 60.0
+"""A connection over which nothing comes for so long is closed [s]."""
+METHODS = {"openpi": "act", "act": "act", "chat": "answer"}
+"""Protocol to the method that a class must have for it."""
+NUMBERS = "biuf"
+"""Kinds of arrays that travel: truth values, integers, floats. Nothing that would have to be unpickled."""
+
+
+class ServingError(ValueError):
+    """The model cannot be served as asked; one sentence that says why."""
+
+
+class BadRequest(ValueError):
+    """The request is not of the protocol's form."""
+
+
+def to_msgpack(value: Any) -> Any:
+    """An array or a numpy scalar as openpi puts it into msgpack: dtype as ".str", data as bytes in C order."""
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in NUMBERS:
+        raise ValueError(f"arrays of dtype {value.dtype} do not travel, only numbers do")
+    if isinstance(value, np.ndarray):
+        return {b"__ndarray__": True, b"data": value.tobytes(), b"dtype": value.dtype.str, b"shape": value.shape}
+    if isinstance(value, np.generic):
+        return {b"__npgeneric__": True, b"data": value.item(), b"dtype": value.dtype.str}
+    raise TypeError(f"a {type(value).__name__} does not travel")
+
+
+def from_msgpack(value: dict) -> Any:
+    """The inverse of `to_msgpack`, for a dictionary; raises ValueError for what is no array of numbers."""
+    if b"__ndarray__" in value:
+        return _array(value[b"data"], value[b"dtype"], value[b"shape"])
+    if b"__npgeneric__" in value:
+        return _number_type(value[b"dtype"]).type(value[b"data"])
+    return value
+
+
+def pack(value: Any) -> bytes:
+    """Msgpack, with arrays as openpi has them."""
+    import msgpack
+
+    return bytes(msgpack.packb(value, default=to_msgpack))
+
+
+def unpack(data: bytes) -> Any:
+    """The inverse of `pack`; raises ValueError for anything else."""
+    import msgpack
+
+    try:
+        return msgpack.unpackb(data, object_hook=from_msgpack)
+    except (ValueError, TypeError, KeyError, OverflowError, msgpack.UnpackException) as error:
+        raise ValueError(f"not msgpack with arrays of numbers: {error}") from None
+
+
+def to_json(value: Any) -> Any:
+    """An array as json-numpy puts it into JSON, wherever it is in `value`; other numpy numbers become Python's."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in NUMBERS:
+            raise ValueError(f"arrays of dtype {value.dtype} do not travel, only numbers do")
+        data = base64.b64encode(value.tobytes()).decode()
+        return {"__numpy__": data, "dtype": value.dtype.str, "shape": list(value.shape)}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {key: to_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(item) for item in value]
+    return value
+
+
+def from_json(value: Any) -> Any:
+    """The inverse of `to_json`; raises ValueError for what is no array of numbers."""
+    if isinstance(value, dict):
+        if "__numpy__" in value:
+            return _array(base64.b64decode(value["__numpy__"], validate=True), value.get("dtype"), value.get("shape"))
+        return {key: from_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [from_json(item) for item in value]
+    return value
+
+
+def _array(data: Any, dtype: Any, shape: Any) -> np.ndarray:
+    if not isinstance(data, bytes) or not isinstance(shape, (list, tuple)):
+        raise ValueError("an array has data and a shape")
+    if not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError(f"the shape of an array is made of whole numbers, got {shape!r}")
+    kind = _number_type(dtype)
+    count = 1
+    for length in shape:
+        count *= length
+    if count * kind.itemsize != len(data):
+        raise ValueError(f"{len(data)} bytes are no array of shape {tuple(shape)} and dtype {kind}")
+    return np.ndarray(tuple(shape), kind, data).copy()
+
+
+def _number_type(dtype: Any) -> np.dtype:
+    try:
+        kind = np.dtype(dtype) if isinstance(dtype, str) else None
+    except TypeError:
+        kind = None
+    if kind is None or kind.kind not in NUMBERS:
+        raise ValueError(f"arrays of dtype {dtype!r} do not travel, only numbers do")
+    return kind
+
+
+class Model:
+    """A model class behind one method, called by one thread at a time.
+
+    Args:
+        path: "module:class".
+        protocol: one of `METHODS`.
+    """
+
+    _method: Any
+
+    def __init__(self, path: str, protocol: str) -> None:
+        if protocol not in METHODS:
+            raise ServingError("unknown protocol {!r}; choose one of: {}".format(protocol, ", ".join(METHODS)))
+        self.instance = _build(path)
+        self.name = path.split(":")[1]
+        method = METHODS[protocol]
+        self._method = getattr(self.instance, method, None)
+        if not callable(self._method):
+            raise ServingError(f"{path} has no method {method}(), which the protocol {protocol} calls")
+        self.takes_seed = "noise_seed" in inspect.signature(self._method).parameters
+        self._lock = threading.Lock()
+
+    def __call__(self, *arguments: Any, noise_seed: Any = None) -> Any:
+        """What the model's method gives; the seed is passed on if the method takes one."""
+        with self._lock:
+            if self.takes_seed:
+                return self._method(*arguments, noise_seed=noise_seed)
+            return self._method(*arguments)
+
+    def metadata(self) -> dict:
+        """What callers are told: the class's own `metadata`, and whether it honours a noise seed."""
+        return dict(getattr(self.instance, "metadata", None) or {}, noise_seed=self.takes_seed)
+
+    def actions(self, observation: dict) -> dict:
+        """The model's reply to an observation, which may hold "noise_seed", as {"actions": array, ...}."""
+        seed = observation.pop("noise_seed", None)
+        reply = self(observation, noise_seed=seed)
+        reply = dict(reply) if isinstance(reply, dict) else {"actions": reply}
+        if "actions" not in reply:
+            raise ValueError("the model's reply has no key 'actions', only: {}".format(", ".join(map(str, reply))))
+        reply["actions"] = np.asarray(reply["actions"])
+        return reply
+
+
+def _build(path: str) -> Any:
+    module, colon, name = path.partition(":")
+    if not (module and colon and name):
+        raise ServingError(f"name the model as MODULE:CLASS, got {path!r}")
+    sys.path.insert(0, os.getcwd())  # as `python file.py` would have it
+    try:
+        factory = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise ServingError(f"cannot import {path}: there is no module {error.name!r} here") from error
+    except AttributeError:
+        raise ServingError(f"module {module!r} has no {name!r}") from None
+    except Exception as error:
+        raise ServingError(f"cannot import {path}: {type(error).__name__}: {error}") from error
+    try:
+        return factory()
+    except Exception as error:
+        raise ServingError(f"cannot build {path}: {type(error).__name__}: {error}") from error
+
+
+class OpenPi:
+    """The server's side of openpi's protocol; with "endpoint" in the observation, of RoboArena's variant of it."""
+
+    scheme = "ws"
+
+    def __init__(self, model: Model, host: str, port: int) -> None:
+        try:
+            import msgpack  # noqa: F401
+            from websockets.sync.server import serve
+        except ImportError as error:
+            raise ServingError(f"the protocol openpi needs {error.name}: pip install websockets msgpack") from None
+        self._model = model
+        self._server = serve(
+            self._converse, host, port, compression=None, max_size=MAX_BYTES, process_request=_health_check
+        )
+        self.port = self._server.socket.getsockname()[1]
+        self.run = self._server.serve_forever
+        self.close = self._server.shutdown
+
+    def _converse(self, connection: Any) -> None:
+        """Metadata first, then a reply to each observation; a failure is told as text, and ends the conversation."""
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            connection.send(pack(self._model.metadata()))
+            for message in connection:
+                try:
+                    reply = self._reply(message)
+                except Exception:
+                    traceback.print_exc()
+                    connection.send(traceback.format_exc())
+                    connection.close(1011, "the traceback is in the frame before")
+                    return
+                connection.send(reply)
+        except ConnectionClosed:
+            pass
+
+    def _reply(self, message: Any) -> Any:
+        if isinstance(message, str):
+            raise BadRequest("an observation is binary, not text")
+        observation = unpack(message)
+        if not isinstance(observation, dict):
+            raise BadRequest("an observation is a dictionary")
+        endpoint = observation.pop("endpoint", "infer")
+        if endpoint == "reset":
+            getattr(self._model.instance, "reset", lambda _: None)(observation)
+            return "reset successful"
+        started = time.monotonic()
+        reply = self._model.actions(observation)
+        reply["server_timing"] = {"infer_ms": 1000 * (time.monotonic() - started)}
+        return pack(reply)
+
+
+def _health_check(connection: Any, request: Any) -> Any:
+    return connection.respond(200, "OK\n") if request.path == "/healthz" else None
+
+
+class Http:
+    """A server that answers GET /healthz, and POST at one address.
+
+    Args:
+        routes: (method, path) to what makes the reply from the body, as (status, JSON value).
+    """
+
+    scheme = "http"
+
+    def __init__(self, routes: dict, host: str, port: int) -> None:
+        class Handler(_Handler):
+            pass
+
+        Handler.routes = routes
+        self._server = _Server((host, port), Handler)
+        self.port = self._server.server_address[1]
+        self.run = lambda: self._server.serve_forever(0.05)
+        self.close = self._server.shutdown
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, address: Any, handler: Any) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def handle_error(self, request: Any, address: Any) -> None:
+        """A caller that has gone is no news; anything else is shown, and the server goes on."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = IDLE_S
+    disable_nagle_algorithm = True
+    wbufsize = -1  # headers and body in one packet
+    routes: dict = {}  # noqa: RUF012
+
+    def do_GET(self) -> None:
+        self._serve("GET", None)
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit() or int(length) > MAX_BYTES:
+            self.close_connection = True  # what follows is the body, not a request
+            known = length.isdigit()
+            reason = f"at most {MAX_BYTES >> 20} MiB" if known else "a Content-Length is needed"
+            return self._send(413 if known else 411, _error(reason, "invalid_request_error"))
+        data = self.rfile.read(int(length))
+        if len(data) < int(length):
+            self.close_connection = True
+            return
+        try:
+            body = json.loads(data)
+        except (ValueError, RecursionError):
+            return self._send(400, _error("the body is not JSON", "invalid_request_error"))
+        self._serve("POST", body)
+
+    def _serve(self, method: str, body: Any) -> None:
+        path = self.path.partition("?")[0]
+        route = self.routes.get((method, path))
+        if route is None:
+            known = ", ".join("{} {}".format(*pair) for pair in self.routes)
+            return self._send(404, _error(f"no {method} {path} here, only: {known}", "invalid_request_error"))
+        try:
+            self._send(*route(body))
+        except ValueError as error:  # BadRequest, or from a decoder
+            self._send(400, _error(str(error), "invalid_request_error"))
+
+    def _send(self, status: int, value: Any) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        if status == 500:
+            self.send_header("x-should-retry", "false")  # it would fail again
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing: a line for each of a million requests helps nobody."""
+
+
+def _error(text: str, kind: str) -> dict:
+    return {"error": {"message": text, "type": kind, "param": None, "code": None}}
+
+
+def _health(_: Any) -> tuple:
+    return 200, "OK"
+
+
+def act_routes(model: Model) -> dict:
+    """OpenVLA's REST protocol: a failure of the model is the string "error" with status 200."""
+
+    def act(body: Any) -> tuple:
+        if not isinstance(body, dict):
+            raise BadRequest("an observation is an object with image and instruction")
+        try:
+            observation = from_json(json.loads(body["encoded"]) if set(body) == {"encoded"} else body)
+        except (ValueError, TypeError) as error:
+            raise BadRequest(f"the observation cannot be read: {error}") from None
+        try:
+            return 200, to_json(model.actions(observation)["actions"])
+        except Exception:
+            traceback.print_exc()
+            return 200, "error"
+
+    return {("GET", "/healthz"): _health, ("POST", "/act"): act}
+
+
+def chat_routes(model: Model) -> dict:
+    """The part of OpenAI's chat protocol that questions about images need."""
+
+    def completions(body: Any) -> tuple:
+        images, question = _question(body)
+        wanted = body.get("max_tokens") or body.get("max_completion_tokens") or 32
+        if type(wanted) is not int or wanted < 1:
+            raise BadRequest(f"max_tokens must be a whole number above 0, got {wanted!r}")
+        try:
+            answer = model(images, question, wanted, noise_seed=body.get("seed"))
+            text = str(getattr(answer, "text", answer))
+        except Exception as error:
+            traceback.print_exc()
+            return 500, _error(f"{type(error).__name__}: {error}", "model_error")
+        message = {"role": "assistant", "content": text}
+        return 200, {
+            "id": "chatcmpl-0",
+            "object": "chat.completion",
+            "created": 0,
+            "model": model.name,
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        }
+
+    def models(_: Any) -> tuple:
+        return 200, {"object": "list", "data": [{"id": model.name, "object": "model", "created": 0, "owned_by": ""}]}
+
+    return {
+        ("GET", "/healthz"): _health,
+        ("GET", "/health"): _health,
+        ("GET", "/v1/models"): models,
+        ("POST", "/v1/chat/completions"): completions,
+    }
+
+
+def _question(body: Any) -> tuple:
+    """Images and text of all messages, in their order."""
+    images: list = []
+    texts: list = []
+    messages = body.get("messages") if isinstance(body, dict) else None
+    for message in messages if isinstance(messages, list) else []:
+        content = message.get("content") if isinstance(message, dict) else None
+        parts: list = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        for part in parts:
+            part = part if isinstance(part, dict) else {}
+            kind, image = part.get("type"), part.get("image_url")
+            if kind == "text" and isinstance(part.get("text"), str):
+                texts.append(part["text"])
+            elif kind == "image_url" and isinstance(image, dict):
+                images.append(_image(image.get("url")))
+            else:
+                raise BadRequest(f"a part of a message is of type text or image_url, got {kind!r}")
+    if not texts:
+        raise BadRequest("there is no message with text")
+    return images, "\n".join(texts)
+
+
+def _image(url: Any) -> np.ndarray:
+    """The image (height, width, 3) uint8 RGB of a data: address; others are not fetched."""
+    head, comma, data = url.partition(",") if isinstance(url, str) else ("", "", "")
+    if not (head.startswith("data:image/") and head.endswith(";base64") and comma):
+        raise BadRequest("an image is a data:image/...;base64, address; others are not fetched")
+    raw = base64.b64decode(data, validate=True)
+    try:
+        return _decode(raw)
+    except ImportError:
+        raise BadRequest("this server cannot read images: install Pillow or OpenCV in its environment") from None
+    except Exception as error:
+        raise BadRequest(f"an image cannot be read: {error}") from None
+
+
+def _decode(raw: bytes) -> np.ndarray:
+    try:
+        from PIL import Image
+    except ImportError:
+        import cv2
+
+        bgr = cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR)
+        if bgr is None:
+            raise ValueError("no known format") from None
+        return np.ascontiguousarray(bgr[:, :, ::-1])
+    return np.asarray(Image.open(io.BytesIO(raw)).convert("RGB"))
+
+
+def server(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000) -> Any:
+    """A server that listens, with `port`, `run()` (until `close()`, from another thread).
+
+    Raises:
+        ServingError: no such class, method, protocol; a package is missing; the port is taken.
+    """
+    model = Model(path, protocol)
+    try:
+        if protocol == "openpi":
+            return OpenPi(model, host, port)
+        return Http((act_routes if protocol == "act" else chat_routes)(model), host, port)
+    except (OSError, OverflowError) as error:
+        raise ServingError(f"cannot listen on {host} port {port}: {error}") from None
+
+
+def serve(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000) -> None:
+    """Serve until the process is ended. Raises what `server` raises."""
+    running = server(path, protocol, host, port)
+    shown = f"[{host}]" if ":" in host else host
+    print(f"{path} serves {protocol} at {running.scheme}://{shown}:{running.port}", flush=True)
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        print("anyone who reaches that port may use the model: there is no password", file=sys.stderr, flush=True)
+    # A daemon, and with it the threads of its connections: a model that hangs does not keep the process alive.
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(1.0)
+
+
+def main(arguments: Any = None) -> int:
+    """The command line of this file."""
+    parser = argparse.ArgumentParser(description="Put a model class behind a protocol.")
+    parser.add_argument("model", help="MODULE:CLASS")
+    parser.add_argument("--protocol", required=True, choices=sorted(METHODS))
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000, help="0 takes a free one and says which")
+    chosen = parser.parse_args(arguments)
+    try:
+        serve(chosen.model, chosen.protocol, chosen.host, chosen.port)
+    except ServingError as error:
+        print(f"serving: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""The chat adapter against servers that behave and servers that do not, and against `merton serve`."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from merton.cognition.models.base import ModelEntry, Question, example_question
+from merton.cognition.models.openai_chat import ChatSettings, OpenAIChat
+from merton.errors import InfrastructureError, InputError, InvalidAnswerError
+from merton.remote import Patience
+from wire import LIMIT_S, Wire, closed_port, half_closed, http_server, replying, silent
+
+pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
+
+IMAGE = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
+
+
+def saying(content: Any, finish_reason: str = "stop") -> Any:
+    message = {"role": "assistant", "content": content}
+    return replying(200, {"choices": [{"index": 0, "message": message, "finish_reason": finish_reason}]})
+
+
+def chat(wire: Wire, **chosen: Any) -> OpenAIChat:
+    patience = chosen.pop("patience", Patience(deadline_s=LIMIT_S, pause_s=0.01))
+    values = {"url": wire.http + "/v1", "model": "eyes-7b", "patience": patience, **chosen}
+    return OpenAIChat("eyes", ChatSettings(**values), "Look. {question}")
+
+
+def test_the_question_as_it_goes_over_the_wire() -> None:
+    with http_server(saying(" Red cube left. ")) as wire:
+        answer = chat(wire).answer([IMAGE, IMAGE[::-1]], "What is where?", 17)
+    assert (answer.text, answer.truncated) == ("Red cube left.", False)
+    assert answer.latency_s > 0
+    (request,) = wire.requests
+    assert (request.method, request.path) == ("POST", "/v1/chat/completions")
+    assert "authorization" not in request.headers
+    (message,) = request.body.pop("messages")
+    assert request.body == {"model": "eyes-7b", "max_tokens": 17, "temperature": 0, "seed": 0}
+    *pictures, text = message["content"]
+    assert text == {"type": "text", "text": "Look. What is where?"}
+    for picture, image in zip(pictures, (IMAGE, IMAGE[::-1]), strict=True):
+        head, _, data = picture["image_url"]["url"].partition(",")
+        assert head == "data:image/png;base64"
+        seen = cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
+        assert np.array_equal(seen, image), "PNG keeps every pixel"
+
+
+def test_further_fields_and_fields_left_out() -> None:
+    with http_server(saying("yes")) as wire:
+        body = {"max_tokens": None, "max_completion_tokens": 99, "temperature": 1}
+        chat(wire, body=body).answer([IMAGE], "?")
+    sent = wire.requests[0].body
+    assert "max_tokens" not in sent
+    assert (sent["max_completion_tokens"], sent["temperature"]) == (99, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        ("", ""),
+        ("  \n", ""),
+        ([{"type": "text", "text": "Red "}, {"type": "text", "text": "cube"}], "Red cube"),
+    ],
+)
+def test_saying_nothing_is_an_answer(content: Any, text: str) -> None:
+    with http_server(saying(content)) as wire:
+        assert chat(wire).answer([IMAGE], "?").text == text
+
+
+def test_an_answer_that_was_cut_off_says_so() -> None:
+    with http_server(saying("The red cube is", "length")) as wire:
+        assert chat(wire).answer([IMAGE], "?").truncated
+
+
+@pytest.mark.parametrize(
+    "step",
+    [saying(7), replying(500, {"error": {"message": "RuntimeError: weights", "type": "model_error"}})],
+    ids=["no text", "the model failed"],
+)
+def test_the_models_own_failure_is_no_fault_of_the_server(step: Any) -> None:
+    with http_server(step) as wire:
+        with pytest.raises(InvalidAnswerError, match="eyes"):
+            chat(wire).answer([IMAGE], "?")
+        assert len(wire.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        replying(200, {"choices": []}),
+        replying(200, [1]),
+        replying(200, b"\xff"),
+        replying(429, "later"),
+        replying(500, {"error": {"type": "server_error"}}),
+        replying(404, {"error": {"message": "no model eyes-7b"}}),
+        half_closed,
+    ],
+    ids=["no choice", "a list", "garbage", "429", "500", "404", "half closed"],
+)
+def test_faults_of_the_server_are_never_an_answer(step: Any) -> None:
+    with http_server(step) as wire, pytest.raises(InfrastructureError, match=r"127\.0\.0\.1"):
+        chat(wire).answer([IMAGE], "?")
+
+
+def test_slow_and_absent_servers() -> None:
+    with http_server(silent) as wire, pytest.raises(InfrastructureError, match="within the deadline"):
+        chat(wire, patience=Patience(deadline_s=0.3)).answer([IMAGE], "?")
+    with pytest.raises(InfrastructureError, match="attempt 3: ConnectError"):
+        chat(Wire(closed_port())).answer([IMAGE], "?")
+
+
+def test_the_key_comes_from_the_environment_and_is_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EYES_KEY", "sk-very-secret\n")
+    with http_server(saying("yes"), replying(401, {"error": "wrong key: sk-very-secret"})) as wire:
+        model = chat(wire, api_key_env="EYES_KEY")
+        assert model.answer([IMAGE], "?").text == "yes"
+        assert wire.requests[0].headers["authorization"] == "Bearer sk-very-secret"
+        with pytest.raises(InfrastructureError, match=r"HTTP 401.*<the key>") as refused:
+            model.answer([IMAGE], "?")
+        assert "sk-very" not in str(refused.value)
+        assert "sk-very" not in str(vars(model))
+        monkeypatch.delenv("EYES_KEY")
+        with pytest.raises(InfrastructureError, match="its API key in the environment variable EYES_KEY"):
+            model.answer([IMAGE], "?")
+
+
+def test_a_batch_is_asked_at_once_and_answered_in_order() -> None:
+    together = 4
+
+    def echo(connection: Any, wire: Wire) -> None:
+        if len(wire.requests) >= together:
+            wire.ended.set()
+        assert wire.ended.wait(LIMIT_S), "the questions did not come at once"
+        saying(wire.requests[-1].body["messages"][0]["content"][-1]["text"])(connection, wire)
+
+    with http_server(echo) as wire:
+        questions = [Question((IMAGE,), f"{number}?") for number in range(together)]
+        answers = chat(wire, parallel=together).answer_batch(questions)
+        assert len(answers) == together
+    with http_server(*[saying(str(number)) for number in range(3)]) as wire:
+        assert [one.text for one in chat(wire, parallel=1).answer_batch(questions[:3])] == ["0", "1", "2"]
+        assert chat(wire).answer_batch([]) == []
+
+
+def test_from_the_catalogue() -> None:
+    entry = ModelEntry(
+        name="eyes",
+        description="",
+        adapter="openai_chat",
+        checkpoint="lab/eyes-7b",
+        unpinned="ours",
+        prompt="Look. {question}",
+        settings={"url": "http://127.0.0.1:1/v1", "patience": {"deadline_s": 5}},
+    )
+    model = OpenAIChat.from_entry(entry)
+    assert model.make_example().text == example_question().text
+    with pytest.raises(InputError, match=r"eyes: wrong settings: adress: .*there are: url, model"):
+        OpenAIChat.from_entry(entry.model_copy(update={"settings": {"adress": "x"}}))
+    with pytest.raises(InputError, match="needs an image"):
+        model.answer([], "?")
+
+
+def test_the_check_says_what_is_missing() -> None:
+    served = replying(200, {"object": "list", "data": [{"id": "eyes-7b"}]})
+    with http_server(served, saying("yes")) as wire:
+        findings = list(chat(wire).check())
+        assert [(one.subject, one.fine) for one in findings] == [("server", True), ("example", True)]
+    with http_server(served, saying("yes")) as wire:
+        first = next(chat(wire, model="other").check())
+        assert not first.fine
+        assert "eyes-7b" in first.remedy
+    (finding,) = chat(Wire(closed_port())).check()
+    assert not finding.fine
+    assert "serving.md" in finding.remedy

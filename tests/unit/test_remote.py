@@ -1,0 +1,178 @@
+"""Calls to servers: deadlines that hold, retries that end, and no patience with the dead."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MissingDependencyError
+from merton.remote import (
+    HttpServer,
+    Patience,
+    Remote,
+    TransientError,
+    check_url,
+    is_loopback,
+    optional,
+    settings,
+    wait_of,
+)
+from wire import LIMIT_S, closed_port, dripping, garbage, half_closed, http_server, replying, silent, vanishing
+
+pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
+
+QUICK = Patience(deadline_s=LIMIT_S, pause_s=0.01)
+
+
+def asking(server: HttpServer) -> Callable[[], Any]:
+    async def attempt() -> Any:
+        return (await server.request("POST", "/ask", {"question": 1})).json()
+
+    return lambda: server.call(attempt)
+
+
+def test_a_good_reply_and_one_connection() -> None:
+    with http_server(replying(200, {"fine": True})) as wire:
+        ask = asking(HttpServer(wire.http + "/", QUICK))
+        assert [ask(), ask()] == [{"fine": True}] * 2
+        assert [(request.method, request.path, request.body) for request in wire.requests] == [
+            ("POST", "/ask", {"question": 1})
+        ] * 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [replying(429, "later"), replying(503, "busy"), replying(200, b"<html>"), half_closed, vanishing, garbage],
+    ids=["429", "503", "no JSON", "half closed", "vanishing", "garbage"],
+)
+def test_what_may_pass_is_tried_again(fault: Any) -> None:
+    with http_server(fault, fault, replying(200, "fine")) as wire:
+        assert asking(HttpServer(wire.http, QUICK))() == "fine"
+        assert len(wire.requests) == 3
+
+
+def test_retries_end_and_say_what_was_tried() -> None:
+    with http_server(replying(503, "warming up")) as wire:
+        with pytest.raises(
+            InfrastructureError, match=r"attempt 1: HTTP 503.*attempt 2.*attempt 3: HTTP 503: \"warming"
+        ):
+            asking(HttpServer(wire.http, QUICK))()
+        assert len(wire.requests) == 3
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 404])
+def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
+    with http_server(replying(status, {"error": "unknown model"})) as wire:
+        with pytest.raises(InfrastructureError, match=f"HTTP {status}.*unknown model"):
+            asking(HttpServer(wire.http, QUICK))()
+        assert len(wire.requests) == 1
+
+
+@pytest.mark.parametrize("step", [silent, dripping])
+def test_the_deadline_holds_whatever_the_server_does(step: Any) -> None:
+    with http_server(step) as wire:
+        started = time.monotonic()
+        with pytest.raises(InfrastructureError, match=r"no answer within the deadline of 0\.4 s"):
+            asking(HttpServer(wire.http, Patience(deadline_s=0.4)))()
+        assert time.monotonic() - started < 5
+
+
+def test_retry_after_is_honoured_and_not_waited_for_in_vain() -> None:
+    with http_server(replying(429, "slow down", Retry_After="0.4"), replying(200, 1)) as wire:
+        started = time.monotonic()
+        assert asking(HttpServer(wire.http, QUICK))() == 1
+        assert time.monotonic() - started >= 0.4
+    with http_server(replying(429, "slow down", Retry_After="3600")) as wire:
+        started = time.monotonic()
+        with pytest.raises(InfrastructureError, match="would be in 3600 s, after the deadline"):
+            asking(HttpServer(wire.http, QUICK))()
+        assert time.monotonic() - started < LIMIT_S / 2
+
+
+def test_retry_after_values() -> None:
+    assert wait_of("7") == 7
+    assert wait_of("-3") == 0
+    assert wait_of("") is None
+    assert wait_of("soon") is None
+    later = datetime.now(timezone.utc) + timedelta(seconds=100)
+    assert wait_of(format_datetime(later, usegmt=True)) == pytest.approx(100, abs=5)
+    assert wait_of("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+
+
+def test_a_dead_server_is_left_alone_and_tried_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    patience = Patience(deadline_s=LIMIT_S, attempts=2, pause_s=0, failures=2, rest_s=1000)
+    ask = asking(HttpServer(f"http://127.0.0.1:{closed_port()}", patience))
+    for _ in range(2):
+        with pytest.raises(InfrastructureError, match="attempt 2: ConnectError"):
+            ask()
+    with pytest.raises(
+        InfrastructureError, match=r"left alone for another \d+\.\d s after 2 failed calls.*ConnectError"
+    ):
+        ask()
+    real = time.monotonic
+    monkeypatch.setattr("merton.remote.time.monotonic", lambda: real() + 1001)
+    with pytest.raises(InfrastructureError, match=r"no answer \(attempt 1"):
+        ask()
+    with pytest.raises(InfrastructureError, match=r"left alone.* after 3 failed calls"):
+        ask()
+
+
+def test_a_models_own_failure_shows_that_the_server_is_alive() -> None:
+    remote = Remote("x", Patience(attempts=1, failures=2))
+    outcomes: list[Exception] = []
+
+    async def attempt() -> None:
+        raise outcomes.pop(0)
+
+    for error in (TransientError("no"), InvalidAnswerError("model"), TransientError("no"), InvalidAnswerError("model")):
+        outcomes.append(error)
+        kind = InfrastructureError if isinstance(error, TransientError) else InvalidAnswerError
+        with pytest.raises(kind):
+            remote.call(attempt)
+
+
+def test_calls_from_threads_and_forks() -> None:
+    with http_server(replying(200, "fine")) as wire:
+        ask = asking(HttpServer(wire.http, QUICK))
+        answers: list[Any] = []
+        threads = [threading.Thread(target=lambda: answers.append(ask())) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LIMIT_S)
+        assert answers == ["fine"] * 8
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if ask() == "fine" else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_reply_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("merton.remote.MAX_REPLY_BYTES", 100_000)
+    with (
+        http_server(replying(200, b"0" * 200_000)) as wire,
+        pytest.raises(InfrastructureError, match="replies with more than"),
+    ):
+        asking(HttpServer(wire.http, QUICK))()
+
+
+def test_addresses_and_settings() -> None:
+    check_url("wss://host/path", ("ws", "wss"))
+    for wrong in ("host:80", "ftp://host", "http://", "http://host:x", "http://host:99999"):
+        with pytest.raises(InputError, match=r"http:// or https://, got"):
+            HttpServer(wrong, QUICK)
+    assert is_loopback("http://127.0.0.1:8000")
+    assert is_loopback("ws://localhost")
+    assert is_loopback("http://[::1]:80")
+    assert not is_loopback("https://127.example.org")
+    with pytest.raises(InputError, match=r"mine: wrong settings: attempts: .*; patience: .*there are: deadline_s"):
+        settings("mine", {"attempts": 0, "patience": 1}, Patience)
+    with pytest.raises(MissingDependencyError, match=r"need no_such_module: .*requirements/remote.txt"):
+        optional("no_such_module")
