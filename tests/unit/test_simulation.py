@@ -77,7 +77,7 @@ def test_scenes_can_be_worked_in(task: str, cell: Cell) -> None:
 def test_scenes_differ_between_seeds_and_tasks() -> None:
     scenes = [make_scene(task, seed) for task in TASKS for seed in range(20)]
     assert len({tuple(scene.placements.values()) for scene in scenes}) == len(scenes)
-    assert len({scene.command.object for scene in scenes}) == len(OBJECTS)
+    assert {scene.command.object for scene in scenes} >= set(OBJECTS)
 
 
 def test_a_bad_task_or_seed_is_named(cell: Cell) -> None:
@@ -225,13 +225,13 @@ def test_objects_rest_where_they_are_put_and_nothing_succeeds_by_itself(task: st
         state = cell.scene_state()
         for name, (x, y, yaw) in scene.placements.items():
             pose = state.find(name).base_from_object
-            np.testing.assert_allclose(pose[:3, 3], [x, y, rest_height_m(name, cell.config)], atol=1e-4)
+            np.testing.assert_allclose(pose[:3, 3], [x, y, rest_height_m(name, cell.config)], atol=2e-4)
             assert np.arctan2(pose[1, 0], pose[0, 0]) == pytest.approx(yaw, abs=1e-3)
         for name, spot in scene.mats.items():
             np.testing.assert_allclose(state.find(name).base_from_object[:3, 3], [*spot, 0.0])
         assert not cell.success()
         parked = [cell.data.body(name).xpos[2] for name in OBJECTS if name not in scene.placements]
-        assert len(parked) == 5
+        assert len(parked) == len(OBJECTS) - len(set(OBJECTS) & set(scene.placements))
         assert max(parked) < -3.9
 
 

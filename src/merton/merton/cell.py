@@ -104,6 +104,106 @@ class Area(_Section):
     _corners = model_validator(mode="after")(_ordered)
 
 
+class Lid(_Section):
+    """A square hood, open below, with a handle on its roof: `height` is that of the roof's top [m, kg]."""
+
+    inner_width: Positive
+    wall: Positive
+    height: Positive
+    handle_width: Positive
+    handle_height: Positive
+    mass: Positive
+
+
+class Peg(_Section):
+    """A cylinder [m, kg]."""
+
+    diameter: Positive
+    height: Positive
+    mass: Positive
+
+
+class Socket(_Section):
+    """A block with a square hole down to the table [m]."""
+
+    width: Positive
+    hole_width: Positive
+    height: Positive
+
+
+class Vessel(_Section):
+    """An eight-sided cup or bowl, `inner_width` across its flats [m]."""
+
+    inner_width: Positive
+    wall: Positive
+    height: Positive
+
+
+class Cup(Vessel):
+    """A vessel that can be lifted [kg]."""
+
+    mass: Positive
+
+
+class Beads(_Section):
+    """The balls in the cup [m, kg]."""
+
+    number: Annotated[int, Field(gt=0)]
+    diameter: Positive
+    mass: Positive
+
+
+class Button(_Section):
+    """A round cap on a square base and a spring [m]: `preload` [N] at rest, `stiffness` [N/m]."""
+
+    base_width: Positive
+    base_height: Positive
+    cap_diameter: Positive
+    cap_height: Positive
+    travel: Positive
+    preload: Positive
+    stiffness: Positive
+
+
+class Drawer(_Section):
+    """A tray that slides between two rails, with an upright handle at its front [m]; `friction` [N]."""
+
+    width: Positive
+    depth: Positive
+    height: Positive
+    handle_width: Positive
+    handle_thickness: Positive
+    handle_height: Positive
+    travel: Positive
+    friction: Positive
+
+
+class Knob(_Section):
+    """A disc with a bar on top to grip it by [m]; it turns by `turn` either way [rad], against `friction` [N m]."""
+
+    diameter: Positive
+    height: Positive
+    grip_width: Positive
+    grip_thickness: Positive
+    grip_height: Positive
+    turn: Positive
+    friction: Positive
+
+
+class Props(_Section):
+    """Sizes of what single tasks need."""
+
+    lid: Lid
+    peg: Peg
+    socket: Socket
+    cup: Cup
+    bowl: Vessel
+    beads: Beads
+    button: Button
+    drawer: Drawer
+    knob: Knob
+
+
 class Objects(_Section):
     """Sizes of what may stand on the table [m], their mass [kg], and where their centres may be."""
 
@@ -113,6 +213,7 @@ class Objects(_Section):
     mass: Positive
     mat_radius: Positive
     area: Area
+    props: Props
 
 
 class Simulation(_Section):

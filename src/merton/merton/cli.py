@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from merton import __version__
+from merton import __version__, model_commands
 from merton.errors import InputError, MertonError
 from merton.experiment.run import RunDirectory, latest_run
 from merton.graph.spec import load_graph
@@ -34,6 +34,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.add_typer(dataset_commands.app, name="dataset")
 app.add_typer(commands.app, name="distort")
+app.add_typer(model_commands.app, name="models")
 out, err = Console(), Console(stderr=True)
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
 
@@ -109,6 +110,22 @@ def up(
         assert died is not None
         _report_death(died)
         raise typer.Exit(NODE_DIED)
+
+
+@app.command()
+def serve(
+    model: Annotated[str, typer.Argument(help="MODULE:CLASS; found in this folder or installed.")],
+    protocol: Annotated[str, typer.Option(help="openpi, act or chat.")],
+    host: Annotated[str, typer.Option(help="Where to listen. Nothing but loopback is private.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and says which.")] = 8000,
+) -> None:
+    """Put a model class behind a protocol until Ctrl-C; see docs/serving.md."""
+    from merton import serving
+
+    try:
+        serving.serve(model, protocol, host, port)
+    except serving.ServingError as error:
+        raise InputError(str(error)) from None
 
 
 @app.command()

@@ -70,7 +70,10 @@ class CameraView:
 
 @dataclass(frozen=True)
 class SceneObject:
-    """An object as the simulator knows it: `name` is "<color> <shape>" (such as "red cube"), pose in `base_link`."""
+    """A thing as the simulator knows it: `name` is "<color> <shape>" (such as "red cube"), pose in `base_link`.
+
+    Origin and axes are those of docs/tasks.md; a button, drawer or knob shows its joint in its pose.
+    """
 
     name: str
     base_from_object: Matrix
@@ -103,6 +106,8 @@ class Observation:
         instruction: the task in words.
         step: how many chunks have been executed in this trial before this observation.
         scene: the simulator's state, or None for anything but the expert.
+        noise_seed: seed of everything a stochastic model draws, in [0, 2**64); the same for a reference and its
+            distorted copies, so that only the image differs.
     """
 
     views: Mapping[str, CameraView]
@@ -112,3 +117,4 @@ class Observation:
     instruction: str
     step: int = 0
     scene: SceneState | None = None
+    noise_seed: int = 0

@@ -26,12 +26,16 @@ class Task:
         template: the instruction, with the fields {object}, {direction}, {target}.
         difficulty: 1 (easiest) upwards, the order in which the paper would ask them.
         description: what counts as success, for people.
+        objects: what {object} may be, without its colour.
+        targets: what {target} may be, without its colour.
     """
 
     name: str
     template: str
     difficulty: int
     description: str
+    objects: tuple[str, ...] = SHAPES
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,9 @@ class Command:
 
     Attributes:
         verb: name of the task.
-        object: what is to be handled, "<color> <shape>".
-        direction: "left" or "right" for push, else None.
-        target: "<color> mat" for place, else None.
+        object: what is to be handled, "<color> <shape>"; of cover, what is to be covered.
+        direction: "left" or "right" if the task has a direction, else None.
+        target: the second thing of the task, such as the "<color> mat" of place, else None.
     """
 
     verb: str
@@ -66,24 +70,83 @@ for _task in (
         "the object ends at least 6 cm further that way, upright on the table",
     ),
     Task("pick", "pick up the {object}", 3, "the object ends at least 8 cm higher, held by the gripper"),
-    Task("place", "place the {object} on the {target}", 4, "the object ends on the mat, released, gripper clear of it"),
+    Task(
+        "place",
+        "place the {object} on the {target}",
+        4,
+        "the object ends on the mat, released, gripper clear of it",
+        targets=("mat",),
+    ),
+    Task(
+        "press",
+        "press and hold the {object}",
+        2,
+        "the button ends pressed down by at least 80 % of its travel, against its spring",
+        objects=("button",),
+    ),
+    Task("pull", "pull the {object} open", 3, "the drawer ends at least 6 cm further open", objects=("drawer",)),
+    Task(
+        "twist",
+        "twist the {object} to the {direction}",
+        3,
+        "the knob ends turned by at least 45 degrees, right being clockwise as seen from above",
+        objects=("knob",),
+    ),
+    Task(
+        "move",
+        "move the {object} to the {direction} of the {target}",
+        4,
+        "the object ends 5 to 13 cm to that side of the other and at most 3 cm before or behind it, upright on the "
+        "table, released, the other within 2 cm of where it was",
+        targets=SHAPES,
+    ),
+    Task(
+        "cover",
+        "cover the {object} with the {target}",
+        5,
+        "the lid ends upright on the table with the whole object under its roof, released",
+        targets=("lid",),
+    ),
+    Task(
+        "insert",
+        "insert the {object} into the {target}",
+        5,
+        "the peg ends upright in the hole, at least three quarters of the way in, released",
+        objects=("peg",),
+        targets=("socket",),
+    ),
+    Task(
+        "pour",
+        "pour the {object} into the {target}",
+        6,
+        "at least three quarters of the beads end in the bowl, out of the cup",
+        objects=("cup",),
+        targets=("bowl",),
+    ),
 ):
     TASKS.add(_task.name, _task)
 
-_OBJECT = rf"(?P<object>(?:{'|'.join(COLORS)}) (?:{'|'.join(SHAPES)}))"
-_PATTERNS = {
-    "reach": rf"reach above the {_OBJECT}",
-    "push": rf"push the {_OBJECT} to the (?P<direction>{'|'.join(DIRECTIONS)})",
-    "pick": rf"pick up the {_OBJECT}",
-    "place": rf"place the {_OBJECT} on the (?P<target>(?:{'|'.join(COLORS)}) mat)",
-}
+
+def _pattern(task: Task) -> re.Pattern[str]:
+    """The template as an expression that names its fields."""
+    color = f"(?:{'|'.join(COLORS)})"
+    return re.compile(
+        task.template.format(
+            object=f"(?P<object>{color} (?:{'|'.join(task.objects)}))",
+            target=f"(?P<target>{color} (?:{'|'.join(task.targets)}))",
+            direction=f"(?P<direction>{'|'.join(DIRECTIONS)})",
+        )
+    )
+
+
+_PATTERNS = {name: _pattern(task) for name, task in TASKS.items()}
 
 
 def parse(instruction: str) -> Command:
     """Understand an instruction; raises InputError with the forms that are understood."""
     text = " ".join(instruction.lower().split()).rstrip(".")
     for verb, pattern in _PATTERNS.items():
-        if match := re.fullmatch(pattern, text):
+        if match := pattern.fullmatch(text):
             return Command(verb, **match.groupdict())
     forms = "; ".join(task.template for task in TASKS.values())
     raise InputError(f"cannot understand the instruction {instruction!r}; it must read like one of: {forms}")

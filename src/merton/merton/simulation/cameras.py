@@ -14,11 +14,25 @@ from merton.cell import load_cell
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.geometry import Matrix
 from merton.observation import CameraView, Image, Intrinsics
-from merton.simulation.model import build_model, cell_file, focal_length_px, place_mats
+from merton.simulation.model import build_model, cell_file, focal_length_px, place_fixed
+from merton.simulation.props import props_of
 from merton.simulation.scene import make_scene
 
 _MAX_DEPTH_M = 6.0
 """A D455 reports nothing beyond about this distance."""
+
+
+class _Stage:
+    """A model and what it takes to draw it, to be made with a drawing context that is current."""
+
+    def __init__(self, model: mujoco.MjModel, *, shadows: bool) -> None:
+        self.model, self.data = model, mujoco.MjData(model)
+        self.context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        self.context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
+        self.scene = mujoco.MjvScene(model, maxgeom=400)
+        self.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = shadows
+        self.scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = False
+        self.scene.flags[mujoco.mjtRndFlag.mjRND_HAZE] = True
 
 
 class SceneCameras:
@@ -36,19 +50,13 @@ class SceneCameras:
     def __init__(self, width: int = 424, height: int = 240, *, shadows: bool = False, samples: int = 0) -> None:
         cell = load_cell(cell_file())
         self.names = cell.camera_names
-        self._model = build_model(width, height, samples=samples)
-        self._data = mujoco.MjData(self._model)
-        self._placed: tuple[str, int] | None = None
+        self._samples, self._shadows = samples, shadows
+        self._size = width, height
+        self._stages: dict[tuple[str, ...], _Stage] = {}
         # mujoco.Renderer would draw everything twice, once for colour and once for depth.
         self._gl = _off_screen(width, height)
-        self._gl.make_current()
-        self._context = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
-        self._context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
-        self._scene = mujoco.MjvScene(self._model, maxgeom=400)
-        self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = shadows
-        self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = False
-        self._scene.flags[mujoco.mjtRndFlag.mjRND_HAZE] = True
+        self._stage = self._stage_of(())
+        self._placed: tuple[str, int] | None = None
         focal = focal_length_px(cell, width, height)
         self.intrinsics = Intrinsics(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
 
@@ -56,7 +64,7 @@ class SceneCameras:
         """One camera's view: colour, aligned depth [m] (0 beyond 6 m) and the pose of its optical frame in `base_link`.
 
         Args:
-            task, seed: the scene, which says where mats lie.
+            task, seed: the scene, which says where mats and fixtures are, and what colours props have.
             qpos: configuration vector of the cell's model, as `Cell.qpos` gives it.
             camera: one of `names`.
             stamp_ns: passed on to the view.
@@ -69,7 +77,7 @@ class SceneCameras:
             raise UnknownNameError("camera", camera, self.names)
         self._pose_scene(task, seed, qpos)
         view = mujoco.MjvCamera()
-        view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED.value, self._model.camera(camera).id
+        view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED.value, self._stage.model.camera(camera).id
         color, depth = self._draw(view)
         return CameraView(camera, color, depth, self.intrinsics, self._base_from_camera(camera), stamp_ns)
 
@@ -85,44 +93,55 @@ class SceneCameras:
     def close(self) -> None:
         """Give the drawing context back; rendering afterwards is an error."""
         self._gl.make_current()
-        self._context.free()
+        for stage in self._stages.values():
+            stage.context.free()
         self._gl.free()
 
+    def _stage_of(self, props: tuple[str, ...]) -> _Stage:
+        if props not in self._stages:
+            self._gl.make_current()
+            model = build_model(*self._size, with_props=props, samples=self._samples)
+            self._stages[props] = _Stage(model, shadows=self._shadows)
+        return self._stages[props]
+
     def _pose_scene(self, task: str, seed: int, qpos: NDArray[np.float64]) -> None:
-        if np.shape(qpos) != (self._model.nq,):
-            raise InputError(f"the configuration vector must have shape ({self._model.nq},), got {np.shape(qpos)}")
-        self._data.qpos[:] = qpos
+        stage = self._stage_of(props_of(task))
+        if np.shape(qpos) != (stage.model.nq,):
+            raise InputError(f"the configuration vector must have shape ({stage.model.nq},), got {np.shape(qpos)}")
+        stage.data.qpos[:] = qpos
         if self._placed != (task, seed):
-            place_mats(self._model, self._data, make_scene(task, seed))
+            place_fixed(stage.model, stage.data, make_scene(task, seed))
             self._placed = (task, seed)
-        mujoco.mj_kinematics(self._model, self._data)
-        mujoco.mj_camlight(self._model, self._data)
+        self._stage = stage
+        mujoco.mj_kinematics(stage.model, stage.data)
+        mujoco.mj_camlight(stage.model, stage.data)
 
     def _draw(self, view: mujoco.MjvCamera) -> tuple[Image, NDArray[np.float32]]:
-        width, height = self.intrinsics.width, self.intrinsics.height
-        everything = mujoco.mjtCatBit.mjCAT_ALL.value
-        mujoco.mjv_updateScene(self._model, self._data, mujoco.MjvOption(), None, view, everything, self._scene)
+        width, height = self._size
+        stage, everything = self._stage, mujoco.mjtCatBit.mjCAT_ALL.value
+        mujoco.mjv_updateScene(stage.model, stage.data, mujoco.MjvOption(), None, view, everything, stage.scene)
         self._gl.make_current()
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, stage.context)
         rectangle = mujoco.MjrRect(0, 0, width, height)
-        mujoco.mjr_render(rectangle, self._scene, self._context)
+        mujoco.mjr_render(rectangle, stage.scene, stage.context)
         color = np.empty((height, width, 3), np.uint8)
         buffer = np.empty((height, width), np.float32)
-        mujoco.mjr_readPixels(color, buffer, rectangle, self._context)
+        mujoco.mjr_readPixels(color, buffer, rectangle, stage.context)
         return np.ascontiguousarray(color[::-1]), self._metres(buffer[::-1])
 
     def _metres(self, buffer: NDArray[np.float32]) -> NDArray[np.float32]:
         """Distance along the optical axis from OpenGL's reversed depth buffer (1 at the near plane, 0 at the far)."""
-        extent = self._model.stat.extent
-        near, far = self._model.vis.map.znear * extent, self._model.vis.map.zfar * extent
+        extent = self._stage.model.stat.extent
+        near, far = self._stage.model.vis.map.znear * extent, self._stage.model.vis.map.zfar * extent
         depth = np.float32(near * far) / (np.float32(near) + buffer * np.float32(far - near))
         depth[depth > _MAX_DEPTH_M] = 0.0
         return depth
 
     def _base_from_camera(self, camera: str) -> Matrix:
-        body = self._model.body(f"camera_{camera}_color_optical_frame").id
+        body = self._stage.model.body(f"camera_{camera}_color_optical_frame").id
         pose = np.eye(4)
-        pose[:3, :3] = self._data.xmat[body].reshape(3, 3)
-        pose[:3, 3] = self._data.xpos[body]
+        pose[:3, :3] = self._stage.data.xmat[body].reshape(3, 3)
+        pose[:3, 3] = self._stage.data.xpos[body]
         return pose
 
 

@@ -16,27 +16,17 @@ from merton.geometry import Matrix
 from merton.observation import SceneObject, SceneState
 from merton.simulation.model import (
     FINGER_LINKS,
-    MATS,
-    OBJECTS,
-    PAD_LINKS,
     TIMESTEP_S,
     build_model,
     cell_file,
-    place_mats,
+    place_fixed,
     place_objects,
-    rest_height_m,
 )
+from merton.simulation.props import bead_names, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
-from merton.tasks import DIRECTIONS
+from merton.simulation.success import Situation, succeeded
 
 _STEP_NS = round(TIMESTEP_S * 1e9)
-# Success, as `merton.tasks` describes it in words.
-_REACH_ABOVE_M, _REACH_TOLERANCE_M = 0.10, 0.03
-_PUSH_M = 0.06
-_PICK_M = 0.08
-_RELEASED_M = 0.04
-_RESTING_TOLERANCE_M = 0.008
-_UPRIGHT_COSINE = math.cos(math.radians(10))
 
 
 @dataclass(frozen=True)
@@ -57,21 +47,14 @@ class Cell:
 
     def __init__(self) -> None:
         self.config = load_cell(cell_file())
-        self.model = build_model()
-        self.data = mujoco.MjData(self.model)
+        self._worlds: dict[tuple[str, ...], tuple[mujoco.MjModel, mujoco.MjData]] = {}
         self.scene: Scene | None = None
         self.stopped = False
         self.contact: Contact | None = None
         self._tolerated: set[tuple[str, str]] = set()
-        self._initial: dict[str, NDArray[np.float64]] = {}
+        self._initial: dict[str, Matrix] = {}
         self._step = 0
-        self._tcp = self.model.body("tcp").id
-        self._pads = [self.model.body(name).id for name in PAD_LINKS]
-        self._body = {name: self.model.body(name).id for name in OBJECTS}
-        # Lag of a position servo per unit of velocity [s]; added to the set point, it vanishes.
-        self._lead_s = -self.model.actuator_biasprm[:6, 2] / self.model.actuator_gainprm[:6, 0]
-        # 1 the robot, 2 what it must not touch, 0 anything else: a forbidden pair adds up to 3.
-        self._kind = np.array([self._kind_of(geom) for geom in range(self.model.ngeom)])
+        self._enter(())
         self._begin_trial()
 
     def reset(self, task: str, seed: int) -> Scene:
@@ -84,15 +67,16 @@ class Cell:
             InputError: a bad seed.
         """
         scene = make_scene(task, seed)
+        self._enter(props_of(task))
         mujoco.mj_resetData(self.model, self.data)
         self._begin_trial()
         self.scene = scene
         self.data.qpos[:6] = self.config.home_joints
         self.data.qpos[6:8] = self.config.gripper.stroke / 2
         place_objects(self.model, self.data, scene, self.config)
-        place_mats(self.model, self.data, scene)
+        place_fixed(self.model, self.data, scene)
         self._simulate(_steps(self.config.simulation.settle_s))
-        self._initial = {name: self.data.xpos[self._body[name]].copy() for name in scene.placements}
+        self._initial = {name: self._pose(self._body(name)) for name in scene.placements}
         return scene
 
     # Commands ---------------------------------------------------------------------------------------------------------
@@ -159,9 +143,13 @@ class Cell:
 
     def stop(self) -> None:
         """Freeze arm and fingers where they are, and ignore commands until `release_stop` or `reset`."""
+        self.halt()
+        self.stopped = True
+
+    def halt(self) -> None:
+        """Freeze arm and fingers where they are, until the next command."""
         if self.stopped:
             return
-        self.stopped = True
         self._hold(self.data.qpos[:6].copy())
         self._opening_goal = self._opening
         self._gripper_end = self._step
@@ -224,30 +212,36 @@ class Cell:
         return self.data.qpos.copy()
 
     def scene_state(self) -> SceneState:
-        """Where objects and mats are, in `base_link`."""
-        scene = self._scene()
-        names = (*scene.placements, *scene.mats)
-        return SceneState(tuple(SceneObject(name, self._pose(self.model.body(name).id)) for name in names))
+        """Where objects, props and mats are, in `base_link`; of a prop with a joint, the part that moves."""
+        return SceneState(tuple(SceneObject(name, pose) for name, pose in self._poses().items()))
 
     def success(self) -> bool:
         """Whether the task of this trial is done, as `merton.tasks` describes it."""
-        command = self._scene().command
-        start, now = self._initial[command.object], self._pose(self._body[command.object])
-        position, tcp = now[:3, 3], self.base_from_tcp[:3, 3]
-        resting = abs(position[2] - rest_height_m(command.object, self.config)) < _RESTING_TOLERANCE_M
-        if command.verb == "reach":
-            return bool(np.linalg.norm(tcp - start - (0.0, 0.0, _REACH_ABOVE_M)) <= _REACH_TOLERANCE_M)
-        if command.verb == "push":
-            moved = (position - start)[:2] @ np.array(DIRECTIONS[str(command.direction)])
-            return bool(moved >= _PUSH_M and resting and now[2, 2] > _UPRIGHT_COSINE)
-        touching = self._robot_bodies_touching(self._body[command.object])
-        if command.verb == "pick":
-            return bool(position[2] - start[2] >= _PICK_M and touching.issuperset(self._pads))
-        mat = self.data.xpos[self.model.body(str(command.target)).id]
-        on_mat = np.linalg.norm((position - mat)[:2]) <= self.config.objects.mat_radius
-        return bool(on_mat and resting and not touching and np.linalg.norm(tcp - position) > _RELEASED_M)
+        scene = self._scene()
+        beads = [self.data.body(name).xpos for name in bead_names(self.config)] if "beads" in self._props else []
+        situation = Situation(
+            start=self._initial,
+            now=self._poses(),
+            beads=np.reshape(beads, (-1, 3)),
+            tcp=self.base_from_tcp[:3, 3],
+            touching=self._robot_links_touching,
+        )
+        return succeeded(scene.command, situation, self.config)
 
     # Inside -----------------------------------------------------------------------------------------------------------
+
+    def _enter(self, props: tuple[str, ...]) -> None:
+        """Go on with the model that has these props."""
+        if props not in self._worlds:
+            model = build_model(with_props=props)
+            self._worlds[props] = model, mujoco.MjData(model)
+        self._props = props
+        self.model, self.data = self._worlds[props]
+        self._tcp = self.model.body("tcp").id
+        # Lag of a position servo per unit of velocity [s]; added to the set point, it vanishes.
+        self._lead_s = -self.model.actuator_biasprm[:6, 2] / self.model.actuator_gainprm[:6, 0]
+        # 1 the robot, 2 what it must not touch, 0 anything else: a forbidden pair adds up to 3.
+        self._kind = np.array([self._kind_of(geom) for geom in range(self.model.ngeom)])
 
     def _begin_trial(self) -> None:
         self.stopped = False
@@ -333,8 +327,9 @@ class Cell:
         name = self.model.body(self.model.geom_bodyid[geom]).name
         if name == "table" or name.startswith("wall_"):
             return 2
-        fixed = self.model.body_weldid[self.model.geom_bodyid[geom]] == 0
-        return 0 if fixed or name in OBJECTS or name in MATS else 1
+        body = self.model.geom_bodyid[geom]
+        moves_with_the_arm = self.model.body_rootid[body] == self.model.body_rootid[self._tcp]
+        return 1 if moves_with_the_arm and self.model.body_weldid[body] != 0 else 0
 
     def _link_pair(self, contact: int) -> tuple[str, str]:
         """Names of the robot's link and of what it touches."""
@@ -342,10 +337,20 @@ class Cell:
         first, second = (str(self.model.body(self.model.geom_bodyid[geom]).name) for geom in geoms)
         return first, second
 
-    def _robot_bodies_touching(self, body: int) -> set[int]:
+    def _body(self, name: str) -> int:
+        """The body of a thing of the scene."""
+        return int(self.model.body(body_of(name)).id)
+
+    def _poses(self) -> dict[str, Matrix]:
+        """Name to pose of everything in the scene."""
+        scene = self._scene()
+        return {name: self._pose(self._body(name)) for name in (*scene.placements, *scene.mats)}
+
+    def _robot_links_touching(self, name: str) -> set[str]:
+        body = self._body(name)
         pairs = self.model.geom_bodyid[self.data.contact.geom] if self.data.ncon else np.empty((0, 2), int)
         others = {int(b if a == body else a) for a, b in pairs if body in (a, b)}
-        return {other for other in others if self._kind[self.model.body_geomadr[other]] == 1}
+        return {str(self.model.body(other).name) for other in others if self._kind[self.model.body_geomadr[other]] == 1}
 
     def _pose(self, body: int) -> Matrix:
         pose = np.eye(4)

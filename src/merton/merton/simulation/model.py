@@ -12,14 +12,16 @@ import xacro
 
 from merton.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, load_cell
 from merton.resources import resource
-from merton.tasks import COLORS
+from merton.simulation import props
+from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
+from merton.tasks import COLORS, SHAPES
 
 if TYPE_CHECKING:
     from merton.simulation.scene import Scene
 
 FINGER_LINKS = ("gripper_left_finger", "gripper_left_pad", "gripper_right_finger", "gripper_right_pad")
 PAD_LINKS = ("gripper_left_pad", "gripper_right_pad")
-OBJECTS = tuple(f"{color} {shape}" for shape in ("cube", "cylinder") for color in COLORS)
+OBJECTS = tuple(f"{color} {shape}" for shape in SHAPES for color in COLORS)
 """The pool of objects, in the order their free joints stand in qpos."""
 MATS = tuple(f"{color} mat" for color in COLORS)
 
@@ -28,17 +30,6 @@ PARKED_Z = -4.0
 """Height at which objects and mats that are not part of a scene wait, below the room's floor [m]."""
 
 _MAT_THICKNESS = 0.0012
-_RGB = {
-    "red": (0.78, 0.10, 0.09),
-    "green": (0.12, 0.52, 0.20),
-    "blue": (0.09, 0.26, 0.74),
-    "yellow": (0.95, 0.74, 0.06),
-}
-# Bits of contype: what a geom is. Its conaffinity holds the bits it may touch; the robot does not touch itself, because
-# the safety layer predicts self-collisions with real margins and the drawn housings overlap at the joints.
-_ROBOT, _SURROUNDINGS, _OBJECT = 1, 2, 4
-# Ours: a stiff contact that does not creep (time constant of two steps); pads and objects settle what they touch.
-_GRIP = (0.004, 1.0)
 # Ours: stiff enough to follow 1 rad/s within a milliradian, soft enough for 2 ms steps [N m / rad].
 _ARM_STIFFNESS = (10000.0, 10000.0, 6000.0, 1500.0, 1500.0, 1500.0)
 _ARM_ARMATURE = (0.3, 0.3, 0.2, 0.05, 0.05, 0.05)
@@ -62,43 +53,66 @@ def urdf(cell_config: str | Path | None = None) -> str:
 
 
 def rest_height_m(name: str, cell: CellConfig) -> float:
-    """Height of the centre of an object that stands on the table [m]; 0 for a mat."""
-    if name.endswith("cube"):
+    """Height of the origin of a thing's frame when it stands on the table [m]; of an object, that is its centre."""
+    shape = name.split()[-1]
+    if shape == "cube":
         return cell.objects.cube_edge / 2
-    return cell.objects.cylinder_height / 2 if name.endswith("cylinder") else 0.0
+    return cell.objects.cylinder_height / 2 if shape == "cylinder" else props.rest_height_m(shape, cell.objects.props)
 
 
 def place_objects(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene, cell: CellConfig) -> None:
-    """Put a scene's objects on the table; the others hang, weightless, below the floor."""
+    """Put what a scene has that can be carried on the table; other objects hang, weightless, below the floor."""
     for name in OBJECTS:
-        body = model.body(name).id
-        address = model.jnt_qposadr[model.body_jntadr[body]]
-        if name in scene.placements:
-            x, y, yaw = scene.placements[name]
-            height = rest_height_m(name, cell)
-            data.qpos[address : address + 7] = [x, y, height, math.cos(yaw / 2), 0, 0, math.sin(yaw / 2)]
-        else:
+        if name not in scene.placements:
+            body = model.body(name).id
             data.xfrc_applied[body, :3] = -model.body_mass[body] * model.opt.gravity
+    for name, (x, y, yaw) in scene.placements.items():
+        body_name = props.body_of(name)
+        if name in OBJECTS or body_name in props.FREE:
+            _put(model, data, body_name, (x, y, rest_height_m(name, cell)), yaw)
+        if body_name == "cup":
+            for bead, offset in zip(props.bead_names(cell), props.beads_in_cup(cell), strict=True):
+                _put(model, data, bead, (x + offset[0], y + offset[1], offset[2]), 0.0)
 
 
-def place_mats(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene) -> None:
-    """Lay a scene's mats on the table, and take the others away."""
+def place_fixed(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene) -> None:
+    """Lay a scene's mats on the table and take the others away; put up its fixtures, and paint its props."""
     for name in MATS:
         mat = model.body(name)
         data.mocap_pos[mat.mocapid[0]] = (*scene.mats[name], 0.0) if name in scene.mats else mat.pos
+    for name, (x, y, yaw) in scene.placements.items():
+        if (base := props.FIXTURES.get(props.body_of(name))) is not None:
+            mocap = model.body(base).mocapid[0]
+            data.mocap_pos[mocap] = (x, y, 0.0)
+            data.mocap_quat[mocap] = (math.cos(yaw / 2), 0, 0, math.sin(yaw / 2))
+    props.paint(model, scene.placements)
+
+
+def _put(
+    model: mujoco.MjModel, data: mujoco.MjData, body: str, position: tuple[float, float, float], yaw_rad: float
+) -> None:
+    """Set the free joint of a body: the origin of its frame [m] in `base_link`, and its yaw."""
+    address = model.jnt_qposadr[model.body_jntadr[model.body(body).id]]
+    data.qpos[address : address + 7] = [*position, math.cos(yaw_rad / 2), 0, 0, math.sin(yaw_rad / 2)]
 
 
 def build_model(
-    width: int = 424, height: int = 240, *, samples: int = 0, cell_config: str | Path | None = None
+    width: int = 424,
+    height: int = 240,
+    *,
+    with_props: tuple[str, ...] = (),
+    samples: int = 0,
+    cell_config: str | Path | None = None,
 ) -> mujoco.MjModel:
     """The cell as a MuJoCo model; the same every time.
 
-    qpos holds the six arm joints, the two fingers, then a free joint (position, quaternion w x y z) per object of the
-    pool `OBJECTS`.
-    ctrl holds six joint angles [rad] and the left finger's position [m]. Mats are mocap bodies.
+    qpos holds the six arm joints, the two fingers, a free joint (position, quaternion w x y z) per object of the pool
+    `OBJECTS`, then the joints of the props.
+    ctrl holds six joint angles [rad] and the left finger's position [m]. Mats and fixtures are mocap bodies.
 
     Args:
         width, height: size of the images to be rendered [px].
+        with_props: which props there are, see `merton.simulation.props.props_of`.
         samples: samples per pixel of the off-screen buffer; 0 is fastest.
         cell_config: the cell's geometry; `config/cell.yaml` if None.
     """
@@ -109,6 +123,7 @@ def build_model(
     _prepare_contacts(spec)
     _add_actuators(spec, cell)
     _add_objects(spec, cell)
+    props.add_props(spec, with_props, cell, PARKED_Z)
     _add_room(spec, cell)
     focal = focal_length_px(cell, width, height)
     for name in cell.camera_names:
@@ -151,9 +166,9 @@ def _prepare_contacts(spec: mujoco.MjSpec) -> None:
             if geom.contype == 0:
                 continue  # a visual
             geom.group = 3  # not drawn: its visual is
-            geom.contype = _SURROUNDINGS if surroundings else _ROBOT
-            geom.conaffinity = (_ROBOT if surroundings else _SURROUNDINGS) | _OBJECT
-            geom.solref = _GRIP
+            geom.contype = SURROUNDINGS if surroundings else ROBOT
+            geom.conaffinity = (ROBOT if surroundings else SURROUNDINGS) | OBJECT
+            geom.solref = GRIP
             if body.name in FINGER_LINKS:
                 geom.condim, geom.friction = 4, [1.2, 0.02, 0.0001]
                 geom.priority = 2
@@ -176,7 +191,7 @@ def _add_actuators(spec: mujoco.MjSpec, cell: CellConfig) -> None:
     )
     actuator.set_to_position(kp=_FINGER_STIFFNESS, dampratio=1)
     for equality in spec.equalities:  # the URDF's <mimic>
-        equality.solref = _GRIP
+        equality.solref = GRIP
 
 
 def _add_objects(spec: mujoco.MjSpec, cell: CellConfig) -> None:
@@ -191,13 +206,13 @@ def _add_objects(spec: mujoco.MjSpec, cell: CellConfig) -> None:
             name=name,
             type=mujoco.mjtGeom.mjGEOM_BOX if cube else mujoco.mjtGeom.mjGEOM_CYLINDER,
             size=[half, half, half] if cube else [sizes.cylinder_diameter / 2, sizes.cylinder_height / 2, 0],
-            material=_matte(spec, name, _RGB[color]),
+            material=matte(spec, name, RGB[color]),
             mass=sizes.mass,
-            contype=_OBJECT,
-            conaffinity=_ROBOT | _SURROUNDINGS | _OBJECT,
+            contype=OBJECT,
+            conaffinity=ROBOT | SURROUNDINGS | OBJECT,
             condim=4,
-            friction=[0.6, 0.01, 0.0001],
-            solref=_GRIP,
+            friction=list(FRICTION),
+            solref=GRIP,
             priority=1,
         )
     for index, name in enumerate(MATS):
@@ -206,15 +221,10 @@ def _add_objects(spec: mujoco.MjSpec, cell: CellConfig) -> None:
             type=mujoco.mjtGeom.mjGEOM_CYLINDER,
             size=[sizes.mat_radius, _MAT_THICKNESS / 2, 0],
             pos=[0, 0, _MAT_THICKNESS / 2],
-            material=_matte(spec, name, _RGB[name.split()[0]]),
+            material=matte(spec, name, RGB[name.split()[0]]),
             contype=0,  # a mat is paint: things stand on the table
             conaffinity=0,
         )
-
-
-def _matte(spec: mujoco.MjSpec, name: str, rgb: tuple[float, float, float]) -> str:
-    spec.add_material(name=name, rgba=[*rgb, 1], specular=0.15, shininess=0.2)
-    return name
 
 
 def _add_room(spec: mujoco.MjSpec, cell: CellConfig) -> None:

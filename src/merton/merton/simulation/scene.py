@@ -27,6 +27,26 @@ _LANE_BEHIND_M = 0.15
 _LANE_AHEAD_M = 0.24
 _MAX_DRAWS = 10_000
 
+_CASTS = {
+    "move": ("", "", ""),
+    "press": ("button", "", ""),
+    "pull": ("drawer", "", ""),
+    "twist": ("knob", "", ""),
+    "cover": ("", "lid", ""),
+    "insert": ("peg", "socket", ""),
+    "pour": ("cup", "bowl", ""),
+}
+"""What is in the scene of a task: its object, then its target if it has one, then distractors; "" is any shape."""
+_ROOM_M = {"": 0.07, "lid": 0.095, "socket": 0.095, "cup": 0.09, "bowl": 0.12, "drawer": 0.11, "knob": 0.085}
+"""Half the distance to keep from another of the kind; anything else needs as much as an object."""
+_DIRECTED = ("move", "twist")
+MOVE_M = 0.09
+"""How far beside the target of a move the scene has room for the object."""
+# The drawer opens towards the robot, and the hand goes with it.
+_DRAWER_MIN_X_M, _DRAWER_AHEAD_M = 0.50, 0.22
+# Ours: tilting a cup above a bowl that is nearer would fold the arm into itself.
+_BOWL_MIN_X_M, _BOWL_MAX_X_M = 0.50, 0.62
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -36,7 +56,8 @@ class Scene:
         task: name of the task.
         seed: number of the scene.
         command: what the robot is told; its object and target are in the scene.
-        placements: object name to (x, y [m], yaw [rad]) in `base_link`, target first; they stand on the table.
+        placements: name to (x, y [m], yaw [rad]) in `base_link` of whatever stands on the table, the command's object
+            first; a drawer opens towards -x of its own frame.
         mats: mat name to its centre (x, y) [m] in `base_link`; empty unless the task needs one.
     """
 
@@ -48,10 +69,10 @@ class Scene:
 
 
 def make_scene(task: str, seed: int) -> Scene:
-    """The scene of (task, seed): a target and two distractors of other colours, and a mat of a fourth to place on.
+    """The scene of (task, seed): what the task needs and one or two distractors, all of different colours.
 
-    Everything can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, and the lane of
-    a push is empty. Cubes are turned by at most 30 degrees.
+    Everything can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, a prop what
+    `_ROOM_M` says, and the lane of a push is empty. Cubes and props are turned by at most 30 degrees.
 
     Raises:
         UnknownNameError: no such task.
@@ -61,6 +82,8 @@ def make_scene(task: str, seed: int) -> Scene:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(f"the seed of a scene must be a whole number >= 0, got {seed!r}")
     rng = generator("scene", verb, int(seed))
+    if verb in _CASTS:
+        return _cast(rng, verb, int(seed))
     colors = [COLORS[index] for index in rng.permutation(len(COLORS))]
     names = [f"{color} {SHAPES[rng.integers(len(SHAPES))]}" for color in colors[:_OBJECTS]]
     yaws = [rng.uniform(-_MAX_CUBE_YAW_RAD, _MAX_CUBE_YAW_RAD) if name.endswith("cube") else 0.0 for name in names]
@@ -73,6 +96,47 @@ def make_scene(task: str, seed: int) -> Scene:
     }
     mats = {mat: (float(spots[-1][0]), float(spots[-1][1]))} if mat else {}
     return Scene(verb, int(seed), Command(verb, names[0], direction, mat), placements, mats)
+
+
+def _cast(rng: np.random.Generator, verb: str, seed: int) -> Scene:
+    """The scene of a task that needs more than objects and mats."""
+    kinds = _CASTS[verb]
+    colors = [COLORS[index] for index in rng.permutation(len(COLORS))]
+    shapes = [kind or str(rng.choice(SHAPES)) for kind in kinds]
+    names = [f"{color} {shape}" for color, shape in zip(colors, shapes, strict=False)]
+    round_ones = ("cylinder", "peg", "button")
+    yaws = [
+        0.0 if shape in round_ones else float(rng.uniform(-_MAX_CUBE_YAW_RAD, _MAX_CUBE_YAW_RAD)) for shape in shapes
+    ]
+    direction = str(rng.choice(list(DIRECTIONS))) if verb in _DIRECTED else None
+    target = names[1] if TASKS[verb].targets else None
+
+    area = _cell().objects.area
+    room = np.array([_ROOM_M.get(kind, _ROOM_M[""]) for kind in kinds])
+    for _ in range(_MAX_DRAWS):
+        spots = rng.uniform(area.min, area.max, size=(len(kinds), 2))
+        distances = np.linalg.norm(spots[:, None] - spots, axis=2)
+        if (distances + np.diag(2 * room) >= room[:, None] + room).all() and _fits(verb, spots, yaws, direction):
+            placements = {name: (float(x), float(y), yaw) for name, (x, y), yaw in zip(names, spots, yaws, strict=True)}
+            return Scene(verb, seed, Command(verb, names[0], direction, target), placements)
+    raise MertonError(f"objects.area {area.min}..{area.max} of the cell is too small for the task {verb!r}")
+
+
+def _fits(verb: str, spots: NDArray[np.float64], yaws: list[float], direction: str | None) -> bool:
+    """Whether a task can be done with its things at these places (n, 2)."""
+    if verb == "move":
+        area, goal = _cell().objects.area, spots[1] + MOVE_M * np.array(DIRECTIONS[str(direction)])
+        others = np.linalg.norm(spots[[0, 2]] - goal, axis=1)
+        return bool((goal >= area.min).all() and (goal <= area.max).all() and (others >= _OBJECT_SPACING_M).all())
+    if verb == "pour":
+        return bool(_BOWL_MIN_X_M <= spots[1, 0] <= _BOWL_MAX_X_M)
+    if verb == "pull":
+        opening = -np.array([math.cos(yaws[0]), math.sin(yaws[0])])
+        offsets = spots[1:] - spots[0]
+        ahead, beside = offsets @ opening, np.abs(offsets @ np.array([-opening[1], opening[0]]))
+        blocked = (ahead > 0) & (ahead < _DRAWER_AHEAD_M + _OBJECT_SPACING_M / 2) & (beside < _OBJECT_SPACING_M)
+        return bool(spots[0, 0] >= _DRAWER_MIN_X_M and not blocked.any())
+    return True
 
 
 def _spots(rng: np.random.Generator, direction: str | None, *, with_mat: bool) -> NDArray[np.float64]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from merton.cognition.models.base import Answer
+from merton.cognition.models.base import Answer, VisionLanguageModel
 from merton.errors import InputError
 from merton.observation import Image
-from merton.tasks import COLORS, Command, parse
+from merton.tasks import COLORS, SHAPES, Command, parse
 from merton.vision import Blob, find_blobs
 
 _PLANS = {
@@ -18,6 +18,13 @@ _PLANS = {
     "push": "close gripper, push {direction}",
     "pick": "lower gripper, close, lift",
     "place": "grasp it, set on {target}",
+    "press": "close gripper, press it down",
+    "pull": "grasp handle, pull it open",
+    "twist": "grasp grip, turn it {direction}",
+    "move": "grasp it, set {direction} of {target}",
+    "cover": "grasp {target}, set over it",
+    "insert": "grasp it, lower into {target}",
+    "pour": "grasp it, tilt over {target}",
 }
 _COLUMNS = ((0.46, "left"), (0.54, "center"), (1.0, "right"))
 _ROWS = ((0.44, "far"), (0.52, "middle"), (1.0, "near"))
@@ -26,7 +33,7 @@ _MAT_SIZE = 2.5
 """A patch this many times as large as the smallest one is a mat, which covers four times as much as an object's top."""
 
 
-class Describe:
+class Describe(VisionLanguageModel):
     """Answers from colours, shapes and places alone: "Red cube near left, beside blue cylinder; lower gripper, ..."."""
 
     name = "describe"
@@ -76,7 +83,9 @@ def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> s
     blob = seen[color]
     beside = _nearest(blob, [other for other in seen.values() if other is not blob])
     neighbour = f", beside {_name(beside, seen)}" if beside else ""
-    return f"{_name(blob, seen)} {_place(blob, size)}{neighbour}; {plan}"
+    # Of anything but a cube or a cylinder, what is seen is its colour: the shape is taken from the instruction.
+    name = _name(blob, seen) if command.object.split()[1] in SHAPES else command.object
+    return f"{name} {_place(blob, size)}{neighbour}; {plan}"
 
 
 def _target(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> str:

@@ -1,87 +1,147 @@
-"""What a policy is: it looks once and answers with a chunk of tool motions; learned models follow it too."""
+"""What a policy is: it looks once and answers with a chunk of tool motions; and the catalogue of those there are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Protocol
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import field_validator
 
+from merton.catalogue import Adapter, Catalogue, Entry, Finding, make, unique
+from merton.config import Model
 from merton.decision.action import ActionChunk
+from merton.errors import InvalidActionError
 from merton.geometry import from_rpy, transform
 from merton.observation import CameraView, Intrinsics, Observation, SceneState
-from merton.registry import Registry
 
 
-class Policy(Protocol):
-    """A model that decides.
-
-    Attributes:
-        name: the name it is registered under.
-    """
-
-    name: str
-
-    def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
-        """The next chunk of deltas, to be executed from where the observation was made.
-
-        Keeps nothing between calls: `observation.step` tells how far the trial is.
-
-        Args:
-            observation: the views and, if so, the scene its entry asks for; the arm's state, the instruction.
-            rng: the only source of randomness.
-
-        Raises:
-            InputError: an instruction it cannot understand, or a view or scene it needs is missing.
-            InvalidActionError: its output is not a usable action.
-        """
-        ...
-
-    def make_example(self) -> Observation:
-        """A made-up observation that `act` accepts, to warm a model up and to check an adapter."""
-        ...
-
-
-@dataclass(frozen=True)
-class PolicyEntry:
-    """A policy of the catalogue: what it needs, and where its class is, imported when it is built.
+class Policy(ABC):
+    """A model that decides. Building one loads nothing heavy; the first decision, or `warm_up`, does.
 
     Attributes:
         name: the name it is asked for by.
-        description: one line for people.
-        path: "module:class".
         cameras: names of the views it looks at.
-        needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
+        needs_scene: whether it reads the simulator's state.
     """
 
     name: str
-    description: str
-    path: str
     cameras: tuple[str, ...] = ()
     needs_scene: bool = False
 
+    @abstractmethod
+    def act(self, observation: Observation) -> ActionChunk:
+        """The next chunk of deltas, to be executed from where the observation was made.
+
+        Keeps nothing between calls: `observation.step` tells how far the trial is, and `observation.noise_seed` is the
+        only source of randomness, so that equal observations give equal chunks.
+
+        Args:
+            observation: the views and, if so, the scene its entry asks for; the arm's state, the instruction.
+
+        Raises:
+            InputError: an instruction it cannot understand, or a view or scene it needs is missing.
+            InvalidActionError: its output is not a usable action; an outcome of the trial.
+            MissingDependencyError: an extra or the weights are not there; the text says how to get them.
+            InfrastructureError: the server or the machine failed; never counted as the model's decision.
+        """
+
+    def act_batch(self, observations: Sequence[Observation]) -> list[ActionChunk | InvalidActionError]:
+        """Decide on many observations, each as `act` would; here one after the other.
+
+        An output that is no action stands in the list as its error, so that it does not take the others with it.
+        """
+        results: list[ActionChunk | InvalidActionError] = []
+        for observation in observations:
+            try:
+                results.append(self.act(observation))
+            except InvalidActionError as error:
+                results.append(error)
+        return results
+
+    @abstractmethod
+    def make_example(self) -> Observation:
+        """A made-up observation that `act` accepts, to warm a model up and to check an adapter."""
+
+    def warm_up(self) -> None:
+        """Load whatever there is to load, and act on the example."""
+        self.act(self.make_example())
+
+    def check(self) -> Iterator[Finding]:
+        """What is there and what is missing, without the network; ends with the example being acted on."""
+        started = time.perf_counter()
+        chunk = self.act(self.make_example())
+        yield Finding("example", True, f"{len(chunk.deltas)} deltas in {1000 * (time.perf_counter() - started):.0f} ms")
+
+
+class PolicyEntry(Entry):
+    """A policy of the catalogue.
+
+    Attributes:
+        cameras: names of the views it looks at, in the order the model wants them.
+        needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
+        convention: how its numbers are meant: a name of `merton.decision.models.conventions.CONVENTIONS`; "" if it
+            speaks Merton's own.
+        unnorm_key: data set whose statistics un-normalise the output.
+        state: what of the arm's state it is shown: nothing, the tool, or joints of the arm its convention names.
+        stochastic: it draws noise, from the seed of the observation.
+    """
+
+    prompt: str = "{instruction}"
+    cameras: tuple[str, ...] = ()
+    needs_scene: bool = False
+    convention: str = ""
+    unnorm_key: str = ""
+    state: Literal["none", "tool", "joints"] = "none"
+    stochastic: bool = False
+
+    @field_validator("prompt")
+    @classmethod
+    def _tells(cls, value: str) -> str:
+        if value.count("{instruction}") != 1:
+            raise ValueError("a prompt says {instruction} once, where the instruction goes")
+        return value
+
+    @field_validator("convention")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        from merton.decision.models.conventions import CONVENTIONS
+
+        if value and value not in CONVENTIONS:
+            raise ValueError(f"unknown convention {value!r}; choose one of: {', '.join(CONVENTIONS)}")
+        return value
+
     def build(self) -> Policy:
-        """An instance of the policy."""
-        module, _, attribute = self.path.partition(":")
-        factory: Callable[[], Policy] = getattr(import_module(module), attribute)
-        return factory()
+        """An instance of the policy; raises what `merton.catalogue.make` raises."""
+        policy: Policy = make(self, ADAPTERS)
+        return policy
 
 
-POLICIES: Registry[PolicyEntry] = Registry("vla")
-_MODELS = "merton.decision.models"
-for _entry in (
-    PolicyEntry(
-        "expert", "reads the simulator's state: the paper's human expert", f"{_MODELS}.expert:Expert", needs_scene=True
-    ),
-    PolicyEntry(
-        "servo", "finds the object by colour and depth, and servoes to it", f"{_MODELS}.servo:Servo", ("top", "wrist")
-    ),
-    PolicyEntry("hold", "does nothing: the floor under every score", f"{_MODELS}.hold:Hold"),
-    PolicyEntry("plunge", "drives straight down, to exercise the emergency stop", f"{_MODELS}.plunge:Plunge"),
-):
-    POLICIES.add(_entry.name, _entry)
+class _File(Model):
+    """A file of the catalogue as this stage reads it."""
+
+    vla: tuple[PolicyEntry, ...] = ()
+    vlm: tuple[Any, ...] = ()
+
+    _names_differ = field_validator("vla")(unique)
+
+
+_HERE = "merton.decision.models"
+ADAPTERS = {
+    "expert": Adapter(path=f"{_HERE}.expert:Expert"),
+    "servo": Adapter(path=f"{_HERE}.servo:Servo"),
+    "hold": Adapter(path=f"{_HERE}.hold:Hold"),
+    "plunge": Adapter(path=f"{_HERE}.plunge:Plunge"),
+    "openvla": Adapter(path=f"{_HERE}.openvla:OpenVla", extra="models"),
+    "openvla_rest": Adapter(path=f"{_HERE}.openvla_rest:OpenVlaRest", extra="remote"),
+    "openpi": Adapter(path=f"{_HERE}.openpi:OpenPi", extra="remote"),
+    "lerobot": Adapter(path=f"{_HERE}.lerobot:LeRobot", extra="lerobot"),
+}
+"""What a catalogue entry may name as its adapter, beside a "module:class" of the lab's own."""
+
+POLICIES: Catalogue[PolicyEntry] = Catalogue("vla", _File)
 
 
 def make_policy(name: str) -> Policy:

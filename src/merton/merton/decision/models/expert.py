@@ -3,50 +3,71 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
+from merton.cell import Props, load_cell
 from merton.decision.action import ActionChunk, checked_chunk
-from merton.decision.models import motions
-from merton.decision.models.base import example_observation
+from merton.decision.models import motions, prop_motions
+from merton.decision.models.base import Policy, example_observation
 from merton.errors import InputError
 from merton.geometry import transform
 from merton.observation import Observation, SceneObject, SceneState
-from merton.tasks import parse
+from merton.resources import resource
+from merton.tasks import Command, parse
 
 
-class Expert:
+class Expert(Policy):
     """Knows where everything is, and does a whole task in one chunk."""
 
     name = "expert"
-    cameras: tuple[str, ...] = ()
     needs_scene = True
 
-    def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
+    def act(self, observation: Observation) -> ActionChunk:
         """The whole task at step 0, nothing afterwards; raises InputError without a scene or for unknown words."""
         if observation.scene is None:
             raise InputError("the expert needs the simulator's state of the scene, which only the embedded cell gives")
         command = parse(observation.instruction)
-        thing = observation.scene.find(command.object)
-        position = thing.base_from_object[:3, 3]
-        hand = (observation.base_from_tcp, observation.gripper_open)
-        if observation.step > 0:
-            deltas = np.empty((0, 7))
-        elif command.verb == "reach":
-            deltas = motions.reach(*hand, position)
-        elif command.verb == "push":
-            deltas = motions.push(*hand, position, str(command.direction))
-        elif command.verb == "pick":
-            deltas = motions.pick(*hand, position, yaw_of(thing))
-        else:
-            target = observation.scene.find(str(command.target)).base_from_object[:3, 3]
-            deltas = motions.place(*hand, position, yaw_of(thing), target)
+        observation.scene.find(command.object)
+        deltas = _deltas(command, observation, observation.scene) if observation.step == 0 else np.empty((0, 7))
         return checked_chunk(deltas, motions.STEP_S, model=self.name, done=True)
 
     def make_example(self) -> Observation:
         """A red cube to pick up."""
         cube = SceneObject("red cube", transform((0.45, 0.10, 0.0225)))
         return example_observation("pick up the red cube", scene=SceneState((cube,)))
+
+
+def _deltas(command: Command, observation: Observation, scene: SceneState) -> NDArray[np.float64]:
+    """The whole task as deltas (n, 7)."""
+    hand = (observation.base_from_tcp, observation.gripper_open)
+    found = scene.find(command.object)
+    thing, yaw_rad = found.base_from_object, yaw_of(found)
+    target = scene.find(command.target).base_from_object if command.target else thing
+    direction, sizes = str(command.direction), _sizes()
+    skills: dict[str, Callable[[], NDArray[np.float64]]] = {
+        "reach": lambda: motions.reach(*hand, thing[:3, 3]),
+        "push": lambda: motions.push(*hand, thing[:3, 3], direction),
+        "pick": lambda: motions.pick(*hand, thing[:3, 3], yaw_rad),
+        "place": lambda: motions.place(*hand, thing[:3, 3], yaw_rad, target[:3, 3]),
+        "move": lambda: prop_motions.move(*hand, thing, yaw_rad, target, direction),
+        "press": lambda: prop_motions.press(*hand, thing, sizes.button),
+        "pull": lambda: prop_motions.pull(*hand, thing, sizes.drawer),
+        "twist": lambda: prop_motions.twist(*hand, thing, direction, sizes.knob),
+        "cover": lambda: prop_motions.cover(*hand, thing, target, sizes.lid),
+        "insert": lambda: prop_motions.insert(*hand, thing, target, sizes.peg),
+        "pour": lambda: prop_motions.pour(*hand, thing, target, sizes.cup),
+    }
+    return skills[command.verb]()
+
+
+@lru_cache(maxsize=1)
+def _sizes() -> Props:
+    """How large props are: the expert knows the simulator's world, geometry included."""
+    return load_cell(resource("merton_bringup", "config/cell.yaml")).objects.props
 
 
 def yaw_of(thing: SceneObject) -> float | None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from merton.decision.action import ActionChunk, checked_chunk
-from merton.decision.models.base import example_observation
+from merton.decision.models.base import Policy, example_observation
 from merton.decision.models.motions import STEP_S
 from merton.observation import Observation
 
 
-class Hold:
+class Hold(Policy):
     """Keeps arm and gripper as they are, and calls that done."""
 
     name = "hold"
-    cameras: tuple[str, ...] = ()
-    needs_scene = False
 
-    def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
+    def act(self, observation: Observation) -> ActionChunk:
         """One delta of zeros with the gripper as it is."""
         gripper = min(1.0, max(0.0, observation.gripper_open))
         return checked_chunk([[0.0] * 6 + [gripper]], STEP_S, model=self.name, done=True)

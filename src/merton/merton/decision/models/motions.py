@@ -68,6 +68,20 @@ class Motion:
         self.base_from_tcp = target
         return self
 
+    def turn(self, rotation_vector: ArrayLike, *, max_rotation_rad: float = MAX_ROTATION_RAD) -> Motion:
+        """Turn about the tool centre point by a rotation vector (3,) in `base_link` [rad]."""
+        target = self.base_from_tcp.copy()
+        target[:3, :3] = Rotation.from_rotvec(rotation_vector).as_matrix() @ target[:3, :3]
+        line = straight_line(self.base_from_tcp, target, self.gripper_open, max_rotation_rad=max_rotation_rad)
+        self._deltas.append(line)
+        self.base_from_tcp = target
+        return self
+
+    def wait(self, steps: int) -> Motion:
+        """Stay for some steps."""
+        self._deltas.append(np.tile([0.0] * 6 + [self.gripper_open], (steps, 1)))
+        return self
+
     def grip(self, gripper_open: float) -> Motion:
         """Open or close where the hand is: a delta without motion, which the arm finishes before it goes on."""
         self.gripper_open = gripper_open
@@ -76,18 +90,22 @@ class Motion:
 
 
 def straight_line(
-    base_from_tcp: Matrix, target: Matrix, gripper_open: float, max_translation_m: float = MAX_TRANSLATION_M
+    base_from_tcp: Matrix,
+    target: Matrix,
+    gripper_open: float,
+    max_translation_m: float = MAX_TRANSLATION_M,
+    max_rotation_rad: float = MAX_ROTATION_RAD,
 ) -> NDArray[np.float64]:
     """Equal deltas (n, 7) from one pose to another, each within the bounds; none if the poses are the same.
 
     Args:
         base_from_tcp, target: (4, 4) poses in `base_link`.
         gripper_open: value of the gripper column, 0 .. 1.
-        max_translation_m: longest translation of one delta.
+        max_translation_m, max_rotation_rad: longest translation and largest turn of one delta.
     """
     translation = target[:3, 3] - base_from_tcp[:3, 3]
     turn = Rotation.from_matrix(target[:3, :3] @ base_from_tcp[:3, :3].T).as_rotvec()
-    steps = max(np.linalg.norm(translation) / max_translation_m, np.linalg.norm(turn) / MAX_ROTATION_RAD)
+    steps = max(np.linalg.norm(translation) / max_translation_m, np.linalg.norm(turn) / max_rotation_rad)
     count = math.ceil(steps - 1e-9)
     delta = np.concatenate((translation, turn)) / max(count, 1)
     return np.tile(np.append(delta, gripper_open), (count, 1))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from merton.decision.action import ActionChunk, checked_chunk
-from merton.decision.models.base import example_observation
+from merton.decision.models.base import Policy, example_observation
 from merton.decision.models.motions import STEP_S
 from merton.observation import Observation
 
@@ -13,14 +11,12 @@ _STEP_DOWN_M = 0.05
 _STEPS = 10
 
 
-class Plunge:
+class Plunge(Policy):
     """Straight down, 5 cm a step, until somebody stops it."""
 
     name = "plunge"
-    cameras: tuple[str, ...] = ()
-    needs_scene = False
 
-    def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
+    def act(self, observation: Observation) -> ActionChunk:
         """Half a metre down, never done."""
         gripper = min(1.0, max(0.0, observation.gripper_open))
         return checked_chunk([[0.0, 0.0, -_STEP_DOWN_M, 0.0, 0.0, 0.0, gripper]] * _STEPS, STEP_S, model=self.name)

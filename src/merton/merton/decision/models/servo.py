@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models import motions
-from merton.decision.models.base import example_observation
+from merton.decision.models.base import Policy, example_observation
 from merton.decision.models.motions import Motion
 from merton.errors import InputError
 from merton.observation import CameraView, Observation
 from merton.tasks import Command, parse
 from merton.vision import find_blobs, smallest_rectangle_angle
 
+TASKS = ("reach", "push", "pick", "place")
+"""What it can do."""
 FINDER, CORRECTOR = "top", "wrist"
 """The camera that looks first, and the one that looks ever after. Ours: at home the hand hides little from "top"."""
 
@@ -54,18 +56,22 @@ class Sighting:
         return self.top * (1.0, 1.0, 0.5)
 
 
-class Servo:
+class Servo(Policy):
     """Looks, approaches, looks again, acts: what it does next follows from what it sees and where its hand is."""
 
     name = "servo"
+    cameras = (FINDER, CORRECTOR)
 
-    def act(self, observation: Observation, rng: np.random.Generator) -> ActionChunk:
+    def act(self, observation: Observation) -> ActionChunk:
         """The next motion; done with the last one, or when even the lookout does not show what is sought.
 
         Raises:
-            InputError: an instruction it cannot understand, or a camera without a view or without depth.
+            InputError: an instruction it cannot understand or a task it cannot do, or a camera without a view or
+                without depth.
         """
         command = parse(observation.instruction)
+        if command.verb not in TASKS:
+            raise InputError(f"servo cannot {command.verb}; it can: {', '.join(TASKS)}")
         camera = FINDER if observation.step == 0 else CORRECTOR
         view = observation.views.get(camera)
         if view is None:

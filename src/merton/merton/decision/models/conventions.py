@@ -1,0 +1,302 @@
+"""What the numbers of each family of policies mean, and how they become Merton's deltas: the only place that converts.
+
+Merton's delta is translation [m], rotation vector [rad] and gripper (0 closed, 1 open) of the tool centre point in
+`base_link` (x forward, y left, z up). A model speaks of its own robot, whose base frame has the same axes; its
+motion is taken over, not its place. Where a family was trained on joints, its own arm's forward kinematics say what its
+hand does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from merton.decision.action import ActionChunk, checked_chunk
+from merton.decision.models.arms import PANDA, UR5E, VIPERX_300, Arm
+from merton.errors import InputError, InvalidActionError
+from merton.geometry import Matrix
+from merton.registry import Registry
+
+Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a data set's actions were normalised by, one number a column.
+
+    Attributes:
+        low, high: the 1st and the 99th percentile, for families that map them to -1 .. 1; or None.
+        mean, deviation: for families that standardise; or None.
+        mask: which columns were normalised at all; the gripper usually was not.
+    """
+
+    low: Rows | None
+    high: Rows | None
+    mean: Rows | None
+    deviation: Rows | None
+    mask: NDArray[np.bool_]
+
+    @staticmethod
+    def of(action: dict[str, Any]) -> Statistics:
+        """From the "action" part of a data set's statistics, as OpenVLA, CogACT and Octo store them.
+
+        Raises:
+            InputError: neither q01 and q99 nor mean and std, or lists of different length.
+        """
+        columns = {key: np.asarray(action[key], np.float64) for key in ("q01", "q99", "mean", "std") if key in action}
+        sizes = {values.shape for values in columns.values()}
+        if len(sizes) != 1 or not ({"q01", "q99"} <= set(columns) or {"mean", "std"} <= set(columns)):
+            raise InputError("statistics of actions need q01 and q99, or mean and std, all of one length")
+        mask = np.asarray(action.get("mask", np.ones(sizes.pop(), bool)), bool)
+        return Statistics(columns.get("q01"), columns.get("q99"), columns.get("mean"), columns.get("std"), mask)
+
+    @staticmethod
+    def read(path: Path, key: str) -> Statistics:
+        """Of the data set `key` in a dataset_statistics.json; raises InputError naming the data sets there are."""
+        try:
+            everything = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot read statistics from {path}: {error}") from None
+        if key not in everything:
+            raise InputError(f"{path} has no statistics of {key!r}; choose one of: {', '.join(sorted(everything))}")
+        return Statistics.of(everything[key]["action"])
+
+    def from_quantiles(self, normalised: ArrayLike) -> Rows:
+        """Undo the map of both percentiles to -1 .. 1 (OpenVLA, section 3.2): 0.5 (x + 1)(high - low) + low."""
+        values = np.asarray(normalised, np.float64)
+        if self.low is None or self.high is None:
+            raise InputError("these statistics have no q01 and q99")
+        return np.where(self.mask, 0.5 * (values + 1.0) * (self.high - self.low) + self.low, values)
+
+    def from_mean_deviation(self, normalised: ArrayLike) -> Rows:
+        """Undo standardisation (Octo, section 3): x deviation + mean."""
+        values = np.asarray(normalised, np.float64)
+        if self.mean is None or self.deviation is None:
+            raise InputError("these statistics have no mean and std")
+        return np.where(self.mask, values * self.deviation + self.mean, values)
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How one family's output is meant.
+
+    Attributes:
+        name: what catalogue entries call it.
+        meaning: columns, units and frame, in one line.
+        columns: how many numbers a row may have.
+        step_s: time between two rows, from the rate the family's data were recorded at [s].
+        source: where the convention is published.
+        deltas: rows (n, columns), n >= 1, and the state that was sent, to Merton's (n, 7).
+        arm: the arm whose joints it speaks of, or None.
+        rest: what to send as the state if the arm in the cell is another: joints and gripper at rest, as the family
+            counts them; empty for families that need no state.
+        normalised: "quantiles", "deviations" or "": how the raw output of the weights is normalised.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[int, ...]
+    step_s: float
+    source: str
+    deltas: Callable[[Rows, Rows], Rows]
+    arm: Arm | None = None
+    rest: tuple[float, ...] = ()
+    normalised: str = ""
+
+    def chunk(
+        self,
+        raw: ArrayLike,
+        *,
+        state: ArrayLike | None = None,
+        statistics: Statistics | None = None,
+        model: str = "",
+        latency_s: float = 0.0,
+    ) -> ActionChunk:
+        """A model's output as Merton's chunk.
+
+        Args:
+            raw: (n, columns) or (columns,).
+            state: what was sent as the state, in the family's own numbers; `rest` if None.
+            statistics: un-normalise with these first; None if the output is un-normalised already.
+            model: name of the model.
+            latency_s: time it took [s].
+
+        Raises:
+            InvalidActionError: not numbers, wrong shape, NaN or infinity. Checked before anything clips.
+        """
+        try:
+            rows = np.asarray(raw, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidActionError(f"the output of {model or self.name} is not numeric: {error}") from None
+        rows = rows[None] if rows.ndim == 1 else rows
+        if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] not in self.columns:
+            wanted = " or ".join(str(count) for count in self.columns)
+            raise InvalidActionError(f"{model or self.name} must give rows of {wanted} numbers, got {np.shape(raw)}")
+        if not np.isfinite(rows).all():
+            row = int(np.argwhere(~np.isfinite(rows))[0, 0])
+            raise InvalidActionError(f"row {row} of the output of {model or self.name} is not finite")
+        if statistics is not None:
+            undo = {"quantiles": statistics.from_quantiles, "deviations": statistics.from_mean_deviation}
+            if self.normalised not in undo:
+                raise InputError(f"convention {self.name!r} knows no normalisation, so it takes no statistics")
+            rows = undo[self.normalised](rows)
+        sent = np.asarray(self.rest if state is None else state, dtype=np.float64)
+        if sent.shape != np.shape(self.rest):
+            raise InputError(f"convention {self.name!r} needs a state of {len(self.rest)} numbers, got {sent.shape}")
+        deltas = self.deltas(rows, sent)
+        deltas[:, 6] = np.clip(deltas[:, 6], 0.0, 1.0)
+        return checked_chunk(deltas, self.step_s, model=model, latency_s=latency_s)
+
+
+CONVENTIONS: Registry[Convention] = Registry("convention")
+
+
+def rotation_vectors(roll_pitch_yaw_rad: ArrayLike) -> Rows:
+    """Rotation vectors (n, 3) of turns about the fixed axes x, then y, then z by (n, 3) angles [rad].
+
+    Composed, not copied: the two agree only to first order, and differ by 0.05 rad for three angles of 0.25.
+    """
+    return np.asarray(Rotation.from_euler("xyz", np.atleast_2d(roll_pitch_yaw_rad)).as_rotvec())
+
+
+def pose_deltas(poses: Matrix, gripper_open: Rows) -> Rows:
+    """Deltas (n, 7) that lead along poses (n + 1, 4, 4), in the frame of the poses; gripper values (n,)."""
+    before, after = poses[:-1], poses[1:]
+    turns = after[:, :3, :3] @ before[:, :3, :3].transpose(0, 2, 1)
+    moves = after[:, :3, 3] - before[:, :3, 3]
+    return np.column_stack((moves, Rotation.from_matrix(turns).as_rotvec(), gripper_open))
+
+
+def _bridge(rows: Rows, _: Rows) -> Rows:
+    return np.column_stack((rows[:, :3], rotation_vectors(rows[:, 3:6]), rows[:, 6]))
+
+
+def _cogact(rows: Rows, state: Rows) -> Rows:
+    deltas = _bridge(rows, state)
+    deltas[:, 6] = deltas[:, 6] > 0.5
+    return deltas
+
+
+_LIBERO_SCALE = np.array([0.05] * 3 + [0.5] * 3)
+
+
+def _libero(rows: Rows, _: Rows) -> Rows:
+    # The controller clips to its input range, and takes the last three as a rotation vector, not as angles.
+    return np.column_stack((np.clip(rows[:, :6], -1.0, 1.0) * _LIBERO_SCALE, rows[:, 6]))
+
+
+def _rt1x(rows: Rows, _: Rows) -> Rows:
+    moves = np.clip(rows[:, :3] / 1.75, -1.0, 1.0) * 0.05
+    turns = np.clip(rows[:, 3:6] / 1.4, -1.0, 1.0) * 0.25
+    return np.column_stack((moves, rotation_vectors(turns), (1.0 - rows[:, 6]) / 2.0))
+
+
+def _aloha(rows: Rows, state: Rows) -> Rows:
+    best: tuple[float, Rows] = (-1.0, rows)
+    for first in (0, 7):
+        joints = np.vstack((state[first : first + 6], rows[:, first : first + 6]))
+        deltas = pose_deltas(VIPERX_300.forward(joints), rows[:, first + 6])
+        path_m = float(np.linalg.norm(deltas[:, :3], axis=1).sum())
+        if path_m > best[0]:
+            best = (path_m, deltas)
+    return best[1]
+
+
+def _pi0_base(rows: Rows, state: Rows) -> Rows:
+    joints = np.vstack((state[:6], rows[:, :6]))
+    return pose_deltas(UR5E.forward(joints), 1.0 - rows[:, 6])
+
+
+_DROID_STEP_RAD = 0.2
+
+
+def _droid(rows: Rows, state: Rows) -> Rows:
+    moved = np.cumsum(np.clip(rows[:, :7], -1.0, 1.0) * _DROID_STEP_RAD, axis=0)
+    joints = np.vstack((state[:7], state[:7] + moved))
+    return pose_deltas(PANDA.forward(joints), 1.0 - rows[:, 7])
+
+
+for _convention in (
+    Convention(
+        "bridge",
+        "delta x y z [m], roll pitch yaw about fixed axes [rad], gripper 0 closed 1 open; 5 Hz",
+        (7,),
+        0.2,
+        "OpenVLA; BridgeData V2 as in SimplerEnv, openvla_model.py",
+        _bridge,
+        normalised="quantiles",
+    ),
+    Convention(
+        "libero",
+        "delta in controller units, ±1 is ±0.05 m and ±0.5 rad of a rotation vector, gripper 0 closed 1 open; 20 Hz",
+        (7,),
+        0.05,
+        "OpenVLA, run_libero_eval.py; robosuite, OSC_POSE",
+        _libero,
+        normalised="quantiles",
+    ),
+    Convention(
+        "cogact",
+        "as bridge, the gripper open above 0.5 and closed below; 16 steps of 5 Hz",
+        (7,),
+        0.2,
+        "CogACT, sim_cogact/cogact_policy.py",
+        _cogact,
+        normalised="quantiles",
+    ),
+    Convention(
+        "octo",
+        "as bridge, standardised by mean and deviation; 4 steps of 5 Hz",
+        (7,),
+        0.2,
+        "Octo; SimplerEnv, octo_model.py",
+        _bridge,
+        normalised="deviations",
+    ),
+    Convention(
+        "rt1x",
+        "world vector ±1.75 is ±0.05 m, rotation ±1.4 is ±0.25 rad roll pitch yaw, gripper -1 open +1 closed; 3 Hz",
+        (7,),
+        1.0 / 3.0,
+        "Open X-Embodiment, RT-1-X; Bridge scaling of SimplerEnv, rt1_model.py",
+        _rt1x,
+    ),
+    Convention(
+        "aloha",
+        "left then right arm: six absolute joint angles [rad], gripper 0 closed 1 open; the arm that moves more; 50 Hz",
+        (14,),
+        0.02,
+        "openpi, aloha_policy.py",
+        _aloha,
+        VIPERX_300,
+        (*VIPERX_300.rest_rad, 1.0) * 2,
+    ),
+    Convention(
+        "pi0_base",
+        "six absolute joint angles of a UR5e [rad], gripper 0 open 1 closed, the rest padding; 20 Hz",
+        (7, 32),
+        0.05,
+        "openpi, docs/norm_stats.md (asset ur5e) and examples/ur5",
+        _pi0_base,
+        UR5E,
+        (*UR5E.rest_rad, 0.0),
+    ),
+    Convention(
+        "droid",
+        "seven joint velocities of a Panda, ±1 is ±0.2 rad a step, gripper 0 open 1 closed; 15 Hz",
+        (8,),
+        1.0 / 15.0,
+        "DROID, robot_ik_solver.py; openpi, examples/droid",
+        _droid,
+        PANDA,
+        (*PANDA.rest_rad, 0.0),
+    ),
+):
+    CONVENTIONS.add(_convention.name, _convention)

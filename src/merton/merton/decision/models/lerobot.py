@@ -1,0 +1,148 @@
+"""Policies of Hugging Face LeRobot in this process: Pi0, SmolVLA, ACT and whatever else its factory knows.
+
+LeRobot needs Python 3.12 and torchvision, so it is an extra of its own. Its asynchronous server is not spoken: it
+unpickles what it is sent.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from merton.catalogue import Finding, install_hint
+from merton.checkpoints import locate, missing_weights
+from merton.decision.action import ActionChunk
+from merton.decision.models.arms import UR5E
+from merton.decision.models.base import Policy, PolicyEntry, example_observation
+from merton.decision.models.conventions import CONVENTIONS, Convention
+from merton.errors import InputError, MissingDependencyError
+from merton.observation import Observation
+
+_PYTHON = (3, 12)
+
+
+class LeRobot(Policy):
+    """A checkpoint of LeRobot's with its own pre- and postprocessor.
+
+    Args:
+        name: what it is asked for by.
+        checkpoint, revision: see `merton.checkpoints.locate`.
+        convention: what the numbers mean, and the state of the arm at rest.
+        images: the checkpoint's name of an image to the camera shown there, such as
+            {"observation.images.base_0_rgb": "top"}.
+        device: such as "cuda:1"; "" is the GPU if there is one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        checkpoint: str,
+        revision: str,
+        convention: Convention,
+        images: Mapping[str, str],
+        device: str = "",
+    ) -> None:
+        self.name, self.checkpoint, self.revision = name, checkpoint, revision
+        self.cameras = tuple(dict.fromkeys(images.values()))
+        self._convention, self._images, self._device = convention, dict(images), device
+        self._loaded: tuple[Any, Any, Any] | None = None
+
+    @classmethod
+    def from_entry(cls, entry: PolicyEntry) -> LeRobot:
+        """The policy of a catalogue entry; raises InputError if its images do not show its cameras."""
+        images = entry.settings.get("images", {})
+        if not entry.convention or not isinstance(images, dict) or set(images.values()) != set(entry.cameras):
+            raise InputError(f"{entry.name}: lerobot needs a convention, and images that show each of its cameras")
+        try:
+            return cls(entry.name, entry.checkpoint, entry.revision, CONVENTIONS[entry.convention], **entry.settings)
+        except TypeError as error:
+            raise InputError(f"{entry.name}: lerobot refuses its settings: {error}") from None
+
+    def act(self, observation: Observation) -> ActionChunk:
+        """The chunk, converted; noise comes from the observation's seed alone.
+
+        Raises:
+            InputError: a view is missing.
+            InvalidActionError: no usable action.
+            MissingDependencyError: LeRobot or the checkpoint is not there.
+        """
+        started = time.perf_counter()
+        for camera in self.cameras:
+            if camera not in observation.views:
+                raise InputError(f"{self.name} needs camera {camera!r}")
+        policy, before, after = self._ready()
+        import torch
+
+        sent = self._state(observation)
+        batch: dict[str, Any] = {"observation.state": torch.from_numpy(sent.astype(np.float32))[None]}
+        for key, camera in self._images.items():
+            pixels = torch.from_numpy(np.ascontiguousarray(observation.views[camera].color.transpose(2, 0, 1)))
+            batch[key] = pixels[None].to(torch.float32) / 255.0
+        batch["task"] = [observation.instruction]
+        policy.reset()
+        gpus = range(torch.cuda.device_count())
+        with torch.inference_mode(), torch.random.fork_rng(devices=gpus):
+            torch.manual_seed(observation.noise_seed % 2**63)
+            raw = after(policy.predict_action_chunk(before(batch)))
+        rows = raw[0].to(torch.float32).cpu().numpy()
+        used = sent if self._convention.rest else None
+        return self._convention.chunk(rows, state=used, model=self.name, latency_s=time.perf_counter() - started)
+
+    def make_example(self) -> Observation:
+        """Grey images of its cameras."""
+        return example_observation("pick up the red cube", self.cameras)
+
+    def check(self) -> Iterator[Finding]:
+        """LeRobot, checkpoint, weights; then loads them and acts on the example."""
+        require_lerobot()
+        folder = locate(self.checkpoint, self.revision)
+        yield Finding("checkpoint", True, f"{folder}")
+        if missing := missing_weights(folder):
+            yield Finding("weights", False, f"missing: {', '.join(missing)}", f"hf download {self.checkpoint}")
+            return
+        yield from super().check()
+
+    def _state(self, observation: Observation) -> Any:
+        """The cell's arm where the convention's is a UR too (gripper 0 open, 1 closed), else its arm at rest."""
+        if self._convention.arm is UR5E:
+            return np.append(observation.joints_rad, 1.0 - observation.gripper_open)
+        return np.array(self._convention.rest)
+
+    def _ready(self) -> tuple[Any, Any, Any]:
+        """(policy, preprocessor, postprocessor), loaded once."""
+        if self._loaded is None:
+            require_lerobot()
+            import torch
+            from lerobot.configs.policies import PreTrainedConfig
+            from lerobot.policies.factory import get_policy_class, make_pre_post_processors
+
+            folder = locate(self.checkpoint, self.revision)
+            device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
+            config = PreTrainedConfig.from_pretrained(folder)
+            config.device = device
+            policy = get_policy_class(config.type).from_pretrained(folder, config=config).to(device).eval()
+            overrides = {"device_processor": {"device": device}}
+            before, after = make_pre_post_processors(
+                policy.config, pretrained_path=str(folder), preprocessor_overrides=overrides
+            )
+            self._loaded = policy, before, after
+        return self._loaded
+
+
+def require_lerobot() -> None:
+    """Raise MissingDependencyError, saying what is missing, unless LeRobot can be imported."""
+    if "lerobot" in sys.modules:
+        return
+    if sys.version_info < _PYTHON:
+        raise MissingDependencyError(
+            f"LeRobot needs Python 3.12 or later, this is {'.'.join(map(str, sys.version_info[:2]))}: "
+            "make an environment with a newer one"
+        )
+    for module in ("lerobot", "torchvision"):
+        if find_spec(module) is None:
+            raise MissingDependencyError(f"{module} is not installed: {install_hint('lerobot')}")

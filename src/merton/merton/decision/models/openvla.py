@@ -1,0 +1,171 @@
+"""OpenVLA and its kin in this process: their own code, loaded from the checkpoint, with `predict_action`.
+
+That code wants transformers 4.40.1 and timm 0.9, which exclude the rest of Merton's models: use it in an environment of
+its own, or leave the model behind a server and use the adapter openvla_rest. It runs code from the checkpoint, so the
+catalogue entry has to agree (`remote_code: true`) and to pin the revision.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from merton.catalogue import Finding, ImagePreparation, install_hint
+from merton.checkpoints import locate, missing_weights, revision_of
+from merton.decision.action import ActionChunk
+from merton.decision.models.action_tokens import ActionTokens
+from merton.decision.models.base import Policy, PolicyEntry, example_observation
+from merton.decision.models.conventions import CONVENTIONS, Convention, Statistics
+from merton.errors import InputError, InvalidActionError, MissingDependencyError
+from merton.observation import Image, Observation
+
+Loaded = tuple[Any, Any]
+"""(processor, model): `processor(text, image)` gives tensors, `model.predict_action(**tensors, ...)` an action."""
+
+
+class OpenVla(Policy):
+    """One camera, one action (7,) a call; greedy, so that equal images give equal actions.
+
+    Args:
+        name: what it is asked for by.
+        checkpoint, revision: see `merton.checkpoints.locate`.
+        convention: what the seven numbers mean.
+        unnorm_key: data set whose statistics un-normalise them.
+        camera: the view it looks at.
+        prompt: text with {instruction}.
+        image: how the adapter prepares the image before the checkpoint's own processor gets it.
+        chain_tokens: of a model that thinks before it acts, the most tokens it may write; 0 for others.
+        load: how processor and model come from a folder.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        checkpoint: str,
+        revision: str,
+        convention: Convention,
+        unnorm_key: str,
+        camera: str = "top",
+        prompt: str = "In: What action should the robot take to {instruction}?\nOut:",
+        image: ImagePreparation | None = None,
+        chain_tokens: int = 0,
+        load: Callable[[Path], Loaded] | None = None,
+    ) -> None:
+        self.name, self.cameras = name, (camera,)
+        self.checkpoint, self.revision = checkpoint, revision
+        self._convention, self._unnorm_key, self._prompt = convention, unnorm_key, prompt
+        self._image, self._chain_tokens = image or ImagePreparation(), chain_tokens
+        self._load = load or load_remote_code
+        self._loaded: Loaded | None = None
+
+    @classmethod
+    def from_entry(cls, entry: PolicyEntry) -> OpenVla:
+        """The policy of a catalogue entry; raises InputError if it does not agree to run the checkpoint's code."""
+        if not entry.remote_code:
+            raise InputError(f"{entry.name}: its adapter runs code of the checkpoint; agree with remote_code: true")
+        if len(entry.cameras) != 1 or not (entry.convention and entry.unnorm_key):
+            raise InputError(f"{entry.name}: openvla takes one camera, and needs a convention and an unnorm_key")
+        convention = CONVENTIONS[entry.convention]
+        try:
+            return cls(
+                entry.name, entry.checkpoint, entry.revision, convention, entry.unnorm_key, entry.cameras[0],
+                entry.prompt, entry.image, **entry.settings,
+            )  # fmt: skip
+        except TypeError as error:
+            raise InputError(f"{entry.name}: openvla refuses its settings: {error}") from None
+
+    def act(self, observation: Observation) -> ActionChunk:
+        """One action, converted; never done.
+
+        Raises:
+            InputError: the view is missing.
+            InvalidActionError: no usable action, or a chain of thought that was cut off.
+            MissingDependencyError: see `load_remote_code`.
+        """
+        started = time.perf_counter()
+        if self.cameras[0] not in observation.views:
+            raise InputError(f"{self.name} needs camera {self.cameras[0]!r}")
+        processor, model = self._ready()
+        text = self._prompt.replace("{instruction}", observation.instruction.lower())
+        inputs = processor(text, prepared(observation.views[self.cameras[0]].color, self._image))
+        more = {"max_new_tokens": self._chain_tokens} if self._chain_tokens else {}
+        result = model.predict_action(**inputs, unnorm_key=self._unnorm_key, do_sample=False, **more)
+        if self._chain_tokens and not isinstance(result, tuple):
+            raise InvalidActionError(f"{self.name} gave no tokens with its action, so a chain cut off cannot be told")
+        raw = self._from_chain(model, result[1]) if self._chain_tokens else result
+        return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
+
+    def make_example(self) -> Observation:
+        """A grey image of its camera."""
+        return example_observation("pick up the red cube", self.cameras)
+
+    def check(self) -> Iterator[Finding]:
+        """Checkpoint and weights; then loads them and acts on the example."""
+        folder = locate(self.checkpoint, self.revision)
+        yield Finding("checkpoint", True, f"{folder}")
+        if missing := missing_weights(folder):
+            yield Finding("weights", False, f"missing: {', '.join(missing)}", f"hf download {self.checkpoint}")
+            return
+        yield from super().check()
+
+    def _ready(self) -> Loaded:
+        if self._loaded is None:
+            folder = locate(self.checkpoint, self.revision)
+            if revision_of(folder) not in ("", self.revision):
+                raise InputError(f"{folder} is not the revision {self.revision} that was agreed to")
+            self._loaded = self._load(folder)
+        return self._loaded
+
+    def _from_chain(self, model: Any, tokens: Any) -> Any:
+        """The action a chain of thought ends with, un-normalised."""
+        ids = tokens.cpu().numpy() if hasattr(tokens, "cpu") else np.asarray(tokens)
+        normalised = ActionTokens(int(model.vocab_size)).at_the_end(ids)
+        return Statistics.of(model.norm_stats[self._unnorm_key]["action"]).from_quantiles(normalised)
+
+
+def load_remote_code(folder: Path) -> Loaded:
+    """Processor and model by the code in the checkpoint's folder, on the GPU in bfloat16 if there is one.
+
+    Raises:
+        MissingDependencyError: no transformers, or one too new for that code.
+    """
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        raise MissingDependencyError(f"{error.name} is not installed: {install_hint('models')}") from None
+    kind = getattr(transformers, "AutoModelForVision2Seq", None)
+    if kind is None:
+        raise MissingDependencyError(
+            f"OpenVLA's own code wants transformers 4.40.1, here is {transformers.__version__}: use an environment of "
+            "its own, or serve it and use the adapter openvla_rest (docs/models.md)"
+        )
+    where = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    dtype = torch.bfloat16 if where.type == "cuda" else torch.float32
+    local: dict[str, Any] = {"trust_remote_code": True, "local_files_only": True}
+    processor = transformers.AutoProcessor.from_pretrained(folder, **local)
+    model = kind.from_pretrained(folder, torch_dtype=dtype, low_cpu_mem_usage=True, **local).to(where).eval()
+    return (lambda text, image: processor(text, image).to(where, dtype=dtype)), model
+
+
+def prepared(image: Image, preparation: ImagePreparation) -> Any:
+    """A Pillow image: as it is, or resized and centre-cropped by the adapter as the entry says.
+
+    The crop keeps a share of the area and is brought back to size bilinearly, as OpenVLA's LIBERO evaluation does.
+    """
+    from PIL import Image as Pillow
+
+    picture = Pillow.fromarray(image)
+    if preparation.by != "adapter" or preparation.size_px is None:
+        return picture
+    height, width = preparation.size_px
+    picture = picture.resize((width, height), Pillow.Resampling[preparation.resize.upper() or "LANCZOS"])
+    if preparation.crop == 1.0:
+        return picture
+    edge = (1.0 - preparation.crop**0.5) / 2.0
+    box = (edge * width, edge * height, (1.0 - edge) * width, (1.0 - edge) * height)
+    return picture.resize((width, height), Pillow.Resampling.BILINEAR, box=box)

@@ -1,0 +1,175 @@
+"""LeRobot's adapter against a stand-in of the few modules and methods it calls, as LeRobot 0.6.1 has them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from merton.decision.models.arms import UR5E
+from merton.decision.models.base import POLICIES, PolicyEntry, example_observation
+from merton.decision.models.conventions import CONVENTIONS
+from merton.decision.models.lerobot import LeRobot, require_lerobot
+from merton.errors import InputError, InvalidActionError, MissingDependencyError
+
+IMAGES = {"observation.images.base_0_rgb": "top", "observation.images.left_wrist_0_rgb": "wrist"}
+
+
+class PolicyStandIn:
+    """Not Pi0: gives the state it was shown, three rows of it, with noise from torch's global generator on joint 1.
+
+    It remembers how often it was asked since `reset`, so that a missing reset would be seen.
+    """
+
+    def __init__(self, config: Any, broken: bool = False) -> None:
+        self.config, self.broken, self.queue = config, broken, 0
+        self.seen: dict[str, Any] = {}
+
+    def to(self, device: str) -> PolicyStandIn:
+        """As torch modules have it."""
+        return self
+
+    def eval(self) -> PolicyStandIn:
+        """As torch modules have it."""
+        return self
+
+    def reset(self) -> None:
+        """Forget what came before."""
+        self.queue = 0
+
+    def predict_action_chunk(self, batch: dict[str, Any]) -> Any:
+        """(1, 3, 32) normalised to half its size."""
+        import torch
+
+        self.queue += 1
+        self.seen = batch
+        rows = torch.zeros(1, 3, 32)
+        rows[..., :7] = batch["observation.state"][:, None] / 2 + (self.queue - 1)
+        rows[..., 0] += torch.rand(1, 3) * 0.1
+        return rows * float("nan") if self.broken else rows
+
+
+@pytest.fixture
+def lerobot(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """LeRobot's modules as the adapter imports them; what they made is in the dictionary."""
+    pytest.importorskip("torch")
+    made: dict[str, Any] = {"broken": False}
+
+    class ConfigStandIn:
+        @staticmethod
+        def from_pretrained(folder: Path) -> SimpleNamespace:
+            return SimpleNamespace(type="pi0", device="cpu", folder=folder)
+
+    class ClassStandIn:
+        @staticmethod
+        def from_pretrained(folder: Path, config: Any) -> PolicyStandIn:
+            made["policy"] = PolicyStandIn(config, made["broken"])
+            return made["policy"]
+
+    def make_pre_post_processors(config: Any, pretrained_path: str, preprocessor_overrides: Any) -> Any:
+        made["processors"] = (config.type, pretrained_path, preprocessor_overrides)
+        return (lambda batch: batch), (lambda action: action * 2)
+
+    names = ("lerobot", "lerobot.configs", "lerobot.configs.policies", "lerobot.policies", "lerobot.policies.factory")
+    for name in names:
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules["lerobot.configs.policies"].PreTrainedConfig = ConfigStandIn  # type: ignore[attr-defined]
+    factory = sys.modules["lerobot.policies.factory"]
+    factory.get_policy_class = {"pi0": ClassStandIn}.__getitem__  # type: ignore[attr-defined]
+    factory.make_pre_post_processors = make_pre_post_processors  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A folder with a file that looks like weights."""
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    return tmp_path
+
+
+def policy(checkpoint: Path) -> LeRobot:
+    return LeRobot("pi0", str(checkpoint), "", CONVENTIONS["pi0_base"], IMAGES, device="cpu")
+
+
+def test_it_shows_what_lerobot_wants_to_see(lerobot: dict[str, Any], checkpoint: Path) -> None:
+    model = policy(checkpoint)
+    observation = model.make_example()
+    chunk = model.act(observation)
+    seen = lerobot["policy"].seen
+    assert seen["task"] == ["pick up the red cube"]
+    for key in IMAGES:
+        assert tuple(seen[key].shape) == (1, 3, 240, 424)
+        assert float(seen[key].max()) == pytest.approx(128 / 255)
+    assert seen["observation.state"][0, :6].numpy() == pytest.approx(observation.joints_rad)
+    assert float(seen["observation.state"][0, 6]) == 0.0, "Pi0 counts an open gripper as 0"
+    assert lerobot["processors"] == ("pi0", str(checkpoint), {"device_processor": {"device": "cpu"}})
+    assert chunk.deltas.shape == (3, 7)
+    assert chunk.deltas[:, 6] == pytest.approx([1.0] * 3)
+
+
+def test_what_comes_back_goes_through_its_postprocessor_and_its_arm(lerobot: dict[str, Any], checkpoint: Path) -> None:
+    """Twice half the state is the state, but for joint 1, which has turned by the noise times two."""
+    model = policy(checkpoint)
+    observation = model.make_example()
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        noise = 2 * 0.1 * torch.rand(1, 3)[0].numpy()
+    chunk = model.act(replace(observation, noise_seed=7))
+    assert chunk.deltas[:, 5] == pytest.approx(np.diff([0.0, *noise]), abs=1e-6)
+    turned = np.array(observation.joints_rad)
+    turned[0] += noise[0]
+    moved = UR5E.forward(turned)[:3, 3] - UR5E.forward(observation.joints_rad)[:3, 3]
+    assert chunk.deltas[0, :3] == pytest.approx(moved, abs=1e-6)
+
+
+def test_noise_comes_from_the_observation_alone(lerobot: dict[str, Any], checkpoint: Path) -> None:
+    import torch
+
+    model = policy(checkpoint)
+    example = model.make_example()
+    state = torch.get_rng_state()
+    first = model.act(replace(example, noise_seed=2**63 + 1)).deltas
+    assert (torch.get_rng_state() == state).all(), "the program's own generator is left alone"
+    model.act(replace(example, noise_seed=5))
+    assert (model.act(replace(example, noise_seed=2**63 + 1)).deltas == first).all()
+    assert (model.act(replace(example, noise_seed=5)).deltas != first).any()
+
+
+def test_what_is_no_number_is_an_invalid_action(lerobot: dict[str, Any], checkpoint: Path) -> None:
+    lerobot["broken"] = True
+    model = policy(checkpoint)
+    with pytest.raises(InvalidActionError, match="not finite"):
+        model.act(model.make_example())
+
+
+def test_check_ends_with_the_example(lerobot: dict[str, Any], checkpoint: Path) -> None:
+    assert [finding.subject for finding in policy(checkpoint).check()] == ["checkpoint", "example"]
+
+
+def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, checkpoint: Path) -> None:
+    with pytest.raises(InputError, match="camera 'wrist'"):
+        policy(checkpoint).act(example_observation("reach", ("top",)))
+    if "lerobot" in sys.modules:
+        pytest.skip("LeRobot is installed")
+    monkeypatch.setattr("merton.decision.models.lerobot.sys", SimpleNamespace(modules={}, version_info=(3, 11)))
+    with pytest.raises(MissingDependencyError, match=r"Python 3\.12 or later, this is 3\.11"):
+        require_lerobot()
+    monkeypatch.setattr("merton.decision.models.lerobot.sys", SimpleNamespace(modules={}, version_info=(3, 12)))
+    monkeypatch.setattr("merton.decision.models.lerobot.find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=r"lerobot is not installed: .*requirements/lerobot\.txt"):
+        require_lerobot()
+
+
+def test_the_catalogues_entry_names_its_images() -> None:
+    entry = POLICIES["pi0-base-lerobot"]
+    assert isinstance(entry.build(), LeRobot)
+    wrong = entry.model_copy(update={"settings": {"images": {"observation.images.base_0_rgb": "top"}}})
+    with pytest.raises(InputError, match="images that show each of its cameras"):
+        PolicyEntry.build(wrong)

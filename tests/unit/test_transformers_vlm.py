@@ -1,0 +1,206 @@
+"""VLMs in process, on tiny checkpoints of the classes the paper's models have: random weights, everything else real."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from merton.cognition.models.base import MODELS, ModelEntry, Question
+from merton.cognition.models.transformers_vlm import TransformersVlm
+from merton.errors import InfrastructureError, InputError, MissingDependencyError
+from merton.observation import Image
+
+torch = pytest.importorskip("torch", reason="torch is not installed (requirements/models.txt)")
+pytest.importorskip("transformers", reason="transformers is not installed (requirements/models.txt)")
+
+import tiny_checkpoints  # noqa: E402
+
+pytestmark = pytest.mark.xdist_group("transformers")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tiny checkpoints are made, each once."""
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@pytest.fixture(params=tiny_checkpoints.CHECKPOINTS)
+def model(request: pytest.FixtureRequest, folder: Path) -> TransformersVlm:
+    """A model on each of the tiny checkpoints in turn."""
+    return tiny(request.param, folder)
+
+
+def tiny(name: str, folder: Path, **settings: object) -> TransformersVlm:
+    place = folder / name
+    if not place.exists():
+        tiny_checkpoints.make(name, place)
+    return TransformersVlm(name, str(place), device="cpu", **settings)  # type: ignore[arg-type]
+
+
+def noise(height: int, width: int, seed: int) -> Image:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
+
+
+QUESTIONS = [
+    Question((noise(48, 64, 0),), "how?", 8),
+    Question((noise(60, 40, 1),), "In about ten words, say where the red cube is and how to pick up the red cube.", 8),
+    Question((noise(32, 32, 2),), "where is the ball?", 8),
+    Question((noise(48, 64, 0),), "push the blue cube", 8),
+    Question((noise(48, 64, 3),), "how?", 5),
+]
+"""Of different lengths, sizes and limits, so that a batch has to pad."""
+
+
+def test_a_batch_answers_as_one_by_one(model: TransformersVlm) -> None:
+    alone = [model.answer(one.images, one.text, one.max_tokens).text for one in QUESTIONS]
+    model.batch_size = 4
+    assert [answer.text for answer in model.answer_batch(QUESTIONS)] == alone
+    backwards = model.answer_batch(QUESTIONS[::-1])
+    assert [answer.text for answer in backwards] == alone[::-1]
+
+
+def test_answers_depend_on_image_and_question_and_on_nothing_else(model: TransformersVlm) -> None:
+    first = model.answer(QUESTIONS[0].images, "how?", 8).text
+    torch.manual_seed(99)
+    assert model.answer(QUESTIONS[0].images, "how?", 8).text == first
+    others = [model.answer((noise(48, 64, seed),), "how?", 8).text for seed in range(4, 7)]
+    others += [model.answer(QUESTIONS[0].images, text, 8).text for text in ("where is the ball?", "push the cube")]
+    assert first
+    assert len({first, *others}) >= 4
+
+
+def test_an_answer_says_whether_it_was_cut_off(folder: Path) -> None:
+    """The same model, once its second word piece has been made the one that ends an answer, has nothing more to say."""
+    model = tiny("llava", folder)
+    whole = model.answer(QUESTIONS[0].images, "how?", 8)
+    assert whole.truncated
+    assert whole.latency_s > 0
+    inputs = model._inputs([Question(QUESTIONS[0].images, "how?")])
+    second = int(model._model.generate(**inputs, max_new_tokens=2, do_sample=False)[0, -1])
+    model._model.generation_config.eos_token_id = [2, second]
+    ended = model.answer(QUESTIONS[0].images, "how?", 8)
+    assert not ended.truncated
+    assert len(ended.text) < len(whole.text)
+
+
+def test_bfloat16_answers_too(model: TransformersVlm) -> None:
+    """What a GPU computes in; here on the CPU, so that the conversions on the way are exercised."""
+    model.warm_up()
+    model._model = model._model.to(torch.bfloat16)
+    answers = model.answer_batch(QUESTIONS)
+    assert [answer.text for answer in model.answer_batch(QUESTIONS)] == [answer.text for answer in answers]
+
+
+def test_check_looks_at_everything(model: TransformersVlm) -> None:
+    findings = {finding.subject: finding for finding in model.check()}
+    assert [*findings] == ["library", "checkpoint", "processor", "example"]
+    assert all(finding.fine for finding in findings.values())
+    assert "Pil" in findings["processor"].seen, "the Pillow version prepares the images"
+    assert "bicubic" in findings["processor"].seen or "bilinear" in findings["processor"].seen
+
+
+def test_the_classes_are_those_of_the_papers_models(folder: Path) -> None:
+    classes = {
+        "internvl": "InternVLForConditionalGeneration",
+        "qwen2_vl": "Qwen2VLForConditionalGeneration",
+        "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
+        "ovis2": "Ovis2ForConditionalGeneration",
+        "llava": "LlavaForConditionalGeneration",
+        "encoder_decoder": "VisionEncoderDecoderModel",
+    }
+    assert set(classes) == set(tiny_checkpoints.CHECKPOINTS)
+    for name, kind in classes.items():
+        tiny(name, folder)
+        assert json.loads((folder / name / "config.json").read_text(encoding="utf-8"))["architectures"] == [kind]
+
+
+def test_more_than_one_image(folder: Path) -> None:
+    two = (noise(48, 64, 0), noise(48, 64, 1))
+    model = tiny("qwen2_vl", folder)
+    assert model.answer(two, "how?", 8).text != model.answer(two[::-1], "how?", 8).text
+    with pytest.raises(InputError, match="one image at a time"):
+        tiny("encoder_decoder", folder).answer(two, "how?", 8)
+
+
+def test_the_prompt_goes_around_the_question(folder: Path) -> None:
+    plain, polite = tiny("llava", folder), tiny("llava", folder, prompt="{question} please")
+    image = QUESTIONS[0].images
+    assert plain.answer(image, "how? please", 8).text == polite.answer(image, "how?", 8).text
+
+
+def test_the_question_is_the_beginning_of_what_a_decoder_writes(folder: Path) -> None:
+    """What a VisionEncoderDecoderModel is given: its start token, then the question; the answer is what follows."""
+    model = tiny("encoder_decoder", folder)
+    question = QUESTIONS[1]
+    inputs = model_inputs(model, question)
+    assert inputs[0, 0] == 1
+    assert model._words.decode(inputs[0, 1:]) == question.text
+    assert question.text not in model.answer(question.images, question.text, 8).text
+
+
+def model_inputs(model: TransformersVlm, question: Question) -> torch.Tensor:
+    model.warm_up()
+    return model._inputs([question])["decoder_input_ids"]
+
+
+def test_too_slow_is_a_failure_of_the_machine(folder: Path) -> None:
+    with pytest.raises(InfrastructureError, match="more than its 1e-06 s"):
+        tiny("llava", folder, deadline_s=1e-6).answer(QUESTIONS[0].images, "how?", 8)
+
+
+def test_what_it_refuses(folder: Path, tmp_path: Path) -> None:
+    model = tiny("llava", folder)
+    with pytest.raises(InputError, match="needs an image"):
+        model.answer([], "how?")
+    with pytest.raises(InputError, match="pinned revision"):
+        TransformersVlm("m", "a/b", remote_code=True)
+    with pytest.raises(InputError, match="batch_size"):
+        TransformersVlm("m", "a/b", batch_size=0)
+    with pytest.raises(MissingDependencyError, match="hf download nobody/nothing --revision abc"):
+        TransformersVlm("m", "nobody/nothing", "abc").answer(QUESTIONS[0].images, "how?")
+    with pytest.raises(InputError, match="no checkpoint to load"):
+        TransformersVlm("m", str(tmp_path)).answer(QUESTIONS[0].images, "how?")
+
+
+def test_a_checkpoint_without_weights_is_looked_at_all_the_same(folder: Path, tmp_path: Path) -> None:
+    tiny("internvl", folder)
+    shutil.copytree(folder / "internvl", tmp_path / "half", ignore=shutil.ignore_patterns("*.safetensors"))
+    model = TransformersVlm("half", str(tmp_path / "half"))
+    findings = [*model.check()]
+    assert [finding.subject for finding in findings] == ["library", "checkpoint", "processor", "example", "weights"]
+    assert [finding.fine for finding in findings] == [True] * 4 + [False]
+    with pytest.raises(MissingDependencyError, match="lacks the weights"):
+        model.answer(QUESTIONS[0].images, "how?")
+
+
+def test_phi_4_multimodal_needs_torchvision() -> None:
+    """Its image processor has no version without; the catalogue says so."""
+    from importlib.util import find_spec
+
+    from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
+
+    if find_spec("torchvision"):
+        pytest.skip("torchvision is installed")
+    assert "pil" not in IMAGE_PROCESSOR_MAPPING_NAMES["phi4_multimodal"]
+    assert "torchvision" in MODELS["phi4-multimodal"].description
+
+
+def test_an_entry_is_all_it_takes(folder: Path) -> None:
+    tiny("llava", folder)
+    entry = ModelEntry(
+        name="mine", description="", adapter="transformers", checkpoint=str(folder / "llava"),
+        settings={"device": "cpu", "batch_size": 2},
+    )  # fmt: skip
+    built = entry.build()
+    assert isinstance(built, TransformersVlm)
+    assert built.answer(QUESTIONS[0].images, "how?", 8).text == tiny("llava", folder).answer(*args()).text
+    with pytest.raises(InputError, match="mine: transformers refuses its settings"):
+        entry.model_copy(update={"settings": {"colour": "red"}}).build()
+
+
+def args() -> tuple[tuple[Image, ...], str, int]:
+    return QUESTIONS[0].images, "how?", 8
