@@ -28,3 +28,11 @@ def ros() -> Iterator[Any]:
         yield ros
     finally:
         ros.close()
+
+
+@pytest.fixture
+def probe(ros: Any) -> Any:
+    """A node that listens and calls."""
+    from ros import Probe
+
+    return ros.add(Probe)

@@ -12,6 +12,8 @@ import rclpy
 from rclpy.action import ActionClient
 from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
 
 Result = TypeVar("Result")
 LIMIT_S = 60.0
@@ -109,3 +111,31 @@ class Ros:
         self.context.try_shutdown()
         if self.error is not None:
             raise self.error
+
+
+class Probe(Node):
+    """A node that keeps what it hears."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__("probe", **kwargs)
+        self.heard: dict[str, list[Any]] = {}
+
+    def listen(self, kind: Any, name: str, qos: Any) -> list[Any]:
+        """Everything said on a topic from now on."""
+        heard = self.heard.setdefault(name, [])
+        self.create_subscription(kind, name, heard.append, qos)
+        return heard
+
+
+def up(ros: Ros, make: Callable[..., Node], **parameters: Any) -> Any:
+    """An active node with parameters."""
+    overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+    node = ros.add(make, parameter_overrides=overrides)
+    assert node.trigger_configure().name == "SUCCESS"
+    assert node.trigger_activate().name == "SUCCESS"
+    return node
+
+
+def trigger(ros: Ros, node: Node, name: str) -> Trigger.Response:
+    """Call a service that takes nothing."""
+    return ros.call(node, Trigger, name, Trigger.Request())

@@ -4,54 +4,54 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from geometry_msgs.msg import Point
 from merton_interfaces.action import ExecuteActions
 from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.task import Future
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from sensor_msgs.msg import CameraInfo
 from visualization_msgs.msg import MarkerArray
 
-from merton.cell import ARM_JOINTS, load_cell
-from merton.errors import InfrastructureError, InvalidActionError, MertonError
-from merton.execution.gripper import Gripper
-from merton.execution.kinematics import base_from_tcp
-from merton.execution.planner import MotionPlan, Segment, plan, segments
-from merton.execution.safety import Code, EmergencyStopLatch, Limits
+from merton.cell import load_cell
+from merton.decision.action import ActionChunk
+from merton.errors import InfrastructureError, InvalidActionError
+from merton.execution.ledger import CommandLedger
+from merton.execution.planner import plan, plan_again, segments
+from merton.execution.safety import MODES, Code, EmergencyStopLatch, Limits, Verdict, limits_of_mode
+from merton.execution.watchdog import Watchdog
 from merton.resources import resource
 from merton_nodes import conversions as convert
 from merton_nodes import names
-from merton_nodes.markers import path_markers
+from merton_nodes.arm_driver import ArmDriver
+from merton_nodes.markers import motion_markers, stop_markers
 from merton_nodes.runtime import StageNode, run
 from merton_nodes.stop_node import StopNode
 
 NO_JOINT_STATES = 400
+LOOK_PERIOD_S = 0.02
+"""How often the cameras' silence is looked at [s]."""
+CANCELLED = Verdict(message="cancelled")
 
 
 class ArmNode(StageNode):
-    """Plans every chunk through the safety gate, sends trajectories, and waits for the joints to get there."""
+    """Leads every chunk through the ledger and the gate to the arm, one at a time, and answers how it went."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_node", **options)
 
     def set_up(self) -> None:
         """Read limits and cell, offer the action, start the stop path."""
-        default = Limits()
+        mode = self.parameter("mode", "normal", f"robot mode, whose limits hold: {' or '.join(MODES)}")
         self.limits = Limits(
             **{
                 name: self.parameter(f"limits.{name}", value, f"safety limit {name}", minimum=0.0, maximum=100.0)
-                for name, value in vars(default).items()
+                for name, value in vars(limits_of_mode(mode)).items()
             }
         )
-        self.patience_s = self.parameter(
+        patience_s = self.parameter(
             "patience_s",
             20.0,
             "wall time without progress after which the hardware counts as dead [s]",
@@ -61,25 +61,60 @@ class ArmNode(StageNode):
         latch_file = self.parameter(
             "latch_file", "", "file in which the emergency stop survives a restart; empty: memory only"
         )
+        max_age_s = self.parameter(
+            "max_observation_age_s",
+            0.5,
+            "how old the observation behind a chunk may be, on the cell's clock [s]",
+            minimum=0.01,
+            maximum=600.0,
+        )
+        watched = self.parameter("watch_cameras", [""], "cameras without whose frames nothing moves; [''] for none")
+        camera_timeout_s = self.parameter(
+            "camera_timeout_s",
+            0.2,
+            "silence of a watched camera after which a motion is halted [s]",
+            minimum=0.05,
+            maximum=60.0,
+        )
         self.cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
-        self.gripper = Gripper.from_cell(self.cell)
-        self.stop = StopNode(EmergencyStopLatch(Path(latch_file) if latch_file else None), self.on_trip, self.context)
-        self.trajectories = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
-        self.gripper_commands = self.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
+        latch = EmergencyStopLatch(Path(latch_file).expanduser() if latch_file else None)
+        running = SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL
+        self.stop = StopNode(latch, self.on_trip, self.context, running)
+        self.arm = ArmDriver(self, self.stop, self.cell, patience_s)
+        self.ledger: CommandLedger[ExecuteActions.Result] = CommandLedger(max_age_s)
+        self.under_way: tuple[str, int] | None = None
+        """Trial and sequence of the accepted chunk that has no answer yet."""
+        self.answered: Future | None = None
+        """Resolved with that chunk's answer; None before its first goal is worked on."""
+        self.watchdog = self.watch([name for name in watched if name], camera_timeout_s)
         self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
-        self.joints: np.ndarray | None = None
-        self.opening_m = 0.0
-        self.stamp_ns = 0
-        self.heard_s = 0.0
-        self.busy = False
-        self.path: list[Point] = []
-        self.waiting: list[tuple[Callable[[], bool], Future]] = []
-        self.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.RELIABLE_QOS)
         self.server = ActionServer(
-            self, ExecuteActions, names.EXECUTE, self.execute, goal_callback=self.on_goal,
-            cancel_callback=lambda goal: CancelResponse.ACCEPT,
+            self, ExecuteActions, names.EXECUTE, self.execute,
+            goal_callback=self.on_goal, cancel_callback=self.on_cancel,
         )  # fmt: skip
-        self.every(0.25, self.wake_waiting)
+
+    def watch(self, cameras: list[str], timeout_s: float) -> Watchdog:
+        """Listen to the cameras that must be heard while the arm moves."""
+        watchdog = Watchdog(cameras, timeout_s)
+        for camera in cameras:
+            self.create_subscription(
+                CameraInfo, names.color_info(camera), lambda _, camera=camera: watchdog.heard(camera), names.SENSOR_QOS
+            )
+        if cameras:
+            self.every(LOOK_PERIOD_S, self.look)
+        return watchdog
+
+    def look(self) -> None:
+        """Halt a motion that a camera no longer sees; no latch: the next chunk starts from where the arm is."""
+        if (stale := self.silence()) is not None:
+            self.arm.interrupt(stale)
+
+    def silence(self) -> Verdict | None:
+        """Which watched camera is silent, as a verdict."""
+        camera = self.watchdog.look(time.monotonic())
+        if camera is None:
+            return None
+        return Verdict(Code.STALE, f"camera {camera!r} has sent no frame for {self.watchdog.timeout_s:g} s")
 
     def start(self) -> None:
         """From now on the stop path is listened to."""
@@ -91,111 +126,100 @@ class ArmNode(StageNode):
             self.server.destroy()
             self.stop.end()
 
-    def on_goal(self, _: ExecuteActions.Goal) -> GoalResponse:
-        """One chunk at a time, and only while active."""
-        if self.busy or not self.active:
-            return GoalResponse.REJECT
-        self.busy = True
-        return GoalResponse.ACCEPT
-
-    def on_joints(self, message: JointState) -> None:
-        """Where the arm is; wakes whoever waits for it to get somewhere."""
-        try:
-            self.joints, self.opening_m = convert.joints_of(message)
-        except MertonError:
-            self.counters["dropped joint states"] += 1
-            return
-        stamp_ns = convert.nanoseconds_of(message.header.stamp)
-        if stamp_ns != self.stamp_ns:
-            self.stamp_ns, self.heard_s = stamp_ns, time.monotonic()
-            if self.busy:
-                x, y, z = base_from_tcp(self.joints, self.cell.tool0_from_tcp)[:3, 3].tolist()
-                self.path.append(Point(x=x, y=y, z=z))
-        self.wake_waiting()
-
     def on_trip(self) -> None:
         """Called by the stop path, from its thread."""
-        self.wake_waiting()
         if self.executor is not None:
-            self.executor.wake()
+            self.executor.create_task(self.arm.wake)
 
-    def wake_waiting(self) -> None:
-        """Resolve every wait whose condition holds."""
-        for condition, future in list(self.waiting):
-            if not future.done() and condition():
-                future.set_result(None)
-        self.waiting = [entry for entry in self.waiting if not entry[1].done()]
+    def on_goal(self, request: ExecuteActions.Goal) -> GoalResponse:
+        """One chunk at a time, and only while active; the one under way may be asked for again."""
+        again = bool(request.trial) and self.under_way == (request.trial, request.sequence)
+        if not self.active or (self.under_way is not None and not again):
+            return GoalResponse.REJECT
+        if not again:
+            self.under_way, self.answered = (request.trial, request.sequence), None
+        return GoalResponse.ACCEPT
 
-    async def until(self, stamp_ns: int, *, stopped_too: bool = False) -> None:
-        """Wait until the joints have been seen at `stamp_ns` or later, or, unless `stopped_too`, the stop has tripped.
-
-        Raises InfrastructureError if the joint states make no progress for `patience_s`.
-        """
-        begin = time.monotonic()
-
-        def dead() -> bool:
-            return time.monotonic() - max(begin, self.heard_s) > self.patience_s
-
-        future: Future = Future()
-
-        def over() -> bool:
-            return self.stamp_ns >= stamp_ns or (self.stop.latch.tripped and not stopped_too)
-
-        self.waiting.append((lambda: over() or dead(), future))
-        self.wake_waiting()
-        await future
-        if not over():
-            raise InfrastructureError(f"{names.JOINT_STATES} made no progress for {self.patience_s:g} s")
+    def on_cancel(self, _: ServerGoalHandle) -> CancelResponse:
+        """The motion under way halts; its goal ends when the arm rests."""
+        self.arm.interrupt(CANCELLED)
+        return CancelResponse.ACCEPT
 
     async def execute(self, goal: ServerGoalHandle) -> ExecuteActions.Result:
         """Action: carry out a chunk; the result says how far it got and why it ended."""
-        result = ExecuteActions.Result()
-        self.path = []
-        try:
-            chunk = convert.chunk_of(goal.request.chunk)
-            await self.until(convert.nanoseconds_of(goal.request.chunk.header.stamp))
-            if self.joints is None:
-                raise InfrastructureError(f"no {names.JOINT_STATES} yet")
-            motion = plan(
-                self.joints, chunk.deltas, chunk.step_s, chunk.frame, self.cell, self.limits,
-                self.gripper.gripper_open(self.opening_m),
-            )  # fmt: skip
-            self.markers.publish(path_markers(motion.base_from_tcp[:, :3, 3], motion.verdict.ok, names.BASE_FRAME))
-            await self.carry_out(goal, motion)
-            result.executed = 0 if self.stop.latch.tripped else motion.executed
-            result.error_code, result.error_msg = self.verdict_on(motion)
-        except InvalidActionError as error:
-            result.error_code, result.error_msg = int(Code.INVALID_ACTION), str(error)
-        except InfrastructureError as error:
-            result.error_code, result.error_msg = NO_JOINT_STATES, str(error)
-        finally:
-            self.busy = False
-        if result.error_code:
-            self.counters[
-                f"refused: {Code(result.error_code).name.lower()}" if result.error_code < 400 else "errors"
-            ] += 1
-        self.counters["chunks"] += 1
-        result.path = self.path
-        if self.joints is not None:
-            pose = base_from_tcp(self.joints, self.cell.tool0_from_tcp)
-            result.final_pose = convert.pose_stamped(pose, self.stamp_ns)
+        if self.answered is not None:  # it is under way, and was sent again because an answer got lost
+            result = await self.answered
+        else:
+            self.answered = answered = Future()
+            try:
+                result = await self.answer(goal)
+                answered.set_result(result)
+            except Exception as error:
+                answered.set_exception(error)
+                raise
+            finally:
+                self.under_way = None
         goal.canceled() if goal.is_cancel_requested else goal.succeed()
         return result
 
-    async def carry_out(self, goal: ServerGoalHandle, motion: MotionPlan) -> None:
-        """Segment by segment, the gripper before the motion; nothing more after a stop or a cancellation."""
-        for index, segment in enumerate(segments(motion)):
-            if self.stop.latch.tripped or goal.is_cancel_requested:
-                return
-            if segment.gripper is not None:
-                end_ns = self.stamp_ns + round(self.gripper.travel_time_s * 1e9)
-                self.gripper_commands.publish(Float64MultiArray(data=[self.gripper.finger_joint_m(segment.gripper)]))
-                await self.until(end_ns)
-            if segment.moves and not self.stop.latch.tripped:
-                await self.move(segment)
+    async def answer(self, goal: ServerGoalHandle) -> ExecuteActions.Result:
+        """The answer to a chunk: from memory, a refusal, or how it went."""
+        request = goal.request
+        counted = bool(request.trial)
+        if counted and (known := self.ledger.answer_for(request.trial, request.sequence)) is not None:
+            self.counters["answered from memory"] += 1
+            return known
+        result = ExecuteActions.Result()
+        self.arm.begin()
+        try:
+            chunk = convert.chunk_of(request.chunk)
+            stamp_ns = convert.nanoseconds_of(request.chunk.header.stamp)
+            await self.arm.until(max(stamp_ns, 1))  # 1: at all
+            verdict = self.stopped() or Verdict()
+            if verdict.ok and (counted or stamp_ns):  # with neither it is a person's, who looked at the arm itself
+                verdict = self.ledger.check(request.trial, request.sequence, stamp_ns, self.arm.stamp_ns)
+                counted = counted and verdict.ok
+            verdict = (self.silence() if verdict.ok else None) or verdict
+            if verdict.ok:
+                verdict = await self.carry_out(chunk, goal, result)
+            result.error_code, result.error_msg = int(verdict.code), verdict.message
+            self.counters[f"verdict: {verdict.code.name.lower()}"] += 1
+        except InvalidActionError as error:
+            result.error_code, result.error_msg = int(Code.INVALID_ACTION), str(error)
+            self.counters["verdict: invalid_action"] += 1
+        except InfrastructureError as error:
+            self.stop.halt()
+            result.error_code, result.error_msg = NO_JOINT_STATES, self.explain(error)
+        result.path = self.arm.end()
+        if self.arm.joints_rad is not None:
+            result.final_pose = convert.pose_stamped(self.arm.base_from_tcp, self.arm.stamp_ns)
+        if counted:
+            self.ledger.record(request.trial, request.sequence, result)
+        return result
+
+    async def carry_out(self, chunk: ActionChunk, goal: ServerGoalHandle, result: ExecuteActions.Result) -> Verdict:
+        """Plan from the measured joints, move segment by segment, and say why it ended; counts into `result`."""
+        arm = self.arm
+        if arm.joints_rad is None:
+            raise InfrastructureError(f"no {names.JOINT_STATES} yet")
+        opened = arm.gripper.gripper_open(arm.opening_m)
+        motion = plan(
+            arm.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, self.cell, self.limits, opened, arm.held()
+        )
+        self.markers.publish(motion_markers(motion, self.cell))
+        index = 0
+        while not arm.over and index < len(parts := segments(motion)):
+            await arm.grip(parts[index])
+            if parts[index].gripper is not None and (held := arm.held()) is not None:  # it may reach further
+                motion = plan_again(motion, parts[index].first, held, self.cell, self.limits)
+            for segment in segments(motion)[index : index + 1]:
+                result.executed = await arm.move(segment)
             goal.publish_feedback(ExecuteActions.Feedback(index=index, clearance=motion.verdict.clearance_m))
-        if motion.verdict.stops:
-            verdict = motion.verdict
+            index += 1
+        if not arm.over:
+            result.executed = motion.executed
+        verdict = motion.verdict
+        if verdict.stops and not arm.over:
             self.stop.trip(
                 SafetyState(
                     mode=SafetyState.COLLISION_STOP,
@@ -206,31 +230,21 @@ class ArmNode(StageNode):
                 )
             )
             # the arm has to be seen standing still before anybody looks where it is
-            await self.until(self.stamp_ns + round(self.cell.simulation.settle_s * 1e9), stopped_too=True)
+            await arm.rest(lambda: False)
+        elif arm.interruption is not None:
+            await arm.rest(lambda: self.stop.latch.tripped)
+        if (stopped := self.stopped()) is None:
+            return arm.interruption or verdict
+        result.executed = 0
+        self.markers.publish(stop_markers(self.stop.state, arm.joints_rad, arm.opening_m, self.cell))
+        return stopped
 
-    async def move(self, segment: Segment) -> None:
-        """Send one trajectory, wait for its end and for the arm to settle."""
-        message = JointTrajectory(joint_names=list(ARM_JOINTS))
-        for time_s, joints, velocities in zip(
-            segment.times_s, segment.joints_rad, segment.velocities_rad_s, strict=True
-        ):
-            message.points.append(
-                JointTrajectoryPoint(
-                    positions=joints.tolist(),
-                    velocities=velocities.tolist(),
-                    time_from_start=convert.duration_message(time_s),
-                )
-            )
-        end_ns = self.stamp_ns + round((segment.times_s[-1] + self.cell.simulation.settle_s) * 1e9)
-        self.trajectories.publish(message)
-        await self.until(end_ns)
-
-    def verdict_on(self, motion: MotionPlan) -> tuple[int, str]:
-        """Error code and sentence: the stop first, else what the gate said."""
-        if self.stop.latch.tripped:
-            by_collision = self.stop.mode == SafetyState.COLLISION_STOP
-            return int(Code.COLLISION if by_collision else Code.STOPPED), self.stop.latch.reason
-        return int(motion.verdict.code), motion.verdict.message
+    def stopped(self) -> Verdict | None:
+        """Why the latch is tripped; None if it is not."""
+        if not self.stop.latch.tripped:
+            return None
+        by_collision = self.stop.state.mode == SafetyState.COLLISION_STOP
+        return Verdict(Code.COLLISION if by_collision else Code.STOPPED, self.stop.latch.reason)
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 
 from merton.cell import load_cell
-from merton.errors import InputError, MertonError
+from merton.errors import InputError, MertonError, UnknownNameError
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
@@ -26,12 +26,14 @@ from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton_nodes import conversions as convert
 from merton_nodes import names
+from merton_nodes.operator_desk import OperatorDesk
 from merton_nodes.ros_ports import RosPorts
 from merton_nodes.runtime import StageNode, run
 
 BAD_GOAL = 402
 UNEXPECTED = 499
 INFRASTRUCTURE = 400
+JUDGES = ("cell", "operator")
 
 
 class ExperimentNode(StageNode):
@@ -45,8 +47,16 @@ class ExperimentNode(StageNode):
         deadline_s = self.parameter(
             "deadline_s", 20.0, "how long any node may take to answer [s]", minimum=0.5, maximum=3600.0
         )
+        success = self.parameter("success", "cell", f"who judges whether a task is done: {' or '.join(JUDGES)}")
+        limit_s = self.parameter(
+            "confirmation_limit_s", 120.0, "how long the operator may take to judge a trial [s]", minimum=0.1,
+            maximum=3600.0,
+        )  # fmt: skip
+        if success not in JUDGES:
+            raise UnknownNameError("judge of success", success, JUDGES)
         cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
-        self.ports = RosPorts(self, cell, deadline_s)
+        desk = OperatorDesk(self, limit_s) if success == "operator" else None
+        self.ports = RosPorts(self, cell, deadline_s, desk)
         self.recorder = self.create_client(RecordTrial, names.RECORD)
         self.busy = False
         group = ReentrantCallbackGroup()

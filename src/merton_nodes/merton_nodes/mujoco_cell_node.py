@@ -6,6 +6,7 @@ Lockstep: physics runs while something is commanded to move, as fast as it can, 
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from merton_interfaces.msg import CellState, SafetyState
 from merton_interfaces.srv import ResetCell
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, String
+from std_msgs.msg import Float64MultiArray, Header, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from merton.cell import ARM_JOINTS
-from merton.errors import MertonError
+from merton.errors import InputError, MertonError
+from merton.execution.watchdog import Watchdog
 from merton.simulation.cell import Cell
 from merton.simulation.model import urdf
 from merton_nodes import conversions as convert
@@ -50,6 +52,15 @@ class MujocoCellNode(StageNode):
         idle_s = self.parameter(
             "idle_period_s", 0.2, "pause between repetitions at rest [s]", minimum=0.02, maximum=10.0
         )
+        heartbeat_timeout_s = self.parameter(
+            "heartbeat_timeout_s",
+            0.5,
+            "wall time without arm/heartbeat after which a motion is held [s]; 0: never",
+            minimum=0.0,
+            maximum=60.0,
+        )
+        self.watchdog = Watchdog([names.HEARTBEAT], heartbeat_timeout_s) if heartbeat_timeout_s else None
+        self.fault = ""
         self.state_period_ns = round(1e9 / rate_hz)
         self.cell = Cell()
         self.scenes = 0
@@ -62,11 +73,14 @@ class MujocoCellNode(StageNode):
         self.description = self.create_publisher(String, names.ROBOT_DESCRIPTION, names.LATCHED_QOS)
         self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
         self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
+        if self.watchdog is not None:
+            alive = self.watchdog.heard
+            self.create_subscription(Header, names.HEARTBEAT, lambda _: alive(names.HEARTBEAT), names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
-        self.motion = self.every(SLICE_S / self.real_time_factor if self.real_time_factor else 1e-4, self.advance)
+        pause_s = SLICE_S / self.real_time_factor if self.real_time_factor else 1e-4
+        self.motion = self.every(pause_s, self.advance, autostart=False)
         self.idle = self.every(idle_s, self.publish_all)
-        self.motion.cancel()
 
     def start(self) -> None:
         """Show the first scene."""
@@ -74,7 +88,9 @@ class MujocoCellNode(StageNode):
         self.reset("reach", 0)
 
     def reset(self, task: str, seed: int) -> None:
-        """Put the cell into a scene and show it."""
+        """Put the cell into a scene and show it; raises InputError while it is held for a fault."""
+        if self.fault:
+            raise InputError(f"the arm is held, {self.fault}: call {names.RESET_STOP} first")
         self.cell.reset(task, seed)
         self.scenes += 1
         self.motion.cancel()
@@ -93,16 +109,17 @@ class MujocoCellNode(StageNode):
     def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service: let the arm move again after a stop."""
         self.cell.release_stop()
+        self.fault = ""
         self.publish_safety()
         response.success = True
         return response
 
     def on_trajectory(self, message: JointTrajectory) -> None:
-        """A new trajectory replaces the running one; an empty one stops the arm where it is."""
+        """A new trajectory replaces the running one; an empty one stops the arm where it is, until the next."""
         if not self.active:
             return
         if not message.points:
-            self.cell.stop()
+            self.cell.halt()
         elif list(message.joint_names) != list(ARM_JOINTS):
             self.counters["dropped trajectories with other joints"] += 1
             return
@@ -117,7 +134,7 @@ class MujocoCellNode(StageNode):
                 self.get_logger().warning(str(error))
                 return
         self.publish_safety()
-        self.motion.reset()
+        self.move()
 
     def on_gripper(self, message: Float64MultiArray) -> None:
         """One number: the position of the finger joint [m], half the opening."""
@@ -125,10 +142,20 @@ class MujocoCellNode(StageNode):
             self.counters["dropped gripper commands"] += 1
             return
         self.cell.command_gripper(2 * float(message.data[0]))
+        self.move()
+
+    def move(self) -> None:
+        """Let physics run; whoever commanded this must be heard from now on."""
+        if self.watchdog is not None and self.motion.is_canceled():
+            self.watchdog.start()
         self.motion.reset()
 
     def advance(self) -> None:
         """One slice of physics; at the end of the motion everything is shown and the clock stops."""
+        if self.watchdog is not None and self.watchdog.look(time.monotonic()) and not self.cell.stopped:
+            self.fault = f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion"
+            self.counters["errors: motions held"] += 1
+            self.cell.stop()
         self.cell.advance(SLICE_S)
         if self.cell.stopped != self.reported_stop:
             self.publish_safety()
@@ -174,7 +201,7 @@ class MujocoCellNode(StageNode):
         )
 
     def publish_safety(self) -> None:
-        """What the arm touched, if it touched what it must not."""
+        """What the arm touched, if it touched what it must not, or why the cell holds it."""
         message = SafetyState(header=convert.header(self.cell.time_ns, names.BASE_FRAME), clearance=float("nan"))
         contact = self.cell.contact
         if contact is not None:
@@ -182,8 +209,8 @@ class MujocoCellNode(StageNode):
             message.link_a, message.link_b, message.force = contact.link_a, contact.link_b, contact.force_n
             message.message = f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N"
             self.counters["contacts"] += not self.reported_stop
-        elif self.cell.stopped:
-            message.mode, message.message = SafetyState.EMERGENCY_STOP, "stopped by request"
+        elif self.fault:
+            message.mode, message.message = SafetyState.FAULT, self.fault
         self.reported_stop = self.cell.stopped
         self.safety.publish(message)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -31,19 +32,22 @@ from merton.decision.score import DecisionScore
 from merton.errors import InfrastructureError, InputError, InvalidActionError, OperatorStopError
 from merton.execution.gripper import Gripper
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
-from merton.experiment.ports import Execution, Look
+from merton.execution.safety import Code
+from merton.experiment.ports import Execution, Judgement, Look
 from merton.geometry import Matrix
 from merton.observation import CameraView
 from merton.observation import Image as Pixels
 from merton.results.records import Outcome
 from merton_nodes import conversions as convert
 from merton_nodes import names
+from merton_nodes.operator_desk import OperatorDesk
 
 Message = TypeVar("Message")
 MODEL_ERRORS = range(100, 200)
 ASK_AGAIN = 0.25
-"""Share of the deadline after which a service is asked a second time: while nodes are still discovering
-each other, an answer can get lost on its way. Every service of the graph may be asked twice."""
+"""Share of the deadline after which a service or an action is asked again: while nodes are still discovering
+each other, an answer can get lost on its way. Everything in the graph may be asked twice."""
+NOT_THE_MODELS_FAULT = (Code.STALE, Code.OUT_OF_ORDER)
 
 
 class Latest:
@@ -85,15 +89,18 @@ class RosPorts:
         node: spun by somebody else.
         cell: geometry of the cell.
         deadline_s: how long any answer may take; motions get more.
+        operator: judges whether a task is done; None leaves that to the cell.
     """
 
-    def __init__(self, node: Node, cell: CellConfig, deadline_s: float) -> None:
-        self.node, self.cell, self.deadline_s = node, cell, deadline_s
+    def __init__(self, node: Node, cell: CellConfig, deadline_s: float, operator: OperatorDesk | None = None) -> None:
+        self.node, self.cell, self.deadline_s, self.operator = node, cell, deadline_s, operator
         self.gripper = Gripper.from_cell(cell)
         self.latest = Latest()
         self.wanted: tuple[str, float, int] = ("reference", 0.0, 0)
         self.minimum_stamp_ns = 0
         self.minimum_scene = 0
+        self.command_trial, self.command_sequence = uuid.uuid4().hex, 0
+        """What the arm knows a command by. Not the trial's id: a trial that is run again sends new commands."""
         self.subscribe()
         create = node.create_client
         self.reset_cell = create(ResetCell, names.CELL_RESET)
@@ -150,32 +157,43 @@ class RosPorts:
     def act_on(self, client: ActionClient, goal: Any, what: str, deadline_s: float) -> Any:
         """Run an action to its end and return its result; the goal is cancelled if it is late.
 
+        What has not been answered after a while is asked again: the goal if it was not accepted, else its result.
         Everything is sent from the executor's thread: rclpy's action client registers a request after sending it, and
         from another thread the answer can be there first, and is then thrown away.
         """
         if not client.wait_for_server(timeout_sec=self.deadline_s):
             raise InfrastructureError(f"no node offers {what}")
-        executor, handles, finished = self.node.executor, [], Future()
+        executor, handles, results, finished = self.node.executor, [], [], threading.Event()
 
         def on_result(future: Future) -> None:
-            finished.set_result(future.result())
+            results.append(future.result())
+            finished.set()
 
         def on_answer(future: Future) -> None:
             handles.append(future.result())
-            if handles[0].accepted:
-                handles[0].get_result_async().add_done_callback(on_result)
+            if handles[-1].accepted:
+                handles[-1].get_result_async().add_done_callback(on_result)
             else:
-                finished.set_result(None)
+                finished.set()
 
-        executor.create_task(lambda: client.send_goal_async(goal).add_done_callback(on_answer))
-        try:
-            result = self.wait_for(finished, what, deadline_s)
-        except InfrastructureError:
+        def ask() -> None:
             if handles:
-                executor.create_task(handles[0].cancel_goal_async)
-            raise
-        if result is None:
+                handles[-1].get_result_async().add_done_callback(on_result)
+            else:
+                client.send_goal_async(goal).add_done_callback(on_answer)
+
+        end_s = time.monotonic() + deadline_s
+        while not finished.is_set():
+            left_s = end_s - time.monotonic()
+            if left_s <= 0:
+                for handle in handles:
+                    executor.create_task(handle.cancel_goal_async)
+                raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
+            executor.create_task(ask)
+            finished.wait(min(left_s, self.deadline_s * ASK_AGAIN))
+        if not results:
             raise InfrastructureError(f"{what} refused the goal: it is busy or not active")
+        result = results[0]
         if result.status != GoalStatus.STATUS_SUCCEEDED:  # rclpy answers for a node that raised, with an empty result
             raise InfrastructureError(f"{what} failed; the log of its node says why")
         return result.result
@@ -195,6 +213,7 @@ class RosPorts:
 
     def reset(self, task: str, scene: int) -> str:
         """Release a stop that a collision caused, put the cell into the start state, forget everything older."""
+        self.command_trial, self.command_sequence = uuid.uuid4().hex, 0
         released = self.call(self.release_collision, Trigger.Request())
         if not released.success:
             raise OperatorStopError(f"the arm was stopped: {released.message}; call {names.RESET_STOP}, then resume")
@@ -304,15 +323,24 @@ class RosPorts:
         return convert.chunk_of(response.chunk)
 
     def execute(self, chunk: ActionChunk, look: Look) -> Execution:
-        """Send the chunk to arm_node and wait for the arm to rest."""
-        goal = ExecuteActions.Goal(chunk=convert.chunk_message(chunk, look.stamp_ns))
+        """Send the chunk to arm_node and wait for the arm to rest; sent twice, it is carried out once."""
+        self.command_sequence += 1
+        goal = ExecuteActions.Goal(
+            chunk=convert.chunk_message(chunk, look.stamp_ns), trial=self.command_trial, sequence=self.command_sequence
+        )
         duration_s = chunk.step_s * len(chunk.deltas)
         result = self.act_on(self.arm, goal, names.EXECUTE, 2 * duration_s + 3 * self.deadline_s)
-        if result.error_code >= 400:
+        if result.error_code >= 400 or result.error_code in NOT_THE_MODELS_FAULT:
             raise InfrastructureError(f"{names.EXECUTE}: {result.error_msg}")
         self.minimum_stamp_ns = max(self.minimum_stamp_ns, convert.nanoseconds_of(result.final_pose.header.stamp))
         path = tuple((p.x, p.y, p.z) for p in result.path)
         return Execution(result.executed, path, result.error_code, result.error_msg)
+
+    def judge(self, trial_id: str, instruction: str, look: Look) -> Judgement:
+        """What the operator says, if there is one, else what the cell says."""
+        if self.operator is None:
+            return Judgement(look.success, "cell")
+        return self.operator.ask(trial_id, instruction)
 
     def score_cognition(self, reference: str, candidate: str, corpus: Sequence[str]) -> CognitionScore:
         """Ask scorer_node."""

@@ -82,9 +82,9 @@ class StageNode(LifecycleNode):
         self.active = False
         return super().on_shutdown(state)
 
-    def every(self, period_s: float, callback: Callable[[], None]) -> Timer:
-        """A timer on the monotonic clock: simulated time may stand still."""
-        return self.create_timer(period_s, callback, clock=self.wall_clock)
+    def every(self, period_s: float, callback: Callable[[], None], *, autostart: bool = True) -> Timer:
+        """A timer on the monotonic clock: simulated time may stand still. Unless `autostart`, `reset` starts it."""
+        return self.create_timer(period_s, callback, clock=self.wall_clock, autostart=autostart)
 
     def parameter(
         self,

@@ -8,11 +8,15 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from merton_interfaces.msg import SafetyState
+from rclpy.clock import Clock, ClockType
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.publisher import Publisher
+from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -21,36 +25,57 @@ from merton.execution.safety import EmergencyStopLatch
 from merton_nodes import conversions as convert
 from merton_nodes import names
 
+HEARTBEAT_PERIOD_S = 0.05
+STOPS_BY_THEMSELVES = (SafetyState.COLLISION_STOP, SafetyState.FAULT)
+"""What the cell reports of its own accord."""
+
 
 class StopNode(Node):
-    """Holds the latch, sends the stop command, and tells everybody.
+    """Holds the latch, sends the stop command, and tells everybody. Whatever moves the arm is sent through it.
 
     Args:
-        latch: the emergency stop; trips on request, on contact reported by the cell, and on predicted collisions.
+        latch: the emergency stop; trips on request, on contact or a fault reported by the cell, and on predicted
+            collisions.
         on_trip: called after the stop command was sent, from this node's thread or the caller's.
         context: the context of the arm's node.
+        running: the mode to report while the stop is not tripped: NORMAL or REDUCED.
     """
 
-    def __init__(self, latch: EmergencyStopLatch, on_trip: Callable[[], None], context: Context) -> None:
+    def __init__(
+        self,
+        latch: EmergencyStopLatch,
+        on_trip: Callable[[], None],
+        context: Context,
+        running: int = SafetyState.NORMAL,
+    ) -> None:
         super().__init__("stop_node", context=context)
-        self.latch, self.on_trip = latch, on_trip
+        self.latch, self.on_trip, self.running = latch, on_trip, running
         self.lock = threading.Lock()
+        """Around the latch and what is said about it; may be held while a file is written."""
+        self.gate = threading.Lock()
+        """Around sending; never held for longer than that takes, so a stop can always go out."""
+        self.trips = int(latch.tripped)
+        self.released = 0
+        """The gate is open if every trip so far has been released."""
         self.commands = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
+        self.heartbeat = self.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
+        self.create_timer(HEARTBEAT_PERIOD_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.create_service(Trigger, names.STOP, self.on_stop)
         self.create_service(Trigger, names.RESET_STOP, self.on_reset)
         self.create_service(Trigger, names.RELEASE_COLLISION, self.on_release_collision)
         self.create_subscription(SafetyState, names.CELL_SAFETY, self.on_cell_safety, names.LATCHED_QOS)
         self.release = self.create_client(Trigger, names.CELL_RELEASE)
         self.cell_stopped = False
-        self.mode = SafetyState.EMERGENCY_STOP if latch.tripped else SafetyState.NORMAL
+        # why a latch was tripped in an earlier life is not known: then only a person may release it
+        self.state = SafetyState(mode=SafetyState.EMERGENCY_STOP if latch.tripped else running)
         self.executor_thread = threading.Thread(target=self.spin, name="stop", daemon=True)
         self.own_executor = SingleThreadedExecutor(context=context)
         self.own_executor.add_node(self)
 
     def start(self) -> None:
         """Report the state as it is (a latch kept on disk may be tripped), and listen."""
-        self.publish(SafetyState(mode=self.mode))
+        self.publish(self.state)
         self.executor_thread.start()
 
     def spin(self) -> None:
@@ -65,18 +90,38 @@ class StopNode(Node):
             self.executor_thread.join(5)
         self.destroy_node()
 
+    def beat(self) -> None:
+        """Say that a stop would be heard: the cell holds an arm whose heartbeat has ceased."""
+        self.heartbeat.publish(Header(stamp=self.get_clock().now().to_msg()))
+
+    def send(self, publisher: Publisher, message: Any) -> bool:
+        """Send a command that moves something; returns False, and sends nothing, while the stop is tripped."""
+        with self.gate:
+            if self.trips != self.released:
+                return False
+            publisher.publish(message)
+            return True
+
+    def halt(self) -> None:
+        """Stop the arm where it is, without a latch: the next command moves it again."""
+        with self.gate:
+            self.commands.publish(JointTrajectory())
+
     def trip(self, state: SafetyState) -> None:
         """Stop the arm, latch, and tell everybody; the stop command goes out before anything else."""
-        self.commands.publish(JointTrajectory())
+        with self.gate:
+            self.trips += 1
+            self.commands.publish(JointTrajectory())
         with self.lock:
-            first = not self.latch.tripped
-            if first or state.mode == SafetyState.EMERGENCY_STOP:  # a person's stop outranks a collision's
-                self.mode = state.mode
+            # a person's stop outranks a collision's, which an experiment may release; a fault outranks both
+            news = not self.latch.tripped or state.mode > self.state.mode
+            if news:
+                self.state = state
             try:
                 self.latch.trip(state.message or "stopped")
             except MertonError as error:
                 self.get_logger().error(str(error))
-            if first or state.mode == SafetyState.EMERGENCY_STOP:
+            if news:
                 self.get_logger().error(f"emergency stop: {state.message}")
                 self.publish(state)
         self.on_trip()
@@ -92,13 +137,14 @@ class StopNode(Node):
         return self.reset(response)
 
     def on_release_collision(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Service for experiments: release a stop that a collision caused, never one that a person caused."""
-        return self.reset(response, unless_requested=True)
+        """Service for experiments: release a stop that a collision caused, and no other."""
+        return self.reset(response, only_collision=True)
 
-    def reset(self, response: Trigger.Response, *, unless_requested: bool = False) -> Trigger.Response:
-        """Release the latch, and ask the cell to release its own stop as well; all in one step, seen from a trip."""
+    def reset(self, response: Trigger.Response, *, only_collision: bool = False) -> Trigger.Response:
+        """Release the latch, and ask the cell to release its own stop as well; a trip meanwhile stays."""
         with self.lock:
-            if unless_requested and self.mode == SafetyState.EMERGENCY_STOP:
+            seen = self.trips
+            if only_collision and self.state.mode in (SafetyState.EMERGENCY_STOP, SafetyState.FAULT):
                 response.message = self.latch.reason
                 return response
             try:
@@ -109,14 +155,15 @@ class StopNode(Node):
             if self.release.service_is_ready():
                 self.release.call_async(Trigger.Request())
             self.cell_stopped = False
-            self.mode = SafetyState.NORMAL
-            self.publish(SafetyState(mode=SafetyState.NORMAL, message="released"))
+            self.state = SafetyState(mode=self.running, message="released")
+            self.released = seen
+            self.publish(self.state)
         response.success, response.message = True, "released"
         return response
 
     def on_cell_safety(self, state: SafetyState) -> None:
-        """The cell reports a contact: latch, once for each time it stops."""
-        stopped = state.mode == SafetyState.COLLISION_STOP
+        """The cell reports that it stopped by itself: latch, once for each time it does."""
+        stopped = state.mode in STOPS_BY_THEMSELVES
         if stopped and not self.cell_stopped:
             self.trip(state)
         self.cell_stopped = stopped

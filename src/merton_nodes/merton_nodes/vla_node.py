@@ -102,8 +102,9 @@ class VlaNode(StageNode):
                 instruction=request.instruction,
                 step=request.step,
                 scene=await self.scene_at(stamp_ns) if POLICIES[request.model_id].needs_scene else None,
+                noise_seed=request.seed,
             )
-            chunk = policy.act(observation, np.random.default_rng(request.seed))
+            chunk = policy.act(observation)
             latency_s = time.monotonic() - started
             chunk = checked_chunk(
                 chunk.deltas,

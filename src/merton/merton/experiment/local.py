@@ -20,13 +20,14 @@ from merton.decision.models.base import POLICIES, Policy
 from merton.decision.score import DecisionScore
 from merton.decision.score import score as decision_score
 from merton.errors import InfrastructureError, InputError, InvalidActionError, MertonError
+from merton.execution.collision import HeldObject, held_object
 from merton.execution.gripper import Gripper
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
-from merton.execution.planner import Segment, plan, segments
-from merton.execution.safety import Code, EmergencyStopLatch
+from merton.execution.planner import Segment, plan, plan_again, segments
+from merton.execution.safety import Code, EmergencyStopLatch, Limits
 from merton.execution.score import position_distance_m
 from merton.execution.score import score as execution_score
-from merton.experiment.ports import Execution, Look
+from merton.experiment.ports import Execution, Judgement, Look
 from merton.geometry import Matrix, from_quaternion, quaternion_of
 from merton.observation import CameraView, Image, Observation, SceneObject, SceneState
 from merton.perception.stream import Setting
@@ -50,6 +51,8 @@ class LocalPorts:
         self.cameras = SceneCameras()
         self.gripper = Gripper.from_cell(self.cell.config)
         self.latch = EmergencyStopLatch()
+        self.limits = Limits()
+        self._gripped = (1.0, self._tcp())  # the last gripper command, and where the hand was
         self._setting = Setting()
         self._policies: dict[str, Policy] = {}
         self._models: dict[str, VisionLanguageModel] = {}
@@ -58,7 +61,9 @@ class LocalPorts:
     def reset(self, task: str, scene: int) -> str:
         """Release the stop, put the cell into the start state, and return the instruction."""
         self.latch.reset()
-        return self.cell.reset(task, scene).command.instruction
+        instruction = self.cell.reset(task, scene).command.instruction
+        self._gripped = (1.0, self._tcp())
+        return instruction
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Distort from now on; raises InfrastructureError for a distortion there is not."""
@@ -88,6 +93,8 @@ class LocalPorts:
             self._models[model] = MODELS[model].build()
         try:
             return self._models[model].answer([image], question, 32)
+        except InfrastructureError:  # a dead server is not the model's silence
+            raise
         except MertonError:
             return Answer("")
 
@@ -105,9 +112,10 @@ class LocalPorts:
             instruction=instruction,
             step=step,
             scene=self._scene() if POLICIES[model].needs_scene else None,
+            noise_seed=seed,
         )
         try:
-            return self._policies[model].act(observation, np.random.default_rng(seed))
+            return self._policies[model].act(observation)
         except InfrastructureError:
             raise
         except MertonError as error:
@@ -120,17 +128,29 @@ class LocalPorts:
         if self.latch.tripped:
             return Execution(0, (), int(Code.COLLISION), self.latch.reason)
         opened = self.gripper.gripper_open(self.cell.gripper_opening_m)
-        motion = plan(self.cell.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, self.cell.config, None, opened)
-        for segment in segments(motion):
-            self._carry_out(segment)
+        cell, limits = self.cell.config, self.limits
+        held = self._held()
+        motion = plan(self.cell.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, cell, limits, opened, held)
+        index = 0
+        while index < len(parts := segments(motion)):
+            self._grip(parts[index])
+            if parts[index].gripper is not None and (held := self._held()) is not None:
+                motion = plan_again(motion, parts[index].first, held, cell, limits)
+            for segment in segments(motion)[index : index + 1]:
+                self._move(segment)
+            index += 1
         verdict = motion.verdict
         if verdict.stops and not self.latch.tripped:
-            self.cell.stop()
+            self.cell.halt()
             self.latch.trip(verdict.message)
             self._run()
         if self.latch.tripped:
             return Execution(0, tuple(self._path), int(Code.COLLISION), self.latch.reason)
         return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
+
+    def judge(self, trial_id: str, instruction: str, look: Look) -> Judgement:
+        """What the cell says."""
+        return Judgement(look.success, "cell")
 
     def score_cognition(self, reference: str, candidate: str, corpus: Sequence[str]) -> CognitionScore:
         """Compare two answers; CIDEr needs at least two reference answers."""
@@ -156,11 +176,20 @@ class LocalPorts:
         objects = self.cell.scene_state().objects
         return SceneState(tuple(SceneObject(item.name, _sent(item.base_from_object)) for item in objects))
 
-    def _carry_out(self, segment: Segment) -> None:
-        """The gripper first, then the motion; nothing more after a stop."""
+    def _grip(self, segment: Segment) -> None:
+        """The gripper command of a segment, if it has one; nothing more after a stop."""
         if segment.gripper is not None and not self.latch.tripped:
+            self._gripped = (segment.gripper, self._tcp())
             self.cell.command_gripper(self.gripper.opening_m(segment.gripper))
             self._run()
+
+    def _held(self) -> HeldObject | None:
+        """What is between the fingers."""
+        gripper_open, base_from_tcp = self._gripped
+        return held_object(self.gripper, gripper_open, self.cell.gripper_opening_m, base_from_tcp)
+
+    def _move(self, segment: Segment) -> None:
+        """The motion of a segment, if it has one; nothing more after a stop."""
         if segment.moves and not self.latch.tripped:
             times_s = np.rint(segment.times_s * 1e9).astype(np.int64) / 1e9
             self.cell.command_trajectory(times_s, segment.joints_rad, segment.velocities_rad_s)

@@ -58,6 +58,21 @@ class Execution:
     error_message: str = ""
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """Whether the task was done, and who says so.
+
+    Attributes:
+        success: None if nobody could tell: then the trial is an infrastructure fault, and no score.
+        judge: "cell", or the name the operator gave.
+        message: one sentence if nobody could tell, else empty.
+    """
+
+    success: bool | None
+    judge: str
+    message: str = ""
+
+
 class Ports(Protocol):
     """The world, as a trial sees it. Every method raises InfrastructureError if the other side does not answer."""
 
@@ -88,6 +103,10 @@ class Ports(Protocol):
 
     def execute(self, chunk: ActionChunk, look: Look) -> Execution:
         """Carry out a chunk decided at `look`, and wait until the arm rests or was stopped."""
+        ...
+
+    def judge(self, trial_id: str, instruction: str, look: Look) -> Judgement:
+        """Whether the task is done, as the last look found the cell; by the simulator, or by a person at the robot."""
         ...
 
     def score_cognition(self, reference: str, candidate: str, corpus: Sequence[str]) -> CognitionScore:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from merton.cognition.models.base import question_for
+from merton.cognition.text import corpus_version
 from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES
 from merton.errors import InvalidActionError, OperatorStopError
@@ -21,6 +22,8 @@ from merton.observation import Image
 from merton.results.records import Outcome, TrialRecord
 
 INVALID_ACTION_CODES = range(100, 200)
+NOT_JUDGED = 403
+"""Error code of a trial of which nobody could tell whether the task was done."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def run_trial(
         experiment_id: goes into the record.
         trial: agent and case.
         reference: the run to measure against; None for the first reference run of a scene, which then is its own.
-        corpus: all reference answers of the study, for CIDEr; may be empty while those are being collected.
+        corpus: all reference answers of the VLM, for CIDEr; may be empty while those are being collected.
         on_stage: called with the stage's name and the progress 0..1.
 
     Raises:
@@ -116,7 +119,7 @@ def run_trial(
     look = run.look
 
     on_stage("scores", 0.95)
-    outcome = run.outcome or (Outcome.SUCCESS if look.success else Outcome.FAILURE)
+    outcome, judged_by = run.judged()
     final = look.base_from_tcp
     execution, distance_m = _score_execution(ports, outcome, reference, final)
     decision = ports.score_decision(*run.first_chunks) if run.first_chunks else None
@@ -138,6 +141,8 @@ def run_trial(
     details: dict[str, Any] = {
         "id": trial.id,
         "agent": agent.id,
+        "vlm": agent.vlm,
+        "vla": agent.vla,
         "task": case.task,
         "seed": case.seed,
         "distortion": case.distortion,
@@ -146,8 +151,9 @@ def run_trial(
         "question": question,
         "outcome": outcome.value,
         "success": outcome is Outcome.SUCCESS,
+        "judged_by": judged_by,
         "answers": {"reference": answers[0], "distorted": answers[1]},
-        "cognition": vars(cognition),
+        "cognition": {**vars(cognition), "corpus": corpus_version(corpus) if corpus else None},
         "decision": {
             **(vars(decision) if decision else {}),
             **{
@@ -239,6 +245,16 @@ class _Run:
             self.outcome = Outcome.EMERGENCY_STOP
         elif execution.error_code == Code.STOPPED:
             raise OperatorStopError(f"the arm was stopped: {execution.error_message}")
+
+    def judged(self) -> tuple[Outcome, str]:
+        """How the trial ended, and who says whether the task was done; nobody is asked what is clear already."""
+        if self.outcome is not None:
+            return self.outcome, ""
+        judgement = self.ports.judge(self.trial.id, self.instruction, self.look)
+        if judgement.success is None:
+            self.error_code, self.error_message = NOT_JUDGED, judgement.message
+            return Outcome.INFRASTRUCTURE, judgement.judge
+        return Outcome.SUCCESS if judgement.success else Outcome.FAILURE, judgement.judge
 
 
 def _picture(look: Look, step: int, camera: str) -> Picture:
