@@ -43,7 +43,12 @@ def narrow(cell: CellConfig) -> CellConfig:
 
 
 def assert_bounded(
-    motion: MotionPlan, cell: CellConfig, limits: Limits, guard: Guard, rng: np.random.Generator
+    motion: MotionPlan,
+    cell: CellConfig,
+    limits: Limits,
+    guard: Guard,
+    rng: np.random.Generator,
+    held_m: float,
 ) -> None:
     """Every limit, measured on the spline with other means than the gate's."""
     assert motion.executed == len(motion.joints_rad) - 1 == len(motion.times_s) - 1
@@ -54,7 +59,7 @@ def assert_bounded(
     outside = max(0.001, cell.workspace.outside_m(here))
     assert all(cell.workspace.outside_m(pose[:3, 3]) <= outside for pose in motion.base_from_tcp)
     opening_m = float(np.nan_to_num(motion.gripper_open[0], nan=1.0)) * cell.gripper.stroke
-    start = guard.clearance(motion.joints_rad[0], opening_m).distance_m
+    start = guard.clearance(motion.joints_rad[0], max(opening_m, held_m)).distance_m
     floor = min(0.5 * limits.stopping_margin_m, start - 0.001)  # the gate looks at points of the path
     for part in segments(motion):
         if part.gripper is not None:
@@ -93,7 +98,7 @@ def test_nothing_gets_past_the_gate(cell: CellConfig) -> None:
         kinds[fuzzed.kind] += 1
         slowed += motion.slowdown > 1
         assert bool(motion.verdict.message) is not motion.verdict.ok
-        assert_bounded(motion, cell, MODES[mode], guard, rng)
+        assert_bounded(motion, cell, MODES[mode], guard, rng, 0.0 if taken is None else taken.width_m)
         joints, opened = motion.joints_rad[-1], float(motion.gripper_open[-1])
         if index % 10 == 9 or motion.verdict.stops:
             joints, opened = cell.home_joints, float(rng.choice([np.nan, 0.0, 0.3, 1.0]))

@@ -11,10 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from merton.cell import CellConfig, load_cell
-from merton.errors import InfrastructureError, InputError
-from merton.execution.capsules import segment_to_box, segment_to_segment
+from merton.errors import InfrastructureError, InputError, UnknownNameError
+from merton.execution.capsules import capsules_of, self_pairs
+from merton.execution.collision import HELD, LONGEST_HELD_M, SET_DOWN_M, Guard, HeldObject, held_object
+from merton.execution.gripper import Gripper
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
-from merton.execution.safety import Code, EmergencyStopLatch, Guard, Limits
+from merton.execution.safety import MODES, Code, EmergencyStopLatch, Limits, limits_of_mode
 from merton.geometry import from_rpy, inverse
 from merton.resources import resource
 
@@ -77,35 +79,37 @@ class TestGuard:
         together = guard.clearances(joints, np.full(50, 0.05))
         assert together == [guard.clearance(one, 0.05) for one in joints]
 
-    def test_segment_to_box_is_the_least_over_the_segment(self) -> None:
-        rng = np.random.default_rng(1)
-        start, end, center = rng.uniform(-1, 1, (3, 500, 3))
-        half = rng.uniform(0.05, 0.4, (500, 3))
-        start[:50, 1:], end[:50, 1:] = 0.3, 0.3  # along an axis
-        end[50:60] = start[50:60]  # points
-        points = start + np.linspace(0, 1, 2001)[:, None, None] * (end - start)
-        sampled = np.linalg.norm(np.maximum(np.abs(points - center) - half, 0), axis=-1).min(axis=0)
-        exact = segment_to_box(start, end, center, half)
-        assert (exact <= sampled + 1e-12).all()
-        assert np.abs(exact - sampled).max() < 2e-3
-        assert (exact == 0).any()
-        assert (exact > 0.3).any()
-
-    def test_segment_to_segment_is_the_least_over_both(self) -> None:
-        rng = np.random.default_rng(3)
-        start, end, other_start, other_end = rng.uniform(-1, 1, (4, 300, 3))
-        other_end[:50] = other_start[:50] + 0.7 * (end - start)[:50]  # parallel
-        other_start[50:60], other_end[50:60] = (
-            (start + end)[50:60] / 2 - 0.1,
-            (start + end)[50:60] / 2 + 0.1,
-        )  # crossing
-        phase = np.linspace(0, 1, 201)[:, None, None]
-        points, others = start + phase * (end - start), other_start + phase * (other_end - other_start)
-        sampled = np.min([np.linalg.norm(points - other, axis=-1).min(axis=0) for other in others], axis=0)
-        exact = segment_to_segment(start, end, other_start, other_end)
-        assert (exact <= sampled + 1e-12).all()
-        assert np.abs(exact - sampled).max() < 0.02
-        assert exact[50:60] == pytest.approx(np.zeros(10), abs=1e-12)
+    def test_distances_are_those_between_the_drawn_capsules(self, cell: CellConfig) -> None:
+        """Both from `capsules`, by points along their axes, and from the collision library, which places its own."""
+        rng, guard, shapes = np.random.default_rng(1), Guard(cell), capsules_of(cell)
+        joints, openings = rng.uniform(-np.pi, np.pi, (25, 6)), rng.uniform(0, 0.14, 25)
+        ends, radii = guard.capsules(joints, openings)
+        points = ends[:, :, :1] + np.linspace(0, 1, 101)[:, None] * (ends[:, :, 1:] - ends[:, :, :1])
+        to_table = np.where([shape.meets_table for shape in shapes], points[..., 2].min(axis=2), np.inf)
+        to_walls = [
+            np.linalg.norm(np.maximum(np.abs(points - box.center) - np.array(box.size) / 2, 0), axis=-1).min(axis=2)
+            for box in cell.walls
+        ]
+        around = (np.minimum.reduce([to_table, *to_walls]) - radii).min(axis=1)
+        pairs = self_pairs(shapes)
+        within = np.min(
+            [
+                np.linalg.norm(points[:, one, :, None] - points[:, other, None], axis=-1).min(axis=(1, 2))
+                - radii[one]
+                - radii[other]
+                for one, other in pairs
+            ],
+            axis=0,
+        )
+        for sampled, found in (
+            (around, guard.clearances(joints, openings)),
+            (within, guard.self_clearances(joints, openings)),
+        ):
+            exact = np.array([item.distance_m for item in found])
+            apart = exact > 0
+            assert apart.sum() > 5
+            assert (exact <= sampled + 1e-9).all()
+            assert np.abs(exact - sampled)[apart].max() < 5e-4
 
     def test_the_arm_can_meet_itself(self, cell: CellConfig) -> None:
         guard = Guard(cell)
@@ -177,6 +181,45 @@ def _corners(robot: ElementTree.Element, link: str) -> list[Array]:
     return shapes
 
 
+class TestHeldObject:
+    def test_fingers_that_stopped_early_hold_something(self) -> None:
+        pose, gripper = from_rpy((0.5, 0.0, 0.022), (np.pi, 0, 0)), Gripper()
+        taken = held_object(gripper, 0.0, 0.045, pose)
+        assert taken is not None
+        assert (taken.width_m, taken.beyond_tcp_m) == pytest.approx((0.045, 0.022))
+        assert held_object(gripper, 0.0, 0.002, pose) is None
+        assert held_object(gripper, 1.0, 0.139, pose) is None
+        assert held_object(gripper, 1.0, 0.100, pose) is None, "stopped while opening: it holds nothing"
+
+    @pytest.mark.parametrize(("z", "roll"), [(0.4, np.pi), (0.022, 0.0), (0.022, np.pi / 2)])
+    def test_its_length_is_bounded(self, z: float, roll: float) -> None:
+        taken = held_object(Gripper(), 0.0, 0.045, from_rpy((0.5, 0.0, z), (roll, 0, 0)))
+        assert taken is not None
+        assert taken.beyond_tcp_m == LONGEST_HELD_M
+
+    def test_it_is_drawn_short_by_what_lets_it_be_set_down(self, cell: CellConfig) -> None:
+        joints = straight_down(cell, 0.5, 0.1, 0.08)
+        (clearance,) = Guard(cell, HeldObject(0.045, 0.060)).held_clearances(joints[None])
+        assert (clearance.link_a, clearance.link_b) == (HELD, "table")
+        assert clearance.distance_m == pytest.approx(0.08 - 0.060 + SET_DOWN_M, abs=1e-6)
+
+    def test_it_takes_room_beside_the_hand(self, cell: CellConfig) -> None:
+        # As wide as 0.2 m, it reaches 0.2 / sqrt(2) to every side of the tool; the back wall's face is at x = 1.05.
+        joints = straight_down(cell, 0.7, 0.0, 0.3)
+        guard = Guard(cell, HeldObject(0.2, 0.05))
+        (clearance,) = guard.held_clearances(joints[None])
+        assert (clearance.link_a, clearance.link_b) == (HELD, "back")
+        assert clearance.distance_m == pytest.approx(1.05 - 0.7 - 0.2 / np.sqrt(2), abs=1e-6)
+        assert guard.clearance(joints, 0.0) == Guard(cell).clearance(joints, 0.0)
+        assert guard.clearance(joints, 0.0).distance_m > clearance.distance_m + 0.01
+        assert Guard(cell).held_clearances(joints[None])[0].distance_m == np.inf
+
+    @pytest.mark.parametrize("size", [(0.0, 0.1), (0.1, -1.0), (np.nan, 0.1), (0.1, np.inf)])
+    def test_sizes_are_positive_numbers(self, size: tuple[float, float]) -> None:
+        with pytest.raises(InputError, match="held object"):
+            HeldObject(*size)
+
+
 class TestLatch:
     def test_only_reset_lifts_it_and_the_first_reason_stays(self) -> None:
         latch = EmergencyStopLatch()
@@ -237,3 +280,21 @@ def test_codes_fall_into_their_hundreds() -> None:
 def test_limits_are_positive_numbers(value: float) -> None:
     with pytest.raises(InputError, match="tcp_speed_m_s"):
         Limits(tcp_speed_m_s=value)
+
+
+def test_modes_differ_in_how_the_arm_moves_and_not_in_what_it_may_be_asked(cell: CellConfig) -> None:
+    normal, reduced = limits_of_mode("normal"), limits_of_mode("reduced")
+    assert normal == Limits() == MODES["normal"]
+    for name, value in vars(normal).items():
+        if name.startswith("peak_"):
+            assert getattr(reduced, name) < value
+        else:
+            assert getattr(reduced, name) == value
+    assert reduced.peak_tcp_speed_m_s == 0.25  # ISO 10218-1, reduced speed
+    with pytest.raises(UnknownNameError, match="normal, reduced"):
+        limits_of_mode("ludicrous")
+
+
+def test_the_slowest_is_not_faster_than_asked() -> None:
+    with pytest.raises(InputError, match="most_slowdown"):
+        Limits(most_slowdown=0.5)

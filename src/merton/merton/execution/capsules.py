@@ -1,4 +1,4 @@
-"""The shape of arm, gripper and wrist camera as capsules, and exact distances to them.
+"""The shape of arm, gripper and wrist camera as capsules.
 
 Ours: the capsules enclose the primitives of `urdf/` to within the stopping margin; a test compares the two.
 """
@@ -104,58 +104,3 @@ def self_pairs(capsules: tuple[Capsule, ...]) -> NDArray[np.intp]:
             if outer.link in can_meet.get(inner.link, ())
         ]
     )
-
-
-def segment_to_box(start: Array, end: Array, center: Array, half: Array) -> Array:
-    """Distance between segments and axis-aligned boxes, 0 where they meet; arguments (..., 3) that broadcast together.
-
-    The squared distance along the segment is convex and made of parabolas that join where the segment crosses the
-    planes of the box's faces: the least of their minima is exact.
-    """
-    origin, direction = np.broadcast_arrays(start - center, end - start)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        crossings = np.concatenate([(side * half - origin) / direction for side in (-1.0, 1.0)], axis=-1)
-    crossings = np.sort(np.clip(np.nan_to_num(crossings, nan=0.0), 0.0, 1.0), axis=-1)
-    edges = np.concatenate([np.zeros_like(crossings[..., :1]), crossings, np.ones_like(crossings[..., :1])], axis=-1)
-    low, high = edges[..., :-1, None], edges[..., 1:, None]
-    half = np.broadcast_to(half, origin.shape)[..., None, :]
-    origin, direction = origin[..., None, :], direction[..., None, :]
-    middle = origin + direction * (low + high) / 2
-    beyond = np.abs(middle) > half
-    slope = np.where(beyond, direction, 0.0)
-    offset = np.where(beyond, origin - np.sign(middle) * half, 0.0)
-    curvature = (slope**2).sum(-1, keepdims=True)
-    best = -(slope * offset).sum(-1, keepdims=True) / np.where(curvature > 0, curvature, 1.0)
-    point = origin + direction * np.clip(best, low, high)
-    gap = np.maximum(np.abs(point) - half, 0.0)
-    return np.asarray(np.sqrt((gap**2).sum(-1)).min(-1))
-
-
-def segment_to_segment(start: Array, end: Array, other_start: Array, other_end: Array) -> Array:
-    """Distance between segments of more than zero length; arguments (..., 3) that broadcast together.
-
-    Either both nearest points are inside their segments, or one is an end: the least of those five is exact.
-    """
-    along, other_along, between = end - start, other_end - other_start, start - other_start
-    a, b, c = (along**2).sum(-1), (along * other_along).sum(-1), (other_along**2).sum(-1)
-    d, e = (along * between).sum(-1), (other_along * between).sum(-1)
-    determinant = a * c - b * b
-    slanted = determinant > 1e-12 * a * c  # parallel segments have a nearest point at an end
-    with np.errstate(divide="ignore", invalid="ignore"):
-        s, t = (b * e - c * d) / determinant, (a * e - b * d) / determinant
-    inside = slanted & (s >= 0) & (s <= 1) & (t >= 0) & (t <= 1)
-    s, t = np.where(inside, s, 0.0)[..., None], np.where(inside, t, 0.0)[..., None]
-    crossing = np.linalg.norm(between + s * along - t * other_along, axis=-1)
-    ends = [
-        _point_to_segment(start, other_start, other_end),
-        _point_to_segment(end, other_start, other_end),
-        _point_to_segment(other_start, start, end),
-        _point_to_segment(other_end, start, end),
-    ]
-    return np.asarray(np.minimum.reduce([crossing, *ends]))
-
-
-def _point_to_segment(point: Array, start: Array, end: Array) -> Array:
-    along = end - start
-    t = np.clip(((point - start) * along).sum(-1) / (along**2).sum(-1), 0.0, 1.0)
-    return np.asarray(np.linalg.norm(point - start - t[..., None] * along, axis=-1))

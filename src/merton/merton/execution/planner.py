@@ -1,13 +1,13 @@
-"""From a chunk of 7-DoF deltas to a motion of the arm that stays within every limit.
+"""The gate: from a chunk of 7-DoF deltas to a motion of the arm that stays within every limit.
 
 The deltas are composed open loop from the pose the arm starts in (Embodied-IQA, Appendix B). The motion is a cubic
 Hermite spline through one waypoint per delta, which is how a joint trajectory controller executes positions with
-velocities; it is checked where that spline goes, not along straight lines between the waypoints.
+velocities; it is checked where that spline goes, not along straight lines between the waypoints. A motion that would
+be too fast or too abrupt is slowed down as a whole: the path, and with it what is measured, stays the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,8 +16,11 @@ from scipy.spatial.transform import Rotation
 
 from merton.cell import CellConfig
 from merton.errors import InputError
+from merton.execution.collision import HeldObject
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
-from merton.execution.safety import Code, Guard, Limits, Verdict
+from merton.execution.prediction import Predictor
+from merton.execution.safety import Code, Limits, Verdict
+from merton.execution.spline import Peaks, parts, peaks, velocities
 from merton.geometry import Matrix, inverse
 
 Array = NDArray[np.float64]
@@ -28,18 +31,11 @@ FRAMES = ("base_link", "tcp")
 LONGEST_CHUNK = 256
 """More deltas than this are no chunk; it keeps the time and memory of a check bounded."""
 
-GRIPPER_CHANGE = 0.02
-"""A gripper value this close to the last command is no new one: a policy's ripple must not stop the arm every step."""
-
-TOOL_SPACING_M = 0.01
-JOINT_SPACING_RAD = 0.02
-"""Collisions are checked at least this densely: the joint spacing moves no point of the arm further than about 2 cm."""
+SHORTEST_STEP_S, LONGEST_STEP_S = 1e-3, 10.0
+"""Faster than this no arm takes commands, and slower than this nothing is a motion."""
 
 WORKSPACE_TOLERANCE_M = 0.001
 """How far outside the workspace a waypoint may be, for arms that do not stop exactly where they were sent."""
-
-CREEP_M = 0.0005
-"""Closer than the stopping margin already, the arm may leave, or stay within this."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +43,16 @@ class MotionPlan:
     """The part of a chunk that may be executed: k = executed + 1 waypoints, the first being where the arm stands.
 
     Attributes:
-        times_s: (k,) [s], from 0 in steps of the chunk.
+        times_s: (k,) [s], from 0 in steps of the chunk times `slowdown`.
         joints_rad: (k, 6) [rad].
-        velocities_rad_s: (k, 6) [rad/s]: central differences, zero at both ends and wherever the gripper changes.
+        velocities_rad_s: (k, 6) [rad/s]: central differences, zero at both ends, wherever the gripper changes, and
+            on both sides of a delta that stays.
         gripper_open: (k,) 0 closed .. 1 open, wanted while moving to that waypoint; the first is the value at the
             start, NaN if unknown.
         base_from_tcp: (k, 4, 4) poses of the tool centre point in `base_link`.
         executed: how many deltas that is.
         verdict: OK, or why the plan ends before the chunk does.
+        slowdown: how many times slower than asked for the motion is, to keep the peak limits; 1 if it need not be.
     """
 
     times_s: Array
@@ -64,6 +62,7 @@ class MotionPlan:
     base_from_tcp: Matrix
     executed: int
     verdict: Verdict
+    slowdown: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,16 @@ class Segment:
         times_s: (k,) [s] from 0; empty if the arm does not move.
         joints_rad: (k, 6) [rad].
         velocities_rad_s: (k, 6) [rad/s], zero at both ends.
+        deltas: how many deltas of the chunk it carries out.
+        first: index of its first waypoint in the plan.
     """
 
     gripper: float | None
     times_s: Array
     joints_rad: Array
     velocities_rad_s: Array
+    deltas: int
+    first: int
 
     @property
     def moves(self) -> bool:
@@ -96,6 +99,7 @@ def plan(
     cell: CellConfig,
     limits: Limits | None = None,
     start_gripper: float | None = None,
+    held: HeldObject | None = None,
 ) -> MotionPlan:
     """Turn deltas into the longest motion that keeps every limit. Whatever the model produced, this returns.
 
@@ -109,6 +113,8 @@ def plan(
         cell: geometry of the cell.
         limits: defaults to `Limits()`.
         start_gripper: how far the gripper is open now, 0..1; None if unknown, then the first value is always commanded.
+        held: what the gripper holds now; it may be set down, but not pressed into the table nor swept into a wall.
+            It counts until the gripper opens wider than it is.
 
     Raises:
         InputError: `start_joints` is not six finite numbers; that is the caller's doing and no model's.
@@ -122,24 +128,34 @@ def plan(
     if fault is not None:
         return _motion(start[None], np.array([opened]), 1.0, cell, fault)
 
-    joints, verdict = _waypoints(start, actions, step_s, frame, cell, limits)
+    joints, verdict = _waypoints(start, actions, float(step_s), frame, cell, limits)
     gripper = np.concatenate([[opened], actions[: len(joints) - 1, 6]])
-    guard = Guard(cell)
-    here = start[None], _openings(gripper[:1], cell)
-    clearances = guard.clearances(*here)[0].distance_m, guard.self_clearances(*here)[0].distance_m
-    margins = tuple(max(0.0, min(limits.stopping_margin_m, clearance - CREEP_M)) for clearance in clearances)
-    least = clearances[0]
-    # Cutting a motion lets it end at rest earlier, which bends its last piece: so what is left is checked again.
-    while len(joints) > 1:
-        hit, least = _first_hit(joints, gripper, step_s, cell, guard, margins)
-        if hit is not None:
-            verdict = hit
-        elif verdict.code is not Code.WORKSPACE or len(joints) == verdict.index + 1:
-            break
-        joints, gripper = joints[: verdict.index + 1], gripper[: verdict.index + 1]
-    if verdict.code not in (Code.COLLISION, Code.SELF_COLLISION):
-        verdict = replace(verdict, clearance_m=least if len(joints) > 1 else clearances[0])
-    return _motion(joints, gripper, step_s, cell, verdict)
+    return _longest_safe(joints, gripper, float(step_s), verdict, cell, limits, held)
+
+
+def plan_again(
+    motion: MotionPlan, first: int, held: HeldObject, cell: CellConfig, limits: Limits | None = None
+) -> MotionPlan:
+    """The same plan after its gripper has taken hold of something, which nobody could know when it was made.
+
+    Args:
+        motion: what `plan` returned.
+        first: the waypoint the arm is at: `Segment.first` of the segment whose gripper command has just been done.
+        held: what is held from there on.
+        cell, limits: as given to `plan`.
+
+    Returns:
+        `motion` itself if all the rest of it may be carried out, else one that ends earlier, with the reason.
+    """
+    if first >= motion.executed:
+        return motion
+    step_s = float(motion.times_s[1]) / motion.slowdown
+    joints, gripper = motion.joints_rad, motion.gripper_open
+    rest = _longest_safe(joints[first:], gripper[first:], step_s, Verdict(), cell, limits or Limits(), held, first)
+    if rest.verdict.ok:
+        return motion
+    end = first + rest.executed + 1
+    return _motion(joints[:end], gripper[:end], step_s, cell, rest.verdict, rest.slowdown)
 
 
 def segments(motion: MotionPlan) -> list[Segment]:
@@ -147,15 +163,17 @@ def segments(motion: MotionPlan) -> list[Segment]:
 
     Segments in which the arm stands still have no trajectory; one that commands nothing at all is left out.
     """
-    parts = []
-    for first, last, gripper in _parts(motion.gripper_open):
+    found = []
+    for first, last, gripper in parts(motion.gripper_open):
         joints = motion.joints_rad[first : last + 1]
         if np.abs(joints - joints[0]).max() > 1e-9:
             times = motion.times_s[first : last + 1] - motion.times_s[first]
-            parts.append(Segment(gripper, times, joints, motion.velocities_rad_s[first : last + 1]))
+            found.append(
+                Segment(gripper, times, joints, motion.velocities_rad_s[first : last + 1], last - first, first)
+            )
         elif gripper is not None:
-            parts.append(Segment(gripper, np.empty(0), np.empty((0, 6)), np.empty((0, 6))))
-    return parts
+            found.append(Segment(gripper, np.empty(0), np.empty((0, 6)), np.empty((0, 6)), last - first, first))
+    return found
 
 
 def _checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:
@@ -166,9 +184,12 @@ def _checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tu
         return nothing, Verdict(Code.INVALID_ACTION, message, index)
 
     try:
-        actions = np.array(deltas, dtype=np.float64)
+        given = np.asarray(deltas)
+        actions = given.astype(np.float64) if given.dtype.kind in "biuf" else None
         step = float(step_s)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # what a model hands over may raise whatever it likes when it is converted
+        actions = None
+    if actions is None:
         return invalid("the action is not numeric")
     if actions.size == 0:
         actions = nothing
@@ -176,10 +197,10 @@ def _checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tu
         return invalid(f"an action must have shape (n, 7), got {actions.shape}")
     if len(actions) > LONGEST_CHUNK:
         return invalid(f"an action may have at most {LONGEST_CHUNK} deltas, got {len(actions)}")
-    if not (np.isfinite(step) and step > 0):
-        return invalid(f"the step of an action must be a positive time, got {step_s!r} s")
-    if frame not in FRAMES:
-        return invalid(f"unknown action frame {frame!r}; choose one of: {', '.join(FRAMES)}")
+    if not SHORTEST_STEP_S <= step <= LONGEST_STEP_S:  # NaN fails too
+        return invalid(f"the step of an action must take {SHORTEST_STEP_S:g} .. {LONGEST_STEP_S:g} s, got {step:g} s")
+    if not isinstance(frame, str) or frame not in FRAMES:
+        return invalid(f"unknown action frame {str(frame)[:40]!r}; choose one of: {', '.join(FRAMES)}")
     for index, action in enumerate(actions):
         if not np.isfinite(action).all():
             return invalid(f"delta {index} is not finite", index)
@@ -249,72 +270,81 @@ def compose(base_from_tcp: Matrix, delta: Array, frame: str) -> Matrix:
     return result
 
 
-def _parts(gripper: Array) -> Iterator[tuple[int, int, float | None]]:
-    """Stretches of waypoints (first, last, gripper command or None) between which the arm must rest for the gripper."""
-    commanded, first, command = gripper[0], 0, None
-    for index in range(1, len(gripper)):
-        if not abs(gripper[index] - commanded) <= GRIPPER_CHANGE:  # NaN, unknown, is a change
-            if index > 1:
-                yield first, index - 1, command
-            commanded, first, command = gripper[index], index - 1, float(gripper[index])
-    if len(gripper) > 1:
-        yield first, len(gripper) - 1, command
+def _longest_safe(
+    joints: Array,
+    gripper: Array,
+    step_s: float,
+    verdict: Verdict,
+    cell: CellConfig,
+    limits: Limits,
+    held: HeldObject | None,
+    first: int = 0,
+) -> MotionPlan:
+    """The longest beginning of the waypoints that can be followed slowly enough and without a collision.
 
-
-def _velocities(joints: Array, gripper: Array, step_s: float) -> Array:
-    """(k, 6) [rad/s]: central differences, zero wherever a stretch begins or ends."""
-    velocities = np.zeros_like(joints)
-    velocities[1:-1] = (joints[2:] - joints[:-2]) / (2 * step_s)
-    for first, last, _ in _parts(gripper):
-        velocities[[first, last]] = 0.0
-    return velocities
-
-
-def _openings(gripper: Array, cell: CellConfig) -> Array:
-    """Opening of the fingers [m] while moving to each waypoint; fully open where unknown, which takes the most room."""
-    return np.nan_to_num(gripper, nan=1.0) * cell.gripper.stroke
-
-
-def _first_hit(
-    joints: Array, gripper: Array, step_s: float, cell: CellConfig, guard: Guard, margins_m: tuple[float, ...]
-) -> tuple[Verdict | None, float]:
-    """The first predicted collision along the spline, or None, and the least clearance to table and walls [m].
-
-    `margins_m` is the distance to keep from table and walls, and that of the arm from itself.
+    `verdict` says why there are no more waypoints; `first` is the number of the delta after the first of them.
     """
-    velocities = _velocities(joints, gripper, step_s)
-    turns = np.abs(np.diff(joints, axis=0)).max(axis=1)
-    travel = np.linalg.norm(np.diff(base_from_tcp(joints, cell.tool0_from_tcp)[:, :3, 3], axis=0), axis=1)
-    counts = np.ceil(1.5 * np.maximum(turns / JOINT_SPACING_RAD, travel / TOOL_SPACING_M)).astype(int) + 1
-    piece = np.repeat(np.arange(len(counts)), counts)
-    phase = np.concatenate([np.arange(1, count + 1) / count for count in counts])[:, None]
-    # Cubic Hermite basis; the spline's speed peaks at 1.5 times its mean, hence the 1.5 above.
-    spline = (
-        (2 * phase**3 - 3 * phase**2 + 1) * joints[piece]
-        + (phase**3 - 2 * phase**2 + phase) * step_s * velocities[piece]
-        + (3 * phase**2 - 2 * phase**3) * joints[piece + 1]
-        + (phase**3 - phase**2) * step_s * velocities[piece + 1]
+    predictor = Predictor(joints[0], gripper, cell, limits.stopping_margin_m, held)
+    least, slowdown = predictor.clearance_m, 1.0
+    # Cutting a motion lets it end at rest earlier, which bends its last piece: so what is left is checked again.
+    while len(joints) > 1:
+        speeds = velocities(joints, gripper, step_s)
+        peak = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
+        hit, slowdown = _too_abrupt(peak, limits)
+        if hit is None:
+            hit, least = predictor.first_hit(joints, gripper, speeds, step_s, peak)
+        if hit is not None:
+            index = first + hit.index
+            if verdict.stops and not hit.stops:  # what was about to happen is not undone by stopping even earlier
+                verdict = replace(verdict, index=index)
+            else:
+                verdict = replace(hit, index=index, message=f"delta {index} {hit.message}")
+        elif verdict.code is not Code.WORKSPACE or len(joints) == verdict.index + 1:
+            break
+        kept = verdict.index - first + 1
+        joints, gripper = joints[:kept], gripper[:kept]
+    if len(joints) == 1:
+        least, slowdown = predictor.clearance_m, 1.0
+    if verdict.code not in (Code.COLLISION, Code.SELF_COLLISION):
+        verdict = replace(verdict, clearance_m=least)
+    return _motion(joints, gripper, step_s, cell, verdict, slowdown)
+
+
+def _too_abrupt(peak: Peaks, limits: Limits) -> tuple[Verdict | None, float]:
+    """How much slower the motion has to be for the peak limits, 1 if not at all; a verdict if that is too much.
+
+    As in `Predictor.first_hit`, the verdict's message is the end of a sentence on the delta it names.
+    """
+    speed = np.maximum(
+        peak.joint_speed / limits.peak_joint_speed_rad_s,
+        peak.tcp_speed / limits.peak_tcp_speed_m_s,
     )
-    openings = _openings(gripper, cell)[piece + 1]
-    around, within = guard.clearances(spline, openings), guard.self_clearances(spline, openings)
-    for index, surroundings, itself in zip(piece.tolist(), around, within, strict=True):
-        for code, clearance, margin in zip(
-            (Code.COLLISION, Code.SELF_COLLISION), (surroundings, itself), margins_m, strict=True
-        ):
-            if clearance.distance_m < margin:
-                one, other, distance = clearance.link_a, clearance.link_b, clearance.distance_m
-                message = f"delta {index} would bring {one} within {distance * 1000:.1f} mm of {other}"
-                return Verdict(code, message, index, one, other, distance), distance
-    return None, min(clearance.distance_m for clearance in around)
+    # Slowing down by a factor takes its square off the acceleration.
+    acceleration = np.sqrt(
+        np.maximum(
+            peak.joint_acceleration / limits.peak_joint_acceleration_rad_s2,
+            peak.tcp_acceleration / limits.peak_tcp_acceleration_m_s2,
+        )
+    )
+    needed = np.maximum(speed, acceleration)
+    index = int((needed > limits.most_slowdown).argmax())
+    if needed[index] > limits.most_slowdown:
+        code = Code.SPEED_LIMIT if speed[index] >= acceleration[index] else Code.ACCELERATION_LIMIT
+        much = f"would have to be {needed[index]:.3g} times slower, limit {limits.most_slowdown:g}"
+        return Verdict(code, much, index), 1.0
+    return None, max(1.0, float(needed.max()))
 
 
-def _motion(joints: Array, gripper: Array, step_s: float, cell: CellConfig, verdict: Verdict) -> MotionPlan:
+def _motion(
+    joints: Array, gripper: Array, step_s: float, cell: CellConfig, verdict: Verdict, slowdown: float = 1.0
+) -> MotionPlan:
     return MotionPlan(
-        times_s=np.arange(len(joints), dtype=np.float64) * step_s,
+        times_s=np.arange(len(joints), dtype=np.float64) * (step_s * slowdown),
         joints_rad=joints,
-        velocities_rad_s=_velocities(joints, gripper, step_s),
+        velocities_rad_s=velocities(joints, gripper, step_s * slowdown),
         gripper_open=gripper,
         base_from_tcp=base_from_tcp(joints, cell.tool0_from_tcp),
         executed=len(joints) - 1,
         verdict=verdict,
+        slowdown=slowdown,
     )

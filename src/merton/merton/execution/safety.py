@@ -1,4 +1,4 @@
-"""What the arm may do: limits, the distance to table, walls and itself, a stop that stays until somebody lifts it.
+"""What the arm may do: verdicts, limits by robot mode, and a stop that stays until somebody lifts it.
 
 All of it supplements the safety controller of the robot and never replaces it. Frame: `base_link`.
 """
@@ -12,15 +12,7 @@ from enum import IntEnum
 from math import inf, nan
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from merton.cell import CellConfig
-from merton.errors import InfrastructureError, InputError
-from merton.execution.capsules import capsules_of, segment_to_box, segment_to_segment, self_pairs
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
-
-Array = NDArray[np.float64]
+from merton.errors import InfrastructureError, InputError, UnknownNameError
 
 
 class Code(IntEnum):
@@ -36,11 +28,14 @@ class Code(IntEnum):
     COLLISION = 304
     STOPPED = 305
     SELF_COLLISION = 306
+    STALE = 307
+    OUT_OF_ORDER = 308
+    ACCELERATION_LIMIT = 309
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The gate's answer to a chunk of deltas.
+    """The gate's answer to a command.
 
     Attributes:
         code: `Code.OK`, or why the motion ends before the chunk does.
@@ -70,17 +65,26 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Limits:
-    """How far and how fast one delta may move the arm. Ours: a step a camera at 5 Hz can follow, half of a UR5's speed.
+    """What a delta may ask for, and how the arm carries it out.
+
+    A chunk that asks for more than the first group is refused, in every mode alike: what counts as an action must not
+    depend on how fast the robot happens to be allowed to go. The `peak` group binds the motion: a chunk that would
+    exceed it is slowed down as a whole, which keeps its path and so its score. Ours: a step a camera at 5 Hz can
+    follow, and half of what a UR5 can do.
 
     Attributes:
         step_translation_m: translation of one delta [m].
         step_rotation_rad: rotation of one delta [rad].
-        tcp_speed_m_s: mean speed of the tool centre point over one delta [m/s].
-        joint_speed_rad_s: mean speed of any joint over one delta [rad/s]; the spline peaks at 1.5 times that, and a UR5
-            can do pi.
+        tcp_speed_m_s: mean speed of the tool centre point over one delta, as asked for [m/s].
+        joint_speed_rad_s: mean speed of any joint over one delta, as asked for [rad/s].
         joint_step_rad: a joint that turns further in one delta has changed the branch of the inverse kinematics [rad].
-        stopping_margin_m: distance to table, walls and itself that is never given up on purpose [m].
         absurd_factor: a delta this many times over a step limit is no action at all, and nothing moves.
+        stopping_margin_m: distance to table, walls and itself that is never given up on purpose [m].
+        peak_tcp_speed_m_s: of the tool centre point at any instant [m/s].
+        peak_tcp_acceleration_m_s2: of the tool centre point at any instant [m/s2]; g is where a grip may slip.
+        peak_joint_speed_rad_s: of any joint at any instant [rad/s]; a UR5 can do pi.
+        peak_joint_acceleration_rad_s2: of any joint at any instant [rad/s2]; half of what a UR5 takes unloaded.
+        most_slowdown: a chunk that would have to be slowed down more than this many times is refused where it is worst.
     """
 
     step_translation_m: float = 0.08
@@ -88,89 +92,40 @@ class Limits:
     tcp_speed_m_s: float = 0.6
     joint_speed_rad_s: float = 2.0
     joint_step_rad: float = 1.0
-    stopping_margin_m: float = 0.005
     absurd_factor: float = 10.0
+    stopping_margin_m: float = 0.005
+    peak_tcp_speed_m_s: float = 0.9
+    peak_tcp_acceleration_m_s2: float = 10.0
+    peak_joint_speed_rad_s: float = 3.0
+    peak_joint_acceleration_rad_s2: float = 40.0
+    most_slowdown: float = 10.0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not 0 < value < inf:
                 raise InputError(f"limit {name} must be a positive number, got {value!r}")
+        if self.most_slowdown < 1:
+            raise InputError(f"limit most_slowdown must be 1 or more, got {self.most_slowdown!r}")
 
 
-@dataclass(frozen=True)
-class Clearance:
-    """The least distance between a part of the arm and what it must not touch.
-
-    Attributes:
-        distance_m: [m]; negative in penetration, of which the depth is only a lower bound.
-        link_a: the part of the arm.
-        link_b: "table", the name of a wall, or another part of the arm.
-    """
-
-    distance_m: float
-    link_a: str
-    link_b: str
+MODES: dict[str, Limits] = {
+    "normal": Limits(),
+    "reduced": Limits(
+        peak_tcp_speed_m_s=0.25,
+        peak_tcp_acceleration_m_s2=2.5,
+        peak_joint_speed_rad_s=1.0,
+        peak_joint_acceleration_rad_s2=10.0,
+    ),
+}
+"""Limits by robot mode. Reduced: 250 mm/s at the tool (ISO 10218-1), reached in a tenth of a second at the earliest."""
 
 
-class Guard:
-    """Distances of the arm, drawn as capsules, to itself, the table (a half space) and the walls (boxes) of a cell."""
-
-    def __init__(self, cell: CellConfig) -> None:
-        capsules = capsules_of(cell)
-        self._links = [capsule.link for capsule in capsules]
-        self._frames = np.array([capsule.frame for capsule in capsules])
-        self._ends = np.array([(capsule.start, capsule.end) for capsule in capsules])
-        self._radii = np.array([capsule.radius_m for capsule in capsules])
-        self._meets_table = np.array([capsule.meets_table for capsule in capsules])
-        self._slide = np.array([capsule.slide for capsule in capsules])
-        self._pairs = self_pairs(capsules)
-        self._box_centers = np.array([box.center for box in cell.walls]).reshape(-1, 3)
-        self._box_halves = np.array([box.size for box in cell.walls]).reshape(-1, 3) / 2
-        self._obstacles = ["table", *(box.name for box in cell.walls)]
-        self._stroke = cell.gripper.stroke
-
-    def capsules(self, joints: ArrayLike, opening_m: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Where the capsules are, for checks and for drawing them.
-
-        Args:
-            joints: (n, 6) [rad].
-            opening_m: (n,) or scalar opening of the gripper [m]; None means fully open.
-
-        Returns:
-            Ends of the axes (n, capsules, 2, 3) [m] in `base_link`, and radii (capsules,) [m].
-        """
-        frames = BASE_LINK_FROM_BASE @ UR5.link_frames(joints)[:, self._frames]
-        opening = np.broadcast_to(self._stroke if opening_m is None else np.asarray(opening_m, float), len(frames))
-        local = np.broadcast_to(self._ends, (len(frames), *self._ends.shape)).copy()
-        local[..., 0] += (self._slide * opening[:, None] / 2)[..., None]
-        return np.einsum("ncij,ncej->ncei", frames[..., :3, :3], local) + frames[..., None, :3, 3], self._radii
-
-    def clearances(self, joints: ArrayLike, opening_m: ArrayLike | None = None) -> list[Clearance]:
-        """The least distance to table and walls of each configuration; arguments as of `capsules`."""
-        ends, radii = self.capsules(joints, opening_m)
-        table = np.where(self._meets_table, ends[..., 2].min(axis=2), inf)[..., None]
-        walls = segment_to_box(ends[..., 0, None, :], ends[..., 1, None, :], self._box_centers, self._box_halves)
-        distances = np.concatenate([table, walls], axis=2) - radii[:, None]
-        pairs = [(link, obstacle) for link in self._links for obstacle in self._obstacles]
-        return _least(distances.reshape(len(ends), -1), pairs)
-
-    def self_clearances(self, joints: ArrayLike, opening_m: ArrayLike | None = None) -> list[Clearance]:
-        """The least distance between parts of the arm that can meet; arguments as of `capsules`."""
-        ends, radii = self.capsules(joints, opening_m)
-        one, other = ends[:, self._pairs[:, 0]], ends[:, self._pairs[:, 1]]
-        gaps = segment_to_segment(one[..., 0, :], one[..., 1, :], other[..., 0, :], other[..., 1, :])
-        pairs = [(self._links[first], self._links[second]) for first, second in self._pairs]
-        return _least(gaps - radii[self._pairs].sum(axis=1), pairs)
-
-    def clearance(self, joints: ArrayLike, opening_m: float | None = None) -> Clearance:
-        """The least distance to table and walls of one configuration (6,) [rad], gripper fully open unless told."""
-        return self.clearances(np.reshape(np.asarray(joints, float), (1, 6)), opening_m)[0]
-
-
-def _least(distances: Array, pairs: list[tuple[str, str]]) -> list[Clearance]:
-    """Per row the least of the distances (n, pairs) with its pair."""
-    columns = distances.argmin(axis=1)
-    return [Clearance(float(row[column]), *pairs[column]) for row, column in zip(distances, columns, strict=True)]
+def limits_of_mode(mode: str) -> Limits:
+    """The limits of a robot mode; raises UnknownNameError with the modes there are."""
+    try:
+        return MODES[mode]
+    except KeyError:
+        raise UnknownNameError("robot mode", mode, MODES) from None
 
 
 class EmergencyStopLatch:

@@ -1,0 +1,116 @@
+"""The motion between waypoints: the cubic Hermite spline a joint trajectory controller executes, and its peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.execution.kinematics import base_from_tcp
+from merton.geometry import Matrix
+
+Array = NDArray[np.float64]
+
+GRIPPER_CHANGE = 0.02
+"""A gripper value this close to the last command is no new one: a policy's ripple must not stop the arm every step."""
+
+STAYS_RAD = 1e-6
+"""A delta that turns no joint further than this asks the arm to stay where it is."""
+
+TOOL_SAMPLES = 16
+"""The tool's speed and acceleration are looked at this many times a delta, and at its end."""
+
+BETWEEN_SAMPLES = 1.01
+"""What the tool may do between two samples beyond what it does at them; a test compares."""
+
+_DIFFERENCE = 1e-3
+"""Step of the central differences that give the tool's speed and acceleration from exact ones of the joints, as a
+part of a delta."""
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The fastest any instant of each of n deltas gets, (n,) each.
+
+    Attributes:
+        joint_speed: of the fastest joint [rad/s], exact.
+        joint_acceleration: of the most accelerated joint [rad/s2], exact.
+        tcp_speed, tcp_acceleration: of the tool centre point [m/s], [m/s2]: upper bounds, from samples.
+    """
+
+    joint_speed: Array
+    joint_acceleration: Array
+    tcp_speed: Array
+    tcp_acceleration: Array
+
+
+def parts(gripper: Array) -> Iterator[tuple[int, int, float | None]]:
+    """Stretches of waypoints (first, last, gripper command or None) between which the arm must rest for the gripper."""
+    commanded, first, command = gripper[0], 0, None
+    for index in range(1, len(gripper)):
+        if not abs(gripper[index] - commanded) <= GRIPPER_CHANGE:  # NaN, unknown, is a change
+            if index > 1:
+                yield first, index - 1, command
+            commanded, first, command = gripper[index], index - 1, float(gripper[index])
+    if len(gripper) > 1:
+        yield first, len(gripper) - 1, command
+
+
+def velocities(joints: Array, gripper: Array, step_s: float) -> Array:
+    """(k, 6) [rad/s]: central differences, zero wherever a stretch begins or ends, and on both sides of a delta that
+    stays: else the arm would swing back before it leaves, and press what it has just grasped into the table."""
+    result = np.zeros_like(joints)
+    result[1:-1] = (joints[2:] - joints[:-2]) / (2 * step_s)
+    stays = np.flatnonzero(np.abs(np.diff(joints, axis=0)).max(axis=1) < STAYS_RAD)
+    result[stays] = result[stays + 1] = 0.0
+    for first, last, _ in parts(gripper):
+        result[[first, last]] = 0.0
+    return result
+
+
+def positions(joints: Array, speeds: Array, step_s: float, piece: NDArray[np.intp], phase: Array) -> Array:
+    """(n, 6) [rad] on the pieces (n,) of the spline, at phases (n,) from 0 to 1 of each."""
+    phase = phase[:, None]
+    return np.asarray(
+        (2 * phase**3 - 3 * phase**2 + 1) * joints[piece]
+        + (phase**3 - 2 * phase**2 + phase) * step_s * speeds[piece]
+        + (3 * phase**2 - 2 * phase**3) * joints[piece + 1]
+        + (phase**3 - phase**2) * step_s * speeds[piece + 1]
+    )
+
+
+def peaks(joints: Array, speeds: Array, step_s: float, tool0_from_tcp: Matrix) -> Peaks:
+    """How fast each of the n deltas between the waypoints (n + 1, 6) [rad] with speeds (n + 1, 6) [rad/s] gets.
+
+    On a cubic the acceleration is linear, so it peaks at an end; the speed peaks there or where that crosses zero.
+    """
+    mean = np.diff(joints, axis=0) / step_s
+    before, after = speeds[:-1], speeds[1:]
+    first = (6 * mean - 4 * before - 2 * after) / step_s
+    last = (-6 * mean + 2 * before + 4 * after) / step_s
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turning = np.clip(np.nan_to_num(first / (first - last)), 0.0, 1.0)
+    middle = before + step_s * (first * turning + (last - first) * turning**2 / 2)
+    fastest = np.maximum(np.maximum(np.abs(before), np.abs(after)), np.abs(middle)).max(axis=1)
+
+    phase = np.linspace(0.0, 1.0, TOOL_SAMPLES + 1)[:, None, None]
+    at = np.arange(len(mean) * len(phase)) % len(mean)
+    position = positions(joints, speeds, step_s, at, np.repeat(phase.ravel(), len(mean)))
+    speed = (before + step_s * (first * phase + (last - first) * phase**2 / 2)).reshape(-1, 6)
+    acceleration = (first + (last - first) * phase).reshape(-1, 6)
+    difference_s = _DIFFERENCE * step_s
+    near = [
+        base_from_tcp(position + h * speed + h * h / 2 * acceleration, tool0_from_tcp)[:, :3, 3]
+        for h in (-difference_s, 0.0, difference_s)
+    ]
+    tcp_speed = np.linalg.norm(near[2] - near[0], axis=1) / (2 * difference_s)
+    tcp_acceleration = np.linalg.norm(near[2] - 2 * near[1] + near[0], axis=1) / difference_s**2
+    shape = (len(phase), len(mean))
+    return Peaks(
+        fastest,
+        np.maximum(np.abs(first), np.abs(last)).max(axis=1),
+        BETWEEN_SAMPLES * tcp_speed.reshape(shape).max(axis=0),
+        BETWEEN_SAMPLES * tcp_acceleration.reshape(shape).max(axis=0),
+    )
