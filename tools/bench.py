@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -18,29 +19,43 @@ from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
+from rating_bench import ratings
+from sacrebleu.metrics.bleu import BLEU
 
 from merton import __version__
+from merton.cell import load_cell
+from merton.cognition.score import score_batch as cognition_scores
+from merton.cognition.text import Cider, bleu_batch, rouge_l_batch
 from merton.config import load
+from merton.decision.action import checked_chunk
+from merton.decision.score import score_batch as decision_scores
+from merton.execution.collision import Guard, HeldObject
 from merton.execution.kinematics import UR5
+from merton.execution.planner import plan
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.runner import Runner
 from merton.perception.distortion import DISTORTIONS, distort
-from merton.rating import agi_elo
 from merton.resources import resource
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
 
 
-def seconds(work: Callable[[], Any], repetitions: int = 9) -> float:
+def seconds(work: Callable[[], Any], repetitions: int = 9, clock: Callable[[], float] = time.perf_counter) -> float:
     """Median time of one call [s], after one call to warm up."""
     work()
     times = []
     for _ in range(repetitions):
-        started = time.perf_counter()
+        started = clock()
         work()
-        times.append(time.perf_counter() - started)
+        times.append(clock() - started)
     return statistics.median(times)
+
+
+def cpu_seconds(work: Callable[[], Any], repetitions: int = 9) -> float:
+    """The same in processor time of this thread: for what runs in one thread, whatever else the machine does."""
+    return seconds(work, repetitions, time.thread_time)
 
 
 def physics() -> dict[str, float]:
@@ -125,26 +140,129 @@ def peers() -> dict[str, dict[str, float]]:
     return result
 
 
-def kinematics() -> dict[str, float]:
-    """Poses per second in batches, microseconds for one solution near a posture."""
+def kinematics() -> dict[str, Any]:
+    """The UR5: poses per second in batches, microseconds for one pose, and the same of peers where they are installed.
+
+    Everything here, the peers included, runs in one thread; times are processor times. Joints are uniform in a turn.
+    "inverse" is all branches of a pose, "near" one solution near a posture, from a start where every joint is 0.05 rad
+    off. A peer's agreement is the largest difference between its pose matrix and ours.
+    """
     rng = np.random.default_rng(0)
     joints = rng.uniform(-np.pi, np.pi, (100_000, 6))
     poses = UR5.forward(joints)
+    some, starts = slice(2000), joints[:2000] + 0.05
+    pairs = list(zip(poses[some], starts, strict=True))
+    result: dict[str, Any] = {
+        "forward_per_s": len(joints) / cpu_seconds(lambda: UR5.forward(joints)),
+        "inverse_8_branches_per_s": len(joints) / cpu_seconds(lambda: UR5.inverse(poses)),
+        "inverse_one_us": 1e6 / len(pairs) * cpu_seconds(lambda: [UR5.inverse(pose) for pose, _ in pairs]),
+        "solve_us": 1e6 / len(pairs) * cpu_seconds(lambda: [UR5.solve(pose, start) for pose, start in pairs]),
+    }
+    for name, measure in (("ur_analytic_ik", ur_analytic_ik), ("roboticstoolbox", roboticstoolbox)):
+        try:
+            peer = measure(joints[some], poses[some], starts)
+        except ImportError as error:
+            result[name] = {"skipped": f"{error} (wheels: requirements/bench.txt)"}
+            continue
+        peer["forward_times_faster"] = result["forward_per_s"] / peer["forward_per_s"]
+        if "inverse_per_s" in peer:
+            peer["inverse_times_faster"] = result["inverse_8_branches_per_s"] / peer["inverse_per_s"]
+            peer["inverse_one_times_faster"] = 1e6 / peer["inverse_per_s"] / result["inverse_one_us"]
+        peer["near_times_faster"] = peer["near_us"] / result["solve_us"]
+        result[name] = peer
+    return result
+
+
+def ur_analytic_ik(joints: NDArray[np.float64], poses: NDArray[np.float64], starts: NDArray[np.float64]) -> Any:
+    """C++, closed form, one pose a call."""
+    from ur_analytic_ik import ur5
+
+    rows, pairs = joints.tolist(), list(zip(poses, starts.tolist(), strict=True))
     return {
-        "forward_per_s": len(joints) / seconds(lambda: UR5.forward(joints)),
-        "inverse_8_branches_per_s": len(joints) / seconds(lambda: UR5.inverse(poses), 3),
-        "solve_us": 1e6 * seconds(lambda: UR5.solve(poses[0], joints[0]), 2000),
+        "agreement": float(np.abs(np.array([ur5.forward_kinematics(*row) for row in rows]) - poses).max()),
+        "forward_per_s": len(rows) / cpu_seconds(lambda: [ur5.forward_kinematics(*row) for row in rows]),
+        "inverse_per_s": len(rows) / cpu_seconds(lambda: [ur5.inverse_kinematics(pose) for pose in poses]),
+        "near_us": 1e6 / len(rows) * cpu_seconds(lambda: [ur5.inverse_kinematics_closest(p, *q) for p, q in pairs]),
     }
 
 
-def ratings() -> dict[str, float]:
-    """Matches per second of the sequential update, and of a whole rating of the size of the quickstart."""
+def roboticstoolbox(joints: NDArray[np.float64], poses: NDArray[np.float64], starts: NDArray[np.float64]) -> Any:
+    """C++ behind Python; Levenberg-Marquardt to a residual of 1e-6, one solution."""
+    from roboticstoolbox import DHRobot, RevoluteDH
+
+    lengths = zip((UR5.d1, 0, 0, UR5.d4, UR5.d5, UR5.d6), (0, UR5.a2, UR5.a3, 0, 0, 0), strict=True)
+    quarter = np.pi / 2
+    turns = (quarter, 0, 0, quarter, -quarter, 0)
+    arm = DHRobot([RevoluteDH(d=d, a=a, alpha=t) for (d, a), t in zip(lengths, turns, strict=True)]).ets()
+    pairs = list(zip(poses, starts, strict=True))
+    return {
+        "agreement": float(np.abs(arm.eval(joints) - poses).max()),
+        "forward_per_s": len(joints) / cpu_seconds(lambda: arm.eval(joints)),
+        "near_us": 1e6 / len(joints) * cpu_seconds(lambda: [arm.ik_LM(pose, q0=start) for pose, start in pairs]),
+        "near_solved": float(np.mean([arm.ik_LM(pose, q0=start).success for pose, start in pairs])),
+    }
+
+
+def safety() -> dict[str, float]:
+    """The gate: verdicts per second, milliseconds for a chunk of 12 deltas, configurations checked per second.
+
+    A configuration is every watched pair: arm and gripper to table, walls and itself, the nearest of each kind found.
+    """
+    cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
     rng = np.random.default_rng(0)
-    n = 1_000_000
-    agents, cases, scores = rng.integers(0, 50, n), rng.integers(0, 50_000, n), rng.uniform(size=n)
-    quickstart = [(f"a{i % 3}", f"c{i // 3}", float(s)) for i, s in enumerate(scores[:372])]
-    update = seconds(lambda: agi_elo.update(agents, cases, scores, n_agents=50, n_cases=50_000), 3)
-    return {"update_per_s": n / update, "quickstart_20_shuffles_ms": 1e3 * seconds(lambda: agi_elo.rate(quickstart, 0))}
+    across, down = np.zeros((12, 7)), np.zeros((12, 7))
+    across[:, 1], down[:, 2] = 0.025, -0.0225  # far from everything; down to 3 cm above the table
+    shaky = rng.normal(0, 0.02, (12, 7)) * (1, 1, 1, 3, 3, 3, 0)
+    held = HeldObject(0.045, 0.022)
+    guard = Guard(cell)
+    joints = cell.home_joints + rng.normal(0, 0.5, (1000, 6))
+    openings = rng.uniform(0, cell.gripper.stroke, 1000)
+
+    def gate(deltas: NDArray[np.float64], held: HeldObject | None = None) -> Any:
+        return plan(cell.home_joints, deltas, 0.2, "base_link", cell, None, 0.0, held)
+
+    def check() -> Any:
+        return guard.clearances(joints, openings), guard.self_clearances(joints, openings)
+
+    assert gate(across).verdict.ok
+    assert gate(down, held).verdict.ok
+    chunk_s = cpu_seconds(lambda: gate(across), 50)
+    return {
+        "chunk_of_12_ms": 1e3 * chunk_s,
+        "chunk_of_12_near_the_table_ms": 1e3 * cpu_seconds(lambda: gate(down), 50),
+        "chunk_of_12_holding_ms": 1e3 * cpu_seconds(lambda: gate(down, held), 50),
+        "chunk_of_12_shaky_ms": 1e3 * cpu_seconds(lambda: gate(shaky), 50),
+        "chunk_refused_as_no_action_ms": 1e3 * cpu_seconds(lambda: gate(across * np.nan), 50),
+        "verdicts_per_s": 1 / chunk_s,
+        "configurations_per_s": len(joints) / cpu_seconds(check),
+        "distances_per_s": guard.pairs * len(joints) / cpu_seconds(check),
+    }
+
+
+def text() -> dict[str, float]:
+    """Pairs per second: answers of 6 to 14 words through BLEU, ROUGE-L and CIDEr together, chunks of 8 deltas.
+
+    The answers are all different; each of 200 reference answers is compared with 50, as in a study of distortions.
+    """
+    rng = np.random.default_rng(0)
+    vocabulary = [f"word{index}" for index in range(200)]
+    pool = [list(rng.choice(vocabulary, size)) for size in rng.integers(6, 15, 200)]
+    pairs = [(words, [w if rng.random() > 0.3 else str(rng.choice(vocabulary)) for w in words]) for words in pool * 50]
+    references, candidates = [" ".join(one) for one, _ in pairs], [" ".join(other) for _, other in pairs]
+    cider = Cider(dict.fromkeys(references))
+    chunks = [checked_chunk(np.c_[rng.normal(0, 0.03, (8, 6)), rng.uniform(size=8)], 0.2) for _ in range(10_000)]
+    n = len(pairs)
+    result = {
+        "bleu_per_s": n / seconds(lambda: bleu_batch(references, candidates), 3),
+        "rouge_l_per_s": n / seconds(lambda: rouge_l_batch(references, candidates), 3),
+        "cider_per_s": n / seconds(lambda: cider.score_batch(references, candidates), 3),
+        "all_three_per_s": n / seconds(lambda: cognition_scores(references, candidates, cider), 3),
+        "decision_per_s": n / seconds(lambda: decision_scores(chunks, chunks[::-1]), 3),
+    }
+    sacrebleu = BLEU(tokenize="none", effective_order=True)
+    some = list(zip(references[:2000], candidates[:2000], strict=True))
+    work = seconds(lambda: [sacrebleu.sentence_score(candidate, [reference]) for reference, candidate in some], 3)
+    return result | {"sacrebleu_sentence_score_per_s": len(some) / work}
 
 
 def trials() -> dict[str, float]:
@@ -161,14 +279,104 @@ def trials() -> dict[str, float]:
     return result
 
 
+class Trivial:
+    """What `protocols` serves: a model that takes no time."""
+
+    def act(self, observation: dict[str, Any]) -> Any:
+        """A chunk of DROID's form, or OpenVLA's action."""
+        return np.zeros((10, 8)) if "prompt" in observation else np.zeros(7)
+
+    def answer(self, images: list[Any], question: str, max_tokens: int) -> str:
+        """Always the same."""
+        return "red cube near left; lower gripper, close, lift"
+
+
+def protocols() -> dict[str, float]:
+    """Answers and actions per second over loopback, 640x480 PNG or arrays, the model in a process of its own.
+
+    What is left when the model takes no time: encoding, wire, decoding, conversion. "openpi_224" sends images that need
+    no resizing.
+    """
+    import subprocess
+    from concurrent.futures import ThreadPoolExecutor
+    from dataclasses import replace
+
+    import httpx2  # noqa: F401
+    import msgpack  # noqa: F401
+    import websockets  # noqa: F401
+
+    from merton.cognition.models.base import Question
+    from merton.cognition.models.openai_chat import ChatSettings, OpenAIChat
+    from merton.decision.models.base import example_observation
+    from merton.decision.models.conventions import CONVENTIONS
+    from merton.decision.models.openpi import OpenPi, OpenPiSettings
+    from merton.decision.models.openvla_rest import ActSettings, OpenVlaRest
+
+    rng = np.random.default_rng(0)
+
+    def photo(height: int, width: int) -> NDArray[np.uint8]:
+        return cv2.GaussianBlur(rng.integers(0, 255, (height, width, 3), np.uint8), (0, 0), 3)
+
+    def looking(height: int, width: int) -> Any:
+        seen = example_observation("pick up the red cube", ("side", "wrist"))
+        views = {name: replace(view, color=photo(height, width), depth_m=None) for name, view in seen.views.items()}
+        return replace(seen, views=views)
+
+    processes, urls = [], {}
+    try:
+        for protocol in ("chat", "act", "openpi"):
+            command = [sys.executable, "-m", "merton", "serve", "bench:Trivial", "--protocol", protocol, "--port", "0"]
+            processes.append(subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True))
+            urls[protocol] = processes[-1].stdout.readline().split()[-1]
+        chat = OpenAIChat("chat", ChatSettings(url=urls["chat"] + "/v1", model="Trivial", parallel=4))
+        act = OpenVlaRest("act", ActSettings(url=urls["act"]), CONVENTIONS["bridge"], "side")
+        openpi = OpenPi("pi", OpenPiSettings(url=urls["openpi"]), CONVENTIONS["droid"], ("side", "wrist"), "joints")
+        image, large, small = photo(480, 640), looking(480, 640), looking(224, 224)
+        questions = [Question((image,), "what is where?")] * 32
+        with ThreadPoolExecutor(2) as pool:
+            return {
+                "chat_answers_per_s": 1 / seconds(lambda: chat.answer([image], "what is where?"), 50),
+                "chat_batch_answers_per_s": len(questions) / seconds(lambda: chat.answer_batch(questions), 3),
+                "act_actions_per_s": 1 / seconds(lambda: act.act(large), 50),
+                "openpi_actions_per_s": 1 / seconds(lambda: openpi.act(large), 50),
+                "openpi_224_actions_per_s": 1 / seconds(lambda: openpi.act(small), 50),
+                "openpi_224_two_callers_per_s": 2 / seconds(lambda: list(pool.map(openpi.act, [small] * 2)), 50),
+            }
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait(10)
+
+
+def stop_latency() -> dict[str, Any]:
+    """Milliseconds from a stop request to the last moving command, in a process of its own: it needs a graph's ROS."""
+    script = Path(__file__).with_name("stop_latency.py")
+    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def model_nodes() -> dict[str, Any]:
+    """What vlm_node and vla_node add to their models at 640x480 [ms], in a process of its own: see `model_nodes.py`."""
+    script = Path(__file__).with_name("model_nodes.py")
+    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
 SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "physics": physics,
     "rendering": rendering,
     "distortions": distortions,
     "distortion_peers": peers,
     "kinematics": kinematics,
+    "safety": safety,
     "ratings": ratings,
+    "text": text,
+    "protocols": protocols,
     "trials": trials,
+    "stop_latency": stop_latency,
+    "model_nodes": model_nodes,
 }
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from merton_interfaces.action import AnswerQuestion, ExecuteActions
+from merton_interfaces.action import ExecuteActions
 from merton_interfaces.msg import ActionDelta, CellState, DistortionInfo, Rating, RatingArray, TrialResult
-from merton_interfaces.srv import PredictActions, RecordTrial, ResetCell, ScoreCognition, ScoreDecision, ScoreExecution
+from merton_interfaces.srv import RecordTrial, ResetCell, ScoreCognition, ScoreDecision, ScoreExecution
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -32,8 +32,6 @@ from merton_nodes.camera_node import CameraNode
 from merton_nodes.distortion_node import DistortionNode
 from merton_nodes.mujoco_cell_node import MujocoCellNode
 from merton_nodes.scorer_node import ScorerNode
-from merton_nodes.vla_node import VlaNode
-from merton_nodes.vlm_node import VlmNode
 from ros import Probe, up
 
 STAMP_NS = 5_000_000_000
@@ -149,67 +147,6 @@ def test_camera_plays_a_folder(ros: Any, probe: Probe, tmp_path: Path) -> None:
 def test_a_camera_without_a_source_does_not_come_up(ros: Any) -> None:
     node = ros.add(CameraNode, parameter_overrides=[Parameter("source", value="crystal ball")])
     assert node.trigger_configure().name == "FAILURE"
-
-
-def test_vlm_answers_and_reports_a_model_that_does_not_exist(ros: Any, probe: Probe) -> None:
-    up(ros, VlmNode)
-    goal = AnswerQuestion.Goal(
-        model_id="describe",
-        image=convert.color_message(picture(), 0, ""),
-        question="In about ten words, say where the object is and how to pick up the red cube.",
-    )
-    result = ros.act(probe, AnswerQuestion, names.ANSWER, goal)
-    assert result.error_code == 0
-    assert 3 <= len(result.answer.split()) <= 20
-    goal.model_id = "oracle"
-    result = ros.act(probe, AnswerQuestion, names.ANSWER, goal)
-    assert result.error_code == 100
-    assert "choose one of: describe" in result.error_msg
-
-
-def test_a_model_that_raises_is_a_models_failure_and_the_node_goes_on(
-    ros: Any, probe: Probe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def out_of_memory(*_: object, **__: object) -> None:
-        raise ValueError("out of memory")
-
-    vlm, vla = up(ros, VlmNode), up(ros, VlaNode, preload=["hold"])
-    monkeypatch.setattr(vlm.models["describe"], "answer", out_of_memory)
-    monkeypatch.setattr(vla.policies["hold"], "act", out_of_memory)
-    goal = AnswerQuestion.Goal(model_id="describe", image=convert.color_message(picture(), 0, ""))
-    result = ros.act(probe, AnswerQuestion, names.ANSWER, goal)
-    response = ros.call(probe, PredictActions, names.PREDICT, predict("hold"))
-    for code, message in ((result.error_code, result.error_msg), (response.error_code, response.error_msg)):
-        assert code == 100
-        assert "ValueError: out of memory" in message
-    monkeypatch.undo()
-    assert ros.call(probe, PredictActions, names.PREDICT, predict("hold")).error_code == 0
-
-
-def predict(model: str, stamp_ns: int = 0) -> PredictActions.Request:
-    request = PredictActions.Request(
-        model_id=model, instruction=make_scene("reach", 0).command.instruction, gripper=1.0
-    )
-    request.state = JointState(name=list(ARM_JOINTS), position=[0.0, -1.7, 1.7, -1.57, -1.57, 0.0])
-    pose = np.array([[0, -1, 0, 0.45], [-1, 0, 0, 0], [0, 0, -1, 0.3], [0, 0, 0, 1]], float)
-    request.tcp = convert.pose_stamped(pose, stamp_ns)
-    return request
-
-
-def test_vla_decides_and_reports_what_it_cannot(ros: Any, probe: Probe) -> None:
-    up(ros, VlaNode, preload=["hold"], scene_deadline_s=0.2)
-    response = ros.call(probe, PredictActions, names.PREDICT, predict("hold"))
-    assert response.error_code == 0
-    assert convert.chunk_of(response.chunk).done
-    response = ros.call(probe, PredictActions, names.PREDICT, predict("oracle"))
-    assert response.error_code == 100
-    assert "choose one of: " in response.error_msg
-    assert "expert" in response.error_msg
-    response = ros.call(probe, PredictActions, names.PREDICT, predict("servo"))
-    assert response.error_code == 100, "servo was given no view"
-    response = ros.call(probe, PredictActions, names.PREDICT, predict("expert"))
-    assert response.error_code == 400
-    assert "only a simulated cell has an expert" in response.error_msg
 
 
 def test_scorer_scores_each_stage(ros: Any, probe: Probe) -> None:

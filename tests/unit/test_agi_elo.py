@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merton.errors import InputError
-from merton.rating.agi_elo import Match, matches, rate, rating_period, update
+from merton.errors import InputError, UnknownNameError
+from merton.rating.agi_elo import matches, place, rate, rating_period, update
+from merton.rating.checking import Match
+from merton.rating.outlook import predicted_score
 from merton.results.records import Outcome, TestCase, TrialRecord
 
 SCORES = st.floats(0.0, 1.0)
@@ -76,6 +78,23 @@ def test_renaming_agents_renames_ratings() -> None:
     renamed = update(swap[agents], cases, scores, n_agents=3, n_cases=2)
     assert np.array_equal(renamed.agent_mean[swap], plain.agent_mean)
     assert np.array_equal(renamed.case_mean, plain.case_mean)
+
+
+@given(PLAYED, st.floats(-1000, 1000))
+@settings(max_examples=30, deadline=None)
+def test_where_the_scale_starts_does_not_matter(played: list[tuple[int, int, float]], shift: float) -> None:
+    """Translation: opponents and oneself a few hundred points higher, the same gain."""
+    for _, _, score in played[:5]:
+        low, high = (rating_period(1500 + up, 300, [1600 + up], [200], [score]) for up in (0.0, shift))
+        assert high[0] - low[0] == pytest.approx(shift, abs=1e-8)
+        assert high[1] == pytest.approx(low[1], abs=1e-9)
+
+
+@given(st.floats(-3000, 3000), st.floats(-3000, 3000))
+def test_expectations_of_two_sides_are_zero_sum(one: float, other: float) -> None:
+    assert predicted_score(one, other) + predicted_score(other, one) == pytest.approx(1.0, abs=1e-12)
+    gain, loss = (rating_period(1500, 350, [1500], [350], [s])[0] - 1500 for s in (0.8, 0.2))
+    assert gain == pytest.approx(-loss)
 
 
 def test_a_hundred_thousand_wins_in_a_row_stay_finite() -> None:
@@ -149,6 +168,70 @@ def test_what_cannot_be_trusted_is_said() -> None:
     assert "nothing could be rated" in rate([], 0).warnings[0]
     with pytest.raises(InputError, match="shuffles"):
         rate([], 0, shuffles=0)
+
+
+def test_intervals_of_agents_cover_what_other_cases_would_say() -> None:
+    """95 % bootstrap intervals of one half of the cases hold the ratings that the other half gives, nearly always.
+
+    Two halves differ by the square root of two times the error of one, which 95 % intervals of one cover in 83 %.
+    """
+    held = []
+    for seed in range(6):
+        _, played = simulated(6, 300, 50 + seed)
+        halves = [[match for match in played if (int(match[1].split()[1]) < 150) is side] for side in (True, False)]
+        one, other = (rate(half, 0) for half in halves)
+        # which half is easier is not what the interval of an agent beside the others is about
+        usual = np.mean([one.agents[name].mean - other.agents[name].mean for name in one.agents])
+        for name, rating in one.agents.items():
+            assert rating.interval[0] < rating.mean < rating.interval[1]
+            held.append(rating.interval[0] <= other.agents[name].mean + usual <= rating.interval[1])
+    assert np.mean(held) > 0.75
+
+
+def test_more_cases_narrow_the_interval() -> None:
+    few, many = (rate(simulated(4, cases, 8)[1], 0).agents["agent 0"].interval for cases in (50, 800))
+    assert many[1] - many[0] < 0.5 * (few[1] - few[0])
+
+
+def test_a_newcomer_is_placed_and_moves_nobody() -> None:
+    _, played = simulated(8, 1500, 9)
+    ratings = rate([match for match in played if match[0] != "agent 3"], 0)
+    before = repr(ratings)
+    results = [(case, score) for agent, case, score in played if agent == "agent 3"]
+    placed = place(results, ratings, 1)
+    assert repr(ratings) == before
+    assert placed == place(results[::-1], ratings, 1)
+    together = rate(played, 0).agents["agent 3"]
+    assert placed.mean == pytest.approx(together.mean, abs=40.0)
+    assert placed.matches == 1500
+    assert placed.interval[0] < placed.mean < placed.interval[1]
+    early = place(results[:100], ratings, 1)
+    assert early.mean == pytest.approx(placed.mean, abs=150.0)
+    assert early.deviation > placed.deviation
+    assert place([("case 0", 1.0)], ratings).flag == "only wins"
+
+
+def test_placing_needs_rated_cases_and_results() -> None:
+    ratings = rate([("a", "x", 0.5), ("b", "x", 0.6)], 0)
+    with pytest.raises(UnknownNameError, match="unknown test case 'y'"):
+        place([("y", 0.5)], ratings)
+    with pytest.raises(InputError, match="at least one result"):
+        place([], ratings)
+    with pytest.raises(InputError, match="score of match 0"):
+        place([("x", 1.5)], ratings)
+    with pytest.raises(InputError, match="shuffles"):
+        place([("x", 0.5)], ratings, shuffles=0)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.25])
+def test_a_guessing_floor_is_said(floor: float) -> None:
+    """Four choices to guess from, or none."""
+    draw = np.random.default_rng(0)
+    skill, hardness = draw.normal(0, 250, 15), draw.normal(0, 250, 1500)
+    chance = floor + (1 - floor) / (1 + 10 ** ((hardness - skill[:, None]) / 400))
+    won = draw.random(chance.shape) < chance
+    played = [(f"agent {a}", f"case {c}", float(won[a, c])) for a in range(15) for c in range(1500)]
+    assert any("guessing floor" in text for text in rate(played, 0, 3).warnings) is bool(floor)
 
 
 def test_a_hard_case_is_rated_above_an_easy_one() -> None:

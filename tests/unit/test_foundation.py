@@ -137,6 +137,6 @@ def test_the_quickstart_covers_what_it_promises() -> None:
     spec = load(resource("merton_bringup", "config/experiments/quickstart.yaml"), ExperimentSpec)
     assert len(spec.trials()) >= 150
     assert spec.levels == (0, 1, 2, 3, 4, 5)
-    assert {agent.vla for agent in spec.agents} == {"expert", "servo", "hold"}
+    assert {agent.vla for agent in spec.agents} == {"expert", "servo", "tiny-vla", "hold"}
     assert len(spec.distortions) >= 6
     assert len({DISTORTIONS[name].category for name in spec.distortions}) >= 4

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merton.errors import InputError
-from merton.rating.outlook import gap, predicted_score
+from merton.errors import InputError, UnknownNameError
+from merton.rating.likelihood import Estimate
+from merton.rating.metric import METRICS, linear, monotone, named
+from merton.rating.outlook import gap, gap_with_interval, long_tail, oracle, predicted_score, predicted_value
 
 RATINGS = st.floats(-3000, 6000)
 
@@ -32,9 +37,29 @@ def test_only_differences_count(agent: float, case: float, shift: float) -> None
     assert predicted_score(agent, case) + predicted_score(case, agent) == pytest.approx(1.0)
 
 
+TABLE_1 = [  # hardest case, best agent, score predicted, gaps at 50, 90 and 99 %
+    ("ImageNet", 2389.7, 2035.0, 0.115, (354.7, 736.4, 1152.9)),
+    ("COCO", 2132.7, 1745.5, 0.097, (387.2, 768.9, 1185.4)),
+    ("MMLU", 2446.1, 2159.2, 0.161, (286.9, 668.6, 1085.1)),
+    ("LiveCodeBench", 2263.3, 1939.7, 0.134, (323.6, 705.3, 1121.8)),
+    ("Waymo", 2014.3, 1689.8, 0.134, (324.5, 706.2, 1122.8)),
+    ("NAVSIM", 2273.0, 2040.5, 0.208, (232.5, 614.2, 1030.8)),
+]
+
+
+@pytest.mark.parametrize(("dataset", "hardest", "agent", "predicted", "gaps"), TABLE_1)
+def test_table_1_of_the_paper(dataset: str, hardest: float, agent: float, predicted: float, gaps: tuple) -> None:
+    """Origin: AGI-Elo, Table 1, as printed; its ratings are rounded to 0.1 each."""
+    for p, printed in zip((0.5, 0.9, 0.99), gaps, strict=True):
+        assert gap(agent, hardest, p) == pytest.approx(printed, abs=0.06), dataset
+    assert predicted_score(agent, hardest) == pytest.approx(predicted, abs=0.001)
+
+
 def test_far_apart_players_do_not_overflow() -> None:
     assert predicted_score(-2e5, 2e5) == 0.0
-    assert predicted_score(1e300, -1e300) == 1.0
+    assert predicted_score(1e6, -1e6) == 1.0
+    with pytest.raises(InputError, match=r"agent's rating must lie within ±1e\+06"):
+        predicted_score(1e300, -1e300)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.5, 2.0, float("nan")])
@@ -48,3 +73,91 @@ def test_a_rating_that_is_not_a_number_is_refused() -> None:
         predicted_score(1500, float("nan"))
     with pytest.raises(InputError, match="agent's rating must be finite"):
         gap(float("inf"), 1500, 0.5)
+
+
+def test_scores_in_the_metric_of_the_task() -> None:
+    assert predicted_value(1900, 1500, METRICS["execution"]) == pytest.approx(1000 / 11)
+    assert predicted_value(1500, 1500, METRICS["cognition"]) == pytest.approx(2.5)
+    assert named("decision").score(4.0) == pytest.approx(0.8)
+    assert named("accuracy").value(0.3) == pytest.approx(0.3)
+    with pytest.raises(UnknownNameError, match="choose one of: accuracy, cognition, decision, execution"):
+        named("speed")
+
+
+METRICS_TRIED = [
+    *METRICS.values(),
+    linear("miss distance", 100.0, 0.0),
+    monotone("duration", 60.0, 0.0, lambda seconds: math.exp(-seconds / 10)),
+    monotone("share", 0.0, 1.0, lambda share: share**3),
+]
+
+
+@given(st.sampled_from(METRICS_TRIED), st.floats(0.0, 1.0))
+def test_score_functions_are_inverted(metric, share: float) -> None:
+    value = metric.worst + share * (metric.best - metric.worst)
+    assert metric.score(metric.value(metric.score(value))) == pytest.approx(metric.score(value), abs=1e-9)
+    assert 0.0 <= metric.score(value) <= 1.0
+    assert min(metric.worst, metric.best) <= metric.value(share) <= max(metric.worst, metric.best)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: linear("x", 1.0, 1.0), "two different finite numbers"),
+        (lambda: linear("x", 0.0, float("inf")), "two different finite numbers"),
+        (lambda: monotone("x", 0.0, 2.0, lambda value: value), r"must stay in 0\.\.1"),
+        (lambda: monotone("x", 0.0, 1.0, lambda value: float("nan")), r"must stay in 0\.\.1"),
+        (lambda: monotone("x", 0.0, 1.0, lambda value: 0.5), "rise everywhere"),
+        (lambda: monotone("x", 0.0, 1.0, lambda value: 1.0 - value), "rise everywhere"),
+        (lambda: METRICS["execution"].score(101.0), r"execution must be in 0\.\.100"),
+        (lambda: METRICS["execution"].score(float("nan")), r"execution must be in 0\.\.100"),
+        (lambda: METRICS["execution"].value(1.1), r"match score must be in 0\.\.1"),
+    ],
+)
+def test_score_functions_that_cannot_be_inverted_are_refused(build, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build()
+
+
+CASES = {f"case {i:03}": Estimate(1000.0 + 10.0 * i, 20.0, 5) for i in range(101)}
+
+
+def test_the_long_tail_is_what_is_predicted_below_the_threshold() -> None:
+    tail = long_tail(1900.0, CASES, 50.0, METRICS["execution"])
+    assert tail == tuple(f"case {i:03}" for i in range(100, 90, -1))  # rated above 1900
+    assert long_tail(1900.0, CASES, 0.0, METRICS["execution"]) == ()
+    assert set(long_tail(1900.0, CASES, 90.0, METRICS["execution"])) > set(tail)
+    with pytest.raises(InputError, match="execution must be in"):
+        long_tail(1900.0, CASES, 120.0, METRICS["execution"])
+
+
+def test_gap_to_the_hardest_case() -> None:
+    agent = Estimate(1700.0, 15.0, 50)
+    found = gap_with_interval(agent, CASES.values(), 0.9)
+    assert found.oracle == oracle(2000.0, 0.9)
+    assert found.gap == gap(1700.0, 2000.0, 0.9)
+    assert found.interval == pytest.approx((found.gap - 1.959964 * 25, found.gap + 1.959964 * 25))  # 15, 20, 25
+
+
+def test_a_quantile_does_not_hang_on_one_case() -> None:
+    agent = Estimate(1700.0, 15.0, 50)
+    outlier = [*CASES.values(), Estimate(3000.0, 100.0, 2)]
+    hardest = [gap_with_interval(agent, cases, 0.5).gap for cases in (CASES.values(), outlier)]
+    most = [gap_with_interval(agent, cases, 0.5, 0.9).gap for cases in (CASES.values(), outlier)]
+    assert hardest[1] - hardest[0] == pytest.approx(1000.0)
+    assert abs(most[1] - most[0]) < 15.0
+
+
+def test_the_interval_of_a_quantile_covers_the_truth() -> None:
+    draw, held = np.random.default_rng(0), []
+    for _ in range(300):
+        cases = [Estimate(float(mean), 0.0, 1) for mean in draw.normal(1500, 250, 200)]
+        low, high = gap_with_interval(Estimate(1500.0, 0.0, 1), cases, 0.5, 0.9).interval
+        held.append(low <= 1.2815516 * 250 <= high)  # the 90 % quantile of the normal distribution
+    assert 0.93 <= np.mean(held) <= 1.0
+
+
+@pytest.mark.parametrize(("cases", "quantile"), [([], 1.0), (list(CASES.values()), 0.0), (list(CASES.values()), 1.1)])
+def test_gaps_without_a_case_are_refused(cases: list, quantile: float) -> None:
+    with pytest.raises(InputError, match=r"rated case|quantile"):
+        gap_with_interval(Estimate(1500.0, 10.0, 1), cases, 0.5, quantile)

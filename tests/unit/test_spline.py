@@ -79,3 +79,23 @@ def test_slower_by_a_factor_is_the_same_path(cell: CellConfig) -> None:
     )
     assert other.tcp_speed == pytest.approx(one.tcp_speed / 2)
     assert other.tcp_acceleration == pytest.approx(one.tcp_acceleration / 4, rel=1e-5)
+
+
+def test_no_joint_goes_beyond_the_waypoints_it_passes_between() -> None:
+    """Random waypoints, some almost the same: a delta that hardly moves must not make the arm swing back."""
+    rng = np.random.default_rng(0)
+    steps = rng.normal(size=(200, 6)) * rng.choice([1e-4, 0.01, 0.1], size=(200, 1))
+    joints = np.cumsum(steps, axis=0)
+    speeds = velocities(joints, np.ones(len(joints)), 0.2)
+    for phase in np.linspace(0.05, 0.95, 19):
+        piece = np.arange(len(joints) - 1)
+        between = positions(joints, speeds, 0.2, piece, np.full(len(piece), phase))
+        assert (between >= np.minimum(joints[:-1], joints[1:]) - 1e-12).all()
+        assert (between <= np.maximum(joints[:-1], joints[1:]) + 1e-12).all()
+
+
+def test_a_steady_motion_keeps_its_speed() -> None:
+    joints = np.arange(6.0)[:, None] * np.linspace(-0.03, 0.05, 6)
+    speeds = velocities(joints, np.ones(6), 0.2)
+    assert speeds[1:-1] == pytest.approx(np.tile(np.linspace(-0.03, 0.05, 6) / 0.2, (4, 1)))
+    assert not speeds[[0, -1]].any()

@@ -52,3 +52,7 @@ class OperatorStopError(MertonError):
 
 class InfrastructureError(MertonError):
     """A server, node, camera or disk failed. Never counted as a model's score."""
+
+
+INFRASTRUCTURE_ERRORS = (InfrastructureError, MissingDependencyError)
+"""What a model may raise without it being its outcome: nothing about the model follows from what is not there."""

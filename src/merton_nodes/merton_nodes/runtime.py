@@ -49,6 +49,9 @@ class StageNode(LifecycleNode):
     def tear_down(self) -> None:
         """Give back what `set_up` took, beyond publishers, subscriptions, services and timers."""
 
+    def observe(self) -> None:
+        """Called before diagnostics are published: the place to bring `details` up to date."""
+
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle callback."""
         try:
@@ -116,6 +119,7 @@ class StageNode(LifecycleNode):
         return f"{type(error).__name__}: {error}; the log of {self.get_name()} has the trace"
 
     def _publish_diagnostics(self) -> None:
+        self.observe()
         troubled = any(count and key.startswith(("dropped", "error")) for key, count in self.counters.items())
         values = {**self.details, **{key: str(count) for key, count in sorted(self.counters.items())}}
         status = DiagnosticStatus(

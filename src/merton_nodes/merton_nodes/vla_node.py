@@ -12,28 +12,32 @@ from merton_interfaces.srv import PredictActions
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 
-from merton.decision.action import checked_chunk
+from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models.base import POLICIES, Policy, make_policy
 from merton.errors import InfrastructureError, InvalidActionError
-from merton.execution.safety import Code
+from merton.model_worker import Kind
 from merton.observation import Observation, SceneState
 from merton_nodes import conversions as convert
 from merton_nodes import names
-from merton_nodes.runtime import StageNode, run
+from merton_nodes.model_node import ModelNode, reading
+from merton_nodes.runtime import run
 
-MODEL_FAILED = 100
-NO_STATE = 400
+KIND: Kind[Policy, Observation, ActionChunk | InvalidActionError] = Kind(
+    build=make_policy,
+    warm_up=lambda policy: policy.warm_up(),
+    call=lambda policy, observations: policy.act_batch(observations),
+)
 
 
-class VlaNode(StageNode):
-    """Every policy of the catalogue behind one service; a policy is built when it is first asked."""
+class VlaNode(ModelNode[Policy, Observation, ActionChunk]):
+    """Every policy of the catalogue behind one service; one that is not preloaded is loaded when it is first asked."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("vla_node", **options)
 
     def set_up(self) -> None:
-        """Build the policies named for preloading, offer the service."""
-        self.policies: dict[str, Policy] = {}
+        """Load the policies named for preloading, offer the service."""
+        self.serve(POLICIES, KIND, ["servo"])
         self.scene_deadline_s = self.parameter(
             "scene_deadline_s",
             5.0,
@@ -41,20 +45,12 @@ class VlaNode(StageNode):
             minimum=0.1,
             maximum=60.0,
         )
-        for name in self.parameter("preload", ["servo"], f"policies to build at start, of: {', '.join(POLICIES)}"):
-            self.policy(name)
         self.state: CellState | None = None
         self.waiting: list[tuple[int, float, Future]] = []
         self.create_subscription(CellState, names.CELL_STATE, self.on_state, names.RELIABLE_QOS)
-        # in a group of its own: while a call waits for a state, states must still come in
+        # in a group of its own: while a call waits, states and other calls must still come in
         self.create_service(PredictActions, names.PREDICT, self.on_predict, callback_group=ReentrantCallbackGroup())
         self.every(0.5, self.give_up_waiting)
-
-    def policy(self, name: str) -> Policy:
-        """The policy called `name`; raises UnknownNameError with the names there are."""
-        if name not in self.policies:
-            self.policies[name] = make_policy(name)
-        return self.policies[name]
 
     def on_state(self, state: CellState) -> None:
         """Keep the newest state for the expert, and wake who waits for it."""
@@ -84,46 +80,41 @@ class VlaNode(StageNode):
             )
         return convert.scene_of(state)
 
-    async def on_predict(
-        self, request: PredictActions.Request, response: PredictActions.Response
-    ) -> PredictActions.Response:
-        """Service: decide. A model's failure is in the response, never an exception."""
-        started = time.monotonic()
-        stamp_ns = convert.nanoseconds_of(request.tcp.header.stamp)
-        try:
-            if not self.active:
-                raise InfrastructureError("vla_node is not active")
-            policy = self.policy(request.model_id)
-            observation = Observation(
+    async def observation(self, request: PredictActions.Request) -> Observation:
+        """What the policy is shown; raises InfrastructureError for what cannot be used, or a scene that is missing."""
+        needs_scene = self.entry(request.model_id).needs_scene
+        with reading():
+            return Observation(
                 views={view.camera: convert.view_of(view) for view in request.views},
                 joints_rad=np.array(request.state.position[:6]),
                 base_from_tcp=convert.matrix_of(request.tcp.pose),
                 gripper_open=request.gripper,
                 instruction=request.instruction,
                 step=request.step,
-                scene=await self.scene_at(stamp_ns) if POLICIES[request.model_id].needs_scene else None,
+                scene=await self.scene_at(convert.nanoseconds_of(request.tcp.header.stamp)) if needs_scene else None,
                 noise_seed=request.seed,
             )
-            chunk = policy.act(observation)
-            latency_s = time.monotonic() - started
+
+    async def on_predict(
+        self, request: PredictActions.Request, response: PredictActions.Response
+    ) -> PredictActions.Response:
+        """Service: decide. A model's failure is in the response, never an exception."""
+        started = time.monotonic()
+        try:
+            chunk = await self.ask(request.model_id, await self.observation(request))
             chunk = checked_chunk(
                 chunk.deltas,
                 chunk.step_s,
                 frame=chunk.frame,
                 model=request.model_id,
-                latency_s=latency_s,
+                latency_s=time.monotonic() - started,
                 done=chunk.done,
             )
+            stamp_ns = convert.nanoseconds_of(request.tcp.header.stamp)
             response.chunk = convert.chunk_message(chunk, stamp_ns, request.trial_id)
             self.counters["decisions"] += 1
-            self.details["last latency"] = f"{1000 * latency_s:.1f} ms"
-        except InvalidActionError as error:
-            response.error_code, response.error_msg = int(Code.INVALID_ACTION), str(error)
-            self.counters["invalid actions"] += 1
-        except InfrastructureError as error:
-            response.error_code, response.error_msg = NO_STATE, self.explain(error)
         except Exception as error:  # a model may raise anything; the node goes on
-            response.error_code, response.error_msg = MODEL_FAILED, self.explain(error)
+            response.error_code, response.error_msg = self.failure(error)
         return response
 
 

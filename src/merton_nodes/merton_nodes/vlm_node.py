@@ -7,61 +7,65 @@ import time
 from typing import Any
 
 from merton_interfaces.action import AnswerQuestion
-from rclpy.action import ActionServer
+from rclpy.action import ActionServer, CancelResponse
 from rclpy.action.server import ServerGoalHandle
 
-from merton.cognition.models.base import MODELS, VisionLanguageModel
-from merton.errors import InfrastructureError
+from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, Question, VisionLanguageModel
+from merton.model_worker import Kind
 from merton_nodes import conversions as convert
 from merton_nodes import names
-from merton_nodes.runtime import StageNode, run
+from merton_nodes.model_node import Cancelled, ModelNode, reading
+from merton_nodes.runtime import run
 
-MODEL_FAILED = 100
-NOT_SERVED = 400
+KIND: Kind[VisionLanguageModel, Question, Answer] = Kind(
+    build=lambda name: MODELS[name].build(),
+    warm_up=lambda model: model.warm_up(),
+    call=lambda model, questions: model.answer_batch(questions),
+)
 
 
-class VlmNode(StageNode):
-    """Every model of the catalogue behind one action; a model is built when it is first asked."""
+class VlmNode(ModelNode[VisionLanguageModel, Question, Answer]):
+    """Every model of the catalogue behind one action; one that is not preloaded is loaded when it is first asked."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("vlm_node", **options)
 
     def set_up(self) -> None:
-        """Build the models named for preloading, offer the action."""
-        self.models: dict[str, VisionLanguageModel] = {}
-        for name in self.parameter("preload", ["describe"], f"models to build at start, of: {', '.join(MODELS)}"):
-            self.model(name)
-        self.server = ActionServer(self, AnswerQuestion, names.ANSWER, self.on_answer)
+        """Load the models named for preloading, offer the action."""
+        self.serve(MODELS, KIND, ["describe"])
+        self.server = ActionServer(self, AnswerQuestion, names.ANSWER, self.on_answer, cancel_callback=self.on_cancel)
 
     def tear_down(self) -> None:
-        """End the action server."""
+        """End the action server and the models."""
         if hasattr(self, "server"):
             self.server.destroy()
+        super().tear_down()
 
-    def model(self, name: str) -> VisionLanguageModel:
-        """The model called `name`; raises UnknownNameError with the names there are."""
-        if name not in self.models:
-            self.models[name] = MODELS[name].build()
-        return self.models[name]
+    def on_cancel(self, goal: ServerGoalHandle) -> CancelResponse:
+        """Always: in the queue it is dropped, and what a running call says is."""
+        self.cancel(bytes(goal.goal_id.uuid))
+        return CancelResponse.ACCEPT
 
-    def on_answer(self, goal: ServerGoalHandle) -> AnswerQuestion.Result:
+    async def on_answer(self, goal: ServerGoalHandle) -> AnswerQuestion.Result:
         """Action: look and answer. A model's failure is in the result, never an exception."""
         result, request = AnswerQuestion.Result(), goal.request
         started = time.monotonic()
         try:
-            if not self.active:
-                raise InfrastructureError("vlm_node is not active")
-            image = convert.color_array(request.image)
-            model = self.model(request.model_id)
-            result.answer = model.answer([image], request.question, request.max_tokens or 32).text
-            self.counters["answers"] += 1
-        except InfrastructureError as error:
-            result.error_code, result.error_msg = NOT_SERVED, self.explain(error)
+            with reading():
+                image = convert.color_array(request.image)
+            question = Question((image,), request.question, request.max_tokens or MAX_TOKENS)
+            if not goal.is_cancel_requested:
+                result.answer = (await self.ask(request.model_id, question, bytes(goal.goal_id.uuid))).text
+                self.counters["answers"] += 1
+        except Cancelled:
+            pass
         except Exception as error:  # a model may raise anything; the node goes on
-            result.error_code, result.error_msg = MODEL_FAILED, self.explain(error)
-        latency_s = time.monotonic() - started
-        result.latency = convert.duration_message(latency_s)
-        self.details["last latency"] = f"{1000 * latency_s:.1f} ms"
+            result.error_code, result.error_msg = self.failure(error)
+        if goal.is_cancel_requested:
+            self.counters["cancelled"] += 1
+            goal.canceled()
+            return AnswerQuestion.Result()
+        result.latency = convert.duration_message(time.monotonic() - started)
         goal.succeed()
         return result
 

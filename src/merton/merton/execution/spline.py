@@ -16,9 +16,6 @@ Array = NDArray[np.float64]
 GRIPPER_CHANGE = 0.02
 """A gripper value this close to the last command is no new one: a policy's ripple must not stop the arm every step."""
 
-STAYS_RAD = 1e-6
-"""A delta that turns no joint further than this asks the arm to stay where it is."""
-
 TOOL_SAMPLES = 16
 """The tool's speed and acceleration are looked at this many times a delta, and at its end."""
 
@@ -59,12 +56,17 @@ def parts(gripper: Array) -> Iterator[tuple[int, int, float | None]]:
 
 
 def velocities(joints: Array, gripper: Array, step_s: float) -> Array:
-    """(k, 6) [rad/s]: central differences, zero wherever a stretch begins or ends, and on both sides of a delta that
-    stays: else the arm would swing back before it leaves, and press what it has just grasped into the table."""
+    """(k, 6) [rad/s]: central differences, but so that no joint goes beyond the waypoints it passes between.
+
+    Zero wherever a stretch begins or ends and where a joint turns back, and at most three times the slower of the
+    deltas beside it (Fritsch and Carlson 1980). Else a delta that hardly moves, before one that does, would swing the
+    arm back first, and press what it has just grasped into the table.
+    """
+    slopes = np.diff(joints, axis=0) / step_s
+    before, after = slopes[:-1], slopes[1:]
+    limit = 3 * np.minimum(np.abs(before), np.abs(after)) * (np.sign(before) == np.sign(after))
     result = np.zeros_like(joints)
-    result[1:-1] = (joints[2:] - joints[:-2]) / (2 * step_s)
-    stays = np.flatnonzero(np.abs(np.diff(joints, axis=0)).max(axis=1) < STAYS_RAD)
-    result[stays] = result[stays + 1] = 0.0
+    result[1:-1] = np.clip((before + after) / 2, -limit, limit)
     for first, last, _ in parts(gripper):
         result[[first, last]] = 0.0
     return result

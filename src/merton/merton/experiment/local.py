@@ -15,11 +15,11 @@ from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
 from merton.cognition.score import CognitionScore
 from merton.cognition.score import score as cognition_score
 from merton.cognition.text import Cider
-from merton.decision.action import ActionChunk
+from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models.base import POLICIES, Policy
 from merton.decision.score import DecisionScore
 from merton.decision.score import score as decision_score
-from merton.errors import InfrastructureError, InputError, InvalidActionError, MertonError
+from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, InvalidActionError
 from merton.execution.collision import HeldObject, held_object
 from merton.execution.gripper import Gripper
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
@@ -88,20 +88,26 @@ class LocalPorts:
         return Look(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, cell.success())
 
     def answer(self, model: str, image: Image, question: str) -> Answer:
-        """Ask a VLM of the catalogue; one that fails answers nothing, which scores as such."""
+        """Ask a VLM of the catalogue; one that fails answers nothing, which scores as such.
+
+        Raises InfrastructureError if a server, an extra or weights are missing: that is not the model's silence.
+        """
         if model not in self._models:
             self._models[model] = MODELS[model].build()
         try:
             return self._models[model].answer([image], question, 32)
-        except InfrastructureError:  # a dead server is not the model's silence
-            raise
-        except MertonError:
+        except INFRASTRUCTURE_ERRORS as error:
+            raise InfrastructureError(str(error)) from error
+        except Exception:  # a model may raise anything
             return Answer("")
 
     def act(
         self, model: str, views: Mapping[str, CameraView], look: Look, instruction: str, step: int, seed: int
     ) -> ActionChunk:
-        """Let a policy of the catalogue decide; raises InvalidActionError for whatever it cannot do."""
+        """Let a policy of the catalogue decide; raises InvalidActionError for whatever it cannot do.
+
+        Raises InfrastructureError if a server, an extra or weights are missing.
+        """
         if model not in self._policies:
             self._policies[model] = POLICIES[model].build()
         observation = Observation(
@@ -115,10 +121,14 @@ class LocalPorts:
             noise_seed=seed,
         )
         try:
-            return self._policies[model].act(observation)
-        except InfrastructureError:
-            raise
-        except MertonError as error:
+            chunk = self._policies[model].act(observation)
+            step_s = round(chunk.step_s * 1e9) / 1e9 if np.isfinite(chunk.step_s) else chunk.step_s
+            return checked_chunk(
+                chunk.deltas, step_s, frame=chunk.frame, model=model, latency_s=chunk.latency_s, done=chunk.done
+            )
+        except INFRASTRUCTURE_ERRORS as error:
+            raise InfrastructureError(str(error)) from error
+        except Exception as error:  # a model may raise anything
             raise InvalidActionError(str(error)) from error
 
     def execute(self, chunk: ActionChunk, look: Look) -> Execution:

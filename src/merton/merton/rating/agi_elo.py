@@ -7,27 +7,39 @@ are Glicko players; a case that beats good agents is rated as hard. Source: AGI-
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from merton.errors import InputError
+from merton.errors import InputError, UnknownNameError
+from merton.rating.checking import (
+    Z_95,
+    Floats,
+    Integers,
+    Match,
+    Played,
+    Q,
+    checked_index,
+    checked_scores,
+    extremes,
+    floor_warning,
+    logistic,
+    played,
+    warnings,
+)
 from merton.results.records import Outcome, TrialRecord
 from merton.seeding import generator
 
 START_MEAN = 1500.0
 START_DEVIATION = 350.0
-Q = math.log(10.0) / 400.0
-"""Elo points to natural log-odds."""
 
-Floats = NDArray[np.float64]
-Match = tuple[str, str, float]
-"""Agent id, case id, score of the agent in 0..1."""
+RESAMPLES = 40
+"""Bootstrap replicates; their standard deviation is known to some 11 %."""
+
+_MATCH = np.dtype([("agent", np.int32), ("case", np.int32), ("score", np.float64)])
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,8 @@ class Rating:
         spread: standard deviation of the mean over the shuffles, what their order does; 0 for one shuffle.
         single_pass: the mean after the first shuffle alone, which is the paper's procedure.
         matches: how many matches the player took part in.
+        interval: 95 %. Agents: from a bootstrap over the test cases. Cases, which too few agents meet to resample
+            them: mean ± 1.96 deviations.
         flag: "only wins", "only losses", or empty: such a rating is a bound that more matches would push further.
     """
 
@@ -58,6 +72,7 @@ class Rating:
     spread: float
     single_pass: float
     matches: int
+    interval: tuple[float, float]
     flag: str = ""
 
 
@@ -95,21 +110,12 @@ def _after_match(mean: float, rd: float, opponent_mean: float, opponent_rd: floa
 
 
 @numba.njit(cache=True)
-def _play(
-    agents: NDArray[np.int64],
-    cases: NDArray[np.int64],
-    scores: Floats,
-    order: NDArray[np.int64],
-    agent_mean: Floats,
-    agent_rd: Floats,
-    case_mean: Floats,
-    case_rd: Floats,
-) -> None:
-    for match in order:
-        a, c, score = agents[match], cases[match], scores[match]
-        mean_a, rd_a, mean_c, rd_c = agent_mean[a], agent_rd[a], case_mean[c], case_rd[c]
-        agent_mean[a], agent_rd[a] = _after_match(mean_a, rd_a, mean_c, rd_c, score)
-        case_mean[c], case_rd[c] = _after_match(mean_c, rd_c, mean_a, rd_a, 1.0 - score)
+def _play(matches: NDArray[np.void], agents: Floats, cases: Floats) -> None:
+    for match in matches:
+        agent, case = agents[match.agent], cases[match.case]
+        mean_a, rd_a, mean_c, rd_c = agent[0], agent[1], case[0], case[1]
+        agent[0], agent[1] = _after_match(mean_a, rd_a, mean_c, rd_c, match.score)
+        case[0], case[1] = _after_match(mean_c, rd_c, mean_a, rd_a, 1.0 - match.score)
 
 
 def update(agents: ArrayLike, cases: ArrayLike, scores: ArrayLike, *, n_agents: int, n_cases: int) -> Update:
@@ -128,28 +134,14 @@ def update(agents: ArrayLike, cases: ArrayLike, scores: ArrayLike, *, n_agents: 
     Raises:
         InputError: lengths differ, an index is out of range or no integer, a score is NaN or outside 0..1.
     """
-    agent_index = _checked_index("agent", agents, n_agents)
-    case_index = _checked_index("case", cases, n_cases)
-    score = _checked_scores(scores)
+    agent_index = checked_index("agent", agents, n_agents)
+    case_index = checked_index("case", cases, n_cases)
+    score = checked_scores(scores)
     if not len(agent_index) == len(case_index) == len(score):
         raise InputError(
             f"agents, cases and scores must be equally many, got {len(agent_index)}, {len(case_index)}, {len(score)}"
         )
-    return _played(agent_index, case_index, score, np.arange(len(score)), n_agents, n_cases)
-
-
-def _played(
-    agents: NDArray[np.int64],
-    cases: NDArray[np.int64],
-    scores: Floats,
-    order: NDArray[np.int64],
-    n_agents: int,
-    n_cases: int,
-) -> Update:
-    agent_mean, case_mean = np.full(n_agents, START_MEAN), np.full(n_cases, START_MEAN)
-    agent_rd, case_rd = np.full(n_agents, START_DEVIATION), np.full(n_cases, START_DEVIATION)
-    _play(agents, cases, scores, order, agent_mean, agent_rd, case_mean, case_rd)
-    return Update(agent_mean, agent_rd, case_mean, case_rd)
+    return _after(_packed(agent_index, case_index, score), n_agents, n_cases)
 
 
 def rate(matches: Iterable[Match], seed: int = 0, shuffles: int = 20) -> Ratings:
@@ -157,36 +149,81 @@ def rate(matches: Iterable[Match], seed: int = 0, shuffles: int = 20) -> Ratings
 
     The matches are sorted first, so the order they are stored in has no influence: it would otherwise cost hundreds of
     points. Averaging is ours: the paper's single pass leaves its one random order in the ratings (`Rating.spread`).
+    So is the interval: agents are rated anew on test cases drawn with replacement, in one order each, so that it
+    holds what other cases and another order would do.
 
     Args:
         matches: (agent id, case id, score in 0..1); an agent may meet a case more than once.
-        seed: of the shuffles.
+        seed: of the shuffles and the draws.
         shuffles: how many orders to average over, >= 1; at least 20 for numbers to be shown.
 
     Raises:
         InputError: a score is NaN or outside 0..1, or `shuffles` < 1.
     """
-    if shuffles < 1:
-        raise InputError(f"shuffles must be at least 1, got {shuffles}")
-    played = list(matches)
-    agent_ids, agents = _indexed([match[0] for match in played])
-    case_ids, cases = _indexed([match[1] for match in played])
-    scores = _checked_scores([match[2] for match in played])
-    canonical = np.lexsort((scores, cases, agents))
-    agents, cases, scores = agents[canonical], cases[canonical], scores[canonical]
-
+    _check_shuffles(shuffles)
+    game = played(matches)
+    n_agents, n_cases = len(game.agent_ids), len(game.case_ids)
+    packed = _packed(game.agents, game.cases, game.scores)
     passes = []
     for shuffle in range(shuffles):
-        order = generator("agi_elo", seed, shuffle).permutation(len(scores))
-        passes.append(_played(agents, cases, scores, order, len(agent_ids), len(case_ids)))
-    rated_agents = _summary(
-        agent_ids, agents, scores, [item.agent_mean for item in passes], [item.agent_rd for item in passes]
-    )
-    rated_cases = _summary(
-        case_ids, cases, 1.0 - scores, [item.case_mean for item in passes], [item.case_rd for item in passes]
-    )
-    warnings = _warnings(rated_agents, rated_cases, agents, cases)
-    return Ratings(rated_agents, rated_cases, warnings, seed, shuffles)
+        order = generator("agi_elo", seed, shuffle).permutation(len(packed))
+        passes.append(_after(packed[order], n_agents, n_cases))
+    agent_means = np.array([item.agent_mean for item in passes])
+    case_means = np.array([item.case_mean for item in passes])
+    agent_rd, case_rd = (np.mean([getattr(item, name) for item in passes], axis=0) for name in ("agent_rd", "case_rd"))
+    agent_flags = extremes(game.agents, game.scores, n_agents)
+    case_flags = extremes(game.cases, 1.0 - game.scores, n_cases)
+    agent_matches = np.bincount(game.agents, minlength=n_agents)
+    case_matches = np.bincount(game.cases, minlength=n_cases)
+    agents = _summary(game.agent_ids, agent_means, agent_rd, agent_matches, _bootstrap(packed, game, seed), agent_flags)
+    cases = _summary(game.case_ids, case_means, case_rd, case_matches, case_rd, case_flags)
+    found = warnings(game, agent_flags, case_flags)
+    if agents:
+        gaps = agent_means.mean(axis=0)[game.agents] - case_means.mean(axis=0)[game.cases]
+        # Without a floor the lowest end worse than predicted, because they made the ratings: 2 % are enough to tell.
+        found += floor_warning(logistic(gaps), game.scores, 0.02)
+    return Ratings(agents, cases, found, seed, shuffles)
+
+
+def place(results: Iterable[tuple[str, float]], ratings: Ratings, seed: int = 0, shuffles: int = 20) -> Rating:
+    """Rate one new agent against test cases whose ratings stay as they are; nobody else's rating changes.
+
+    For a quick answer about a newcomer (AGI-Elo, section 2.2, "efficient placement"); `rate` everything again for a
+    board, because the newcomer also tells something about the cases.
+
+    Args:
+        results: (case id, the agent's score in 0..1), at least one.
+        ratings: of the cases.
+        seed: of the shuffles and the draws.
+        shuffles: how many orders to average over, >= 1.
+
+    Raises:
+        UnknownNameError: a case has no rating.
+        InputError: a score is NaN or outside 0..1, there are no results, or `shuffles` < 1.
+    """
+    _check_shuffles(shuffles)
+    game = played(("", case, score) for case, score in results)
+    if not game.case_ids:
+        raise InputError("placing an agent needs at least one result, got none")
+    unknown = [case for case in game.case_ids if case not in ratings.cases]
+    if unknown:
+        raise UnknownNameError("test case", unknown[0], sorted(ratings.cases)[:10])
+    cases = np.array([(ratings.cases[case].mean, ratings.cases[case].deviation) for case in game.case_ids])
+    opponents = cases[game.cases]
+    passes = []
+    for shuffle in range(shuffles):
+        passes.append(_placed(opponents, game.scores, generator("place", seed, shuffle).permutation(len(opponents))))
+    drawn = [
+        _placed(
+            opponents, game.scores, generator("place bootstrap", seed, draw).integers(0, len(opponents), len(opponents))
+        )[0]
+        for draw in range(RESAMPLES)
+    ]
+    means = np.array(passes)[:, :1]
+    deviation = np.array([np.mean([rd for _, rd in passes])])
+    flags = extremes(game.agents, game.scores, 1)
+    count = np.array([len(opponents)])
+    return _summary([""], means, deviation, count, np.array([np.std(drawn, ddof=1)]), flags)[""]
 
 
 def matches(records: Iterable[TrialRecord]) -> list[Match]:
@@ -198,88 +235,75 @@ def matches(records: Iterable[TrialRecord]) -> list[Match]:
     ]
 
 
-def _checked_index(kind: str, values: ArrayLike, count: int) -> NDArray[np.int64]:
-    index = np.asarray(values)
-    if count < 0:
-        raise InputError(f"the number of {kind}s must not be negative, got {count}")
-    if index.size == 0:
-        return np.zeros(0, dtype=np.int64)
-    if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
-        raise InputError(
-            f"the {kind} indices must be a one-dimensional array of integers, got {index.dtype} {index.shape}"
-        )
-    if index.min() < 0 or index.max() >= count:
-        raise InputError(f"the {kind} indices must lie in 0 .. {count - 1}, got {index.min()} .. {index.max()}")
-    return index.astype(np.int64)
+def _check_shuffles(shuffles: int) -> None:
+    if shuffles < 1:
+        raise InputError(f"shuffles must be at least 1, got {shuffles}")
 
 
-def _checked_scores(values: ArrayLike) -> Floats:
-    try:
-        scores = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the scores of matches must be numbers in 0..1") from None
-    if scores.ndim != 1:
-        raise InputError(f"the scores of matches must be one-dimensional, got shape {scores.shape}")
-    wrong = ~((scores >= 0.0) & (scores <= 1.0))  # NaN is neither
-    if wrong.any():
-        position = int(np.argmax(wrong))
-        raise InputError(f"the score of match {position} must be in 0..1, got {scores[position]:g}")
-    return scores
+def _packed(agents: Integers, cases: Integers, scores: Floats) -> NDArray[np.void]:
+    # One match in 16 bytes: a shuffled pass then waits for memory once a match, not three times.
+    packed = np.empty(len(scores), dtype=_MATCH)
+    packed["agent"], packed["case"], packed["score"] = agents, cases, scores
+    return packed
 
 
-def _indexed(names: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    ids = sorted(set(names))
-    position = {name: index for index, name in enumerate(ids)}
-    return ids, np.fromiter((position[name] for name in names), dtype=np.int64, count=len(names))
+def _after(matches: NDArray[np.void], n_agents: int, n_cases: int) -> Update:
+    agents, cases = np.empty((n_agents, 2)), np.empty((n_cases, 2))
+    agents[:] = cases[:] = START_MEAN, START_DEVIATION
+    _play(matches, agents, cases)
+    return Update(agents[:, 0].copy(), agents[:, 1].copy(), cases[:, 0].copy(), cases[:, 1].copy())
+
+
+def _bootstrap(packed: NDArray[np.void], game: Played, seed: int) -> Floats:
+    """Standard deviation of each agent's mean over test cases drawn with replacement; a case drawn twice is two."""
+    n_agents, n_cases = len(game.agent_ids), len(game.case_ids)
+    if n_cases == 0:
+        return np.zeros(0)
+    by_case = np.argsort(game.cases, kind="stable")
+    sizes = np.bincount(game.cases, minlength=n_cases)
+    starts = np.cumsum(sizes) - sizes
+    means = np.full((RESAMPLES, n_agents), np.nan)
+    for draw in range(RESAMPLES):
+        random = generator("agi_elo bootstrap", seed, draw)
+        drawn = random.integers(0, n_cases, n_cases)
+        lengths = sizes[drawn]
+        copy = np.repeat(np.arange(n_cases), lengths)
+        within = np.arange(len(copy)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        matches = packed[by_case[starts[drawn][copy] + within]]
+        matches["case"] = copy
+        present = np.bincount(matches["agent"], minlength=n_agents) > 0
+        result = _after(matches[random.permutation(len(matches))], n_agents, n_cases)
+        means[draw, present] = result.agent_mean[present]
+    # An agent that met one case of many is missing from most draws: then it is not known better than at the start.
+    known = np.sum(~np.isnan(means), axis=0) >= RESAMPLES // 2
+    deviation = np.full(n_agents, START_DEVIATION)
+    deviation[known] = np.nanstd(means[:, known], axis=0, ddof=1)
+    return deviation
+
+
+@numba.njit(cache=True)
+def _placed(opponents: Floats, scores: Floats, order: Integers) -> tuple[float, float]:
+    mean, rd = START_MEAN, START_DEVIATION
+    for match in order:
+        mean, rd = _after_match(mean, rd, opponents[match, 0], opponents[match, 1], scores[match])
+    return mean, rd
 
 
 def _summary(
-    ids: list[str], index: NDArray[np.int64], scores: Floats, means: list[Floats], deviations: list[Floats]
+    ids: list[str], means: Floats, deviation: Floats, matches: Integers, error: Floats, flags: list[str]
 ) -> dict[str, Rating]:
-    mean, deviation = np.mean(means, axis=0), np.mean(deviations, axis=0)
+    """Ratings by id; `means` is (shuffles, players), `error` what the 95 % interval is made of."""
+    mean = means.mean(axis=0)
     spread = np.std(means, axis=0, ddof=1) if len(means) > 1 else np.zeros(len(ids))
-    count = np.bincount(index, minlength=len(ids))
-    lost = np.bincount(index, weights=scores != 1.0, minlength=len(ids)) > 0
-    won = np.bincount(index, weights=scores != 0.0, minlength=len(ids)) > 0
     return {
         name: Rating(
             mean=float(mean[i]),
             deviation=float(deviation[i]),
             spread=float(spread[i]),
-            single_pass=float(means[0][i]),
-            matches=int(count[i]),
-            flag="only wins" if not lost[i] else "only losses" if not won[i] else "",
+            single_pass=float(means[0, i]),
+            matches=int(matches[i]),
+            interval=(float(mean[i] - Z_95 * error[i]), float(mean[i] + Z_95 * error[i])),
+            flag=flags[i],
         )
         for i, name in enumerate(ids)
     }
-
-
-def _warnings(
-    agents: dict[str, Rating],
-    cases: dict[str, Rating],
-    agent_index: NDArray[np.int64],
-    case_index: NDArray[np.int64],
-) -> tuple[str, ...]:
-    if not agents:
-        return ("No trial has an execution score, so nothing could be rated.",)
-    found = []
-    size = len(agents) + len(cases)
-    edges = coo_array((np.ones(len(agent_index)), (agent_index, len(agents) + case_index)), shape=(size, size))
-    groups = connected_components(edges, directed=False, return_labels=False)
-    if groups > 1:
-        found.append(
-            f"The matches fall into {groups} groups that never met; ratings of different groups cannot be compared."
-        )
-    if len(agents) == 1:
-        found.append("Only one agent was rated; its rating says nothing without a second one to compare it with.")
-    for kind, players in (("agent", agents), ("test case", cases)):
-        for flag in ("only wins", "only losses"):
-            flagged = [name for name, rating in players.items() if rating.flag == flag]
-            if flagged:
-                verb = "won" if flag == "only wins" else "lost"
-                shown = f"{', '.join(flagged[:3])}{', …' if len(flagged) > 3 else ''}"
-                found.append(
-                    f"{len(flagged)} of {len(players)} {kind}s {verb} every match ({shown}): "
-                    "such ratings are bounds, not estimates."
-                )
-    return tuple(found)

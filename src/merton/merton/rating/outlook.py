@@ -1,40 +1,144 @@
-"""What ratings predict: an agent's score on a case, and how far it is from mastering the hardest one.
+"""What ratings predict: an agent's score on a case, the cases beyond it, and how far it is from mastering the task.
 
-Predictions use the plain logistic without the Glicko impact factor (AGI-Elo, section 3.4).
+Predictions use the plain logistic without the Glicko impact factor (AGI-Elo, section 3.4). They work on ratings of
+either method, `agi_elo.Rating` or `likelihood.Estimate`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
 
 from merton.errors import InputError
+from merton.rating.checking import Z_95, Q, checked_rating
+from merton.rating.metric import Metric
+
+MASTERY = (0.5, 0.9, 0.99)
+"""The scores whose oracles AGI-Elo reports."""
+
+
+class Rated(Protocol):
+    """A rating with its uncertainty, Elo points."""
+
+    @property
+    def mean(self) -> float:
+        """The rating."""
+
+    @property
+    def deviation(self) -> float:
+        """Its standard deviation."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far an agent is from scoring `p` on the cases that matter, Elo points.
+
+    Attributes:
+        p: score of mastery, 0..1.
+        quantile: which case is meant: 1 for the hardest, 0.99 for one that 99 % of the cases are easier than.
+        oracle: the rating that scores `p` on it.
+        gap: oracle less the agent's rating; negative if the agent is better than that.
+        interval: 95 % of `gap`.
+    """
+
+    p: float
+    quantile: float
+    oracle: float
+    gap: float
+    interval: tuple[float, float]
 
 
 def predicted_score(agent_rating: float, case_rating: float) -> float:
     """The score in 0..1 to expect of an agent on a case: 1 / (1 + 10^((case - agent) / 400)).
 
     Raises:
-        InputError: a rating is not finite.
+        InputError: a rating is not finite, or beyond a million.
     """
-    difference = _finite("agent's", agent_rating) - _finite("case's", case_rating)
-    return 0.5 * (1.0 + math.tanh(0.5 * math.log(10.0) / 400.0 * difference))
+    difference = checked_rating("agent's", agent_rating) - checked_rating("case's", case_rating)
+    return 0.5 * (1.0 + math.tanh(0.5 * Q * difference))
 
 
-def gap(agent_rating: float, hardest_case_rating: float, p: float) -> float:
-    """Elo points the agent lacks to score `p` on the hardest case; negative if it already does better.
+def predicted_value(agent_rating: float, case_rating: float, metric: Metric) -> float:
+    """The same in the task's own metric (AGI-Elo, eq. 10); InputError as for `predicted_score`."""
+    return metric.value(predicted_score(agent_rating, case_rating))
 
-    gap = R_oracle(p) - R_agent with R_oracle(p) = R_hardest + 400 log10(p / (1 - p)) (AGI-Elo, section 3.4).
+
+def long_tail(agent_rating: float, cases: Mapping[str, Rated], threshold: float, metric: Metric) -> tuple[str, ...]:
+    """The cases on which the agent is expected to stay worse than `threshold` (AGI-Elo, eq. 11), hardest first.
+
+    Args:
+        agent_rating: Elo points.
+        cases: ratings by case id.
+        threshold: in the unit of `metric`.
+        metric: the task's own.
 
     Raises:
-        InputError: `p` is not strictly between 0 and 1, or a rating is not finite.
+        InputError: the threshold lies outside the metric, or a rating is not usable.
+    """
+    least = metric.score(threshold)
+    beyond = [name for name, case in cases.items() if predicted_score(agent_rating, case.mean) < least]
+    return tuple(sorted(beyond, key=lambda name: (-cases[name].mean, name)))
+
+
+def oracle(hardest_case_rating: float, p: float) -> float:
+    """The rating that scores `p` on the hardest case: R_hardest + 400 log10(p / (1 - p)) (AGI-Elo, eq. 12).
+
+    Raises:
+        InputError: `p` is not strictly between 0 and 1, or the rating is not finite or beyond a million.
     """
     if not 0.0 < p < 1.0:
         raise InputError(f"the score of mastery must lie strictly between 0 and 1, got {p!r}")
-    oracle = _finite("hardest case's", hardest_case_rating) + 400.0 * math.log10(p / (1.0 - p))
-    return oracle - _finite("agent's", agent_rating)
+    return checked_rating("hardest case's", hardest_case_rating) + 400.0 * math.log10(p / (1.0 - p))
 
 
-def _finite(whose: str, rating: float) -> float:
-    if not math.isfinite(rating):
-        raise InputError(f"the {whose} rating must be finite, got {rating!r}")
-    return rating
+def gap(agent_rating: float, hardest_case_rating: float, p: float) -> float:
+    """Elo points the agent lacks to score `p` on the hardest case; negative if it already does better (eq. 13).
+
+    Raises:
+        InputError: `p` is not strictly between 0 and 1, or a rating is not finite or beyond a million.
+    """
+    return oracle(hardest_case_rating, p) - checked_rating("agent's", agent_rating)
+
+
+def gap_with_interval(agent: Rated, cases: Collection[Rated], p: float, quantile: float = 1.0) -> Gap:
+    """The gap to mastery and how sure it is.
+
+    With quantile 1 it is the paper's: it hangs on one extreme case, and the interval holds the deviations of that case
+    and of the agent, but not that another case might be the hardest. A quantile below 1 is ours: it asks for mastery of
+    that share of the task; its interval holds the sampling of the cases (the order statistics that cover the quantile
+    in 95 % of samples) and the agent's deviation.
+
+    Args:
+        agent: the agent's rating.
+        cases: ratings of all cases, at least one.
+        p: score of mastery, strictly between 0 and 1.
+        quantile: share of the cases to master, above 0 and at most 1.
+
+    Raises:
+        InputError: there are no cases, or an argument is outside its range.
+    """
+    if not cases:
+        raise InputError("a gap to mastery needs at least one rated case, got none")
+    if not 0.0 < quantile <= 1.0:
+        raise InputError(f"the quantile of cases must lie above 0 and at most at 1, got {quantile!r}")
+    ordered = sorted(cases, key=lambda case: (case.mean, case.deviation))
+    means = [checked_rating("case's", case.mean) for case in ordered]
+    half = Z_95 * agent.deviation
+    if quantile == 1.0:
+        target = means[-1]
+        below = above = Z_95 * ordered[-1].deviation
+    else:
+        n = len(means)
+        target = float(np.quantile(means, quantile))
+        reach = Z_95 * math.sqrt(n * quantile * (1.0 - quantile))
+        low = means[max(math.floor(n * quantile - reach) - 1, 0)]
+        high = means[min(math.ceil(n * quantile + reach), n - 1)]
+        below, above = max(target - low, 0.0), max(high - target, 0.0)
+    found = gap(agent.mean, target, p)
+    return Gap(
+        p, quantile, oracle(target, p), found, (found - math.hypot(below, half), found + math.hypot(above, half))
+    )

@@ -47,9 +47,12 @@ class VisionLanguageModel(ABC):
 
     Attributes:
         name: the name it is asked for by.
+        adapter_version: raised with every change that may change an answer, so that answers that were kept are told
+            from new ones; "": every change to the adapter's sources counts as one (`merton.annotate.identity`).
     """
 
     name: str
+    adapter_version: str = ""
 
     @abstractmethod
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:

@@ -60,6 +60,8 @@ class OpenAIChat(VisionLanguageModel):
         InputError: not an address.
     """
 
+    adapter_version = "1"
+
     def __init__(self, name: str, chosen: ChatSettings, prompt: str = "{question}") -> None:
         self.name, self._chosen, self._prompt = name, chosen, prompt
         self._server = HttpServer(chosen.url, chosen.patience)

@@ -35,6 +35,8 @@ class TransformersVlm(VisionLanguageModel):
         deadline_s: a batch that takes longer is an infrastructure failure [s].
     """
 
+    adapter_version = "1"
+
     def __init__(
         self,
         name: str,

@@ -25,11 +25,15 @@ class Policy(ABC):
         name: the name it is asked for by.
         cameras: names of the views it looks at.
         needs_scene: whether it reads the simulator's state.
+        adapter_version: raised with every change that may change an action, that of its convention included, so that
+            actions that were kept are told from new ones; "": every change to the adapter's sources counts as one
+            (`merton.annotate.identity`).
     """
 
     name: str
     cameras: tuple[str, ...] = ()
     needs_scene: bool = False
+    adapter_version: str = ""
 
     @abstractmethod
     def act(self, observation: Observation) -> ActionChunk:
@@ -82,6 +86,7 @@ class PolicyEntry(Entry):
     Attributes:
         cameras: names of the views it looks at, in the order the model wants them.
         needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
+        needs_depth: whether it cannot do without depth.
         convention: how its numbers are meant: a name of `merton.decision.models.conventions.CONVENTIONS`; "" if it
             speaks Merton's own.
         unnorm_key: data set whose statistics un-normalise the output.
@@ -92,6 +97,7 @@ class PolicyEntry(Entry):
     prompt: str = "{instruction}"
     cameras: tuple[str, ...] = ()
     needs_scene: bool = False
+    needs_depth: bool = False
     convention: str = ""
     unnorm_key: str = ""
     state: Literal["none", "tool", "joints"] = "none"
@@ -134,6 +140,7 @@ ADAPTERS = {
     "servo": Adapter(path=f"{_HERE}.servo:Servo"),
     "hold": Adapter(path=f"{_HERE}.hold:Hold"),
     "plunge": Adapter(path=f"{_HERE}.plunge:Plunge"),
+    "tiny_vla": Adapter(path=f"{_HERE}.tiny_vla:TinyVla"),
     "openvla": Adapter(path=f"{_HERE}.openvla:OpenVla", extra="models"),
     "openvla_rest": Adapter(path=f"{_HERE}.openvla_rest:OpenVlaRest", extra="remote"),
     "openpi": Adapter(path=f"{_HERE}.openpi:OpenPi", extra="remote"),

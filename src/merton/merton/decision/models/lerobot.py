@@ -38,6 +38,8 @@ class LeRobot(Policy):
         device: such as "cuda:1"; "" is the GPU if there is one.
     """
 
+    adapter_version = "1"
+
     def __init__(
         self,
         name: str,

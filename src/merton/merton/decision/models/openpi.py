@@ -121,6 +121,8 @@ class OpenPi(Policy):
         InputError: not an address, no such dialect, or more cameras than it has keys for.
     """
 
+    adapter_version = "1"
+
     def __init__(
         self,
         name: str,

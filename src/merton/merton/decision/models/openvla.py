@@ -42,6 +42,8 @@ class OpenVla(Policy):
         load: how processor and model come from a folder.
     """
 
+    adapter_version = "1"
+
     def __init__(
         self,
         name: str,

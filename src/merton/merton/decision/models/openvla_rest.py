@@ -53,6 +53,8 @@ class OpenVlaRest(Policy):
         InputError: not an address.
     """
 
+    adapter_version = "1"
+
     def __init__(
         self,
         name: str,

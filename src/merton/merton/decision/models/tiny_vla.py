@@ -1,0 +1,213 @@
+"""merton-tiny-vla: a small learned policy that looks once from above and answers with the whole motion.
+
+Ours. A convolutional network finds, for an instruction, up to three points in the image of the camera "top" (attention
+whose queries are made from the words); the points are put onto the table with the camera's own calibration; and a
+motion of straight segments is read off them: every segment ends at a mixture of the points that depends on the words
+alone, plus a small correction that depends on what is seen there. It was behaviour-cloned from the expert by
+`tools/train_tiny_vla.py`; docs/tiny_models.md is its model card. Runs in plain numpy.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import lru_cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from merton.convolution import convolve, fold, unfolded_weight
+from merton.decision.action import ActionChunk, checked_chunk
+from merton.decision.models.base import Policy, example_observation
+from merton.decision.models.motions import STEP_S
+from merton.errors import InputError
+from merton.observation import CameraView, Image, Observation
+
+Floats = NDArray[np.float32]
+
+WEIGHTS = Path(__file__).with_name("tiny_vla.npz")
+
+CAMERA = "top"
+VIEW_WIDTH, VIEW_HEIGHT = 424, 240
+"""Size of the view the network was trained on [px]; any other is resized to it."""
+CROP = (slice(56, 168), slice(132, 292))
+"""Rows and columns of that view in which the things of a task stand."""
+STRIDE = 2
+SLOTS = 16
+"""Words of an instruction that are read."""
+POINTS = 3
+"""Points of the image that a motion may refer to, besides where the hand is."""
+SEGMENTS = 12
+"""Longest motion."""
+HEIGHT_M = 0.0225
+"""Height above the table at which points of the image are taken to lie: half of a cube."""
+
+SEGMENT_SIZE = 9
+"""Numbers of a segment: end position x, y, z [m]; rotation vector [rad]; gripper 0..1; log of the number of deltas; and
+whether the motion goes on (a logit)."""
+
+
+class TinyVla(Policy):
+    """Looks once and answers with the whole motion."""
+
+    name = "tiny-vla"
+    cameras = (CAMERA,)
+
+    def act(self, observation: Observation) -> ActionChunk:
+        """The whole task at step 0, nothing afterwards; raises InputError if the view from above is missing."""
+        if CAMERA not in observation.views:
+            raise InputError(f"{self.name} needs the camera {CAMERA!r}; there are: {', '.join(observation.views)}")
+        started = time.perf_counter()
+        if observation.step > 0:
+            deltas = np.empty((0, 7))
+        else:
+            network = _network()
+            view = observation.views[CAMERA]
+            segments = network.segments(view, tokens(observation.instruction, network.words))
+            deltas = to_deltas(segments, observation.base_from_tcp[:3, 3])
+        return checked_chunk(deltas, STEP_S, model=self.name, latency_s=time.perf_counter() - started, done=True)
+
+    def make_example(self) -> Observation:
+        """A grey image and something to pick up."""
+        return example_observation("pick up the red cube", (CAMERA,))
+
+
+def tokens(instruction: str, words: tuple[str, ...]) -> NDArray[np.int64]:
+    """The words of an instruction as numbers (SLOTS,): 0 for none, 1 for one that was never seen, else 2 and up."""
+    numbers = {word: index + 2 for index, word in enumerate(words)}
+    found = [numbers.get(word.strip(".,"), 1) for word in instruction.lower().split()[:SLOTS]]
+    return np.array(found + [0] * (SLOTS - len(found)), np.int64)
+
+
+def crop(color: Image) -> Image:
+    """The part of a view from above that the network sees, (112, 160, 3) uint8."""
+    if color.shape[:2] != (VIEW_HEIGHT, VIEW_WIDTH):
+        color = np.asarray(cv2.resize(color, (VIEW_WIDTH, VIEW_HEIGHT), interpolation=cv2.INTER_AREA), np.uint8)
+    return color[CROP]
+
+
+def table_points(view: CameraView, positions: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Where positions (n, 2) (u, v) of the feature map lie on the table, (n, 2) x, y [m] in `base_link`."""
+    corner = np.array([CROP[1].start, CROP[0].start])
+    pixels = corner + STRIDE * np.asarray(positions, np.float64) + 0.5 * (STRIDE - 1)
+    return view_points(view, pixels * (view.color.shape[1] / VIEW_WIDTH))
+
+
+def view_points(view: CameraView, pixels: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Where pixels (n, 2) (u, v) of a view look at the plane `HEIGHT_M` above the table, (n, 2) x, y [m]."""
+    lens = view.intrinsics
+    rays = np.column_stack(
+        [(pixels[:, 0] - lens.cx) / lens.fx, (pixels[:, 1] - lens.cy) / lens.fy, np.ones(len(pixels))]
+    )
+    rays = rays @ view.base_from_camera[:3, :3].T
+    origin = view.base_from_camera[:3, 3]
+    return np.asarray(origin[:2] + rays[:, :2] * ((HEIGHT_M - origin[2]) / rays[:, 2])[:, None])
+
+
+def from_deltas(deltas: NDArray[np.float64], start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Segments (n, SEGMENT_SIZE) of a chunk (m, 7): runs of equal deltas; what `to_deltas` undoes.
+
+    Args:
+        deltas: translation [m], rotation vector [rad], gripper; in `base_link`.
+        start: (3,) position of the tool centre point before the first delta [m].
+    """
+    rows: list[list[float]] = []
+    position = np.array(start, np.float64)
+    previous: NDArray[np.float64] | None = None
+    for delta in deltas:
+        position = position + delta[:3]
+        if previous is not None and np.allclose(delta, previous, rtol=0, atol=1e-9):
+            rows[-1][:3] = position
+            rows[-1][7] += 1
+        else:
+            rows.append([*position, *delta[3:6], delta[6], 1, 1])
+        previous = delta
+    segments = np.array(rows).reshape(-1, SEGMENT_SIZE)
+    segments[:, 3:6] *= segments[:, 7:8]
+    segments[:, 7] = np.log(segments[:, 7])
+    return segments
+
+
+def to_deltas(segments: NDArray[np.floating], start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Equal deltas (m, 7) along every segment (n, SEGMENT_SIZE), up to the first whose last number is not positive."""
+    position, parts = np.array(start, np.float64), [np.empty((0, 7))]
+    for segment in np.asarray(segments, np.float64):
+        if segment[8] <= 0:
+            break
+        count = max(1, round(math.exp(min(segment[7], 4.0))))
+        turn = Rotation.from_rotvec(segment[3:6]).as_rotvec()
+        gripper = min(1.0, max(0.0, segment[6]))
+        parts.append(np.tile([*(segment[:3] - position) / count, *turn / count, gripper], (count, 1)))
+        position = segment[:3]
+    return np.vstack(parts)
+
+
+class _Network:
+    """The weights, and how they are used; `tools/train_tiny_vla.py` has the same in torch."""
+
+    def __init__(self, path: Path) -> None:
+        with np.load(path) as stored:
+            self.words = tuple(str(word) for word in stored["words"])
+            self._weights = {name: stored[name].astype(np.float32) for name in stored.files if name != "words"}
+        for name in ("conv1.weight", "conv2.weight"):
+            self._weights[name] = unfolded_weight(self._weights[name])
+
+    def segments(self, view: CameraView, numbers: NDArray[np.int64]) -> Floats:
+        """(SEGMENTS, SEGMENT_SIZE) for the words `numbers` (SLOTS,)."""
+        text = self._text(numbers)
+        features = self._features(crop(view.color), text)
+        pixels, seen = self._look(features, text)
+        points = table_points(view, pixels).astype(np.float32)
+        return self._motion(points, seen, text)
+
+    def _linear(self, name: str, values: Floats) -> Floats:
+        return np.asarray(self._weights[f"{name}.weight"] @ values + self._weights[f"{name}.bias"], np.float32)
+
+    def _text(self, numbers: NDArray[np.int64]) -> Floats:
+        embedded = self._weights["words_embedded"][np.arange(SLOTS), numbers].sum(axis=0)
+        return np.maximum(self._linear("text2", np.maximum(self._linear("text1", embedded), 0)), 0)
+
+    def _features(self, image: Image, text: Floats) -> Floats:
+        """(channels, height / STRIDE, width / STRIDE)."""
+        weights = self._weights
+        signal = fold(np.ascontiguousarray(image.transpose(2, 0, 1), np.float32) / np.float32(255) - np.float32(0.5))
+        signal = np.maximum(convolve(signal, weights["conv1.weight"], weights["conv1.bias"][:, None]), 0)
+        signal = convolve(signal, weights["conv2.weight"], weights["conv2.bias"][:, None])
+        scale, shift = np.split(self._linear("film", text), 2)
+        signal = np.maximum(signal * (1 + scale[:, None, None]) + shift[:, None, None], 0)
+        flat = signal.reshape(len(signal), -1)
+        flat = np.maximum(weights["point1.weight"][:, :, 0, 0] @ flat + weights["point1.bias"][:, None], 0)
+        flat = weights["point2.weight"][:, :, 0, 0] @ flat + weights["point2.bias"][:, None]
+        return flat.reshape(-1, *signal.shape[1:])
+
+    def _look(self, features: Floats, text: Floats) -> tuple[Floats, Floats]:
+        """Points (POINTS, 2) (u, v) in the feature map, and the features (POINTS, channels) seen there."""
+        channels, height, width = features.shape
+        queries = self._linear("queries", text).reshape(POINTS, channels)
+        flat = features.reshape(channels, -1)
+        logits = queries @ flat
+        logits -= logits.max(axis=1, keepdims=True)
+        attention = np.exp(logits)
+        attention /= attention.sum(axis=1, keepdims=True)
+        v, u = np.divmod(np.arange(height * width), width)
+        pixels = attention @ np.column_stack([u, v]).astype(np.float32)
+        return pixels.astype(np.float32), (attention @ flat.T).astype(np.float32)
+
+    def _motion(self, points: Floats, seen: Floats, text: Floats) -> Floats:
+        centered = points - self._weights["center"]
+        mixture = self._linear("mixture", text).reshape(SEGMENTS, 2, 2 * POINTS)
+        hidden = np.concatenate([text, centered.ravel() / np.float32(0.15), seen.ravel()])
+        hidden = np.maximum(self._linear("motion1", hidden), 0)
+        hidden = np.maximum(self._linear("motion2", hidden), 0)
+        segments = self._linear("motion3", hidden).reshape(SEGMENTS, SEGMENT_SIZE)
+        segments = segments * self._weights["spread"] + self._weights["mean"]
+        segments[:, :2] += mixture @ centered.ravel()
+        return segments
+
+
+@lru_cache(maxsize=1)
+def _network() -> _Network:
+    return _Network(WEIGHTS)

@@ -1,0 +1,171 @@
+"""What every rating method shares: matches checked and put into one order, and what a reader must be warned of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from merton.errors import InputError
+
+Q = math.log(10.0) / 400.0
+"""Elo points to natural log-odds."""
+
+Z_95 = 1.959963984540054
+"""Half-width of a 95 % interval in standard deviations."""
+
+MAX_RATING = 1e6
+"""Ratings beyond it are a mistake upstream; far below what a float can hold, so sums of them stay exact enough."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Match = tuple[str, str, float]
+"""Agent id, case id, score of the agent in 0..1."""
+
+ONLY_WINS, ONLY_LOSSES = "only wins", "only losses"
+
+# A guessing floor is looked for among the matches predicted lowest: so many at least, by so much, and so many sigma.
+_FLOOR_MATCHES, _FLOOR_EXCESS, _FLOOR_SIGMAS = 100, 0.03, 3.0
+
+
+@dataclass(frozen=True)
+class Played:
+    """Matches as arrays in one order that does not depend on how they were stored: by agent, case, score.
+
+    Attributes:
+        agent_ids, case_ids: sorted names; the position is the index.
+        agents, cases: (n,) indices. scores: (n,) the agents' scores in 0..1.
+    """
+
+    agent_ids: list[str]
+    case_ids: list[str]
+    agents: Integers
+    cases: Integers
+    scores: Floats
+
+
+def played(matches: Iterable[Match]) -> Played:
+    """The matches, checked and in canonical order.
+
+    Raises:
+        InputError: a score is no number, NaN or outside 0..1.
+    """
+    listed = list(matches)
+    agent_ids, agents = _indexed([match[0] for match in listed])
+    case_ids, cases = _indexed([match[1] for match in listed])
+    scores = checked_scores([match[2] for match in listed])
+    order = np.lexsort((scores, cases, agents))
+    return Played(agent_ids, case_ids, agents[order], cases[order], scores[order])
+
+
+def checked_index(kind: str, values: ArrayLike, count: int) -> Integers:
+    """Indices of players of a kind in 0 .. count - 1; InputError if they are anything else."""
+    index = np.asarray(values)
+    if count < 0:
+        raise InputError(f"the number of {kind}s must not be negative, got {count}")
+    if index.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
+        raise InputError(
+            f"the {kind} indices must be a one-dimensional array of integers, got {index.dtype} {index.shape}"
+        )
+    if index.min() < 0 or index.max() >= count:
+        raise InputError(f"the {kind} indices must lie in 0 .. {count - 1}, got {index.min()} .. {index.max()}")
+    return index.astype(np.int64)
+
+
+def checked_scores(values: ArrayLike) -> Floats:
+    """Scores in 0..1, one-dimensional; InputError names the first that is not."""
+    try:
+        scores = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the scores of matches must be numbers in 0..1") from None
+    if scores.ndim != 1:
+        raise InputError(f"the scores of matches must be one-dimensional, got shape {scores.shape}")
+    wrong = ~((scores >= 0.0) & (scores <= 1.0))  # NaN is neither
+    if wrong.any():
+        position = int(np.argmax(wrong))
+        raise InputError(f"the score of match {position} must be in 0..1, got {scores[position]:g}")
+    return scores
+
+
+def checked_rating(whose: str, rating: float) -> float:
+    """A rating in Elo points that can be computed with; InputError if it is no number or absurdly large."""
+    if not math.isfinite(rating):
+        raise InputError(f"the {whose} rating must be finite, got {rating!r}")
+    if abs(rating) > MAX_RATING:
+        raise InputError(f"the {whose} rating must lie within ±{MAX_RATING:g}, got {rating:g}")
+    return float(rating)
+
+
+def logistic(difference: Floats) -> Floats:
+    """The plain logistic of rating differences in Elo points; never overflows."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * Q * difference)))
+
+
+def extremes(index: Integers, scores: Floats, count: int) -> list[str]:
+    """For each of `count` players "only wins", "only losses" or "", from the player's own scores."""
+    lost = np.bincount(index, weights=scores != 1.0, minlength=count) > 0
+    won = np.bincount(index, weights=scores != 0.0, minlength=count) > 0
+    return [ONLY_WINS if not lost[i] else ONLY_LOSSES if not won[i] else "" for i in range(count)]
+
+
+def warnings(game: Played, agent_flags: Sequence[str], case_flags: Sequence[str]) -> tuple[str, ...]:
+    """What makes ratings of these matches less than they seem, one sentence each."""
+    if not game.agent_ids:
+        return ("No trial has an execution score, so nothing could be rated.",)
+    found = []
+    size = len(game.agent_ids) + len(game.case_ids)
+    links = (np.ones(len(game.agents)), (game.agents, len(game.agent_ids) + game.cases))
+    groups = connected_components(coo_array(links, shape=(size, size)), directed=False, return_labels=False)
+    if groups > 1:
+        found.append(
+            f"The matches fall into {groups} groups that never met; ratings of different groups cannot be compared."
+        )
+    if len(game.agent_ids) == 1:
+        found.append("Only one agent was rated; its rating says nothing without a second one to compare it with.")
+    for kind, ids, flags in (("agent", game.agent_ids, agent_flags), ("test case", game.case_ids, case_flags)):
+        for flag, verb in ((ONLY_WINS, "won"), (ONLY_LOSSES, "lost")):
+            flagged = [name for name, given in zip(ids, flags, strict=True) if given == flag]
+            if flagged:
+                shown = f"{', '.join(flagged[:3])}{', …' if len(flagged) > 3 else ''}"
+                found.append(
+                    f"{len(flagged)} of {len(ids)} {kind}s {verb} every match ({shown}): "
+                    "such ratings are bounds, not estimates."
+                )
+    return tuple(found)
+
+
+def floor_warning(predicted: Floats, scores: Floats, share: float) -> tuple[str, ...]:
+    """A warning if the matches predicted lowest end clearly better than predicted: something can be scored by guessing.
+
+    Ours: the logistic of both methods goes to 0; four choices to guess from go to 0.25, which flattens hard cases and
+    pulls weak agents up.
+
+    Args:
+        predicted: (n,) expected scores. scores: (n,) what came of them.
+        share: of the matches to look at, those predicted lowest.
+    """
+    lowest = int(share * len(scores))
+    if lowest < _FLOOR_MATCHES:
+        return ()
+    chosen = np.argsort(predicted, kind="stable")[:lowest]
+    expected, observed = float(predicted[chosen].mean()), float(scores[chosen].mean())
+    noise = math.sqrt(float(np.sum(predicted[chosen] * (1.0 - predicted[chosen])))) / lowest
+    if observed - expected < max(_FLOOR_EXCESS, _FLOOR_SIGMAS * noise):
+        return ()
+    return (
+        f"The {lowest} matches predicted lowest score {observed:.2f} where {expected:.2f} was predicted: this looks "
+        "like a guessing floor; rescale the metric so that guessing scores 0.",
+    )
+
+
+def _indexed(names: Sequence[str]) -> tuple[list[str], Integers]:
+    ids = sorted(set(names))
+    position = {name: index for index, name in enumerate(ids)}
+    return ids, np.fromiter((position[name] for name in names), dtype=np.int64, count=len(names))

@@ -1,0 +1,321 @@
+"""vlm_node and vla_node over real ROS 2: batches, exchange of models, cancelling, and whose failure it is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from action_msgs.msg import GoalStatus
+from diagnostic_msgs.msg import DiagnosticArray
+from merton_interfaces.action import AnswerQuestion
+from merton_interfaces.srv import PredictActions
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+
+from merton.cell import ARM_JOINTS, load_cell
+from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, VisionLanguageModel
+from merton.decision.action import ActionChunk
+from merton.decision.models.base import POLICIES, Policy, PolicyEntry, example_observation
+from merton.errors import InfrastructureError, InvalidActionError, InvalidAnswerError, MissingDependencyError
+from merton.experiment.local import LocalPorts
+from merton.experiment.ports import Look
+from merton.observation import Observation
+from merton.resources import resource
+from merton.simulation.scene import make_scene
+from merton_nodes import conversions as convert
+from merton_nodes import names
+from merton_nodes.ros_ports import RosPorts
+from merton_nodes.vla_node import VlaNode
+from merton_nodes.vlm_node import VlmNode
+from ros import LIMIT_S, Probe, Ros, up
+
+FAILURES: dict[str, Exception] = {
+    "out of memory": ValueError("out of memory"),
+    "no text": InvalidAnswerError("what it gave is no text"),
+    "no action": InvalidActionError("what it gave is no action"),
+    "no server": InfrastructureError("the server is gone"),
+    "no extra": MissingDependencyError("install it with pip"),
+}
+
+
+class Parrot(VisionLanguageModel):
+    """Repeats the question once its gate is open, or raises what the question asks for."""
+
+    gate = threading.Event()
+    batches: ClassVar[list[list[str]]] = []
+    warm: ClassVar[list[str]] = []
+
+    def __init__(self, name: str = "parrot") -> None:
+        self.name = name
+
+    def answer(self, images: Sequence[Any], question: str, max_tokens: int = 32) -> Answer:
+        if question in FAILURES:
+            raise FAILURES[question]
+        return Answer(question)
+
+    def answer_batch(self, questions: Sequence[Question]) -> list[Answer]:
+        type(self).batches.append([question.text for question in questions])
+        assert self.gate.wait(LIMIT_S)
+        return super().answer_batch(questions)
+
+    def warm_up(self) -> None:
+        if self.name == "offline":
+            raise InfrastructureError("the server is gone")
+        if self.name == "absent":
+            raise MissingDependencyError("install it with pip")
+        type(self).warm.append(self.name)
+
+
+class Fickle(Policy):
+    """Holds still for a fifteenth of a second, or raises what the instruction asks for."""
+
+    name = "fickle"
+
+    def act(self, observation: Observation) -> ActionChunk:
+        if observation.instruction in FAILURES:
+            raise FAILURES[observation.instruction]
+        value = np.nan if observation.instruction == "nan" else 0.0
+        return ActionChunk(np.full((1, 7), value), 1 / 15)
+
+    def make_example(self) -> Observation:
+        return example_observation("reach")
+
+
+@pytest.fixture(autouse=True)
+def catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Models of these tests beside Merton's own."""
+    here = __name__
+    Parrot.gate = threading.Event()
+    Parrot.gate.set()
+    Parrot.batches, Parrot.warm = [], []
+    for catalogue in (MODELS, POLICIES):
+        assert "oracle" not in catalogue  # read now, so that the additions go with the test
+        monkeypatch.setattr(catalogue, "_entries", dict(catalogue._entries))
+    for name, memory_gb in (("parrot", 8.0), ("macaw", 8.0), ("offline", 0.0), ("absent", 0.0)):
+        settings = {"name": name}
+        MODELS._entries[name] = ModelEntry(
+            name=name, description="", adapter=f"{here}:Parrot", settings=settings, memory_gb=memory_gb
+        )
+    POLICIES._entries["fickle"] = PolicyEntry(name="fickle", description="", adapter=f"{here}:Fickle")
+    yield
+    Parrot.gate.set()
+
+
+def picture() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 255, (48, 64, 3), np.uint8)
+
+
+def question(text: str, model: str = "parrot") -> AnswerQuestion.Goal:
+    return AnswerQuestion.Goal(model_id=model, image=convert.color_message(picture(), 0, ""), question=text)
+
+
+class Asked:
+    """A goal on its way: its handle, then its result."""
+
+    def __init__(self, ros: Ros, probe: Probe, goal: AnswerQuestion.Goal) -> None:
+        self.ros, self.handle, self.response = ros, None, None
+        client = ros.action_client(probe, AnswerQuestion, names.ANSWER)
+        ros.until(client.server_is_ready)
+        ros.executor.create_task(lambda: client.send_goal_async(goal).add_done_callback(self.on_handle))
+        ros.until(lambda: self.handle)
+
+    def on_handle(self, future: Any) -> None:
+        handle = future.result()
+        handle.get_result_async().add_done_callback(self.on_result)
+        self.handle = handle
+
+    def on_result(self, future: Any) -> None:
+        self.response = future.result()
+
+    def cancel(self) -> None:
+        self.ros.executor.create_task(self.handle.cancel_goal_async)
+
+    @property
+    def answer(self) -> Any:
+        """The result, with its goal's status."""
+        return self.ros.until(lambda: self.response)
+
+
+def prefer(ros: Ros, probe: Probe, node: str, *models: str) -> Any:
+    """Set `preload`."""
+    request = SetParameters.Request(parameters=[Parameter("preload", value=list(models)).to_parameter_msg()])
+    return ros.call(probe, SetParameters, f"{node}/set_parameters", request).results[0]
+
+
+def predict(model: str, instruction: str = "") -> PredictActions.Request:
+    request = PredictActions.Request(
+        model_id=model, instruction=instruction or make_scene("reach", 0).command.instruction, gripper=1.0
+    )
+    request.state = JointState(name=list(ARM_JOINTS), position=[0.0, -1.7, 1.7, -1.57, -1.57, 0.0])
+    pose = np.array([[0, -1, 0, 0.45], [-1, 0, 0, 0], [0, 0, -1, 0.3], [0, 0, 0, 1]], float)
+    request.tcp = convert.pose_stamped(pose, 0)
+    return request
+
+
+def test_vlm_answers_and_reports_a_model_that_does_not_exist(ros: Ros, probe: Probe) -> None:
+    up(ros, VlmNode)
+    asked = "In about ten words, say where the object is and how to pick up the red cube."
+    result = ros.act(probe, AnswerQuestion, names.ANSWER, question(asked, "describe"))
+    assert result.error_code == 0
+    assert 3 <= len(result.answer.split()) <= 20
+    result = ros.act(probe, AnswerQuestion, names.ANSWER, question(asked, "oracle"))
+    assert result.error_code == 400, "nobody was asked, so nobody failed"
+    assert "choose one of: " in result.error_msg
+    assert "describe" in result.error_msg
+
+
+def test_vla_decides_and_reports_what_it_cannot(ros: Ros, probe: Probe) -> None:
+    up(ros, VlaNode, preload=["hold"], scene_deadline_s=0.2)
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("hold"))
+    assert response.error_code == 0
+    assert convert.chunk_of(response.chunk).done
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("oracle"))
+    assert response.error_code == 400
+    assert "choose one of: " in response.error_msg
+    assert "expert" in response.error_msg
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("servo"))
+    assert response.error_code == 100, "servo was given no view"
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("expert"))
+    assert response.error_code == 400
+    assert "only a simulated cell has an expert" in response.error_msg
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "counter"),
+    [
+        ("out of memory", 100, "errors of models"),
+        ("no text", 101, "invalid outputs"),
+        ("no server", 400, "errors of the infrastructure"),
+        ("no extra", 401, "errors of the infrastructure"),
+    ],
+)
+def test_whose_failure_it_is(ros: Ros, probe: Probe, failure: str, code: int, counter: str) -> None:
+    vlm, vla = up(ros, VlmNode, preload=["parrot"]), up(ros, VlaNode, preload=["fickle"])
+    result = ros.act(probe, AnswerQuestion, names.ANSWER, question(failure))
+    told = "no action" if failure == "no text" else failure
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("fickle", told))
+    for node, given, asked in ((vlm, result, failure), (vla, response, told)):
+        assert given.error_code == code
+        assert str(FAILURES[asked]) in given.error_msg
+        assert node.counters[counter] == 1
+    assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello")).answer == "hello", "the node goes on"
+    assert ros.call(probe, PredictActions, names.PREDICT, predict("fickle", "reach")).error_code == 0
+    assert ros.call(probe, PredictActions, names.PREDICT, predict("fickle", "nan")).error_code == 101
+
+
+def test_a_malformed_request_is_not_the_models_failure(ros: Ros, probe: Probe) -> None:
+    up(ros, VlmNode, preload=["parrot"])
+    goal = question("hello")
+    goal.image.encoding = "yuv422"
+    result = ros.act(probe, AnswerQuestion, names.ANSWER, goal)
+    assert result.error_code == 400
+    assert "yuv422" in result.error_msg
+
+
+@pytest.mark.parametrize("told", ["hello", "out of memory", "no text", "no server", "no extra"])
+def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
+    ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    up(ros, VlmNode, preload=["parrot"])
+    up(ros, VlaNode, preload=["fickle"])
+    local = LocalPorts.__new__(LocalPorts)  # no cameras are needed to ask models
+    local._models, local._policies = {}, {}
+    over_ros = RosPorts(probe, load_cell(resource("merton_bringup", "config/cell.yaml")), deadline_s=20.0)
+    seen = example_observation("reach")
+    look = Look(0, {}, {}, seen.joints_rad, seen.base_from_tcp, 1.0, False)
+
+    def asked(ports: Any) -> Any:
+        try:
+            return ports.answer("parrot", picture(), told).text
+        except InfrastructureError:
+            return InfrastructureError
+
+    def decided(ports: Any) -> Any:
+        try:
+            chunk = ports.act("fickle", {}, look, told.replace("text", "action"), 0, 0)
+        except (InfrastructureError, InvalidActionError) as error:
+            return type(error)
+        return chunk.deltas.tolist(), chunk.step_s, chunk.frame, chunk.done, chunk.model
+
+    assert (
+        asked(local)
+        == asked(over_ros)
+        == {"hello": "hello", "out of memory": "", "no text": ""}.get(told, InfrastructureError)
+    )
+    assert decided(local) == decided(over_ros)
+
+
+def test_requests_that_come_together_are_answered_together(ros: Ros, probe: Probe) -> None:
+    up(ros, VlmNode, preload=["parrot"], batch_size=2, batch_window_s=10.0)
+    first, second = (Asked(ros, probe, question(text)) for text in ("one", "two"))
+    assert (first.answer.result.answer, second.answer.result.answer) == ("one", "two")
+    assert Parrot.batches == [["one", "two"]]
+
+
+def test_the_node_serves_while_a_model_thinks_and_goals_can_be_cancelled(ros: Ros, probe: Probe) -> None:
+    node = up(ros, VlmNode, preload=["parrot", "describe"])
+    heard = probe.listen(DiagnosticArray, "/diagnostics", 10)
+    Parrot.gate.clear()
+    running = Asked(ros, probe, question("running"))
+    ros.until(lambda: Parrot.batches)
+    queued, last = Asked(ros, probe, question("queued")), Asked(ros, probe, question("last"))
+    assert ros.act(probe, AnswerQuestion, names.ANSWER, question("what?", "describe")).error_code == 0
+
+    def told(what: str) -> bool:
+        return any(v.key == "parrot" and what in v.value for m in heard for s in m.status for v in s.values)
+
+    ros.until(lambda: told("loaded, 2 waiting"))
+    queued.cancel()
+    assert queued.answer.status == GoalStatus.STATUS_CANCELED
+    running.cancel()
+    assert running.answer.status == GoalStatus.STATUS_CANCELED, "the model still runs, its result is dropped"
+    assert running.answer.result.answer == ""
+    Parrot.gate.set()
+    assert last.answer.result.answer == "last"
+    assert Parrot.batches == [["running"], ["last"]], "what was cancelled in the queue never reached the model"
+    assert node.counters["cancelled"] == 2
+    heard.clear()
+    ros.until(lambda: told("over 2"))
+    values = {v.key: v.value for s in heard[-1].status for v in s.values}
+    assert float(values["memory"].split()[0]) > 10
+
+
+def test_a_request_that_takes_too_long_is_an_infrastructure_failure(ros: Ros, probe: Probe) -> None:
+    node = up(ros, VlmNode, preload=["parrot"], deadline_s=0.3)
+    Parrot.gate.clear()
+    running, queued = Asked(ros, probe, question("running")), Asked(ros, probe, question("queued"))
+    for asked in (running, queued):
+        assert asked.answer.result.error_code == 400
+        assert "0.3 s" in asked.answer.result.error_msg
+    assert node.counters["too late"] == 2
+    Parrot.gate.set()
+    assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello")).answer == "hello"
+    assert ["queued"] not in Parrot.batches
+
+
+def test_models_are_exchanged_by_parameter(ros: Ros, probe: Probe) -> None:
+    node = up(ros, VlmNode, preload=["parrot", "describe"])
+    assert Parrot.warm == ["parrot"]
+    refused = prefer(ros, probe, "vlm_node", "oracle")
+    assert not refused.successful
+    assert "choose one of" in refused.reason
+    assert prefer(ros, probe, "vlm_node", "macaw").successful
+    ros.until(lambda: node.exchange == "warm: macaw")
+    assert Parrot.warm == ["parrot", "macaw"]
+    assert [worker.name for worker in node.pool.workers] == ["describe", "macaw"], "what takes no memory stays"
+    assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello", "parrot")).answer == "hello", "on demand"
+    assert prefer(ros, probe, "vlm_node", "offline").successful
+    ros.until(lambda: node.exchange == "warm: none; not loaded: offline")
+    assert [worker.name for worker in node.pool.workers] == ["describe", "offline"]
+
+
+def test_a_server_that_is_not_up_yet_keeps_no_node_down_but_a_missing_extra_does(ros: Ros, probe: Probe) -> None:
+    up(ros, VlmNode, preload=["offline"])
+    assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello", "offline")).answer == "hello"
+    for wrong in ("absent", "oracle"):
+        node = ros.add(VlmNode, parameter_overrides=[Parameter("preload", value=[wrong])])
+        assert node.trigger_configure().name == "FAILURE"

@@ -1,0 +1,186 @@
+"""The likelihood fit: recovers what made the scores, says how sure it is, and keeps the laws of a rating."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from merton.errors import InputError
+from merton.rating.agi_elo import rate
+from merton.rating.checking import Match, Q
+from merton.rating.likelihood import fit, side_by_side
+
+
+def simulated(
+    n_agents: int, n_cases: int, seed: int, *, partial: float | None = None, missing: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, list[Match]]:
+    """Skills, hardnesses (250 Elo points apart) and matches; `partial`: scores between 0 and 1, more scatters less."""
+    draw = np.random.default_rng(seed)
+    skill, hardness = draw.normal(0, 250, n_agents), draw.normal(0, 250, n_cases)
+    chance = 1 / (1 + 10 ** ((hardness - skill[:, None]) / 400))
+    scores = (
+        draw.random(chance.shape) < chance if partial is None else draw.beta(partial * chance, partial * (1 - chance))
+    )
+    keep = draw.random(chance.shape) >= missing
+    return (
+        skill,
+        hardness,
+        [(f"agent {a:02}", f"case {c:05}", float(scores[a, c])) for a, c in zip(*np.nonzero(keep), strict=True)],
+    )
+
+
+def error(found: list[float], truth: np.ndarray) -> float:
+    """Root mean square error after both are centred, Elo points."""
+    values = np.array(found)
+    return float(np.sqrt(np.mean(((values - values.mean()) - (truth - truth.mean())) ** 2)))
+
+
+def agent_means(ratings) -> list[float]:
+    return [ratings.agents[name].mean for name in sorted(ratings.agents)]
+
+
+@pytest.mark.parametrize(("partial", "missing"), [(None, 0.0), (10.0, 0.0), (None, 0.7)])
+def test_skill_is_recovered_better_than_by_agi_elo(partial: float | None, missing: float) -> None:
+    ours, theirs = [], []
+    for seed in range(3):
+        skill, _, played = simulated(10, 2000, seed, partial=partial, missing=missing)
+        ours.append(error(agent_means(fit(played)), skill))
+        theirs.append(error(agent_means(rate(played)), skill))
+    assert np.mean(ours) < np.mean(theirs)
+    assert np.mean(ours) < 12.0 + 20.0 * missing
+
+
+def test_the_spread_of_cases_and_the_dispersion_are_recovered() -> None:
+    coins = fit(simulated(10, 2000, 5)[2])
+    assert coins.dispersion == 1.0
+    assert coins.case_spread == pytest.approx(250.0, rel=0.08)
+    # the variance of a beta distribution of concentration k is P (1 - P) / (k + 1)
+    partial = fit(simulated(10, 2000, 5, partial=9.0)[2])
+    assert partial.dispersion == pytest.approx(0.1, rel=0.1)
+    assert partial.case_spread == pytest.approx(250.0, rel=0.08)
+
+
+def test_intervals_cover_the_truth() -> None:
+    """95 % intervals, over 20 studies of 6 agents and 300 cases; 120 agents and 6000 cases in all."""
+    agents, cases = [], []
+    for seed in range(20):
+        skill, hardness, played = simulated(6, 300, 100 + seed)
+        found = fit(played)
+        for truth, name in zip(skill, sorted(found.agents), strict=True):
+            low, high = found.agents[name].interval
+            agents.append(low <= 1500 + truth <= high)
+        for truth, name in zip(hardness, sorted(found.cases), strict=True):
+            low, high = found.cases[name].interval
+            cases.append(low <= 1500 + truth <= high)
+    assert 0.89 <= np.mean(agents) <= 0.99
+    assert 0.93 <= np.mean(cases) <= 0.97
+
+
+def test_it_is_the_maximum_of_the_marginal_likelihood() -> None:
+    """Against a slow transcription: every case summed over a fixed fine grid, maximised without derivatives."""
+    played = simulated(3, 60, 7)[2]
+    names = sorted({agent for agent, _, _ in played})
+    scores = np.array([[score for agent, _, score in played if agent == name] for name in names])
+    grid = np.linspace(-8, 8, 801)
+
+    def loss(parameters: np.ndarray) -> float:
+        skill, spread = parameters[:3], np.exp(parameters[3])
+        gap = skill[:, None] - spread * grid
+        log_p = -np.log1p(np.exp(-gap))
+        likelihood = np.exp(scores.T @ log_p + (1 - scores).T @ (log_p - gap))
+        density = np.exp(-0.5 * grid**2) / np.sqrt(2 * np.pi) * (grid[1] - grid[0])
+        return -float(np.sum(np.log(likelihood @ density)))
+
+    best = minimize(loss, np.zeros(4), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10, "maxiter": 4000})
+    found = fit(played)
+    assert agent_means(found) == pytest.approx(list(1500 + best.x[:3] / Q), abs=0.2)
+    assert found.case_spread == pytest.approx(np.exp(best.x[3]) / Q, abs=0.5)
+
+
+def test_storage_order_has_no_influence() -> None:
+    played = simulated(4, 60, 1, partial=3.0)[2]
+    shuffled = played[:]
+    random.Random(3).shuffle(shuffled)
+    assert fit(shuffled) == fit(played)
+
+
+def test_renaming_agents_renames_ratings() -> None:
+    played = simulated(4, 80, 2)[2]
+    new = {"agent 00": "z", "agent 01": "b", "agent 02": "q", "agent 03": "a"}
+    plain, renamed = fit(played), fit([(new[agent], case, score) for agent, case, score in played])
+    for old, name in new.items():
+        assert renamed.agents[name].mean == pytest.approx(plain.agents[old].mean, abs=1e-6)
+        assert renamed.agents[name].deviation == pytest.approx(plain.agents[old].deviation, abs=1e-6)
+
+
+def test_turning_the_scores_around_turns_the_ratings_around() -> None:
+    played = simulated(4, 80, 3, partial=4.0)[2]
+    plain, turned = fit(played), fit([(agent, case, 1.0 - score) for agent, case, score in played])
+    for name, estimate in plain.agents.items():
+        assert turned.agents[name].mean - 1500 == pytest.approx(1500 - estimate.mean, abs=0.01)
+
+
+def test_a_case_twice_as_often_played_is_known_better() -> None:
+    played = simulated(5, 40, 4)[2]
+    once, twice = fit(played), fit(played + [match for match in played if match[1] == "case 00000"])
+    assert twice.cases["case 00000"].deviation < once.cases["case 00000"].deviation
+    assert twice.agents["agent 00"].matches == 41
+
+
+def test_extremes_are_bounds_and_said() -> None:
+    _, _, played = simulated(3, 50, 5)
+    won = [("zenith", case, 1.0) for case in sorted({case for _, case, _ in played})]
+    lost = [("nadir", case, 0.0) for _, case, _ in won]
+    found = fit([*played, *won, *lost])
+    assert found.agents["zenith"].flag == "only wins"
+    assert found.agents["nadir"].flag == "only losses"
+    order = sorted(found.agents, key=lambda name: found.agents[name].mean)
+    assert (order[0], order[-1]) == ("nadir", "zenith")
+    assert all(
+        np.isfinite([item.mean, item.deviation]).all() for item in (*found.agents.values(), *found.cases.values())
+    )
+    assert any("won every match (zenith)" in text for text in found.warnings)
+    assert all(np.isfinite(agent_means(fit([("a", "x", 1.0), ("b", "x", 0.0)]))))
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    apart = fit([("a", "x", 0.5), ("a", "y", 0.6), ("b", "z", 0.5), ("b", "w", 0.2)])
+    assert any("2 groups that never met" in text for text in apart.warnings)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.25])
+def test_a_guessing_floor_is_said(floor: float) -> None:
+    """Four choices to guess from, or none, three studies each: said every time, or never."""
+    for seed in range(3):
+        played, draw = simulated(20, 1000, 20 + seed)[2], np.random.default_rng(seed)
+        guessed = [(agent, case, max(score, float(draw.random() < floor))) for agent, case, score in played]
+        assert any("guessing floor" in text for text in fit(guessed).warnings) is bool(floor)
+
+
+def test_identical_scores_are_no_reason_to_fail() -> None:
+    same = fit([(agent, case, 0.5) for agent in "abc" for case in "uvwxyz"])
+    assert agent_means(same) == pytest.approx([1500.0] * 3, abs=1e-3)
+    assert any("How much cases differ" in text for text in same.warnings)
+
+
+@pytest.mark.parametrize("played", [[], [("a", "x", 0.5), ("a", "y", 0.1)]])
+def test_fewer_than_two_agents_are_refused(played: list[Match]) -> None:
+    with pytest.raises(InputError, match="2 to 4000 agents"):
+        fit(played)
+
+
+def test_bad_scores_are_refused() -> None:
+    with pytest.raises(InputError, match="score of match 1"):
+        fit([("a", "x", 0.5), ("b", "x", float("nan"))])
+
+
+def test_both_methods_side_by_side() -> None:
+    skill, _, played = simulated(4, 200, 6)
+    rows = side_by_side(rate(played), fit(played))
+    assert [row.likelihood_rank for row in rows] == [1, 2, 3, 4]
+    assert rows[0].agent == f"agent {int(np.argmax(skill)):02}"
+    assert sum(row.shift for row in rows) == pytest.approx(0.0, abs=1e-9)
+    assert max(abs(row.shift) for row in rows) < 60.0

@@ -1,0 +1,220 @@
+"""The queue and the thread of a model: order, batches, cancelling, failures, and the exchange of models."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+
+import pytest
+
+from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MissingDependencyError
+from merton.model_worker import Kind, ModelPool, ModelWorker
+
+LIMIT_S = 30.0
+
+
+class Echo:
+    """Says every request back, in capitals; what it is told to raise, it raises. Waits at `gate`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.gate = threading.Event()
+        self.gate.set()
+        self.called = threading.Event()
+        self.calls: list[list[str]] = []
+        self.warm = 0
+
+    def call(self, requests: Sequence[str]) -> list[str | Exception]:
+        self.calls.append(list(requests))
+        self.called.set()
+        assert self.gate.wait(LIMIT_S)
+        for request in requests:
+            if request in ERRORS:
+                raise ERRORS[request]
+        return [InvalidAnswerError("no text") if request == "invalid" else request.upper() for request in requests]
+
+    def warm_up(self) -> None:
+        self.warm += 1
+
+
+ERRORS: dict[str, Exception] = {
+    "bad": ValueError("bad request"),
+    "dead": InfrastructureError("the server is gone"),
+    "absent": MissingDependencyError("pip install it"),
+}
+
+
+def build(name: str) -> Echo:
+    if name == "broken":
+        raise InputError("broken refuses its settings")
+    if name == "crashing":
+        raise RuntimeError("no such symbol")
+    if name == "uninstalled":
+        raise MissingDependencyError("install it")
+    return Echo(name)
+
+
+KIND: Kind[Echo, str, str] = Kind(build, lambda model: model.warm_up(), lambda model, requests: model.call(requests))
+
+
+@pytest.fixture
+def worker() -> Iterator[ModelWorker]:
+    worker = ModelWorker("echo", KIND, batch_size=3)
+    worker.warm_up().result(LIMIT_S)
+    yield worker
+    worker.model.gate.set()
+    worker.close()
+    worker.join(LIMIT_S)
+
+
+def busy(worker: ModelWorker) -> None:
+    """The model is in a call until its gate opens."""
+    worker.model.gate.clear()
+    worker.model.called.clear()
+    worker.submit("busy")
+    assert worker.model.called.wait(LIMIT_S)
+
+
+def test_what_waits_is_answered_in_order_in_batches(worker: ModelWorker) -> None:
+    busy(worker)
+    futures = [worker.submit(text) for text in "abcde"]
+    assert worker.waiting == 5
+    worker.model.gate.set()
+    assert [future.result(LIMIT_S) for future in futures] == list("ABCDE")
+    assert worker.model.calls == [["busy"], ["a", "b", "c"], ["d", "e"]]
+    assert worker.waiting == 0
+    p50, p99, count = worker.latencies_ms()
+    assert 0 < p50 <= p99
+    assert count == 6
+
+
+def test_a_window_waits_for_company_and_no_longer_than_the_batch_is_full() -> None:
+    worker = ModelWorker("echo", KIND, batch_size=3, batch_window_s=1000.0)
+    futures = [worker.submit(text) for text in "abc"]
+    assert [future.result(LIMIT_S) for future in futures] == list("ABC")
+    assert worker.model.calls == [["a", "b", "c"]]
+    worker.submit("d")
+    worker.close()
+    worker.join(LIMIT_S)
+    short = ModelWorker("echo", KIND, batch_size=3, batch_window_s=0.01)
+    assert short.submit("alone").result(LIMIT_S) == "ALONE", "nobody else came"
+    short.close()
+
+
+def test_without_a_window_one_is_answered_at_once(worker: ModelWorker) -> None:
+    assert worker.submit("a").result(LIMIT_S) == "A"
+    assert worker.model.calls == [["a"]]
+
+
+def test_a_cancelled_request_never_reaches_the_model(worker: ModelWorker) -> None:
+    busy(worker)
+    first, second, third = (worker.submit(text) for text in "abc")
+    assert second.cancel()
+    assert worker.waiting == 2
+    worker.model.gate.set()
+    assert (first.result(LIMIT_S), third.result(LIMIT_S)) == ("A", "C")
+    assert worker.model.calls[1:] == [["a", "c"]]
+
+
+def test_a_running_call_cannot_be_cancelled_and_its_result_is_nobodys(worker: ModelWorker) -> None:
+    worker.model.gate.clear()
+    future = worker.submit("a")
+    assert worker.model.called.wait(LIMIT_S)
+    assert not future.cancel()
+    worker.model.gate.set()
+    assert future.result(LIMIT_S) == "A"
+
+
+def test_nobody_pays_for_anothers_request(worker: ModelWorker) -> None:
+    busy(worker)
+    good, bad, invalid = (worker.submit(text) for text in ("good", "bad", "invalid"))
+    worker.model.gate.set()
+    assert good.result(LIMIT_S) == "GOOD"
+    assert isinstance(bad.exception(LIMIT_S), ValueError)
+    assert isinstance(invalid.exception(LIMIT_S), InvalidAnswerError)
+    assert worker.model.calls[1:] == [["good", "bad", "invalid"], ["good"], ["bad"], ["invalid"]]
+
+
+def test_a_dead_server_is_not_asked_again_one_by_one(worker: ModelWorker) -> None:
+    busy(worker)
+    futures = [worker.submit(text) for text in ("a", "dead", "b")]
+    worker.model.gate.set()
+    assert all(isinstance(future.exception(LIMIT_S), InfrastructureError) for future in futures)
+    assert worker.model.calls[1:] == [["a", "dead", "b"]]
+    assert isinstance(worker.submit("absent").exception(LIMIT_S), MissingDependencyError)
+
+
+def test_a_model_that_miscounts_is_asked_one_by_one() -> None:
+    short = Kind(build, Echo.warm_up, lambda model, requests: model.call(requests)[:1])
+    worker = ModelWorker("echo", short, batch_size=2, batch_window_s=1000.0)
+    assert [future.result(LIMIT_S) for future in [worker.submit("a"), worker.submit("b")]] == ["A", "B"]
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "says"),
+    [
+        ("broken", InfrastructureError, "broken cannot be built: broken refuses its settings"),
+        ("crashing", InfrastructureError, "crashing cannot be built: RuntimeError: no such symbol"),
+        ("uninstalled", MissingDependencyError, "install it"),
+    ],
+)
+def test_a_model_that_cannot_be_built_has_not_failed(name: str, error: type, says: str) -> None:
+    worker = ModelWorker(name, KIND)
+    for _ in range(2):
+        raised = worker.submit("a").exception(LIMIT_S)
+        assert type(raised) is error
+        assert str(raised) == says
+    worker.close()
+
+
+def test_a_closed_worker_answers_what_waits_and_takes_no_more(worker: ModelWorker) -> None:
+    busy(worker)
+    model, last = worker.model, worker.submit("last")
+    worker.close()
+    with pytest.raises(InfrastructureError, match="echo"):
+        worker.submit("late")
+    model.gate.set()
+    assert last.result(LIMIT_S) == "LAST"
+    worker.join(LIMIT_S)
+    assert worker.model is None, "its memory is free"
+    worker.model = model
+
+
+def test_a_pool_exchanges_models_of_some_size_and_keeps_small_ones() -> None:
+    pool: ModelPool = ModelPool(KIND, lambda name: 8.0 if name in ("large", "other") else 0.0)
+    assert pool.hold(["small", "large"]) == {}
+    small, large = pool["small"], pool["large"]
+    assert (small.model.warm, large.model.warm) == (1, 1)
+    busy(large)
+    model = large.model
+    last = large.submit("last")
+    exchange = threading.Thread(target=pool.hold, args=(["other"],), daemon=True)
+    exchange.start()
+    assert pool.submit("small", "meanwhile").result(LIMIT_S) == "MEANWHILE"
+    assert exchange.is_alive(), "the old one still answers, and the new one is not loaded beside it"
+    model.gate.set()
+    exchange.join(LIMIT_S)
+    assert last.result(LIMIT_S) == "LAST"
+    assert [worker.name for worker in pool.workers] == ["small", "other"]
+    assert pool["other"].model.warm == 1
+    assert large.model is None
+    failures = pool.hold(["other", "broken"])
+    assert list(failures) == ["broken"]
+    pool.close()
+    with pytest.raises(InfrastructureError, match="shut down"):
+        pool["small"]
+
+
+def test_closing_a_pool_cancels_what_waits() -> None:
+    pool: ModelPool = ModelPool(KIND)
+    pool.hold(["a"])
+    model = pool["a"].model
+    busy(pool["a"])
+    waiting = pool["a"].submit("never")
+    pool.close(timeout_s=0.01)
+    with pytest.raises(CancelledError):
+        waiting.result(0)
+    model.gate.set()
+    assert model.calls == [["busy"]]
