@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import signal
@@ -17,9 +18,12 @@ from merton_interfaces.action import ExecuteActions
 from merton_interfaces.msg import ActionChunk as ActionChunkMessage
 from merton_interfaces.msg import SafetyState
 from merton_interfaces.srv import PredictActions, ResetCell
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
 from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo, JointState
 from std_msgs.msg import Float64MultiArray, Header
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -182,6 +186,29 @@ def test_row_1_no_action_from_an_observation_older_than_the_limit(robot: Robot) 
     )
 
 
+def test_row_1_an_observation_of_another_clock_blocks_nobody(ros: Ros, probe: Probe) -> None:
+    """Joint states go on, and never reach its stamp."""
+    cell = up(ros, MujocoCellNode, real_time_factor=1.0)
+    up(ros, ArmNode, patience_s=0.5)
+    robot = Robot(ros, probe, cell)
+    joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    ros.until(lambda: joints.get_subscription_count() == 2)
+    clock = itertools.count(robot.stamp_ns + 1)
+
+    def tick() -> None:
+        joints.publish(convert.joint_state_message(next(clock), cell.cell.joints_rad, np.zeros(6), 0.14))
+
+    probe.create_timer(0.02, tick)
+    result = robot.execute(UP, trial="t", sequence=1, stamp_ns=1_700_000_000_000_000_000)
+    assert (result.error_code, result.executed) == (400, 0)
+    assert "1700000000.000 s, the observation's stamp" in result.error_msg
+
+
+def test_row_1_a_camera_that_does_not_exist_is_named_at_the_start(ros: Ros) -> None:
+    node = ros.add(ArmNode, parameter_overrides=[Parameter("watch_cameras", value=["top", "toe"])])
+    assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
+
+
 # Row 2: NaN, inf, 1e300 ----------------------------------------------------------------------------------------------
 
 
@@ -229,11 +256,16 @@ def test_row_3_malformed_input_is_named_and_dropped(robot: Robot, ros: Ros, prob
     ros.until(lambda: gripper.get_subscription_count() == 1)
     joints.publish(JointState(name=["elbow_joint"], position=[0.0]))
     joints.publish(JointState(name=list(ARM_JOINTS), position=[math.nan] * 6))
-    ros.until(lambda: arm.counters["dropped joint states"] == 2)
+    fingers = [*robot.cell.joints_rad.tolist(), math.nan]
+    joints.publish(JointState(name=[*ARM_JOINTS, convert.GRIPPER_JOINT], position=fingers))
+    ros.until(lambda: arm.counters["dropped joint states"] == 3)
     nonsense = JointTrajectory(joint_names=list(ARM_JOINTS))
     nonsense.points = trajectory_points([np.full(6, math.nan), np.zeros(3)])
     trajectories.publish(nonsense)
-    ros.until(lambda: robot.node.counters["dropped malformed trajectories"] == 1)
+    for_ever = JointTrajectory(joint_names=list(ARM_JOINTS), points=trajectory_points([np.zeros(6)]))
+    for_ever.points[0].time_from_start.sec = 2**31 - 1
+    trajectories.publish(for_ever)
+    ros.until(lambda: robot.node.counters["dropped malformed trajectories"] == 2)
     gripper.publish(Float64MultiArray(data=[]))
     gripper.publish(Float64MultiArray(data=[math.nan]))
     ros.until(lambda: robot.node.counters["dropped gripper commands"] == 2)
@@ -329,6 +361,14 @@ def test_row_6_out_of_reach_the_last_reachable_pose_is_held(robot: Robot, ros: R
     assert robot.execute([-0.03, 0, 0, 0, 0, 0, 1.0]).error_code == 0
 
 
+def test_row_6_at_the_wrist_singularity_it_holds_and_does_not_flip(robot: Robot) -> None:
+    joints = robot.cell.joints_rad
+    result = robot.execute(*[[0.0, 0, 0, 0, 0.3, 0, 1.0]] * 12)
+    assert (result.error_code, result.executed) == (202, 4)
+    assert np.abs(robot.cell.joints_rad - joints).max() < 4 * 0.5, "no joint went round the other way"
+    assert robot.safety[-1].mode == SafetyState.NORMAL, "and no stop"
+
+
 # Row 7: the command stream dies --------------------------------------------------------------------------------------
 
 
@@ -414,6 +454,17 @@ def test_row_7_a_cancelled_chunk_halts_in_mid_motion_and_says_how_far_it_got(slo
     assert slow.safety[-1].mode == SafetyState.NORMAL, "cancelling is no emergency"
     assert slow.execute(UP).error_code == 0
     assert slow.position[2] - begin - risen == pytest.approx(0.02, abs=0.003)
+
+
+def test_row_7_a_node_that_is_deactivated_in_mid_motion_halts_the_arm(slow: Robot, ros: Ros) -> None:
+    begin = slow.position[2]
+    _, answer = slow.lifting()
+    arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
+    arm.trigger_deactivate()
+    result = answer().result
+    assert (result.error_code, result.error_msg) == (305, "arm_node was deactivated")
+    assert slow.position[2] - begin < 0.12, "it did not go on to 0.19 m"
+    assert not arm.stop.latch.tripped
 
 
 def test_row_7_without_joint_states_a_motion_is_given_up(ros: Ros, probe: Probe) -> None:
@@ -513,13 +564,13 @@ def test_row_9_a_stop_during_a_service_call_holds(
     """A model that is still thinking, and a scene that is being set up, when somebody presses the button."""
     vla = up(ros, VlaNode, preload=["hold"])
     stopped = threading.Event()
-    act = vla.policies["hold"].act
+    act = vla.pool["hold"].model.act
 
     def slow_act(*arguments: Any) -> Any:
         assert stopped.wait(30)
         return act(*arguments)
 
-    monkeypatch.setattr(vla.policies["hold"], "act", slow_act)
+    monkeypatch.setattr(vla.pool["hold"].model, "act", slow_act)
     arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
     thinking = probe.create_client(PredictActions, names.PREDICT)
     ros.until(thinking.service_is_ready)
@@ -527,7 +578,7 @@ def test_row_9_a_stop_during_a_service_call_holds(
     request.state = JointState(name=list(ARM_JOINTS), position=robot.cell.joints_rad.tolist())
     request.tcp = convert.pose_stamped(robot.cell.base_from_tcp, robot.stamp_ns)
     decided = thinking.call_async(request)
-    # the executor of this test is busy with the model from now on; the stop path has one of its own
+    # the model is busy from now on; the stop path has an executor of its own
     answer = stop_from_another_executor(ros)
     assert answer.success
     assert arm.stop.latch.tripped
@@ -545,6 +596,29 @@ def stop_from_another_executor(ros: Ros) -> Any:
         return trigger(other, other.add(Probe), names.STOP)
     finally:
         other.close()
+
+
+def test_row_9_a_reset_in_the_middle_of_a_trip_leaves_no_gate_open(robot: Robot, ros: Ros) -> None:
+    """The stop command is out, its latch not yet: then the reset that was on its way must not let motions through."""
+    stop = next(node for node in ros.nodes if isinstance(node, ArmNode)).stop
+    lock = stop.lock
+
+    class ResetFirst:
+        def __enter__(self) -> None:
+            stop.lock = lock
+            assert stop.reset(Trigger.Response()).success
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+
+    stop.lock = ResetFirst()
+    stop.trip(SafetyState(mode=SafetyState.COLLISION_STOP, message="touched"))
+    assert stop.latch.tripped
+    assert not stop.send(stop.commands, JointTrajectory()), "nothing passes while the latch is tripped"
+    assert robot.execute(UP).error_code == 304
+    assert stop.reset(Trigger.Response()).success
+    assert robot.execute(UP).error_code == 0
 
 
 def test_row_9_the_latch_survives_kill_and_restart(

@@ -61,6 +61,8 @@ def assert_bounded(
     opening_m = float(np.nan_to_num(motion.gripper_open[0], nan=1.0)) * cell.gripper.stroke
     start = guard.clearance(motion.joints_rad[0], max(opening_m, held_m)).distance_m
     floor = min(0.5 * limits.stopping_margin_m, start - 0.001)  # the gate looks at points of the path
+    itself = guard.self_clearances(motion.joints_rad[:1], max(opening_m, held_m))[0].distance_m
+    self_floor = min(0.5 * limits.stopping_margin_m, itself - 0.001)
     for part in segments(motion):
         if part.gripper is not None:
             opening_m = part.gripper * cell.gripper.stroke
@@ -78,6 +80,7 @@ def assert_bounded(
         assert chords.max() <= limits.peak_tcp_speed_m_s * (1 + 1e-6)
         some = rng.integers(0, len(times), 8)
         assert min(item.distance_m for item in guard.clearances(joints[some], np.full(8, opening_m))) > floor
+        assert min(item.distance_m for item in guard.self_clearances(joints[some], np.full(8, opening_m))) > self_floor
 
 
 def test_nothing_gets_past_the_gate(cell: CellConfig) -> None:

@@ -22,7 +22,7 @@ def test_end_points(gripper_open: float, opening_m: float, joint_m: float, regis
 def test_conversions_come_back() -> None:
     for value in np.linspace(0, 1, 57):
         assert GRIPPER.gripper_open(GRIPPER.opening_m(value)) == pytest.approx(value)
-        assert GRIPPER.gripper_open_of_joint(GRIPPER.finger_joint_m(value)) == pytest.approx(value)
+        assert GRIPPER.gripper_open(2 * GRIPPER.finger_joint_m(value)) == pytest.approx(value)
         assert GRIPPER.gripper_open_of_register(GRIPPER.register(value)) == pytest.approx(value, abs=0.5 / 255 + 1e-12)
     for register in range(256):
         assert GRIPPER.register(GRIPPER.gripper_open_of_register(register)) == register

@@ -25,7 +25,7 @@ ADAPTERS_ONLY = {
     "rtde_receive": ("execution",),
     "dashboard_client": ("execution",),
     "pyrealsense2": (),
-    "ray": (),
+    "ray": ("annotate",),
     "httpx2": (),  # merton.remote imports it when a server is asked
     "openai": (),
     "websockets": ("serving.py",),
@@ -66,6 +66,14 @@ def test_a_stage_knows_no_other_stage(stage: str) -> None:
     for file in files(LIBRARY / stage):
         wrong = [module for module in imports(file) for other in others if module.startswith(other)]
         assert not wrong, f"{file} imports {wrong}"
+
+
+def test_what_composes_stages_is_known_to_commands_alone() -> None:
+    """`experiment` and `annotate` put stages together; no stage and no vocabulary knows of either."""
+    for composer, allowed in (("annotate", ("annotate", "cli.py")), ("experiment", ("experiment", "cli.py"))):
+        for file in files(LIBRARY):
+            if any(module.startswith(f"merton.{composer}") for module in imports(file)):
+                assert file.relative_to(LIBRARY).parts[0] in allowed, f"{file} imports {composer}"
 
 
 @pytest.mark.parametrize("part", ["rating", "leaderboard", "study", "results"])

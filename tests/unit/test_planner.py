@@ -82,7 +82,9 @@ class TestComposition:
 
     def test_velocities_are_central_differences_at_rest_at_both_ends(self, cell: CellConfig) -> None:
         motion = run(cell, deltas(5, x=0.02))
-        inner = (motion.joints_rad[2:] - motion.joints_rad[:-2]) / (2 * STEP_S)
+        slopes = np.diff(motion.joints_rad, axis=0) / STEP_S
+        turns_back = slopes[1:] * slopes[:-1] <= 0
+        inner = np.where(turns_back, 0.0, (slopes[1:] + slopes[:-1]) / 2)
         assert motion.velocities_rad_s[1:-1] == pytest.approx(inner)
         assert not motion.velocities_rad_s[[0, -1]].any()
 
@@ -332,14 +334,13 @@ class TestPace:
         assert free.verdict.code is motion.verdict.code is Code.COLLISION
         assert motion.executed == motion.verdict.index < free.executed
 
-    def test_turning_back_between_two_waypoints_is_looked_at(self, cell: CellConfig) -> None:
-        """Down, level, up: between the level waypoints the spline swings on downwards."""
+    def test_the_arm_does_not_swing_lower_than_its_waypoints(self, cell: CellConfig) -> None:
+        """Down, level, up: a spline through central differences would go on downwards between the level waypoints."""
         above = to_height(cell, 0.075)
         swing = np.r_[above, deltas(1, z=-0.06), deltas(1, z=1e-4), deltas(1, z=0.06)]
         motion = run(cell, swing)
-        assert motion.verdict.code is Code.COLLISION
-        assert motion.verdict.index == 11
-        assert run(cell, swing[:11]).verdict.ok, "the waypoints themselves are high enough"
+        assert motion.verdict.ok
+        assert motion.verdict.clearance_m == pytest.approx(run(cell, swing[:11]).verdict.clearance_m, abs=1e-5)
 
 
 class TestHeldObject:

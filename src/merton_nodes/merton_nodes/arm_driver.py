@@ -110,6 +110,19 @@ class ArmDriver:
                 future.set_result(None)
         self.waiting = [entry for entry in self.waiting if not entry[1].done()]
 
+    async def catch_up(self, stamp_ns: int) -> None:
+        """Wait until the joints have been seen at an observation's stamp, or once if that is 0.
+
+        Raises InfrastructureError if they are not after `patience_s`: they may run on another clock, and never be.
+        """
+        limit_s = time.monotonic() + self.patience_s
+        await self.until(max(stamp_ns, 1), lambda: self.over or time.monotonic() > limit_s)
+        if self.stamp_ns < max(stamp_ns, 1) and not self.over:
+            raise InfrastructureError(
+                f"no {names.JOINT_STATES} of {stamp_ns / 1e9:.3f} s, the observation's stamp, within "
+                f"{self.patience_s:g} s; the last are of {self.stamp_ns / 1e9:.3f} s"
+            )
+
     async def until(self, stamp_ns: int, given_up: Callable[[], bool] | None = None) -> None:
         """Wait until the joints have been seen at `stamp_ns` or later, or `given_up`: by default, until all is over.
 

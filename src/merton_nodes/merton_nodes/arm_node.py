@@ -11,13 +11,14 @@ from merton_interfaces.action import ExecuteActions
 from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo
 from visualization_msgs.msg import MarkerArray
 
 from merton.cell import load_cell
 from merton.decision.action import ActionChunk
-from merton.errors import InfrastructureError, InvalidActionError
+from merton.errors import InfrastructureError, InvalidActionError, UnknownNameError
 from merton.execution.ledger import CommandLedger
 from merton.execution.planner import plan, plan_again, segments
 from merton.execution.safety import MODES, Code, EmergencyStopLatch, Limits, Verdict, limits_of_mode
@@ -34,6 +35,7 @@ NO_JOINT_STATES = 400
 LOOK_PERIOD_S = 0.02
 """How often the cameras' silence is looked at [s]."""
 CANCELLED = Verdict(message="cancelled")
+DEACTIVATED = Verdict(Code.STOPPED, "arm_node was deactivated")
 
 
 class ArmNode(StageNode):
@@ -77,6 +79,10 @@ class ArmNode(StageNode):
             maximum=60.0,
         )
         self.cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
+        watched = [name for name in watched if name]
+        for name in watched:
+            if name not in self.cell.camera_names:
+                raise UnknownNameError("camera", name, self.cell.camera_names)
         latch = EmergencyStopLatch(Path(latch_file).expanduser() if latch_file else None)
         running = SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL
         self.stop = StopNode(latch, self.on_trip, self.context, running)
@@ -86,7 +92,7 @@ class ArmNode(StageNode):
         """Trial and sequence of the accepted chunk that has no answer yet."""
         self.answered: Future | None = None
         """Resolved with that chunk's answer; None before its first goal is worked on."""
-        self.watchdog = self.watch([name for name in watched if name], camera_timeout_s)
+        self.watchdog = self.watch(watched, camera_timeout_s)
         self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
         self.server = ActionServer(
             self, ExecuteActions, names.EXECUTE, self.execute,
@@ -119,6 +125,11 @@ class ArmNode(StageNode):
     def start(self) -> None:
         """From now on the stop path is listened to."""
         self.stop.start()
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle callback: the motion under way halts, without a latch."""
+        self.arm.interrupt(DEACTIVATED)
+        return super().on_deactivate(state)
 
     def tear_down(self) -> None:
         """End the stop path and the action server."""
@@ -174,7 +185,7 @@ class ArmNode(StageNode):
         try:
             chunk = convert.chunk_of(request.chunk)
             stamp_ns = convert.nanoseconds_of(request.chunk.header.stamp)
-            await self.arm.until(max(stamp_ns, 1))  # 1: at all
+            await self.arm.catch_up(stamp_ns)
             verdict = self.stopped() or Verdict()
             if verdict.ok and (counted or stamp_ns):  # with neither it is a person's, who looked at the arm itself
                 verdict = self.ledger.check(request.trial, request.sequence, stamp_ns, self.arm.stamp_ns)
@@ -187,7 +198,7 @@ class ArmNode(StageNode):
         except InvalidActionError as error:
             result.error_code, result.error_msg = int(Code.INVALID_ACTION), str(error)
             self.counters["verdict: invalid_action"] += 1
-        except InfrastructureError as error:
+        except Exception as error:  # whatever it was: the arm halts, and the goal ends with a sentence
             self.stop.halt()
             result.error_code, result.error_msg = NO_JOINT_STATES, self.explain(error)
         result.path = self.arm.end()

@@ -241,10 +241,10 @@ def joints_of(message: JointState) -> tuple[NDArray[np.float64], float]:
     missing = [name for name in (*ARM_JOINTS, GRIPPER_JOINT) if name not in positions]
     if missing:
         raise InputError(f"joint_states lack {', '.join(missing)}")
-    values = np.array([positions[name] for name in ARM_JOINTS])
+    values = np.array([positions[name] for name in (*ARM_JOINTS, GRIPPER_JOINT)])
     if not np.isfinite(values).all():
         raise InputError("joint_states are not finite")
-    return values, 2 * float(positions[GRIPPER_JOINT])
+    return values[:-1], 2 * float(values[-1])
 
 
 def scene_objects(state: SceneState) -> list[SceneObjectMessage]:

@@ -103,7 +103,8 @@ class MujocoCellNode(StageNode):
             self.reset(request.task, request.seed)
         except MertonError as error:
             response.error_code, response.error_msg = 400, str(error)
-        response.state = self.state_message()
+        if self.scenes:
+            response.state = self.state_message()
         return response
 
     def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:

@@ -117,6 +117,7 @@ class StopNode(Node):
             news = not self.latch.tripped or state.mode > self.state.mode
             if news:
                 self.state = state
+            self.released = min(self.released, self.trips - 1)  # a reset may have come between
             try:
                 self.latch.trip(state.message or "stopped")
             except MertonError as error:

@@ -94,10 +94,6 @@ class Gripper:
         """Position of each prismatic finger joint [m], 0 closed, from 0 (closed) .. 1 (open)."""
         return self.opening_m(gripper_open) / 2
 
-    def gripper_open_of_joint(self, finger_joint_m: float) -> float:
-        """0 (closed) .. 1 (open) from a measured finger joint [m]."""
-        return self.gripper_open(2 * finger_joint_m)
-
     def register(self, gripper_open: float) -> int:
         """Value 0 (open) .. 255 (closed) for the real gripper from 0 (closed) .. 1 (open)."""
         return round(REGISTER_CLOSED * (1 - _fraction(gripper_open)))

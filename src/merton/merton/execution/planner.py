@@ -45,8 +45,8 @@ class MotionPlan:
     Attributes:
         times_s: (k,) [s], from 0 in steps of the chunk times `slowdown`.
         joints_rad: (k, 6) [rad].
-        velocities_rad_s: (k, 6) [rad/s]: central differences, zero at both ends, wherever the gripper changes, and
-            on both sides of a delta that stays.
+        velocities_rad_s: (k, 6) [rad/s]: see `merton.execution.spline.velocities`; zero at both ends and wherever
+            the gripper changes.
         gripper_open: (k,) 0 closed .. 1 open, wanted while moving to that waypoint; the first is the value at the
             start, NaN if unknown.
         base_from_tcp: (k, 4, 4) poses of the tool centre point in `base_link`.

@@ -26,8 +26,11 @@ comes at most half the stopping margin nearer."""
 
 NOWHERE = Clearance(inf, "", "")
 
-CREEP_M = 0.0005
-"""Closer than the stopping margin already, the arm may leave, or stay within this."""
+CREEP = 0.1
+"""Part of the stopping margin that an arm may come nearer which stands at it: servos do not stop exactly where they are
+sent, and a straight way up begins with a dip."""
+CREEP_AT_END = 0.02
+"""The same for where an arm may come to rest that is too close already, after a contact."""
 
 
 class Predictor:
@@ -37,8 +40,7 @@ class Predictor:
         start: (6,) joint angles there [rad].
         gripper: (k,) 0 closed .. 1 open: now, NaN if unknown, and on the way to each waypoint.
         cell: geometry of the cell.
-        stopping_margin_m: distance to keep from table, walls and itself [m]. An arm that is closer may move away, or
-            come nearer by `CREEP_M`, but not into what it touches.
+        stopping_margin_m: distance to keep from table, walls and itself [m]; see `margins_m` for an arm that is closer.
         held: what the gripper holds, until it opens wider than that.
     """
 
@@ -50,9 +52,7 @@ class Predictor:
         here = self._clearances(start[None], self._openings(gripper[:1]), np.array([True]))[0]
         self.clearance_m = here[0].distance_m
         """Distance of the arm to table and walls at the start [m]."""
-        self._margins_m = tuple(
-            max(min(stopping_margin_m, one.distance_m - CREEP_M), min(0.0, one.distance_m)) for one in here
-        )
+        self._margins_m = tuple(margins_m(stopping_margin_m, one.distance_m) for one in here)
 
     def first_hit(
         self, joints: Array, gripper: Array, speeds: Array, step_s: float, peak: Peaks
@@ -81,10 +81,11 @@ class Predictor:
         least = inf
         for sample in np.argsort(at).tolist():
             least = min(least, found[sample][0].distance_m)
-            for code, clearance, margin in zip(
+            at_end = int(at[sample] == len(joints) - 1)
+            for code, clearance, margins in zip(
                 (Code.COLLISION, Code.SELF_COLLISION, Code.COLLISION), found[sample], self._margins_m, strict=True
             ):
-                if clearance.distance_m < margin:
+                if clearance.distance_m < margins[at_end]:
                     one, other, distance = clearance.link_a, clearance.link_b, clearance.distance_m
                     message = f"would bring {one} within {distance * 1000:.1f} mm of {other}"
                     return Verdict(code, message, ceil(at[sample]) - 1, one, other, distance), distance
@@ -122,3 +123,17 @@ class Predictor:
             return 0
         lets_go = self._openings(gripper[1:]) > self._held.width_m + HELD_CLEARANCE_M
         return int(lets_go.argmax()) if lets_go.any() else len(lets_go)
+
+
+def margins_m(stopping_margin_m: float, distance_m: float) -> tuple[float, float]:
+    """Distances an arm that is at `distance_m` now has to keep [m]: on its way, and where it comes to rest.
+
+    An arm at the margin may come a tenth of it nearer, once: the next chunk may not go on from there, else a model
+    could spend the margin in many small deltas. One that is nearer still may leave. Never into what is touched.
+    """
+    creep = CREEP * stopping_margin_m
+    if distance_m >= stopping_margin_m - creep:
+        margin = min(stopping_margin_m, max(distance_m - creep, stopping_margin_m - creep))
+        return margin, margin
+    deepest = min(0.0, distance_m)
+    return max(distance_m - creep, deepest), max(distance_m - CREEP_AT_END * stopping_margin_m, deepest)

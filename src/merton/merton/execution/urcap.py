@@ -143,6 +143,8 @@ class UrcapGripper:
         self.trouble = "not connected yet"
         """Why there is none."""
         self._wanted: dict[str, int] | None = None
+        self._commanding = threading.Lock()
+        """Around `_wanted`: a command that comes while the last one is taken must not get lost."""
         self._wake, self._closing = threading.Event(), threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._work, name="urcap", daemon=True)
@@ -190,7 +192,8 @@ class UrcapGripper:
     def _command(self, registers: dict[str, int]) -> None:
         if self.reading is None:
             raise InfrastructureError(f"the gripper is not connected: {self.trouble}")
-        self._wanted = registers
+        with self._commanding:
+            self._wanted = registers
         self._wake.set()
 
     def _work(self) -> None:
@@ -209,7 +212,8 @@ class UrcapGripper:
             link.activate()
             while not self._closing.is_set():
                 self._wake.clear()
-                wanted, self._wanted = self._wanted, None
+                with self._commanding:
+                    wanted, self._wanted = self._wanted, None
                 if wanted is not None:
                     link.set(**wanted)
                 self.reading = reading = link.reading(self.gripper)

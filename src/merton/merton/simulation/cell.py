@@ -12,6 +12,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 from merton.cell import load_cell
 from merton.errors import InputError
+from merton.execution.trajectory import JointSpline
 from merton.geometry import Matrix
 from merton.observation import SceneObject, SceneState
 from merton.simulation.model import (
@@ -27,6 +28,9 @@ from merton.simulation.scene import Scene, make_scene
 from merton.simulation.success import Situation, succeeded
 
 _STEP_NS = round(TIMESTEP_S * 1e9)
+
+LONGEST_TRAJECTORY_S = 3600.0
+"""The set points of a trajectory are worked out at once, 100 bytes for each 2 ms; the longest chunk takes 2560 s."""
 
 
 @dataclass(frozen=True)
@@ -93,29 +97,17 @@ class Cell:
             False if the arm is stopped, which ignores the command.
 
         Raises:
-            InputError: shapes that do not fit, times that do not rise, or a number that is not finite.
+            InputError: as `JointSpline`, or a trajectory of more than `LONGEST_TRAJECTORY_S`.
         """
-        times, points = np.asarray(times_s, dtype=np.float64), np.asarray(joints, dtype=np.float64)
-        if times.ndim != 1 or times.size == 0 or points.shape != (times.size, 6):
-            raise InputError(f"a trajectory needs times (n,) and joints (n, 6), got {times.shape} and {points.shape}")
-        if not (np.isfinite(times).all() and np.isfinite(points).all()):
-            raise InputError("a trajectory must be finite")
-        if times[0] < 0 or (np.diff(times) <= 0).any():
-            raise InputError("the times of a trajectory must rise, from 0 or later")
-        if velocities is None:
-            speeds = np.gradient(points, times, axis=0) if times.size > 1 else np.zeros_like(points)
-            speeds[[0, -1]] = 0.0
-        else:
-            speeds = np.asarray(velocities, dtype=np.float64)
-            if speeds.shape != points.shape or not np.isfinite(speeds).all():
-                raise InputError(f"velocities must be finite and of shape {points.shape}, got {speeds.shape}")
+        spline = JointSpline(times_s, joints, velocities)
+        if spline.duration_s > LONGEST_TRAJECTORY_S:
+            raise InputError(
+                f"a trajectory may take {LONGEST_TRAJECTORY_S:g} s at most, got one of {spline.duration_s:g} s"
+            )
         if self.stopped:
             return False
-        if times[0] > 0:
-            position, speed = self._arm_now()
-            times = np.concatenate(([0.0], times))
-            points, speeds = np.vstack((position, points)), np.vstack((speed, speeds))
-        self._follow(times, points, speeds)
+        spline = spline.starting_from(*self._arm_now())
+        self._follow(spline.times_s, spline.joints_rad, spline.velocities_rad_s)
         self._arm_end = self._step + len(self._arm) + _steps(self.config.simulation.settle_s)
         return True
 
@@ -175,11 +167,6 @@ class Cell:
     def time_ns(self) -> int:
         """The simulated clock [ns]; it never goes back, not even on `reset`."""
         return self._step * _STEP_NS
-
-    @property
-    def motion_end_ns(self) -> int:
-        """When everything commanded so far will have been done and settled [ns]."""
-        return self._end_step * _STEP_NS
 
     @property
     def busy(self) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import math
+import selectors
 import struct
 import sys
 from collections.abc import Awaitable, Callable
@@ -292,8 +293,10 @@ class UrController:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(sys.stdin, selectors.EVENT_READ)  # asyncio would find out too late, and only log it
             await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        except (OSError, ValueError):  # no input that can be waited for
+        except (OSError, ValueError):  # no input that can be waited for, such as /dev/null
             return False
         while line := (await reader.readline()).decode().strip():
             if line == "quit":
@@ -331,8 +334,15 @@ def main() -> None:
     parser.add_argument("--joints", type=float, nargs=6, default=HOME_RAD, help="where the arm stands at first [rad]")
     parser.add_argument("--unlock-delay", type=float, default=5.0, help="how long a protective stop stays locked [s]")
     options = parser.parse_args()
+    if not np.isfinite(options.joints).all():
+        parser.error("--joints takes six finite angles")
     controller = UrController(UrArm(np.array(options.joints), options.unlock_delay), UrcapServer())
-    asyncio.run(controller.run(options.address))
+    try:
+        asyncio.run(controller.run(options.address))
+    except OSError as error:
+        parser.exit(1, f"cannot listen on {options.address}: {error}\n")
+    except KeyboardInterrupt:
+        pass
 
 
 if __name__ == "__main__":
