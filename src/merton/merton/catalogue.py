@@ -80,6 +80,8 @@ class Entry(Model):
         source: address of the code or the model card.
         memory_gb: memory for weights and one inference [GB].
         remote_code: the checkpoint brings code of its own, and this entry agrees to run it; needs a revision.
+        requests_per_minute: most it may be asked by `merton annotate`; 0 for no limit.
+        cost_per_1000: what a thousand requests cost, in whatever currency; for `merton annotate` to add up.
         verified: what Merton's tests exercise of it.
         unverified: what only its weights or its server can show.
     """
@@ -98,6 +100,8 @@ class Entry(Model):
     source: str = ""
     memory_gb: Annotated[float, Field(ge=0)] = 0.0
     remote_code: bool = False
+    requests_per_minute: Annotated[float, Field(ge=0)] = 0.0
+    cost_per_1000: Annotated[float, Field(ge=0)] = 0.0
     verified: str = ""
     unverified: str = ""
 

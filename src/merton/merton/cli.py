@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from merton import __version__, model_commands
+from merton.annotate.commands import annotate_command
 from merton.errors import InputError, MertonError
 from merton.experiment.run import RunDirectory, latest_run
 from merton.graph.spec import load_graph
@@ -32,6 +33,7 @@ app = typer.Typer(
     help="Measures how well embodied AI can use what it sees.", no_args_is_help=True, pretty_exceptions_enable=False,
     add_completion=False,
 )  # fmt: skip
+app.command("annotate")(annotate_command)
 app.add_typer(dataset_commands.app, name="dataset")
 app.add_typer(commands.app, name="distort")
 app.add_typer(model_commands.app, name="models")

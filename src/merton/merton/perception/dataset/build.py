@@ -12,11 +12,8 @@ import hashlib
 import io
 import json
 import math
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -35,6 +32,7 @@ from merton.perception.dataset.tags import TAG_FILES, Tags, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS, distort
 from merton.perception.quality import measure
 from merton.seeding import derive_seed, generator
+from merton.workers import pool
 
 Levels = Literal["random", "all"]
 """One random level per reference and type, as in Embodied-IQA, section 3.1, or all five."""
@@ -204,26 +202,12 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
 
 def _work(jobs: Sequence[_Job], workers: int) -> Iterator[_Done]:
     """Yield a `_Done` for every job, in the order in which they finish."""
-    # spawned, not forked: a fork would copy OpenCV's threads in whatever state they are
-    context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_begin_worker)
+    executor = pool(min(workers, len(jobs)))
     try:
         for future in as_completed([executor.submit(_make, job) for job in jobs]):
             yield future.result()
     finally:
         executor.shutdown(cancel_futures=True)
-
-
-def _begin_worker() -> None:
-    """One thread each, and no life after the parent: the pool's own processes would wait for it for ever."""
-    cv2.setNumThreads(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if parent := multiprocessing.parent_process():
-        parent.join()
-        os._exit(1)
 
 
 def _make(job: _Job) -> _Done:

@@ -1,0 +1,86 @@
+"""Every response that was ever got, under the hash of what was asked: one SQLite file.
+
+Ours: SQLite in WAL mode rather than a directory of files. A response is a hundred bytes and there are millions; a batch
+is one transaction, so a kill -9 leaves whole batches, and a power cut too (synchronous=FULL). Several runs may write to
+one file at the same time. The file has to lie on a local disk: WAL does not work over a network, and workers of a
+cluster never touch it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from merton.errors import InfrastructureError
+
+_AT_ONCE = 500
+"""Keys that are looked up in one query."""
+_PATIENCE_S = 60.0
+"""How long another writer is waited for [s]."""
+
+
+@dataclass(frozen=True)
+class Cached:
+    """A response as it is kept: JSON (see `asking`), and how long it took when it was asked for [s]."""
+
+    response: str
+    latency_s: float
+
+
+class Cache:
+    """The file at `path`, made if it is not there; to be used from one thread, as a context.
+
+    Raises:
+        InfrastructureError: here or later, the file is no such cache, or cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS responses "
+                "(key TEXT PRIMARY KEY, response TEXT NOT NULL, latency_s REAL NOT NULL) WITHOUT ROWID"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise InfrastructureError(f"{path} is no cache to read and write: {error}") from None
+
+    def __enter__(self) -> Cache:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def find(self, keys: Sequence[str]) -> dict[str, Cached]:
+        """The responses there are to some keys."""
+        found: dict[str, Cached] = {}
+        try:
+            for start in range(0, len(keys), _AT_ONCE):
+                some = keys[start : start + _AT_ONCE]
+                marks = ",".join("?" * len(some))
+                query = f"SELECT key, response, latency_s FROM responses WHERE key IN ({marks})"
+                rows = self._connection.execute(query, some)
+                found |= {key: Cached(response, latency_s) for key, response, latency_s in rows}
+        except sqlite3.Error as error:
+            raise InfrastructureError(f"{self.path} cannot be read: {error}") from None
+        return found
+
+    def add(self, responses: Iterable[tuple[str, Cached]]) -> None:
+        """Keep responses, all or none; of two to one question the first is kept."""
+        rows = [(key, cached.response, cached.latency_s) for key, cached in responses]
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?, ?)", rows)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise InfrastructureError(f"{self.path} cannot be written: {error}") from None

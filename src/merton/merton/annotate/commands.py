@@ -1,0 +1,107 @@
+"""`merton annotate`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from merton.errors import InputError
+
+if TYPE_CHECKING:
+    from merton.annotate.engines import Engine
+    from merton.annotate.run import Progress
+
+INCOMPLETE = 3
+"""Exit code of a run that left rows unanswered."""
+ENGINES = ("local", "ray")
+
+_out, _err = Console(), Console(stderr=True)
+
+
+def annotate_command(
+    dataset: Annotated[Path, typer.Argument(help="A folder that `merton dataset build` has finished.")],
+    model: Annotated[list[str], typer.Option(help="A name of `merton models list`; once for each model.")],
+    out: Annotated[Path, typer.Option(help="Folder for the tables.")],
+    cache: Annotated[Path | None, typer.Option(help="File of responses; ~/.cache/merton/responses.sqlite.")] = None,
+    engine: Annotated[str, typer.Option(help="local: processes of this machine; ray: a Ray cluster.")] = "local",
+    workers: Annotated[int, typer.Option(help="Workers, each with its own copy of the model.")] = 2,
+    gpus: Annotated[float, typer.Option(help="With ray: GPUs of each worker.")] = 0.0,
+    batch: Annotated[int, typer.Option(help="Images a worker is given at a time, with all their tasks.")] = 8,
+) -> None:
+    """Ask models about every image and task of a dataset; writes answers, actions and scores as Parquet.
+
+    Every response is kept and never asked for again: after a kill, run the same command again.
+    """
+    from merton.annotate.run import annotate
+
+    cache = cache or default_cache()
+    parts = ["merton", "annotate", str(dataset), *(f"--model={name}" for name in model), f"--out={out}"]
+    parts += [f"--cache={cache}", f"--engine={engine}", f"--workers={workers}", f"--gpus={gpus:g}", f"--batch={batch}"]
+    how_to_go_on = f"Every response is kept in {cache}. Go on with: {shlex.join(parts)}"
+    chosen = _engine(engine, workers, gpus)
+    try:
+        with _progress() as on_progress:
+            summary = annotate(dataset, model, out, cache=cache, engine=chosen, batch=batch, on_progress=on_progress)
+    except KeyboardInterrupt:
+        _err.print(f"Interrupted. {how_to_go_on}", markup=False, highlight=False, soft_wrap=True)
+        raise
+    cost = f", cost {summary.cost:.2f}" if summary.cost else ""
+    _out.print(
+        f"{summary.rows} rows: {summary.asked} requests asked{cost}, {summary.cached} in the cache, "
+        f"{summary.failed} rows of failures of the model: {out}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    if summary.unanswered:
+        for reason in summary.reasons:
+            _err.print(f"unanswered: {reason}", markup=False, highlight=False, soft_wrap=True)
+        _err.print(
+            f"{summary.unanswered} rows are unanswered. {how_to_go_on}", markup=False, highlight=False, soft_wrap=True
+        )
+        raise typer.Exit(INCOMPLETE)
+
+
+def default_cache() -> Path:
+    """Where responses are kept unless told otherwise: once for this user, whatever the dataset."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "merton" / "responses.sqlite"
+
+
+def _engine(name: str, workers: int, gpus: float) -> Engine:
+    if name not in ENGINES:
+        raise InputError(f"unknown engine {name!r}; choose one of: {', '.join(ENGINES)}")
+    if name == "ray":
+        from merton.annotate.ray_engine import RayEngine
+
+        return RayEngine(workers, gpus)
+    from merton.annotate.engines import LocalEngine
+
+    return LocalEngine(workers)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    """A bar with cost and time left, on stderr; gives the function that moves it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[cost]}"),
+        TimeRemainingColumn(), TextColumn("left"),
+    )  # fmt: skip
+    with Bar(*columns, console=_err) as bar:
+        task = bar.add_task("reading the dataset", total=None, cost="")
+
+        def move(progress: Progress) -> None:
+            spent, left = progress.cost, progress.cost_left
+            cost = f"cost {spent:.2f}, at most {left:.2f} left" if spent or left else ""
+            bar.update(task, description=progress.model, completed=progress.done, total=progress.total, cost=cost)
+
+        yield move

@@ -1,0 +1,126 @@
+"""Who answers: everything about a model that its answers may depend on, as it goes into the key of each."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import inspect
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+from merton.checkpoints import locate, revision_of
+from merton.cognition.models.base import MAX_TOKENS, MODELS, ModelEntry, VisionLanguageModel
+from merton.decision.models.base import POLICIES, Policy, PolicyEntry
+from merton.errors import InputError, MissingDependencyError, UnknownNameError
+
+_TRANSPORT = ("patience", "parallel", "api_key_env", "deadline_s")
+"""Settings that say how a model is reached, not what it answers."""
+
+
+def entry_of(name: str) -> ModelEntry | PolicyEntry:
+    """The catalogue's entry of a VLM or VLA; raises UnknownNameError with the names there are, InputError for two."""
+    if name in MODELS and name in POLICIES:
+        raise InputError(f"the catalogue has both a VLM and a VLA called {name!r}; give one of them another name")
+    if name in MODELS:
+        return MODELS[name]
+    if name in POLICIES:
+        return POLICIES[name]
+    raise UnknownNameError("model", name, [*MODELS, *POLICIES])
+
+
+def refuse_unsuitable(entry: ModelEntry | PolicyEntry) -> None:
+    """Raise InputError for a policy that a still image cannot serve."""
+    if isinstance(entry, PolicyEntry):
+        for needed, what in ((entry.needs_scene, "the simulator's state"), (entry.needs_depth, "depth")):
+            if needed:
+                raise InputError(f"{entry.name} needs {what}, which an image of a dataset does not have")
+
+
+def identity(entry: ModelEntry | PolicyEntry, model: VisionLanguageModel | Policy) -> dict[str, Any]:
+    """What stands for a model in the keys of its answers; JSON values.
+
+    The checkpoint and its revision (the hash of its files, if it is a folder), the adapter and its version, prompt,
+    preparation of images, and settings. Not the name where there is a checkpoint: the same weights asked the same way
+    are the same model. Where a server is counts only if the entry does not say which revision it serves.
+    """
+    settings = {key: value for key, value in entry.settings.items() if key not in _TRANSPORT}
+    if entry.revision:
+        settings.pop("url", None)
+    found: dict[str, Any] = {
+        "model": entry.checkpoint or entry.name,
+        "revision": entry.revision or _weights(entry.checkpoint),
+        "adapter": f"{type(model).__module__}:{type(model).__qualname__}",
+        "adapter_version": model.adapter_version or _sources(type(model)),
+        "prompt": entry.prompt,
+        "image": entry.image.model_dump(mode="json"),
+        "settings": settings,
+    }
+    if isinstance(entry, PolicyEntry):
+        names = ("cameras", "convention", "unnorm_key", "state")
+        return {"kind": "vla", **found, **{name: getattr(entry, name) for name in names}}
+    return {"kind": "vlm", **found, "max_tokens": MAX_TOKENS}
+
+
+def _weights(checkpoint: str) -> str:
+    """A hash over the files of a checkpoint that is on disk without a revision; "" if it is not on disk."""
+    if not checkpoint:
+        return ""
+    try:
+        folder = locate(checkpoint)
+    except MissingDependencyError:
+        return ""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return revision_of(folder) or _hash_of(files, folder)
+
+
+def _sources(kind: type) -> str:
+    """A hash over the adapter's module, weights of the module's name beside it, and all of Merton that it imports.
+
+    For an adapter that declares no version: whatever could have changed its answers is taken to have done so.
+    """
+    here = Path(inspect.getfile(kind))
+    files = {path for path in here.parent.glob(f"{here.stem}.*") if path.is_file()}
+    files |= {path for path in (here.parent / here.stem).rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    waiting, seen = [here], {here}
+    while waiting:
+        file = waiting.pop()
+        files.add(file)
+        for name in _imports(file):
+            spec = _spec(name)
+            found = Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+            if found and found not in seen:
+                seen.add(found)
+                waiting.append(found)
+    return _hash_of(sorted(files), None)
+
+
+def _imports(file: Path) -> set[str]:
+    """What a file imports of Merton; "from a import b" is both a and a.b, of which one may be no module."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.startswith("merton.")}
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError:  # its parent is a module, so it is a name in that
+        return None
+
+
+def _hash_of(files: list[Path], root: Path | None) -> str:
+    """16 hexadecimal digits over names and contents; a folder's files by their path in it, others by name alone."""
+    total = hashlib.sha256()
+    for file in files:
+        content = hashlib.sha256()
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                content.update(block)
+        total.update(f"{file.relative_to(root) if root else file.name} {content.hexdigest()}\n".encode())
+    return total.hexdigest()[:16]

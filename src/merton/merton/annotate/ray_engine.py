@@ -1,0 +1,92 @@
+"""The work on a Ray cluster, by Ray Data: the same jobs and the same code in each worker.
+
+Needs the extra `cluster`. The cluster is the one of RAY_ADDRESS, or one that is started on this machine. Workers read
+images, and checkpoints in folders, by the paths they have here: a shared file system. The cache stays with the process
+that hands out the work. A worker that dies is replaced by Ray, and what it was at is asked again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from merton.annotate.asking import Asker
+from merton.annotate.engines import ONE_THREAD
+from merton.annotate.work import Job, Reply
+from merton.catalogue import install_hint
+from merton.errors import InputError, MissingDependencyError
+
+_BLOCKS = 2000
+"""Most blocks the jobs are dealt into; a block is what is lost with a worker."""
+
+
+class RayEngine:
+    """Actors of a cluster, each with its own copy of the model.
+
+    Args:
+        count: how many, >= 1.
+        gpus: GPUs of each; a fraction lets several share one.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+    """
+
+    def __init__(self, count: int, gpus: float = 0.0) -> None:
+        if count < 1:
+            raise InputError(f"at least one worker is needed, got {count}")
+        try:
+            import ray
+            import ray.data
+        except ImportError as error:
+            raise MissingDependencyError(f"--engine ray needs {error.name}: {install_hint('cluster')}") from None
+        self._ray: Any = ray
+        self._count, self._gpus = count, gpus
+        self._ours = False
+
+    def __enter__(self) -> RayEngine:
+        if not self._ray.is_initialized():
+            self._ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
+            self._ours = True
+        self._ray.data.DataContext.get_current().enable_progress_bars = False
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ours:
+            self._ray.shutdown()
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[list[Reply]]:
+        """See `merton.annotate.engines.Engine`."""
+        if not jobs:
+            return
+        packed = [{"job": pickle.dumps(job)} for job in jobs]
+        work = self._ray.data.from_items(packed, override_num_blocks=min(len(jobs), _BLOCKS))
+        done = work.map_batches(
+            RayWorker,
+            fn_constructor_args=(self._count,),
+            batch_size=1,
+            compute=self._ray.data.ActorPoolStrategy(size=self._count),
+            num_cpus=1,
+            num_gpus=self._gpus,
+        )
+        for row in done.iter_rows():
+            yield pickle.loads(row["replies"])
+
+
+class RayWorker:
+    """What each actor is; `count` of them share a model's rate limit."""
+
+    def __init__(self, count: int) -> None:
+        self._asker = Asker(count)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The replies to a batch of packed jobs, packed."""
+        replies = np.empty(len(batch["job"]), dtype=object)
+        for index, job in enumerate(batch["job"]):
+            replies[index] = pickle.dumps(self._asker.ask(pickle.loads(job)))
+        return {"replies": replies}

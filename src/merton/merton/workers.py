@@ -1,0 +1,31 @@
+"""Processes that work for another one: one thread each, and no life after it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures import ProcessPoolExecutor
+
+import cv2
+
+
+def pool(workers: int) -> ProcessPoolExecutor:
+    """A pool of `workers` processes that end when this one does, be it by kill -9, and leave Ctrl-C to it."""
+    # spawned, not forked: a fork would copy OpenCV's threads in whatever state they are
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+
+
+def _begin() -> None:
+    """The pool's own processes would wait for a dead parent for ever."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    cv2.setNumThreads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
