@@ -21,9 +21,10 @@ lint: setup ## ruff and mypy
 	@$(RUN) $(BIN)/ruff format --check $(CODE)
 	@$(RUN) $(BIN)/mypy
 
-bench: setup ## measure; writes build/bench.json
+bench: setup ## measure; writes build/bench.json and docs/performance.md
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade --target build/peers -r requirements/bench.txt
 	@$(RUN) $(BIN)/python tools/bench.py build/bench.json
+	@$(RUN) $(BIN)/python tools/bench_page.py build/bench.json docs/performance.md
 
 clean: ## remove .venv and build, keep runs
 	rm -rf .venv build

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -28,8 +29,12 @@ def number(value: Any) -> str:
 
 def table(figures: dict[str, Any]) -> str:
     """Markdown: a row a name, and a column a figure where the values are figures with names of their own."""
-    nested = {name: value for name, value in figures.items() if isinstance(value, dict)}
-    flat = {name: value for name, value in figures.items() if name not in nested}
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            deeper = {f"{name} {key}": inner for key, inner in value.items() if isinstance(inner, dict)}
+            nested |= deeper or {name: value}
+    flat = {name: value for name, value in figures.items() if not isinstance(value, dict)}
     lines = []
     if flat:
         lines += ["| | |", "|---|---|", *(f"| {name} | {number(value)} |" for name, value in flat.items()), ""]
@@ -47,7 +52,7 @@ def page(result: dict[str, Any]) -> str:
     """The whole page."""
     parts = [HEAD.format(**result)]
     for name, suite in SUITES.items():
-        parts += [f"## {name}", "", (suite.__doc__ or "").strip(), "", table(result[name])]
+        parts += [f"## {name}", "", inspect.cleandoc(suite.__doc__ or ""), "", table(result[name])]
     return "\n".join(parts).rstrip() + "\n"
 
 
