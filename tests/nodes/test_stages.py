@@ -197,7 +197,7 @@ def test_aggregator_acknowledges_only_what_is_on_disk(ros: Any, probe: Probe, tm
 
 
 def test_cell_moves_only_when_told_and_its_clock_with_it(ros: Any, probe: Probe) -> None:
-    cell = up(ros, MujocoCellNode)
+    cell = up(ros, MujocoCellNode, heartbeat_timeout_s=0.0)  # the trajectories are this test's own
     states = probe.listen(CellState, names.CELL_STATE, names.RELIABLE_QOS)
     joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
     response = ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="pick", seed=4))

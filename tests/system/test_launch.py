@@ -43,7 +43,10 @@ def source(executable: str) -> str:
 
 def declared(executable: str) -> list[str]:
     """Patterns of the parameters a program declares; a field in braces stands for any one name."""
-    names = re.findall(r'\bparameter\(\s*f?"([^"]+)"', source(executable))
+    text = source(executable)
+    if "(ModelNode" in text:  # what vlm_node and vla_node have in common
+        text += (NODES / "merton_nodes/model_node.py").read_text(encoding="utf-8")
+    names = re.findall(r'\bparameter\(\s*f?"([^"]+)"', text)
     return ["autostart", *(re.sub(r"\\\{\w+\\\}", r"\\w+", re.escape(name)) for name in names)]
 
 

@@ -242,10 +242,10 @@ def test_two_kills_leave_no_trace(dataset: Path, catalogue: Path, tmp_path: Path
     catalogue.write_text("")
     out, batch, workers = tmp_path / "killed", 2, 2
     under_way = workers * batch * len(TASKS)
-    halted = tmp_path / "halted"
-    os.mkfifo(halted)
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
     for halt in (100, 600):
+        halted = tmp_path / f"halted_{halt}"  # of its own: a worker of the last run may outlive it for a moment
+        os.mkfifo(halted)
         process = subprocess.Popen(
             command(dataset, out, ["teller", "leaner"], f"--batch={batch}", f"--workers={workers}"),
             env={**environment, "MERTON_TEST_HALT_AFTER": str(halt), "MERTON_TEST_HALTED": str(halted)},
