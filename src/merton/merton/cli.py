@@ -44,7 +44,7 @@ RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds t
 @app.command()
 def demo(runs: RunsOption = RUNS) -> None:
     """Run the quickstart experiment from start to report."""
-    err.print("Merton quickstart: the cell, three agents, six distortions. Ctrl-C stops it and says how to go on.")
+    err.print("Merton quickstart: the cell, four agents, six distortions. Ctrl-C stops it and says how to go on.")
     _execute(RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml")), resume=False)
 
 
