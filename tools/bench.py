@@ -208,7 +208,7 @@ def safety() -> dict[str, float]:
 
     A configuration is every watched pair: arm and gripper to table, walls and itself, the nearest of each kind found.
     """
-    cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
+    cell = load_cell()
     rng = np.random.default_rng(0)
     across, down = np.zeros((12, 7)), np.zeros((12, 7))
     across[:, 1], down[:, 2] = 0.025, -0.0225  # far from everything; down to 3 cm above the table

@@ -37,7 +37,6 @@ from merton.experiment.local import LocalPorts
 from merton.observation import Observation
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
-from merton.simulation.model import cell_file
 from merton.tasks import TASKS
 
 NARROW, CHANNELS = 16, 32
@@ -124,7 +123,7 @@ def pixel_to_table() -> NDArray[np.float64]:
 
 def prepared(samples: Samples, words: tuple[str, ...], homography: NDArray[np.float64]) -> dict[str, Tensor]:
     """Everything a batch is drawn from."""
-    cell = load_cell(cell_file())
+    cell = load_cell()
     start = base_from_tcp(np.array(cell.robot.home_joints), cell.tool0_from_tcp)[:3, 3]
     segments = np.zeros((len(samples), SEGMENTS, SEGMENT_SIZE))
     for index, deltas in enumerate(samples.deltas):

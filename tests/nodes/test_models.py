@@ -24,7 +24,6 @@ from merton.errors import InfrastructureError, InvalidActionError, InvalidAnswer
 from merton.experiment.local import LocalPorts
 from merton.experiment.ports import Look
 from merton.observation import Observation
-from merton.resources import resource
 from merton.simulation.scene import make_scene
 from merton_nodes import conversions as convert
 from merton_nodes import names
@@ -224,7 +223,7 @@ def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
     up(ros, VlaNode, preload=["fickle"])
     local = LocalPorts.__new__(LocalPorts)  # no cameras are needed to ask models
     local._models, local._policies = {}, {}
-    over_ros = RosPorts(probe, load_cell(resource("merton_bringup", "config/cell.yaml")), deadline_s=20.0)
+    over_ros = RosPorts(probe, load_cell(), deadline_s=20.0)
     seen = example_observation("reach")
     look = Look(0, {}, {}, seen.joints_rad, seen.base_from_tcp, 1.0, False)
 

@@ -9,12 +9,11 @@ from merton.cell import CellConfig, load_cell
 from merton.execution.collision import Guard
 from merton.execution.contact import point_of_contact
 from merton.execution.kinematics import base_from_tcp
-from merton.resources import resource
 
 
 @pytest.fixture(scope="module")
 def cell() -> CellConfig:
-    return load_cell(resource("merton_bringup", "config/cell.yaml"))
+    return load_cell()
 
 
 def test_above_the_table_it_is_the_lowest_point_of_the_link_that_is_nearest(cell: CellConfig) -> None:

@@ -10,11 +10,11 @@ import pytest
 import xacro
 from scipy.spatial.transform import Rotation
 
-from merton.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, load_cell
+from merton.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
 from merton.errors import InputError, MissingDependencyError
 from merton.geometry import Matrix, from_rpy, inverse, transform
 from merton.resources import resource
-from merton.simulation.model import cell_file, urdf
+from merton.simulation.model import urdf
 
 # Universal Robots' published DH parameters of the UR5 (standard convention): d, a, alpha.
 DH = (
@@ -34,7 +34,7 @@ def robot() -> ElementTree.Element:
 
 @pytest.fixture(scope="module")
 def cell() -> CellConfig:
-    return load_cell(cell_file())
+    return load_cell()
 
 
 def numbers(text: str) -> list[float]:

@@ -18,7 +18,6 @@ from merton.execution.collision import Guard, HeldObject
 from merton.execution.kinematics import UR5, base_from_tcp
 from merton.execution.planner import MotionPlan, plan, segments
 from merton.execution.safety import MODES, Code, Limits
-from merton.resources import resource
 from merton.simulation.cell import Cell
 from merton.simulation.model import TIMESTEP_S
 from unit.fuzz import KINDS, count, sequence
@@ -31,7 +30,7 @@ SEED = count("MERTON_FUZZ_SEED", 0)
 
 @pytest.fixture(scope="module")
 def cell() -> CellConfig:
-    return load_cell(resource("merton_bringup", "config/cell.yaml"))
+    return load_cell()
 
 
 def narrow(cell: CellConfig) -> CellConfig:

@@ -25,7 +25,6 @@ from merton.execution.kinematics import (
     UR16e,
     base_from_tcp,
 )
-from merton.resources import resource
 
 Array = NDArray[np.float64]
 
@@ -211,7 +210,7 @@ class TestForward:
             ROBOTS["UR6"]
 
     def test_home_points_the_tool_down_over_the_table(self) -> None:
-        cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
+        cell = load_cell()
         pose = base_from_tcp(cell.home_joints, cell.tool0_from_tcp)
         assert pose[:3, 2] == pytest.approx((0, 0, -1), abs=1e-4)
         assert cell.workspace.outside_m(pose[:3, 3]) == 0

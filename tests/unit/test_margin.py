@@ -10,14 +10,13 @@ from merton.execution.collision import Guard
 from merton.execution.planner import plan
 from merton.execution.prediction import margins_m
 from merton.execution.safety import Code, Limits
-from merton.resources import resource
 
 MARGIN_M = Limits().stopping_margin_m
 
 
 @pytest.mark.parametrize("delta_m", [0.0001, 0.00045, 0.002])
 def test_many_small_chunks_come_no_nearer_than_one(delta_m: float) -> None:
-    cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
+    cell = load_cell()
     guard, joints = Guard(cell), np.array(cell.home_joints)
     down = [[0.0, 0.0, -0.01, 0, 0, 0, 1.0]] * 60
     joints = plan(joints, down, 0.2, "base_link", cell, start_gripper=1.0).joints_rad[-1]

@@ -16,7 +16,6 @@ from merton.execution.planner import MotionPlan, plan, plan_again, segments
 from merton.execution.safety import MODES, Code, Limits
 from merton.execution.spline import peaks
 from merton.geometry import rotation_vector_of
-from merton.resources import resource
 
 Array = NDArray[np.float64]
 STEP_S = 0.2
@@ -26,7 +25,7 @@ START = np.array([-0.2450, -1.6559, 1.3857, -1.3006, -1.5708, -0.2450])
 
 @pytest.fixture(scope="module")
 def cell() -> CellConfig:
-    return load_cell(resource("merton_bringup", "config/cell.yaml"))
+    return load_cell()
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 @pytest.fixture(scope="module")
 def cell() -> CellConfig:
-    return load_cell(resource("merton_bringup", "config/cell.yaml"))
+    return load_cell()
 
 
 def straight_down(cell: CellConfig, x: float, y: float, z: float) -> Array:

@@ -10,14 +10,13 @@ from scipy.interpolate import CubicHermiteSpline
 from merton.cell import CellConfig, load_cell
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.spline import BETWEEN_SAMPLES, peaks, positions, velocities
-from merton.resources import resource
 
 Array = NDArray[np.float64]
 
 
 @pytest.fixture(scope="module")
 def cell() -> CellConfig:
-    return load_cell(resource("merton_bringup", "config/cell.yaml"))
+    return load_cell()
 
 
 def waypoints(cell: CellConfig, seed: int, count: int = 7) -> Array:

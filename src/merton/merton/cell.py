@@ -19,6 +19,7 @@ from ruamel.yaml.error import YAMLError
 from merton.errors import InputError, UnknownNameError
 from merton.geometry import Matrix, transform
 from merton.observation import Intrinsics
+from merton.resources import resource
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -361,8 +362,14 @@ class CellConfig(_Section):
         return base_from_tool0 @ camera.parent_from_camera
 
 
-def load_cell(path: str | Path) -> CellConfig:
-    """Read the cell's geometry; raises InputError that names the file and the offending key."""
+def cell_file() -> Path:
+    """Where the cell's geometry lies: `config/cell.yaml`."""
+    return resource("merton_bringup", "config/cell.yaml")
+
+
+def load_cell(path: str | Path | None = None) -> CellConfig:
+    """Read the cell's geometry (`cell_file` if None); raises InputError that names the file and the offending key."""
+    path = cell_file() if path is None else path
     try:
         with open(path, encoding="utf-8") as file:
             raw = YAML(typ="safe", pure=True).load(file)

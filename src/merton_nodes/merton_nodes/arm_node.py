@@ -23,7 +23,6 @@ from merton.execution.ledger import CommandLedger
 from merton.execution.planner import plan, plan_again, segments
 from merton.execution.safety import MODES, Code, EmergencyStopLatch, Limits, Verdict, limits_of_mode
 from merton.execution.watchdog import Watchdog
-from merton.resources import resource
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.arm_driver import ArmDriver
@@ -78,7 +77,7 @@ class ArmNode(StageNode):
             minimum=0.05,
             maximum=60.0,
         )
-        self.cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
+        self.cell = load_cell()
         watched = [name for name in watched if name]
         for name in watched:
             if name not in self.cell.camera_names:

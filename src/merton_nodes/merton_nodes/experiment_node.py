@@ -21,7 +21,6 @@ from merton.errors import InputError, MertonError, UnknownNameError
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
-from merton.resources import resource
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton_nodes import conversions as convert
@@ -54,7 +53,7 @@ class ExperimentNode(StageNode):
         )  # fmt: skip
         if success not in JUDGES:
             raise UnknownNameError("judge of success", success, JUDGES)
-        cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
+        cell = load_cell()
         desk = OperatorDesk(self, limit_s) if success == "operator" else None
         self.ports = RosPorts(self, cell, deadline_s, desk)
         self.recorder = self.create_client(RecordTrial, names.RECORD)

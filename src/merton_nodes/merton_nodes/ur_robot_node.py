@@ -18,7 +18,6 @@ from merton.execution.gripper import Gripper
 from merton.execution.robots.rtde import RtdeRobot
 from merton.execution.robots.safety_status import REDUCED_BIT
 from merton.execution.urcap import UrcapGripper
-from merton.resources import resource
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode, run
@@ -48,7 +47,7 @@ class UrRobotNode(StageNode):
         connect_s = self.parameter(
             "connect_timeout_s", 15.0, "time to connect to arm and gripper [s]", minimum=1.0, maximum=120.0
         )
-        cell = load_cell(resource("merton_bringup", "config/cell.yaml"))
+        cell = load_cell()
         self.robot = RtdeRobot(hostname, timeout_s)
         self.gripper = UrcapGripper(hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force)
         self.robot.connect(connect_s)

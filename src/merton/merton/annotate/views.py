@@ -17,7 +17,6 @@ from merton.cell import CellConfig, load_cell
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.geometry import Matrix
 from merton.observation import CameraView, Image, Intrinsics, Observation
-from merton.resources import resource
 
 DEFAULT_CAMERAS = {"first_person": "wrist", "third_person": "top"}
 """Perspective of an image that was not taken in the cell to the camera whose place stands for the unknown one."""
@@ -84,7 +83,7 @@ def _intrinsics(width: int, height: int) -> Intrinsics:
 
 @lru_cache
 def _cell() -> CellConfig:
-    return load_cell(resource("merton_bringup", "config/cell.yaml"))
+    return load_cell()
 
 
 @lru_cache

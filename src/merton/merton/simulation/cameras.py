@@ -14,7 +14,7 @@ from merton.cell import load_cell
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.geometry import Matrix
 from merton.observation import CameraView, Image, Intrinsics
-from merton.simulation.model import build_model, cell_file, focal_length_px, place_fixed
+from merton.simulation.model import build_model, focal_length_px, place_fixed
 from merton.simulation.props import props_of
 from merton.simulation.scene import make_scene
 
@@ -48,7 +48,7 @@ class SceneCameras:
     """
 
     def __init__(self, width: int = 424, height: int = 240, *, shadows: bool = False, samples: int = 0) -> None:
-        cell = load_cell(cell_file())
+        cell = load_cell()
         self.names = cell.camera_names
         self._samples, self._shadows = samples, shadows
         self._size = width, height

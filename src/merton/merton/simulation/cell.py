@@ -19,7 +19,6 @@ from merton.simulation.model import (
     FINGER_LINKS,
     TIMESTEP_S,
     build_model,
-    cell_file,
     place_fixed,
     place_objects,
 )
@@ -50,7 +49,7 @@ class Cell:
     """
 
     def __init__(self) -> None:
-        self.config = load_cell(cell_file())
+        self.config = load_cell()
         self._worlds: dict[tuple[str, ...], tuple[mujoco.MjModel, mujoco.MjData]] = {}
         self.scene: Scene | None = None
         self.stopped = False

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import xacro
 
-from merton.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, load_cell
+from merton.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
 from merton.resources import resource
 from merton.simulation import props
 from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
@@ -34,11 +34,6 @@ _MAT_THICKNESS = 0.0012
 _ARM_STIFFNESS = (10000.0, 10000.0, 6000.0, 1500.0, 1500.0, 1500.0)
 _ARM_ARMATURE = (0.3, 0.3, 0.2, 0.05, 0.05, 0.05)
 _FINGER_STIFFNESS = 5000.0
-
-
-def cell_file() -> Path:
-    """Where the cell's geometry lies: `config/cell.yaml`."""
-    return resource("merton_bringup", "config/cell.yaml")
 
 
 def urdf(cell_config: str | Path | None = None) -> str:
@@ -116,7 +111,7 @@ def build_model(
         samples: samples per pixel of the off-screen buffer; 0 is fastest.
         cell_config: the cell's geometry; `config/cell.yaml` if None.
     """
-    cell = load_cell(cell_config or cell_file())
+    cell = load_cell(cell_config)
     spec = _import(urdf(cell_config))
     spec.visual.global_.offwidth, spec.visual.global_.offheight = width, height
     spec.visual.quality.offsamples = samples

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from merton.cell import CellConfig, load_cell
 from merton.errors import InputError, MertonError
 from merton.seeding import generator
-from merton.simulation.model import cell_file
 from merton.tasks import COLORS, DIRECTIONS, SHAPES, TASKS, Command
 
 _OBJECTS = 3
@@ -169,4 +168,4 @@ def _lane_is_free(spots: NDArray[np.float64], direction: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _cell() -> CellConfig:
-    return load_cell(cell_file())
+    return load_cell()

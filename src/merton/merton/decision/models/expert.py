@@ -16,7 +16,6 @@ from merton.decision.models.base import Policy, example_observation
 from merton.errors import InputError
 from merton.geometry import transform
 from merton.observation import Observation, SceneObject, SceneState
-from merton.resources import resource
 from merton.tasks import Command, parse
 
 
@@ -67,7 +66,7 @@ def _deltas(command: Command, observation: Observation, scene: SceneState) -> ND
 @lru_cache(maxsize=1)
 def _sizes() -> Props:
     """How large props are: the expert knows the simulator's world, geometry included."""
-    return load_cell(resource("merton_bringup", "config/cell.yaml")).objects.props
+    return load_cell().objects.props
 
 
 def yaw_of(thing: SceneObject) -> float | None:
