@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import hashlib
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+import merton
 from merton import geometry, tasks
 from merton.config import load, loads
 from merton.errors import InputError, MertonError, UnknownNameError
@@ -131,12 +133,38 @@ def test_references_come_first_and_experts_before_others() -> None:
     assert not any(reference for reference, _ in kinds[8:])
 
 
+def test_reference_scenes_are_run_undistorted_only() -> None:
+    spec = loads(
+        "name: x\nagents:\n  - {id: h, vla: hold}\ntasks: [reach, pick]\ndistortions: [jpeg]\nlevels: [0, 5]\n"
+        "scenes: 1\nreference_scenes: 2\n",
+        ExperimentSpec,
+    )
+    assert {(case.task, case.seed) for case in spec.cases() if case.is_reference} == {
+        (task, seed) for task in ("reach", "pick") for seed in range(3)
+    }
+    assert {case.seed for case in spec.cases() if not case.is_reference} == {0}
+
+
+def test_what_lies_beside_the_code_is_installed_with_it() -> None:
+    """An editable install hides what package_data forgets."""
+    package = Path(merton.__file__).parent
+    settings = configparser.ConfigParser()
+    settings.read(package.parent / "setup.cfg")
+    globs = settings["options.package_data"]["merton"].split()
+    covered = {file for glob in globs for file in package.glob(glob)}
+    beside = [file for file in package.rglob("*") if file.is_file() and file.suffix != ".py"]
+    beside = [file for file in beside if "__pycache__" not in file.parts]
+    assert beside
+    assert [str(file.relative_to(package)) for file in beside if file not in covered] == []
+
+
 def test_the_quickstart_covers_what_it_promises() -> None:
     from merton.perception.distortion import DISTORTIONS
 
     spec = load(resource("merton_bringup", "config/experiments/quickstart.yaml"), ExperimentSpec)
     assert len(spec.trials()) >= 150
     assert spec.levels == (0, 1, 2, 3, 4, 5)
+    assert spec.scenes + spec.reference_scenes >= 2  # or there are no floors of chance
     assert {agent.vla for agent in spec.agents} == {"expert", "servo", "tiny-vla", "hold"}
     assert len(spec.distortions) >= 6
     assert len({DISTORTIONS[name].category for name in spec.distortions}) >= 4

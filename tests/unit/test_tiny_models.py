@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from merton.cognition.models.base import MODELS, question_for
 from merton.decision.models import tiny_vla
 from merton.decision.models.base import POLICIES
 from merton.errors import InputError
@@ -111,3 +112,21 @@ def test_numpy_does_what_torch_was_trained_to(tmp_path, monkeypatch, ports):
         expected = network(image, torch.from_numpy(numbers)[None])[0][0].numpy()
     found = tiny_vla._Network(tmp_path / "weights.npz").segments(view, numbers)
     assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_vlm_says_what_it_was_taught(monkeypatch, ports):
+    """Word by word on unseen scenes; docs/tiny_models.md has the figures over many."""
+    pytest.importorskip("transformers", reason="the tiny VLM runs in transformers")
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import train_tiny_vlm as training
+
+    model = MODELS["tiny-vlm"].build()
+    right = total = 0
+    for seed, task in enumerate(TASKS):
+        instruction = ports.reset(task, seed)
+        there = {thing.name: tuple(thing.base_from_object[:2, 3]) for thing in ports.cell.scene_state().objects}
+        said = model.answer([ports.look().reference["top"].color], question_for(instruction)).text.split()
+        taught = training.answer(instruction, there).split()
+        right += sum(one == other for one, other in zip(said, taught, strict=False))
+        total += len(taught)
+    assert right / total > 0.8

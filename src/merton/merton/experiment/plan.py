@@ -45,7 +45,13 @@ class AgentSpec(Model):
 
 
 class ExperimentSpec(Model):
-    """An experiment: agents x tasks x scenes x (the reference + distortions x levels)."""
+    """An experiment: agents x tasks x scenes x (the reference + distortions x levels).
+
+    Attributes:
+        scenes: scenes of each task.
+        reference_scenes: further scenes of each task, run undistorted only: the floors of chance compare a model's
+            outputs for different scenes, and CIDEr's corpus are its reference answers, so both gain from them.
+    """
 
     name: Identifier
     description: str = ""
@@ -55,6 +61,7 @@ class ExperimentSpec(Model):
     distortions: tuple[str, ...] = ()
     levels: Annotated[tuple[Annotated[int, Field(ge=0, le=5)], ...], Field(min_length=1)] = (0, 1, 2, 3, 4, 5)
     scenes: Annotated[int, Field(ge=1, le=100_000)] = 1
+    reference_scenes: Annotated[int, Field(ge=0, le=100_000)] = 0
     max_steps: Annotated[int, Field(ge=1, le=1000)] = 8
     vlm_camera: str = "top"
 
@@ -87,8 +94,10 @@ class ExperimentSpec(Model):
         """Every test case, the reference (level 0) of each scene first. Level 0 is always there: scores need it."""
         cases = []
         for task in self.tasks:
-            for scene in range(self.scenes):
+            for scene in range(self.scenes + self.reference_scenes):
                 cases.append(TestCase(task, scene, "reference", 0))
+                if scene >= self.scenes:
+                    continue
                 cases += [
                     TestCase(task, scene, distortion, level)
                     for distortion in self.distortions

@@ -118,6 +118,7 @@ _HERE = "merton.cognition.models"
 ADAPTERS = {
     "describe": Adapter(path=f"{_HERE}.describe:Describe"),
     "transformers": Adapter(path=f"{_HERE}.transformers_vlm:TransformersVlm", extra="models"),
+    "tiny_vlm": Adapter(path=f"{_HERE}.tiny_vlm:TinyVlm", extra="models"),
     "openai_chat": Adapter(path=f"{_HERE}.openai_chat:OpenAIChat", extra="remote"),
 }
 """What a catalogue entry may name as its adapter, beside a "module:class" of the lab's own."""
