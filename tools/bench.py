@@ -348,20 +348,30 @@ def protocols() -> dict[str, float]:
             process.wait(10)
 
 
-def stop_latency() -> dict[str, Any]:
-    """Milliseconds from a stop request to the last moving command, in a process of its own: it needs a graph's ROS."""
-    script = Path(__file__).with_name("stop_latency.py")
+def from_script(name: str) -> dict[str, Any]:
+    """What a script beside this one measures, in a process of its own: it needs a graph's ROS."""
+    script = Path(__file__).with_name(name)
     done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout)
     return result
+
+
+def stop_latency() -> dict[str, Any]:
+    """Milliseconds from a stop request to the last moving command."""
+    return from_script("stop_latency.py")
 
 
 def model_nodes() -> dict[str, Any]:
-    """What vlm_node and vla_node add to their models at 640x480 [ms], in a process of its own: see `model_nodes.py`."""
-    script = Path(__file__).with_name("model_nodes.py")
-    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=True)
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    """What vlm_node and vla_node add to their models at 640x480 [ms]: see `model_nodes.py`."""
+    return from_script("model_nodes.py")
+
+
+def models() -> dict[str, Any]:
+    """Answers and actions per second, at 640x480, of the models that run anywhere: here, in a node, behind protocols.
+
+    One request at a time; openpi's client makes images 224x224 first. See `model_rates.py`.
+    """
+    return from_script("model_rates.py")
 
 
 SUITES: dict[str, Callable[[], dict[str, Any]]] = {
@@ -377,6 +387,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "trials": trials,
     "stop_latency": stop_latency,
     "model_nodes": model_nodes,
+    "models": models,
 }
 
 

@@ -13,7 +13,9 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,83 +24,78 @@ WARM_UP = 10
 IN_FLIGHT = 4
 NODES = ("vlm_node", "vla_node")
 LIMIT_S = 60.0
+SIZE_PX = (640, 480)
+
+Done = Callable[[Any], None]
+Send = Callable[[Done], None]
 
 
-def measure(vlm: str = "describe", vla: str = "hold", samples: int = SAMPLES) -> dict[str, Any]:
-    """Medians and 99th percentiles [ms] of both nodes and their models, and what they answer per second."""
-    from merton.graph.spec import load_graph
-    from merton.graph.supervisor import Supervisor, claim_domain, environment
+class Asker:
+    """A node that asks vlm_node and vla_node as experiment_node does."""
 
-    graph = load_graph("sim")
-    graph = graph.model_copy(update={"nodes": tuple(node for node in graph.nodes if node.name in NODES)})
-    domain, claim = claim_domain()
-    variables = environment(domain)
-    os.environ.update(variables)  # before anything of ROS, or numpy, is imported
-    with claim, tempfile.TemporaryDirectory() as logs, Supervisor(graph, Path(logs), variables, claim):
-        return _measure(vlm, vla, samples)
+    def __init__(self) -> None:
+        import rclpy
+        from merton_interfaces.action import AnswerQuestion
+        from merton_interfaces.srv import PredictActions
+        from rclpy.action import ActionClient
+        from rclpy.executors import SingleThreadedExecutor
+        from rclpy.node import Node
 
+        from merton_nodes import names
+        from merton_nodes.runtime import keep_freed_memory
 
-def _measure(vlm: str, vla: str, samples: int) -> dict[str, Any]:
-    import cv2
-    import numpy as np
-    import rclpy
-    from merton_interfaces.action import AnswerQuestion
-    from merton_interfaces.srv import PredictActions
-    from rclpy.action import ActionClient
-    from rclpy.executors import SingleThreadedExecutor
-    from rclpy.node import Node
-    from sensor_msgs.msg import JointState
+        keep_freed_memory()  # as every node does
+        rclpy.init(args=[])
+        self.node = Node("asker")
+        self.executor = SingleThreadedExecutor()
+        self.executor.add_node(self.node)
+        self.spinner = threading.Thread(target=self.executor.spin, daemon=True)
+        self.spinner.start()
+        self.answers = ActionClient(self.node, AnswerQuestion, names.ANSWER)
+        self.predict = self.node.create_client(PredictActions, names.PREDICT)
+        if not (self.answers.wait_for_server(LIMIT_S) and self.predict.wait_for_service(LIMIT_S)):
+            raise RuntimeError("vlm_node and vla_node did not come up")
 
-    from merton.cell import ARM_JOINTS
-    from merton.cognition.models.base import MODELS, example_question
-    from merton.decision.models.base import POLICIES, example_observation
-    from merton.observation import CameraView, Intrinsics, Observation
-    from merton_nodes import conversions as convert
-    from merton_nodes import names
+    def answer(self, model: str, image: Any, text: str) -> Send:
+        """What sends a question to vlm_node."""
+        from merton_interfaces.action import AnswerQuestion
 
-    rclpy.init(args=[])
-    node = Node("asker")
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    spinner = threading.Thread(target=executor.spin, daemon=True)
-    spinner.start()
-    answers = ActionClient(node, AnswerQuestion, names.ANSWER)
-    predict = node.create_client(PredictActions, names.PREDICT)
-    asked = example_question()
-    image = np.ascontiguousarray(cv2.resize(asked.images[0], (640, 480), interpolation=cv2.INTER_NEAREST))
-    intrinsics = Intrinsics(640, 480, 320.0, 320.0, 319.5, 239.5)
-    depth = np.ones((480, 640), np.float32)
+        from merton_nodes import conversions as convert
 
-    def looking(cameras: int, with_depth: bool) -> Observation:
-        seen = example_observation("pick up the red cube", ("top", "wrist")[:cameras])
-        views = {
-            name: CameraView(name, image, depth if with_depth else None, intrinsics, view.base_from_camera)
-            for name, view in seen.views.items()
-        }
-        return Observation(views, seen.joints_rad, seen.base_from_tcp, 1.0, seen.instruction)
+        def send(done: Done) -> None:
+            goal = AnswerQuestion.Goal(model_id=model, image=convert.color_message(image, 0, ""), question=text)
 
-    def answer(done: Callable[[Any], None]) -> None:
-        goal = AnswerQuestion.Goal(model_id=vlm, image=convert.color_message(image, 0, ""), question=asked.text)
+            def on_handle(future: Any) -> None:
+                future.result().get_result_async().add_done_callback(lambda f: done(f.result().result))
 
-        def on_handle(future: Any) -> None:
-            future.result().get_result_async().add_done_callback(lambda f: done(f.result().result))
+            self.answers.send_goal_async(goal).add_done_callback(on_handle)
 
-        answers.send_goal_async(goal).add_done_callback(on_handle)
+        return send
 
-    def act(seen: Observation, done: Callable[[Any], None]) -> None:
-        request = PredictActions.Request(
-            model_id=vla,
-            views=[convert.view_message(view) for view in seen.views.values()],
-            state=JointState(name=list(ARM_JOINTS), position=seen.joints_rad.tolist()),
-            tcp=convert.pose_stamped(seen.base_from_tcp, 0),
-            gripper=1.0,
-            instruction=seen.instruction,
-        )
-        predict.call_async(request).add_done_callback(lambda f: done(f.result()))
+    def act(self, model: str, seen: Any) -> Send:
+        """What sends an observation to vla_node."""
+        from merton_interfaces.srv import PredictActions
+        from sensor_msgs.msg import JointState
 
-    def ask(send: Callable[[Callable[[Any], None]], None]) -> Any:
+        from merton.cell import ARM_JOINTS
+        from merton_nodes import conversions as convert
+
+        def send(done: Done) -> None:
+            request = PredictActions.Request(
+                model_id=model,
+                views=[convert.view_message(view) for view in seen.views.values()],
+                state=JointState(name=list(ARM_JOINTS), position=seen.joints_rad.tolist()),
+                tcp=convert.pose_stamped(seen.base_from_tcp, 0),
+                gripper=1.0,
+                instruction=seen.instruction,
+            )
+            self.predict.call_async(request).add_done_callback(lambda f: done(f.result()))
+
+        return send
+
+    def ask(self, send: Send) -> Any:
         """Send from the executor's thread and return the answer; one that got lost while nodes meet is asked again."""
-        for _ in range(5):
+        for _ in range(3):
             arrived = threading.Event()
             replies: list[Any] = []
 
@@ -106,31 +103,16 @@ def _measure(vlm: str, vla: str, samples: int) -> dict[str, Any]:
                 replies.append(reply)
                 arrived.set()
 
-            executor.create_task(send, done)
-            if arrived.wait(LIMIT_S / 5):
+            self.executor.create_task(send, done)
+            if arrived.wait(LIMIT_S / 2):  # a model of torch takes long to load
                 if replies[0].error_code:
                     raise RuntimeError(replies[0].error_msg)
                 return replies[0]
         raise RuntimeError("the node did not answer")
 
-    def compared(bare: Callable[[], Any], send: Callable[[Callable[[Any], None]], None]) -> dict[str, float]:
-        times_s: dict[str, list[float]] = {"model": [], "node": [], "inside": []}
-        for _ in range(samples + WARM_UP):
-            for name, work in (("model", bare), ("node", lambda: ask(send))):
-                started_s = time.perf_counter()
-                reply = work()
-                times_s[name].append(time.perf_counter() - started_s)
-            latency = reply.latency if hasattr(reply, "latency") else reply.chunk.latency
-            times_s["inside"].append(convert.nanoseconds_of(latency) / 1e9)
-        result = {}
-        for name, values in times_s.items():
-            p50, p99 = 1e3 * np.percentile(values[WARM_UP:], [50, 99])
-            result |= {f"{name}_p50_ms": float(p50), f"{name}_p99_ms": float(p99)}
-        return {**result, "overhead_p50_ms": result["node_p50_ms"] - result["model_p50_ms"]}
-
-    def per_second(send: Callable[[Callable[[Any], None]], None]) -> float:
-        """With `IN_FLIGHT` requests on the way at any time."""
-        left, finished, begin_s = [samples], threading.Event(), time.perf_counter()
+    def per_second(self, send: Send) -> float:
+        """Answers per second with `IN_FLIGHT` requests on the way at any time."""
+        left, finished, begin_s = [SAMPLES], threading.Event(), time.perf_counter()
 
         def done(_: Any) -> None:
             left[0] -= 1
@@ -140,29 +122,105 @@ def _measure(vlm: str, vla: str, samples: int) -> dict[str, Any]:
                 finished.set()
 
         for _ in range(IN_FLIGHT):
-            executor.create_task(send, done)
+            self.executor.create_task(send, done)
         if not finished.wait(LIMIT_S):
             raise RuntimeError(f"{left[0]} answers did not come")
-        return samples / (time.perf_counter() - begin_s)
+        return SAMPLES / (time.perf_counter() - begin_s)
 
-    try:
-        if not (answers.wait_for_server(LIMIT_S) and predict.wait_for_service(LIMIT_S)):
-            raise RuntimeError("vlm_node and vla_node did not come up")
-        model, policy = MODELS[vlm].build(), POLICIES[vla].build()
-        one, two = looking(1, False), looking(2, True)
-        return {
-            "vlm": {"model": vlm} | compared(lambda: model.answer([image], asked.text), answer)
-            | {"answers_per_s_through_ros": per_second(answer)},
-            "vla_one_view": {"model": vla} | compared(lambda: policy.act(one), lambda done: act(one, done))
-            | {"actions_per_s_through_ros": per_second(lambda done: act(one, done))},
-            "vla_two_views_with_depth": {"model": vla} | compared(lambda: policy.act(two), lambda done: act(two, done)),
-            "load_during": os.getloadavg()[0],
-        }  # fmt: skip
-    finally:
-        executor.shutdown(timeout_sec=5)
-        spinner.join(5)
-        node.destroy_node()
+    def close(self) -> None:
+        """End ROS in this process."""
+        import rclpy
+
+        self.executor.shutdown(timeout_sec=5)
+        self.spinner.join(5)
+        self.node.destroy_node()
         rclpy.try_shutdown()
+
+
+@contextmanager
+def asker() -> Iterator[Asker]:
+    """vlm_node and vla_node in processes of their own, and who asks them; before anything of ROS is imported."""
+    from merton.graph.spec import load_graph
+    from merton.graph.supervisor import Supervisor, claim_domain, environment
+
+    graph = load_graph("sim")
+    graph = graph.model_copy(update={"nodes": tuple(node for node in graph.nodes if node.name in NODES)})
+    domain, claim = claim_domain()
+    variables = environment(domain)
+    os.environ.update(variables)
+    with claim, tempfile.TemporaryDirectory() as logs, Supervisor(graph, Path(logs), variables, claim):
+        made = Asker()
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def large(seen: Any, with_depth: bool = True) -> Any:
+    """An observation whose views are brought to `SIZE_PX`, with depth or without."""
+    import cv2
+    import numpy as np
+
+    def enlarged(view: Any) -> Any:
+        (width, height), old = SIZE_PX, view.intrinsics
+        across, down = width / old.width, height / old.height
+        color = np.ascontiguousarray(cv2.resize(view.color, SIZE_PX, interpolation=cv2.INTER_NEAREST))
+        depth_m = np.ones((height, width), np.float32) if with_depth else None
+        intrinsics = type(old)(width, height, old.fx * across, old.fy * down, old.cx * across, old.cy * down)
+        return replace(view, color=color, depth_m=depth_m, intrinsics=intrinsics)
+
+    return replace(seen, views={name: enlarged(view) for name, view in seen.views.items()})
+
+
+def compared(bare: Callable[[], Any], through_ros: Callable[[], Any]) -> dict[str, float]:
+    """Times [ms] of a model here and in its node, asked in turn."""
+    import numpy as np
+
+    from merton_nodes import conversions as convert
+
+    times_s: dict[str, list[float]] = {"model": [], "node": [], "inside": []}
+    for _ in range(SAMPLES + WARM_UP):
+        for name, work in (("model", bare), ("node", through_ros)):
+            started_s = time.perf_counter()
+            reply = work()
+            times_s[name].append(time.perf_counter() - started_s)
+        latency = reply.latency if hasattr(reply, "latency") else reply.chunk.latency
+        times_s["inside"].append(convert.nanoseconds_of(latency) / 1e9)
+    result = {}
+    for name, values in times_s.items():
+        p50, p99 = 1e3 * np.percentile(values[WARM_UP:], [50, 99])
+        result |= {f"{name}_p50_ms": float(p50), f"{name}_p99_ms": float(p99)}
+    return {**result, "overhead_p50_ms": result["node_p50_ms"] - result["model_p50_ms"]}
+
+
+def measure(vlm: str = "describe", vla: str = "hold") -> dict[str, Any]:
+    """Medians and 99th percentiles [ms] of both nodes and their models, and what they answer per second."""
+    from merton.cognition.models.base import MODELS, example_question
+    from merton.decision.models.base import POLICIES, example_observation
+
+    with asker() as ros:
+        import cv2
+        import numpy as np
+
+        asked = example_question()
+        image = np.ascontiguousarray(cv2.resize(asked.images[0], SIZE_PX, interpolation=cv2.INTER_NEAREST))
+        model, policy = MODELS[vlm].build(), POLICIES[vla].build()
+        answer = ros.answer(vlm, image, asked.text)
+        result: dict[str, Any] = {
+            "vlm": {"model": vlm} | compared(lambda: model.answer([image], asked.text), lambda: ros.ask(answer))
+            | {"answers_per_s_through_ros": ros.per_second(answer)},
+        }  # fmt: skip
+        for name, cameras, with_depth in (
+            ("vla_one_view", ("top",), False),
+            ("vla_two_views", ("top", "wrist"), False),
+            ("vla_two_views_with_depth", ("top", "wrist"), True),
+        ):
+            seen = large(example_observation("pick up the red cube", cameras), with_depth)
+            act = ros.act(vla, seen)
+            result[name] = {"model": vla}
+            result[name] |= compared(lambda seen=seen: policy.act(seen), lambda act=act: ros.ask(act))
+            result[name]["actions_per_s_through_ros"] = ros.per_second(act)
+        return {**result, "load_during": os.getloadavg()[0]}
 
 
 if __name__ == "__main__":

@@ -6,10 +6,8 @@ that a drawing that was ended goes on. Training scenes begin at seeds where no e
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from merton.decision.models.tiny_vla import crop
 from merton.observation import Observation
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
+from merton.workers import pool
 
 TRAINING_SEEDS = 1_000_000
 """Seed of the first training scene."""
@@ -63,8 +62,8 @@ def load(tasks: Sequence[str], seeds: range) -> Samples:
     FOLDER.mkdir(parents=True, exist_ok=True)
     blocks = [(task, range(first, min(first + BLOCK, seeds.stop))) for task in tasks for first in seeds[::BLOCK]]
     missing = [block for block in blocks if not _file(*block).exists()]
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn")) as pool:
-        for done, block in enumerate(pool.map(_draw, missing), 1):
+    with pool(os.cpu_count() or 1) as workers:
+        for done, block in enumerate(workers.map(_draw, missing), 1):
             print(f"drew {block}: {done} of {len(missing)} files", flush=True)
     parts = [dict(np.load(_file(*block), allow_pickle=False)) for block in blocks]
     deltas = [chunk for part in parts for chunk in np.split(part["deltas"], np.cumsum(part["lengths"])[:-1])]

@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ class Leaner(Policy):
 
 
 class Faulty(VisionLanguageModel):
-    """What is around it goes wrong: `how` is "dead", "bug", "once", "missing" or "dies"."""
+    """What is around it goes wrong: `how` is "dead", "bug", "once", "some", "missing" or "dies"."""
 
     name = "faulty"
     adapter_version = "1"
@@ -86,7 +87,7 @@ class Faulty(VisionLanguageModel):
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = 32) -> Answer:
         return self.answer_batch([Question(tuple(images), question, max_tokens)])[0]
 
-    def answer_batch(self, questions: Sequence[Question]) -> list[Answer]:
+    def answer_batch(self, questions: Sequence[Question]) -> list[Any]:
         for question in questions:
             count(f"faulty {question.text}")
         if self.how == "missing":
@@ -99,5 +100,8 @@ class Faulty(VisionLanguageModel):
             self.marker.touch()
             if self.how == "dies":
                 os._exit(9)
+            if self.how == "some":
+                failures = [InfrastructureError("not now"), ValueError("a bug"), InvalidAnswerError("blinded")]
+                return [*failures, *(Answer("nothing is wrong") for _ in questions[3:])]
             raise InfrastructureError("not now")
         return [Answer(f"answer number {len(question.text)}") for question in questions]

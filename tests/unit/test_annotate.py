@@ -32,7 +32,7 @@ from merton.annotate.cache import Cache, Cached
 from merton.annotate.dataset import Reference, Shown, pixels_sha256, read_dataset
 from merton.annotate.engines import LocalEngine
 from merton.annotate.run import ROUNDS, Progress, Summary, annotate
-from merton.annotate.tables import ANNOTATIONS, LOG, SCORES
+from merton.annotate.tables import ANNOTATIONS, LOG, SCORES, Tables
 from merton.annotate.work import Job, Reply, rows_and_jobs
 from merton.catalogue import VARIABLE
 from merton.cell import load_cell
@@ -103,7 +103,7 @@ def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     entries: dict[str, list[dict[str, Any]]] = {
         kind: [{"description": "of the tests", **entry} for entry in found] for kind, found in CATALOGUE.items()
     }
-    for how in ("once", "dies"):
+    for how in ("once", "some", "dies"):
         settings = {"how": how, "marker": str(tmp_path / how)}
         found = {"name": how, "description": "of the tests", "adapter": "annotate_models:Faulty", "settings": settings}
         entries["vlm"].append(found)
@@ -213,6 +213,16 @@ def test_a_failing_model_is_an_outcome_and_takes_nobody_with_it(dataset: Path, c
     assert len(calls_in(catalogue)) == asked
 
 
+def test_each_request_of_a_batch_has_an_outcome_of_its_own(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
+    """Of the first batch two requests fail: they alone are asked again, and the model's own failure is kept."""
+    summary = run(dataset, ["some"], tmp_path / "one")
+    assert (summary.unanswered, summary.failed) == (0, 1)
+    assert len(calls_in(catalogue)) == summary.asked + 2
+    assert [row["reason"] for row in rows_of(tmp_path / "one" / ANNOTATIONS) if row["outcome"] == "failed"] == [
+        "blinded"
+    ]
+
+
 # Killed, resumed ------------------------------------------------------------------------------------------------------
 
 
@@ -273,6 +283,12 @@ def test_two_kills_leave_no_trace(dataset: Path, catalogue: Path, tmp_path: Path
     asked.update(calls_in(catalogue))
     assert not once - asked
     assert sum((asked - once).values()) <= 2 * under_way
+
+
+def test_two_runs_do_not_write_into_one_folder(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
+    with Tables(tmp_path / "out", {}), pytest.raises(InputError, match="another merton annotate is writing into"):
+        run(dataset, ["teller"], tmp_path / "out")
+    assert run(dataset, ["teller"], tmp_path / "out").unanswered == 0
 
 
 def test_batches_do_not_depend_on_what_is_known(dataset: Path, catalogue: Path) -> None:
@@ -421,6 +437,11 @@ def test_exit_code_and_how_to_go_on(
     said = capsys.readouterr().err
     assert "unanswered: dead: the server is dead" in said
     assert f"Go on with: merton annotate {dataset} --model=dead" in said
+    monkeypatch.setattr(sys, "argv", command(dataset, tmp_path / "out", ["teller"])[2:])
+    with pytest.raises(SystemExit) as finished:
+        cli.main()
+    assert finished.value.code == 0
+    assert "teller" in (tmp_path / "out" / commands.PAGE).read_text()
 
 
 def test_a_worker_that_dies_is_replaced(dataset: Path, catalogue: Path, tmp_path: Path) -> None:

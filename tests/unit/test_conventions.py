@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from merton.decision.models.arms import PANDA, UR5E, VIPERX_300, Arm, from_modified_dh
-from merton.decision.models.conventions import CONVENTIONS, Statistics, pose_deltas, rotation_vectors
+from merton.decision.models.conventions import CONVENTIONS, Statistics, moving_arm, pose_deltas, rotation_vectors
 from merton.errors import InputError, InvalidActionError
 from merton.execution.kinematics import UR5
 from merton.geometry import transform
@@ -168,6 +168,26 @@ def test_aloha_takes_the_arm_that_moves_more() -> None:
     assert chunk.deltas[0] == pytest.approx([*swing, 0.0, 0.0, 0.0, 0.2, 0.25])
     assert np.abs(chunk.deltas[1:, :6]).max() < 1e-12
     assert chunk.step_s == 0.02
+
+
+def test_of_two_arms_the_one_with_the_larger_range() -> None:
+    deltas = np.zeros((4, 7))
+    left, right, turning = deltas.copy(), deltas.copy(), deltas.copy()
+    left[:, 0] = [0.05, -0.05, 0.05, -0.05]  # a long way, but to and fro within 5 cm
+    right[:, 1] = 0.02
+    turning[:, 3:6], turning[:, 6] = 1.0, 1.0
+    assert moving_arm([left, right]) == 1
+    assert moving_arm([right, left]) == 0
+    assert moving_arm([turning, right]) == 1  # turning in place is no movement range
+    assert moving_arm([deltas, deltas]) == 0
+
+
+def test_aloha_counts_the_range_and_not_the_way() -> None:
+    """The left waist goes to and fro by 0.1 rad, the right one once by 0.15: half the way, but the larger range."""
+    aloha = CONVENTIONS["aloha"]
+    rows = np.tile(aloha.rest, (4, 1))
+    rows[:, 0], rows[:, 7], rows[:, 13] = [0.1, 0.0, 0.1, 0.0], 0.15, 0.25
+    assert (aloha.chunk(rows).deltas[:, 6] == 0.25).all()
 
 
 def test_aloha_at_rest_moves_nothing() -> None:

@@ -12,7 +12,6 @@ from merton.decision.score import (
     DecisionScore,
     Normalisation,
     compare,
-    moving_arm,
     normalised,
     score,
     score_batch,
@@ -162,20 +161,3 @@ def test_wrong_normalisations_raise() -> None:
             Normalisation(distance_m=wrong)
     with pytest.raises(InputError, match="without a pair"):
         Normalisation.of_study(compare([], []))
-
-
-def test_of_two_arms_the_one_that_moves_more() -> None:
-    deltas = np.zeros((4, 7))
-    left, right = deltas.copy(), deltas.copy()
-    left[:, 0] = [0.05, -0.05, 0.05, -0.05]  # a long way, but to and fro within 5 cm
-    right[:, 1] = 0.02
-    assert moving_arm([left, right]) == 1
-    assert moving_arm([right, left]) == 0
-    assert moving_arm([deltas, deltas]) == 0
-    turning = deltas.copy()
-    turning[:, 3:6], turning[:, 6] = 1.0, 1.0
-    assert moving_arm([turning, right]) == 1  # turning in place is no movement range
-    with pytest.raises(InputError, match="no arm"):
-        moving_arm([])
-    with pytest.raises(InputError, match=r"\(n, 7\)"):
-        moving_arm([np.zeros((3, 6))])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import cv2
 import numpy as np
@@ -95,18 +94,6 @@ def test_garbage_gets_an_answer() -> None:
     rng = np.random.default_rng(3)
     for _ in range(5):
         assert say(rng.integers(0, 256, (240, 424, 3), np.uint8), "pick up the red cube")
-
-
-@pytest.fixture(scope="module")
-def cell() -> Cell:
-    return Cell()
-
-
-@pytest.fixture(scope="module")
-def cameras() -> Iterator[SceneCameras]:
-    cameras = SceneCameras()
-    yield cameras
-    cameras.close()
 
 
 def seen(cell: Cell, cameras: SceneCameras, task: str, seed: int) -> tuple[Image, str]:

@@ -19,11 +19,6 @@ from merton.tasks import TASKS
 BUILT_IN = ("expert", "hold", "plunge")
 
 
-@pytest.fixture(scope="module")
-def cell() -> Cell:
-    return Cell()
-
-
 def observe(cell: Cell, instruction: str, step: int = 0) -> Observation:
     gripper_open = Gripper.from_cell(cell.config).gripper_open(cell.gripper_opening_m)
     return Observation({}, cell.joints_rad, cell.base_from_tcp, gripper_open, instruction, step, cell.scene_state())

@@ -148,6 +148,18 @@ def test_a_batch_is_asked_at_once_and_answered_in_order() -> None:
         assert chat(wire).answer_batch([]) == []
 
 
+def test_a_request_that_fails_loses_no_other_of_its_batch() -> None:
+    failed = replying(500, {"error": {"type": "server_error"}})
+    said_nothing = replying(200, {"choices": [{"message": {"content": 7}}]})
+    with http_server(saying("0"), failed, saying("2"), said_nothing, saying("4")) as wire:
+        model = chat(wire, parallel=1, patience=Patience(attempts=1, deadline_s=LIMIT_S))
+        outcomes = model.answer_batch([Question((IMAGE,), f"{number}?") for number in range(5)])
+        assert len(wire.requests) == 5
+    assert [one.text for one in outcomes[::2]] == ["0", "2", "4"]
+    assert isinstance(outcomes[1], InfrastructureError)
+    assert isinstance(outcomes[3], InvalidAnswerError)
+
+
 def test_from_the_catalogue() -> None:
     entry = ModelEntry(
         name="eyes",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -15,21 +13,6 @@ from merton.simulation.cell import Cell
 from merton.simulation.model import OBJECTS, build_model, rest_height_m
 from merton.simulation.scene import make_scene
 from merton.tasks import DIRECTIONS, TASKS
-
-
-@pytest.fixture(scope="module")
-def cell() -> Cell:
-    return Cell()
-
-
-@pytest.fixture(scope="module")
-def cameras() -> Iterator[SceneCameras]:
-    try:
-        made = SceneCameras()
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
-    yield made
-    made.close()
 
 
 def wave(cell: Cell) -> bytes:

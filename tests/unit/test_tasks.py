@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import mujoco
@@ -12,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from merton.cognition.models.base import question_for
 from merton.cognition.models.describe import Describe
-from merton.errors import InputError, MissingDependencyError
+from merton.errors import InputError
 from merton.geometry import Matrix, transform
 from merton.simulation import success
 from merton.simulation.cameras import SceneCameras
@@ -26,21 +25,6 @@ from merton.vision import find_blobs
 
 PAPER = {"cover", "insert", "move", "pick", "place", "pour", "press", "pull", "push", "twist"}
 """Embodied-IQA, section 3.1."""
-
-
-@pytest.fixture(scope="module")
-def cell() -> Cell:
-    return Cell()
-
-
-@pytest.fixture(scope="module")
-def cameras() -> Iterator[SceneCameras]:
-    try:
-        made = SceneCameras()
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
-    yield made
-    made.close()
 
 
 # Words ----------------------------------------------------------------------------------------------------------------

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from merton.decision.action import checked_chunk
+from merton.decision.action import ActionChunk, checked_chunk
+from merton.decision.models.base import POLICIES
 from merton.errors import InfrastructureError, InvalidActionError
 from merton.execution.safety import Code
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
 from merton.experiment.runner import Runner
 from merton.experiment.trial import TrialReport, run_trial
+from merton.observation import CameraView
 from merton.perception.distortion import distort
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.seeding import generator
@@ -156,6 +158,22 @@ def test_a_look_is_what_the_transport_leaves_of_it(ports: LocalPorts) -> None:
         assert np.abs(millimetres - np.rint(millimetres)).max() < 1e-3
         assert view.stamp_ns == look.stamp_ns
     assert look.gripper_open == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize(("agent", "sees_depth"), [("servo", True), ("tiny-vla", False)])
+def test_depth_is_shown_to_policies_that_look_at_it(
+    ports: LocalPorts, monkeypatch: pytest.MonkeyPatch, agent: str, sees_depth: bool
+) -> None:
+    shown: list[CameraView] = []
+
+    def act(model: str, views: Mapping[str, CameraView], *_: object) -> ActionChunk:
+        shown.extend(views.values())
+        return checked_chunk(np.empty((0, 7)), 0.2, done=True)
+
+    monkeypatch.setattr(ports, "act", act)
+    run(ports, agent)
+    assert {view.camera for view in shown} == set(POLICIES[agent].cameras)
+    assert {view.depth_m is not None for view in shown} == {sees_depth}
 
 
 def test_faults_are_told_apart(ports: LocalPorts) -> None:

@@ -137,10 +137,8 @@ def make(entry: Entry, adapters: Mapping[str, Adapter]) -> Any:
         raise InputError(f"{entry.name}: no module {module!r} for its adapter {entry.adapter!r}") from None
     except (AttributeError, ValueError):
         raise InputError(f"{entry.name}: no class {attribute!r} in {module!r} for its adapter") from None
-    if hasattr(factory, "from_entry"):
-        return factory.from_entry(entry)
     try:
-        return factory(**entry.settings)
+        return factory.from_entry(entry) if hasattr(factory, "from_entry") else factory(**entry.settings)
     except TypeError as error:
         raise InputError(f"{entry.name}: {entry.adapter} refuses its settings: {error}") from None
 

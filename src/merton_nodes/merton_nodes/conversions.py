@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import array
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Vector3
 from merton_interfaces.msg import ActionChunk as ActionChunkMessage
-from merton_interfaces.msg import ActionDelta, CellState, DistortionInfo, TrialResult
+from merton_interfaces.msg import ActionDelta, CellState, DistortionInfo, TrialEvidence, TrialResult
 from merton_interfaces.msg import CameraView as CameraViewMessage
 from merton_interfaces.msg import SceneObject as SceneObjectMessage
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from std_msgs.msg import Header
 from merton.cell import ARM_JOINTS, FINGER_JOINTS
 from merton.decision.action import ActionChunk, checked_chunk
 from merton.errors import InputError
+from merton.experiment.evidence import Evidence
 from merton.geometry import Matrix, from_quaternion, quaternion_of
 from merton.observation import CameraView, Intrinsics, SceneObject, SceneState
 from merton.results.records import Outcome, TestCase, TrialRecord
@@ -56,15 +57,13 @@ def header(nanoseconds: int, frame: str) -> Header:
     return Header(stamp=time_message(nanoseconds), frame_id=frame)
 
 
-def _bytes(pixels: NDArray) -> array.array:
-    """What rclpy takes without checking every element (300 times faster than assigning the ndarray)."""
-    data = array.array("B")
-    data.frombytes(memoryview(np.ascontiguousarray(pixels)).cast("B"))
-    return data
+def _bytes(pixels: NDArray) -> memoryview:
+    """The array's own memory as rclpy takes it without looking at every element; copied once, when it is sent."""
+    return memoryview(np.ascontiguousarray(pixels)).cast("B")
 
 
 def color_message(pixels: NDArray[np.uint8], stamp_ns: int, frame: str) -> Image:
-    """An rgb8 image from (height, width, 3) uint8 RGB."""
+    """An rgb8 image from (height, width, 3) uint8 RGB. It uses their memory: leave them alone until it is sent."""
     height, width = pixels.shape[:2]
     message = Image(header=header(stamp_ns, frame), height=height, width=width, encoding="rgb8", step=3 * width)
     message._data = _bytes(pixels)
@@ -73,11 +72,17 @@ def color_message(pixels: NDArray[np.uint8], stamp_ns: int, frame: str) -> Image
 
 def depth_message(depth_m: NDArray[np.float32], stamp_ns: int, frame: str) -> Image:
     """A 16UC1 image in millimetres, as a D455 gives it, from (height, width) metres; 0 where unknown or beyond 65 m."""
-    height, width = depth_m.shape
-    millimetres = np.nan_to_num(depth_m * 1000.0, nan=0.0, posinf=0.0, neginf=0.0)
-    millimetres = np.where((millimetres < 0) | (millimetres > 65535), 0, np.rint(millimetres)).astype("<u2")
+    millimetres = depth_m * np.float32(1000.0)
+    usable = (millimetres >= 0) & (millimetres <= 65535)  # not so for NaN
+    np.copyto(millimetres, 0, where=~usable)
+    return millimetre_message(np.rint(millimetres, out=millimetres).astype(np.uint16), stamp_ns, frame)
+
+
+def millimetre_message(depth_mm: NDArray[np.uint16], stamp_ns: int, frame: str) -> Image:
+    """A 16UC1 image from (height, width) uint16 millimetres. It uses their memory, as `color_message` does."""
+    height, width = depth_mm.shape
     message = Image(header=header(stamp_ns, frame), height=height, width=width, encoding="16UC1", step=2 * width)
-    message._data = _bytes(millimetres)
+    message._data = _bytes(depth_mm.astype("<u2", copy=False))
     return message
 
 
@@ -124,11 +129,13 @@ def depth_array(message: Image) -> NDArray[np.float32] | None:
     raise InputError(f"depth encoding {message.encoding!r} is not supported; use 16UC1 (mm) or 32FC1 (m)")
 
 
-def camera_info_message(intrinsics: Intrinsics, stamp_ns: int, frame: str) -> CameraInfo:
-    """CameraInfo of an undistorted pinhole camera."""
+def camera_info_message(
+    intrinsics: Intrinsics, stamp_ns: int, frame: str, distortion: Sequence[float] = ()
+) -> CameraInfo:
+    """CameraInfo of a pinhole camera behind a lens: (k1, k2, p1, p2, k3) of plumb_bob, or nothing for none."""
     i = intrinsics
     message = CameraInfo(header=header(stamp_ns, frame), height=i.height, width=i.width, distortion_model="plumb_bob")
-    message.d = [0.0] * 5
+    message.d = list(distortion) or [0.0] * 5
     message.k = [i.fx, 0.0, i.cx, 0.0, i.fy, i.cy, 0.0, 0.0, 1.0]
     message.r = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
     message.p = [i.fx, 0.0, i.cx, 0.0, 0.0, i.fy, i.cy, 0.0, 0.0, 0.0, 1.0, 0.0]
@@ -299,6 +306,36 @@ def record_of(message: TrialResult) -> TrialRecord:
         wall_s=message.wall,
         error_code=message.error_code,
         error_message=message.error_msg,
+    )
+
+
+def evidence_message(record: TrialRecord, evidence: Evidence, stamp_ns: int) -> TrialEvidence:
+    """The message of what a trial's scores were computed from."""
+    reference = evidence.reference_tcp
+    return TrialEvidence(
+        header=header(stamp_ns, names.BASE_FRAME),
+        experiment_id=record.experiment,
+        trial_id=record.id,
+        reference_answer=evidence.answers[0],
+        answer=evidence.answers[1],
+        corpus=list(evidence.corpus),
+        first_chunks=[chunk_message(chunk, stamp_ns, record.id) for chunk in evidence.first_chunks or ()],
+        reference_pose=[] if reference is None else [pose_message(reference)],
+        final_pose=pose_message(evidence.final_tcp),
+    )
+
+
+def evidence_of(message: TrialEvidence) -> Evidence:
+    """Evidence from its message. Raises InputError or InvalidActionError for what cannot be scored."""
+    chunks = [chunk_of(chunk) for chunk in message.first_chunks]
+    if len(chunks) not in (0, 2) or len(message.reference_pose) > 1:
+        raise InputError(f"the evidence of {message.trial_id!r} has {len(chunks)} chunks; it must be two or none")
+    return Evidence(
+        (message.reference_answer, message.answer),
+        tuple(message.corpus),
+        (chunks[0], chunks[1]) if chunks else None,
+        matrix_of(message.reference_pose[0]) if message.reference_pose else None,
+        matrix_of(message.final_pose),
     )
 
 

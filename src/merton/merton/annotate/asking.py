@@ -17,7 +17,7 @@ from merton.annotate.work import Job, Picture, Reply, Request
 from merton.cognition.models.base import Answer, ModelEntry, Question, VisionLanguageModel
 from merton.decision.action import ActionChunk
 from merton.decision.models.base import Policy, PolicyEntry
-from merton.errors import InfrastructureError, InputError, MertonError, MissingDependencyError
+from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, MertonError, MissingDependencyError
 from merton.observation import Image, Observation
 from merton.perception.dataset.intake import decode
 
@@ -68,7 +68,7 @@ class Asker:
         return sorted(replies, key=lambda reply: places[reply.key])
 
     def _together(self, asked: Sequence[Asked], interval_s: float) -> list[Reply]:
-        """Ask as one batch; one after the other if the model fails, so that the others have their say."""
+        """Ask as one batch; one after the other if it fails as a whole, so that the others have their say."""
         keys = [request.key for request, _ in asked]
         self._pace(len(asked), interval_s)
         started = self._clock()
@@ -76,17 +76,13 @@ class Asker:
             outputs = _outputs(self._model, [one for _, one in asked])
             if len(outputs) != len(asked):
                 raise InfrastructureError(f"{len(asked)} requests gave {len(outputs)} responses")
-            responses = [_response(output) for output in outputs]
-        except (InfrastructureError, MissingDependencyError) as error:
-            return [_unanswered(key, error, isinstance(error, MissingDependencyError)) for key in keys]
-        except MertonError as error:
-            if len(asked) > 1:
+        except Exception as error:
+            own = isinstance(error, MertonError) and not isinstance(error, INFRASTRUCTURE_ERRORS)
+            if own and len(asked) > 1:
                 return [reply for one in asked for reply in self._together([one], interval_s)]
-            responses = [_response(error)]
-        except Exception as error:  # a fault of the adapter or of what it calls is not the model's answer
-            return [_unanswered(key, f"{type(error).__name__}: {error}") for key in keys]
+            outputs = [error] * len(asked)
         each_s = (self._clock() - started) / len(asked)
-        return [Reply(key, response, each_s) for key, response in zip(keys, responses, strict=True)]
+        return [_reply(key, output, each_s) for key, output in zip(keys, outputs, strict=True)]
 
     def _pace(self, count: int, interval_s: float) -> None:
         """Wait until `count` requests may be made, `interval_s` apart on the average."""
@@ -120,7 +116,18 @@ def _input(entry: ModelEntry | PolicyEntry, picture: Picture, request: Request, 
     return Question((image,), request.text)
 
 
-def _response(output: object) -> str:
+def _reply(key: str, output: object, latency_s: float) -> Reply:
+    """What came of one request: an answer, a chunk or a failure of the model's own, or nothing from the model."""
+    if isinstance(output, INFRASTRUCTURE_ERRORS):
+        return _unanswered(key, output, isinstance(output, MissingDependencyError))
+    if isinstance(output, Answer | ActionChunk | MertonError):
+        return Reply(key, _response(output), latency_s)
+    if isinstance(output, Exception):  # a fault of the adapter or of what it calls is not the model's answer
+        return _unanswered(key, f"{type(output).__name__}: {output}")
+    return _unanswered(key, f"the adapter gave a {type(output).__name__} instead of an answer or an action")
+
+
+def _response(output: Answer | ActionChunk | MertonError) -> str:
     """The JSON of an answer, a chunk, or a failure of the model's own."""
     if isinstance(output, Answer):
         # half of a surrogate pair is no text that could be stored
@@ -128,10 +135,8 @@ def _response(output: object) -> str:
         value: dict[str, Any] = {"text": text, "truncated": output.truncated}
     elif isinstance(output, ActionChunk):
         value = {"deltas": output.deltas.tolist(), "step_s": output.step_s, "frame": output.frame, "done": output.done}
-    elif isinstance(output, MertonError):
-        value = {"failed": str(output)}
     else:
-        raise InfrastructureError(f"the adapter gave a {type(output).__name__} instead of an answer or an action")
+        value = {"failed": str(output)}
     return json.dumps(value, separators=(",", ":"))
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 INCOMPLETE = 3
 """Exit code of a run that left rows unanswered."""
 ENGINES = ("local", "ray")
+PAGE = "models.html"
+"""The study of models, beside the tables."""
 
 _out, _err = Console(), Console(stderr=True)
 
@@ -35,11 +37,13 @@ def annotate_command(
     gpus: Annotated[float, typer.Option(help="With ray: GPUs of each worker.")] = 0.0,
     batch: Annotated[int, typer.Option(help="Images a worker is given at a time, with all their tasks.")] = 8,
 ) -> None:
-    """Ask models about every image and task of a dataset; writes answers, actions and scores as Parquet.
+    """Ask models about every image and task of a dataset; writes answers, actions and scores as Parquet, and a page.
 
     Every response is kept and never asked for again: after a kill, run the same command again.
     """
     from merton.annotate.run import annotate
+    from merton.annotate.tables import SCORES
+    from merton.study.report import write_models_page
 
     cache = cache or default_cache()
     parts = ["merton", "annotate", str(dataset), *(f"--model={name}" for name in model), f"--out={out}"]
@@ -52,6 +56,7 @@ def annotate_command(
     except KeyboardInterrupt:
         _err.print(f"Interrupted. {how_to_go_on}", markup=False, highlight=False, soft_wrap=True)
         raise
+    write_models_page(out / SCORES, out / PAGE)
     cost = f", cost {summary.cost:.2f}" if summary.cost else ""
     _out.print(
         f"{summary.rows} rows: {summary.asked} requests asked{cost}, {summary.cached} in the cache, "

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from merton.decision.action import DIMENSIONS, ActionChunk
@@ -162,30 +162,6 @@ def normalised(comparison: Comparison, normalisation: Normalisation = Normalisat
     rotation = _share(comparison.cosine, normalisation.cosine, 1.0)
     state = 1.0 - _share(comparison.state_difference, normalisation.state_difference, 0.0)
     return DecisionScores((position + rotation + state) / 3, position, rotation, state)
-
-
-def moving_arm(arms: Sequence[ArrayLike]) -> int:
-    """Which of several arms moves most: for two-arm models, of which the paper takes "the larger movement range".
-
-    Ours: the range is the diagonal of the box around all points the arm's deltas lead through, its start among them;
-    of equal ones the first. A pair of outputs should use the arm of the reference for both.
-
-    Args:
-        arms: for each arm its deltas, (n, 7) with translations x, y, z in the first columns [m], `base_link` axes.
-
-    Raises:
-        InputError: no arm, or deltas of another shape.
-    """
-    ranges = []
-    for deltas in arms:
-        array = np.asarray(deltas, dtype=np.float64)
-        if array.ndim != 2 or array.shape[1] != DIMENSIONS:
-            raise InputError(f"the deltas of an arm must have shape (n, {DIMENSIONS}), got {array.shape}")
-        points = np.concatenate([np.zeros((1, 3)), array[:, :3].cumsum(axis=0)])
-        ranges.append(float(np.linalg.norm(np.ptp(points, axis=0))))
-    if not ranges:
-        raise InputError("there is no arm to choose")
-    return int(np.argmax(ranges))
 
 
 def _motions(chunks: Sequence[ActionChunk]) -> tuple[Values, Values]:

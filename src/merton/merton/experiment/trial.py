@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES
 from merton.errors import InvalidActionError, OperatorStopError
 from merton.execution.safety import Code
+from merton.experiment.evidence import Evidence
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
 from merton.experiment.ports import Execution, Look, Ports
 from merton.geometry import Matrix
-from merton.observation import Image
+from merton.observation import CameraView, Image
 from merton.results.records import Outcome, TrialRecord
 
 INVALID_ACTION_CODES = range(100, 200)
@@ -66,10 +67,12 @@ class TrialReport:
         details: the content of trial.json.
         pictures: frames to be saved beside it.
         reference: what later trials can be measured against.
+        evidence: what the scores follow from.
     """
 
     record: TrialRecord
     details: dict[str, Any]
+    evidence: Evidence
     pictures: list[Picture] = field(default_factory=list)
     reference: ReferenceRun | None = None
 
@@ -121,7 +124,10 @@ def run_trial(
     on_stage("scores", 0.95)
     outcome, judged_by = run.judged()
     final = look.base_from_tcp
-    execution, distance_m = _score_execution(ports, outcome, reference, final)
+    reference_tcp = _measured_against(outcome, reference, final)
+    execution, distance_m = None, None
+    if reference_tcp is not None:
+        execution, distance_m = ports.score_execution(outcome, reference_tcp, final)
     decision = ports.score_decision(*run.first_chunks) if run.first_chunks else None
     record = TrialRecord(
         experiment=experiment_id,
@@ -176,16 +182,15 @@ def run_trial(
         "error_message": run.error_message,
     }
     own = ReferenceRun(answers[0], final, tuple(run.path), outcome is Outcome.SUCCESS)
-    return TrialReport(record, details, pictures, own if case.is_reference else None)
+    evidence = Evidence((answers[0], answers[1]), tuple(corpus), run.first_chunks, reference_tcp, final)
+    return TrialReport(record, details, evidence, pictures, own if case.is_reference else None)
 
 
-def _score_execution(
-    ports: Ports, outcome: Outcome, reference: ReferenceRun | None, final: Matrix
-) -> tuple[float | None, float | None]:
+def _measured_against(outcome: Outcome, reference: ReferenceRun | None, final: Matrix) -> Matrix | None:
     """A failure cannot be scored where no run did the task: there is nothing to measure a distance from."""
-    if reference is None and outcome is Outcome.FAILURE:
-        return None, None
-    return ports.score_execution(outcome, reference.base_from_tcp if reference else final, final)
+    if reference is not None:
+        return reference.base_from_tcp
+    return None if outcome is Outcome.FAILURE else final
 
 
 class _Run:
@@ -193,7 +198,8 @@ class _Run:
 
     def __init__(self, ports: Ports, spec: ExperimentSpec, trial: Trial, instruction: str) -> None:
         self.ports, self.spec, self.trial, self.instruction = ports, spec, trial, instruction
-        self.cameras = POLICIES[trial.agent.vla].cameras
+        policy = POLICIES[trial.agent.vla]
+        self.cameras, self.needs_depth = policy.cameras, policy.needs_depth
         self.seed = policy_seed(spec.seed, trial)
         self.first_chunks: tuple[ActionChunk, ActionChunk] | None = None
         self.path: list[tuple[float, float, float]] = []
@@ -232,8 +238,10 @@ class _Run:
                 break
         return pictures
 
-    def _act(self, views: Mapping[str, Any], step: int) -> ActionChunk:
+    def _act(self, views: Mapping[str, CameraView], step: int) -> ActionChunk:
         needed = {camera: views[camera] for camera in self.cameras}
+        if not self.needs_depth:  # two thirds more to send, for nothing
+            needed = {camera: replace(view, depth_m=None) for camera, view in needed.items()}
         return self.ports.act(self.trial.agent.vla, needed, self.look, self.instruction, step, self.seed)
 
     def _note(self, execution: Execution) -> None:

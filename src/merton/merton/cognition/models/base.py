@@ -67,8 +67,11 @@ class VisionLanguageModel(ABC):
             InfrastructureError: the server or the machine failed; never counted as the model's answer.
         """
 
-    def answer_batch(self, questions: Sequence[Question]) -> list[Answer]:
-        """Answer many questions, each as `answer` would; here one after the other."""
+    def answer_batch(self, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
+        """Answer many questions, each as `answer` would; here one after the other.
+
+        An exception in the list is what became of that question alone; one that is raised is the whole batch's.
+        """
         return [self.answer(one.images, one.text, one.max_tokens) for one in questions]
 
     def make_example(self) -> Question:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Annotated, Any
 
 import cv2
@@ -111,16 +112,24 @@ class OpenAIChat(VisionLanguageModel):
         text, truncated = self._call(attempt, headers)
         return Answer(text, time.perf_counter() - started, truncated)
 
-    def answer_batch(self, questions: Sequence[Question]) -> list[Answer]:
+    def answer_batch(self, questions: Sequence[Question]) -> list[Answer | Exception]:
         """As `answer`, several at once: a server with batching of its own is only fast this way.
 
-        The first error, in the order of the questions, is raised for the whole batch.
+        Each question has its own outcome, in the order of the questions: its `Answer`, or in its place what `answer`
+        raised, so that one request that fails does not lose the answers to the others, which were paid for.
         """
+
+        def ask(one: Question) -> Answer | Exception:
+            try:
+                return self.answer(one.images, one.text, one.max_tokens)
+            except Exception as error:
+                return error
+
         started = time.perf_counter()
         with ThreadPoolExecutor(self._chosen.parallel) as pool:
-            answers = list(pool.map(lambda one: self.answer(one.images, one.text, one.max_tokens), questions))
-        each_s = (time.perf_counter() - started) / max(1, len(answers))
-        return [Answer(answer.text, each_s, answer.truncated) for answer in answers]
+            outcomes = list(pool.map(ask, questions))
+        each_s = (time.perf_counter() - started) / max(1, len(outcomes))
+        return [replace(one, latency_s=each_s) if isinstance(one, Answer) else one for one in outcomes]
 
     def check(self) -> Iterator[Finding]:
         """Whether the key is set, the server answers and holds the model, and the example is answered."""

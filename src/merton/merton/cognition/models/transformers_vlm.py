@@ -62,12 +62,7 @@ class TransformersVlm(VisionLanguageModel):
     @classmethod
     def from_entry(cls, entry: ModelEntry) -> TransformersVlm:
         """The model of a catalogue entry; its settings may name device, batch_size and deadline_s."""
-        try:
-            return cls(
-                entry.name, entry.checkpoint, entry.revision, entry.prompt, entry.remote_code, **entry.settings
-            )  # fmt: skip
-        except TypeError as error:
-            raise InputError(f"{entry.name}: transformers refuses its settings: {error}") from None
+        return cls(entry.name, entry.checkpoint, entry.revision, entry.prompt, entry.remote_code, **entry.settings)
 
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
         """Answer one question about (height, width, 3) uint8 RGB images; see `VisionLanguageModel.answer`."""
@@ -168,7 +163,8 @@ class TransformersVlm(VisionLanguageModel):
                 raise InputError(f"{self.name} looks at one image at a time")
             pixels = self._processor(images=[some[0] for some in images], return_tensors="pt")["pixel_values"]
             starts = torch.tensor([self._decoder_start(question) for question in questions])
-            return {"pixel_values": pixels, "decoder_input_ids": starts}
+            read = torch.ones_like(starts)  # one length, nothing is padded
+            return {"pixel_values": pixels, "decoder_input_ids": starts, "decoder_attention_mask": read}
         texts = [
             self._processor.apply_chat_template(
                 [{"role": "user", "content": [*[{"type": "image"}] * len(some), {"type": "text", "text": text}]}],

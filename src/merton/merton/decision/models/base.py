@@ -43,7 +43,7 @@ class Policy(ABC):
         only source of randomness, so that equal observations give equal chunks.
 
         Args:
-            observation: the views and, if so, the scene its entry asks for; the arm's state, the instruction.
+            observation: the views; depth and scene if its entry asks for them; the arm's state, the instruction.
 
         Raises:
             InputError: an instruction it cannot understand, or a view or scene it needs is missing.
@@ -86,7 +86,7 @@ class PolicyEntry(Entry):
     Attributes:
         cameras: names of the views it looks at, in the order the model wants them.
         needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
-        needs_depth: whether it cannot do without depth.
+        needs_depth: whether it looks at depth; in a trial it is shown none otherwise.
         convention: how its numbers are meant: a name of `merton.decision.models.conventions.CONVENTIONS`; "" if it
             speaks Merton's own.
         unnorm_key: data set whose statistics un-normalise the output.

@@ -9,7 +9,7 @@ hand does.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,15 +198,25 @@ def _rt1x(rows: Rows, _: Rows) -> Rows:
     return np.column_stack((moves, rotation_vectors(turns), (1.0 - rows[:, 6]) / 2.0))
 
 
+def moving_arm(arms: Sequence[Rows]) -> int:
+    """Which of a model's arms counts: the one with "the larger movement range" (Embodied-IQA, section 3.4).
+
+    Ours: the range is the diagonal of the box around all points the hand is led through, its start among them; of
+    equal ones the first. To and fro in one place is a long way and a small range.
+
+    Args:
+        arms: of each arm its deltas (n, 7), x, y, z [m] first.
+    """
+    points = [np.vstack((np.zeros(3), deltas[:, :3].cumsum(axis=0))) for deltas in arms]
+    return int(np.argmax([np.linalg.norm(np.ptp(of_arm, axis=0)) for of_arm in points]))
+
+
 def _aloha(rows: Rows, state: Rows) -> Rows:
-    best: tuple[float, Rows] = (-1.0, rows)
+    arms = []
     for first in (0, 7):
         joints = np.vstack((state[first : first + 6], rows[:, first : first + 6]))
-        deltas = pose_deltas(VIPERX_300.forward(joints), rows[:, first + 6])
-        path_m = float(np.linalg.norm(deltas[:, :3], axis=1).sum())
-        if path_m > best[0]:
-            best = (path_m, deltas)
-    return best[1]
+        arms.append(pose_deltas(VIPERX_300.forward(joints), rows[:, first + 6]))
+    return arms[moving_arm(arms)]
 
 
 def _pi0_base(rows: Rows, state: Rows) -> Rows:

@@ -60,10 +60,7 @@ class LeRobot(Policy):
         images = entry.settings.get("images", {})
         if not entry.convention or not isinstance(images, dict) or set(images.values()) != set(entry.cameras):
             raise InputError(f"{entry.name}: lerobot needs a convention, and images that show each of its cameras")
-        try:
-            return cls(entry.name, entry.checkpoint, entry.revision, CONVENTIONS[entry.convention], **entry.settings)
-        except TypeError as error:
-            raise InputError(f"{entry.name}: lerobot refuses its settings: {error}") from None
+        return cls(entry.name, entry.checkpoint, entry.revision, CONVENTIONS[entry.convention], **entry.settings)
 
     def act(self, observation: Observation) -> ActionChunk:
         """The chunk, converted; noise comes from the observation's seed alone.

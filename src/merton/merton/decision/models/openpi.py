@@ -121,7 +121,7 @@ class OpenPi(Policy):
         InputError: not an address, no such dialect, or more cameras than it has keys for.
     """
 
-    adapter_version = "1"
+    adapter_version = "2"
 
     def __init__(
         self,

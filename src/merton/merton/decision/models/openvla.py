@@ -72,13 +72,10 @@ class OpenVla(Policy):
         if len(entry.cameras) != 1 or not (entry.convention and entry.unnorm_key):
             raise InputError(f"{entry.name}: openvla takes one camera, and needs a convention and an unnorm_key")
         convention = CONVENTIONS[entry.convention]
-        try:
-            return cls(
-                entry.name, entry.checkpoint, entry.revision, convention, entry.unnorm_key, entry.cameras[0],
-                entry.prompt, entry.image, **entry.settings,
-            )  # fmt: skip
-        except TypeError as error:
-            raise InputError(f"{entry.name}: openvla refuses its settings: {error}") from None
+        return cls(
+            entry.name, entry.checkpoint, entry.revision, convention, entry.unnorm_key, entry.cameras[0],
+            entry.prompt, entry.image, **entry.settings,
+        )  # fmt: skip
 
     def act(self, observation: Observation) -> ActionChunk:
         """One action, converted; never done.

@@ -1,0 +1,35 @@
+"""What several files of unit tests look at: the simulated cell and its cameras, made once for a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from merton.errors import MissingDependencyError
+
+if TYPE_CHECKING:  # most of these tests need no simulator
+    from merton.simulation.cameras import SceneCameras
+    from merton.simulation.cell import Cell
+
+
+@pytest.fixture(scope="module")
+def cell() -> Cell:
+    """The embedded cell; files that need another `cell` have one of their own."""
+    from merton.simulation.cell import Cell
+
+    return Cell()
+
+
+@pytest.fixture(scope="module")
+def cameras() -> Iterator[SceneCameras]:
+    """What its cameras see; skipped where nothing can be rendered."""
+    from merton.simulation.cameras import SceneCameras
+
+    try:
+        made = SceneCameras()
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+    yield made
+    made.close()
