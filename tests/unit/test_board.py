@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from merton.leaderboard.board import Board, as_dict, build, printable, render_text, wilson
-from merton.rating.agi_elo import matches, rate
+from merton.leaderboard.board import mean_interval, printable, render_text, wilson
+from merton.leaderboard.contents import Snapshot
+from merton.leaderboard.snapshot import of_trials
 from merton.results.records import Outcome, TestCase, TrialRecord
 
 SCORE_OF = {Outcome.SUCCESS: 100.0, Outcome.EMERGENCY_STOP: 0.0, Outcome.INVALID_ACTION: 0.0}
@@ -21,11 +21,11 @@ def trial(agent: str, level: int, outcome: Outcome, execution: float | None = No
     )
 
 
-def board_of(*records: TrialRecord) -> Board:
-    return build(records, rate(matches(records), seed=0))
+def board_of(*records: TrialRecord) -> Snapshot:
+    return of_trials(records)
 
 
-def example() -> Board:
+def example() -> Snapshot:
     return board_of(
         trial("servo", 0, Outcome.SUCCESS, decision=1.0, cognition=1.0),
         trial("servo", 1, Outcome.SUCCESS, decision=0.9, cognition=0.8),
@@ -40,8 +40,8 @@ def example() -> Board:
 
 
 def test_a_row_by_hand() -> None:
-    servo = example().rows[0]
-    assert (servo.rank, servo.agent, servo.n, servo.successes) == (1, "servo", 4, 2)
+    servo = example().agents[0]
+    assert (servo.rank, servo.id, servo.trials, servo.successes) == (1, "servo", 4, 2)
     assert servo.execution_reference == 100.0
     assert servo.execution_distorted == pytest.approx((100 + 80 + 0) / 3)
     assert servo.kept == pytest.approx(0.6)
@@ -54,22 +54,18 @@ def test_a_row_by_hand() -> None:
 def test_the_floor_is_what_doing_nothing_earns() -> None:
     board = example()
     assert board.chance_floor == pytest.approx(30.0)
-    assert next(row for row in board.rows if row.agent == "hold").execution_above_floor == pytest.approx(0.0)
-    assert board_of(trial("servo", 1, Outcome.SUCCESS)).rows[0].execution_above_floor is None
+    assert next(row for row in board.agents if row.id == "hold").execution_above_floor == pytest.approx(0.0)
+    assert board_of(trial("servo", 1, Outcome.SUCCESS)).agents[0].execution_above_floor is None
 
 
 def test_what_is_missing_is_shown_and_ranked_last() -> None:
     board = example()
-    last = board.rows[-1]
-    assert (last.agent, last.rank, last.rating, last.success, last.execution_distorted) == (
-        "broken",
-        None,
-        None,
-        None,
-        None,
-    )
-    line = next(line for line in render_text(board).splitlines() if "broken" in line)
-    assert line.count("–") >= 8
+    last = board.agents[-1]
+    assert (last.id, last.rank, last.standing, last.success, last.score) == ("broken", None, None, None, None)
+    assert "1 ended in an infrastructure fault" in last.missing
+    assert "broken is not rated" in render_text(board)
+    for line in [line for line in render_text(board).splitlines() if "broken  " in line]:
+        assert line.count("–") >= 6
     assert "nan" not in line
 
 
@@ -78,8 +74,9 @@ def test_equal_ratings_share_a_rank() -> None:
         trial("a", 1, Outcome.FAILURE, 50.0),
         trial("b", 2, Outcome.FAILURE, 50.0),
         trial("c", 3, Outcome.EMERGENCY_STOP),
+        trial("c", 4, Outcome.EMERGENCY_STOP),
     )
-    assert [(row.agent, row.rank) for row in board.rows] == [("a", 1), ("b", 1), ("c", 3)]
+    assert [(row.id, row.rank) for row in board.agents] == [("a", 1), ("b", 1), ("c", 3)]
 
 
 def test_wilson_interval() -> None:
@@ -93,7 +90,7 @@ def test_wilson_interval() -> None:
 
 def test_no_trials_is_a_board_too() -> None:
     board = board_of()
-    assert board.rows == ()
+    assert board.agents == ()
     assert "nothing could be rated" in render_text(board)
 
 
@@ -108,6 +105,24 @@ def test_names_cannot_write_to_the_terminal() -> None:
     assert printable("x" * 81) == "x" * 79 + "…"
 
 
-def test_the_board_is_json() -> None:
-    plain = json.loads(json.dumps(as_dict(example()), allow_nan=False))
-    assert plain["rows"][0]["rating"]["mean"] == pytest.approx(example().rows[0].rating.mean)  # type: ignore[union-attr]
+def test_mean_interval() -> None:
+    """Student's by hand: scores .2 .4 .6, sd .2, t(2) = 4.3027: .4 ± .4968, cut at 0; cases count, not matches."""
+    assert mean_interval([0.2, 0.4, 0.6], [0, 1, 2]) == pytest.approx((0.0, 0.8968), abs=5e-5)
+    assert mean_interval([0.4, 0.5, 0.6, 0.5], [0, 1, 2, 1]) == pytest.approx(mean_interval([0.4, 0.5, 0.6], [0, 1, 2]))
+    assert mean_interval([1.0] * 20, range(20)) == pytest.approx(wilson(20, 20))  # no spread is no certainty
+    assert mean_interval([0.3], [7]) == pytest.approx(wilson(0.3, 1))
+
+
+def test_both_methods_stand_side_by_side() -> None:
+    lines = render_text(example()).splitlines()
+    heading = next(line for line in lines if "AGI-Elo ± RD" in line)
+    assert "likelihood [95 %]" in heading
+    servo = next(line for line in lines if "servo" in line)
+    assert "[" in servo
+    assert "±" in servo
+    only_wins = render_text(
+        board_of(*(trial(name, 1, Outcome(end)) for name, end in (("a", "success"), ("b", "emergency_stop"))))
+    )
+    assert "≥" in only_wins, "a bound is no estimate"
+    alone = render_text(board_of(trial("servo", 1, Outcome.SUCCESS)))
+    assert "There is no likelihood rating" in alone

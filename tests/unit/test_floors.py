@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from merton.cognition.score import score as cognition_score
 from merton.cognition.text import Cider
 from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.score import score as decision_score
-from merton.leaderboard.board import Board, Row
-from merton.results.records import TestCase
+from merton.leaderboard.contents import Snapshot
+from merton.leaderboard.snapshot import of_trials
+from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study import floors as study
 from merton.study.outputs import Output
 
@@ -37,16 +39,16 @@ def output(case: TestCase, answer: str, decided: ActionChunk, agent: str = "serv
     return Output(agent, {"cognition": vlm, "decision": agent}, case, (answer, answer), (decided, decided), {})
 
 
-def board(*rows: tuple[str, float | None, float | None]) -> Board:
+def board(*rows: tuple[str, float | None, float | None]) -> Snapshot:
     """Agents with their cognition and decision; in execution 90, and 60 for doing nothing."""
-    return Board(
-        tuple(
-            Row(None, name, None, 1, 0, None, None, None, 90.0, 0.75, decision, cognition, 0, 0, 0)
-            for name, cognition, decision in rows
-        ),
-        60.0,
-        (),
-    )
+    case = TestCase("pick", 0, "jpeg", 1)
+    trials = [
+        TrialRecord("e", name, case, Outcome.FAILURE, cognition=cognition, decision=decision, execution=90.0)
+        for name, cognition, decision in rows
+    ]
+    found = of_trials(trials)
+    rows = tuple(replace(row, execution_above_floor=0.75) for row in found.agents)
+    return replace(found, agents=rows, chance_floor=60.0)
 
 
 CASES = [TestCase(task, scene, "reference", 0) for task, scene in ANSWERS]
@@ -81,7 +83,9 @@ def test_the_floor_is_the_score_against_other_scenes_of_the_task() -> None:
 def test_a_score_at_its_floor_is_zero_and_below_it_negative() -> None:
     floor = study.floors(RUN, board(("servo", None, 0.9)))["servo"]["cognition"].floor
     assert floor is not None
-    assert study.floors(RUN, board(("servo", floor, 0.9)))["servo"]["cognition"].normalised == pytest.approx(0)
+    assert study.floors(RUN, board(("servo", floor, 0.9)))["servo"]["cognition"].normalised == pytest.approx(
+        0, abs=1e-5
+    )
     assert study.floors(RUN, board(("servo", floor / 2, 0.9)))["servo"]["cognition"].normalised < 0  # type: ignore[operator]
     assert study.floors(RUN, board(("servo", None, 0.9)))["servo"]["cognition"].normalised is None
 

@@ -12,6 +12,8 @@ LIBRARY = SOURCES / "merton" / "merton"
 STAGES = ("perception", "cognition", "decision", "execution")
 # What a score is knows no robot and no model either, so the study may use it.
 FORMULAS = ("merton.cognition.score", "merton.cognition.text", "merton.decision.score", "merton.decision.action")
+# Names and families of the distortions: how the site groups test cases.
+DISTORTIONS = "merton.perception.distortion"
 # module prefix: the only parts of the library that may import it
 ADAPTERS_ONLY = {
     "mujoco": ("simulation",),
@@ -26,6 +28,7 @@ ADAPTERS_ONLY = {
     "dashboard_client": ("execution",),
     "pyrealsense2": (),
     "ray": ("annotate",),
+    "psycopg": ("results",),
     "httpx2": (),  # merton.remote imports it when a server is asked
     "openai": (),
     "websockets": ("serving.py",),
@@ -78,9 +81,12 @@ def test_what_composes_stages_is_known_to_commands_alone() -> None:
 
 @pytest.mark.parametrize("part", ["rating", "leaderboard", "study", "results"])
 def test_ratings_know_no_robot_and_no_model(part: str) -> None:
-    allowed = ("errors", "results", "rating", "leaderboard", "study", "seeding", "config", "registry")
+    allowed = ("config", "errors", "leaderboard", "rating", "registry", "resources", "results", "seeding", "study")
+    allowed += ("workers",)
     for file in files(LIBRARY / part):
         for module in imports(file):
+            if file.parent.name == "site" and module.startswith(DISTORTIONS):
+                continue
             if module.startswith("merton.") and not (part == "study" and module.startswith(FORMULAS)):
                 assert module.split(".")[1] in allowed, f"{file} imports {module}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -144,6 +145,31 @@ def test_extremes_are_bounds_and_said() -> None:
     )
     assert any("won every match (zenith)" in text for text in found.warnings)
     assert all(np.isfinite(agent_means(fit([("a", "x", 1.0), ("b", "x", 0.0)]))))
+
+
+def test_who_lost_nothing_is_not_below_who_lost_a_little() -> None:
+    """As in the quickstart: one agent loses less in all its matches together than half a point."""
+    draw = np.random.default_rng(4)
+    played = [(agent, f"c{c:03}", score) for c in range(120) for agent, score in (("all", 1.0), ("none", 0.0))]
+    played += [("nearly", f"c{c:03}", 0.6 if c == 7 else 1.0) for c in range(120)]
+    played += [("hardly", f"c{c:03}", 0.4 if c == 7 else 0.0) for c in range(120)]
+    played += [("middling", f"c{c:03}", float(draw.beta(6, 2))) for c in range(120)]
+    agents = fit(played).agents
+    means = [agents[name].mean for name in ("all", "nearly", "middling", "hardly", "none")]
+    assert means == sorted(means, reverse=True)
+    assert all(upper - lower > 50.0 for upper, lower in itertools.pairwise(means))
+
+
+@pytest.mark.parametrize("cases", [12, 120])
+def test_it_arrives_where_little_is_known_of_the_cases(cases: int) -> None:
+    """Few agents with scores that hardly differ from case to case: plain EM needs some 500 steps."""
+    draw = np.random.default_rng(cases)
+    played = [
+        (f"a{a}", f"c{c:03}", float(np.clip(level + draw.normal(0, 0.03), 0, 1)))
+        for a, level in enumerate((0.95, 0.9, 0.7))
+        for c in range(cases)
+    ]
+    assert not any("arrived" in warning for warning in fit(played).warnings)
 
 
 def test_what_cannot_be_compared_is_said() -> None:

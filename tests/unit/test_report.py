@@ -13,8 +13,7 @@ import pytest
 from fake_run import make_fake_run
 
 from merton.errors import InputError
-from merton.leaderboard.board import build
-from merton.rating.agi_elo import matches, rate
+from merton.leaderboard.snapshot import of_trials
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.study import figures, gallery, report
@@ -340,8 +339,7 @@ def test_agents_that_do_not_look_are_not_blamed_on_distortion() -> None:
         ]
 
     played = [*records("blind", 1.0), *records("servo", 0.6)]
-    ratings = rate(matches(played), 0)
-    board = build(played, ratings)
-    assert [row.agent for row in report.most_sensitive(board)] == ["servo"]
-    assert "servo keeps 67\u00a0%" in report.headline(board, played, ratings)
-    assert "hardest: jpeg 5." in report.headline(board, played, ratings)
+    board = of_trials(played)
+    assert [row.id for row in report.most_sensitive(board)] == ["servo"]
+    assert "servo keeps 67\u00a0%" in report.headline(board)
+    assert "hardest: jpeg 5." in report.headline(board)

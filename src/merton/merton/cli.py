@@ -13,14 +13,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from merton import __version__, model_commands
+from merton import __version__, calibration_commands, model_commands
 from merton.annotate.commands import annotate_command
 from merton.errors import InputError, MertonError
 from merton.experiment.run import RunDirectory, latest_run
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Exit, Supervisor, claim_domain, environment, find_executable, last_lines
+from merton.leaderboard import commands as leaderboard_commands
 from merton.perception import commands, dataset_commands
 from merton.resources import resource
+from merton.results import commands as results_commands
 
 USER_MISTAKE = 2
 NODE_DIED = 3
@@ -34,9 +36,13 @@ app = typer.Typer(
     add_completion=False,
 )  # fmt: skip
 app.command("annotate")(annotate_command)
+app.add_typer(calibration_commands.app, name="calibrate")
 app.add_typer(dataset_commands.app, name="dataset")
 app.add_typer(commands.app, name="distort")
+app.add_typer(leaderboard_commands.app, name="leaderboard")
 app.add_typer(model_commands.app, name="models")
+app.command("rate")(leaderboard_commands.rate_command)
+app.add_typer(results_commands.app, name="results")
 out, err = Console(), Console(stderr=True)
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
 
@@ -75,13 +81,13 @@ def compare(
     first: Annotated[Path, typer.Argument(help="A run.")], second: Annotated[Path, typer.Argument(help="Another.")]
 ) -> None:
     """Compare scores and ratings of two runs; exit code 1 if anything but wall time differs."""
-    from merton.rating import agi_elo
+    from merton.leaderboard import snapshot
     from merton.results import store
 
     one, other = ([*_records(RunDirectory(path))] for path in (first, second))
     differences = store.compare(one, other)
-    ratings = [agi_elo.rate(agi_elo.matches(records)) for records in (one, other)]
-    if ratings[0] != ratings[1]:
+    boards = [snapshot.of_trials(records) for records in (one, other)]
+    if (boards[0].agents, boards[0].cases) != (boards[1].agents, boards[1].cases):
         differences.append("the ratings differ")
     for difference in differences:
         out.print(difference, markup=False, highlight=False)
@@ -225,14 +231,11 @@ def _records(directory: RunDirectory):  # type: ignore[no-untyped-def]
 
 def _conclude(directory: RunDirectory) -> None:
     """Board on the terminal, report on disk."""
-    from merton.leaderboard import board
-    from merton.rating import agi_elo
+    from merton.leaderboard import board, snapshot
     from merton.study.report import write_report
 
     records = _records(directory)
-    ratings = agi_elo.rate(agi_elo.matches(records))
-    width = max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
-    print(board.render_text(board.build(records, ratings), width))
+    print(board.render_text(snapshot.of_trials(records), leaderboard_commands.width()))
     path = write_report(directory.path)
     out.print(f"{len(records)} trials. Report: {path}", soft_wrap=True, highlight=False)
 

@@ -55,6 +55,8 @@ def loads(text: str, model: type[ModelType], name: str = "configuration") -> Mod
             if depth > MAX_DEPTH:
                 raise InputError(f"{name}, line {line}: nested deeper than {MAX_DEPTH} levels")
         tree = yaml.load(text)
+    except InputError:
+        raise
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InputError(f"{name}, line {line}: {error.problem or error}") from None

@@ -11,19 +11,19 @@ from merton_interfaces.srv import RecordTrial
 from std_msgs.msg import String
 
 from merton.errors import InputError, MertonError
-from merton.leaderboard import board
-from merton.rating import agi_elo
+from merton.experiment.run import RunDirectory
+from merton.leaderboard.live import LiveBoard, LiveBoards
 from merton.results.store import ResultStore
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode, run
 
 NOT_STORED = 502
-RATING_PERIOD_S = 2.0
+POLL_PERIOD_S = 0.2
 
 
 class AggregatorNode(StageNode):
-    """Acknowledges a result once it is durable; publishes ratings and the board."""
+    """Acknowledges a result once it is durable; publishes ratings and the board, which another process makes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("aggregator_node", **options)
@@ -31,17 +31,27 @@ class AggregatorNode(StageNode):
     def set_up(self) -> None:
         """Offer the service."""
         self.stores: dict[Path, ResultStore] = {}
-        self.changed: tuple[Path, str] | None = None
+        self.boards = LiveBoards(
+            self.parameter(
+                "record",
+                "",
+                "record that every result is merged into and that ratings are of, from the start on: a run's "
+                "directory, an SQLite file or a postgresql:// URL; empty: ratings are of the last result's run",
+            )
+        )
+        self.problem = ""
         self.ratings = self.create_publisher(RatingArray, names.RATINGS, names.LATCHED_QOS)
         self.board = self.create_publisher(String, names.LEADERBOARD, names.LATCHED_QOS)
         self.results = self.create_publisher(TrialResult, names.TRIAL_RESULTS, names.RELIABLE_QOS)
         self.create_service(RecordTrial, names.RECORD, self.on_record)
-        self.every(RATING_PERIOD_S, self.publish_ratings)
+        self.every(POLL_PERIOD_S, self.publish_ratings)
 
     def tear_down(self) -> None:
-        """Close every store."""
+        """Close every store; what a shared record still lacks is merged into it."""
         for store in getattr(self, "stores", {}).values():
             store.close()
+        if hasattr(self, "boards") and (problem := self.boards.close()):
+            self.get_logger().error(problem)
 
     def on_record(self, request: RecordTrial.Request, response: RecordTrial.Response) -> RecordTrial.Response:
         """Service: make a result durable. No answer is sent before it is."""
@@ -52,33 +62,50 @@ class AggregatorNode(StageNode):
             if path not in self.stores:
                 if not path.parent.is_dir():
                     raise InputError(f"there is no run at {path.parent}")
-                self.stores[path] = ResultStore(path)
-            record = convert.record_of(request.result)
-            response.stored = self.stores[path].record(record)
+                self.stores[path] = self.opened(path)
+            response.stored = self.stores[path].record(convert.record_of(request.result))
             self.counters["results"] += 1
-            self.changed = (path, record.experiment)
+            self.boards.changed(str(path))
             self.results.publish(request.result)
         except MertonError as error:
             response.error_code, response.error_msg = NOT_STORED, str(error)
             self.counters["errors"] += 1
         return response
 
+    def opened(self, path: Path) -> ResultStore:
+        """The record of a run, which knows of the run and its agents from now on."""
+        store = ResultStore(path)
+        if (path.parent / "experiment.yaml").is_file():
+            try:
+                RunDirectory(path.parent).register(store)
+            except MertonError as error:  # a result is worth more than what else is known of its agent
+                self.get_logger().warning(f"the record does not say who the agents of {path.parent} are: {error}")
+        return store
+
     def publish_ratings(self) -> None:
-        """Rate anew if there are new results."""
-        if self.changed is None:
+        """Publish the ratings of what has come since, once they are there."""
+        made = self.boards.poll()
+        if made is None:
             return
-        (path, experiment), self.changed = self.changed, None
-        records = self.stores[path].records(experiment)
-        ratings = agi_elo.rate(agi_elo.matches(records))
-        message = RatingArray(experiment_id=experiment)
+        if made.problem and made.problem != self.problem:
+            self.get_logger().error(made.problem)
+        self.counters["errors"] += made.problem != ""
+        self.problem = self.details["shared record"] = made.problem
+        if not made.text:
+            return
+        self.ratings.publish(self.message(made))
+        self.board.publish(String(data=made.text))
+
+    def message(self, made: LiveBoard) -> RatingArray:
+        """The ratings of a board."""
+        message = RatingArray(experiment_id=made.experiment)
         message.header.stamp = self.get_clock().now().to_msg()
-        for kind, players in ((Rating.AGENT, ratings.agents), (Rating.TEST_CASE, ratings.cases)):
+        for kind, players in ((Rating.AGENT, made.agents), (Rating.TEST_CASE, made.cases)):
             message.ratings += [
-                Rating(id=name, kind=kind, mean=r.mean, deviation=r.deviation, matches=r.matches)
-                for name, r in players.items()
+                Rating(id=line.id, kind=kind, mean=line.mean, deviation=line.deviation, matches=line.matches)
+                for line in players
             ]
-        self.ratings.publish(message)
-        self.board.publish(String(data=board.render_text(board.build(records, ratings))))
+        return message
 
 
 def main() -> None:

@@ -18,10 +18,13 @@ import cv2
 import numpy as np
 
 from merton import __version__
+from merton.cognition.models.base import MODELS
 from merton.config import load
+from merton.decision.models.base import POLICIES
 from merton.errors import InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.trial import ReferenceRun, TrialReport
+from merton.results.store import ResultStore
 
 JPEG_QUALITY = 92
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
@@ -101,6 +104,22 @@ class RunDirectory:
             "experiment_sha256": hashlib.sha256((self.path / "experiment.yaml").read_bytes()).hexdigest(),
             "cores": os.cpu_count(),
         }
+
+    def register(self, store: ResultStore) -> None:
+        """Say in the record which experiment this run is of and what its agents are, by run.json and the catalogue.
+
+        An agent's version is its models, with the commits of their checkpoints; harmless to repeat.
+
+        Raises:
+            InputError: the record knows another experiment, or another agent, by one of these ids.
+        """
+        about = {key: value for key, value in self._about().items() if isinstance(value, str)}
+        known = (about.get(key) for key in ("experiment_sha256", "merton", "created"))
+        store.register_experiment(self.id, self.spec.name, self.spec.seed, *known)
+        for agent in self.spec.agents:
+            models = (MODELS[agent.vlm], POLICIES[agent.vla])
+            named = [f"{model.name}@{model.revision}" if model.revision else model.name for model in models]
+            store.register_agent(agent.id, version=" + ".join(named))
 
     def amend(self, **entries: Any) -> None:
         """Add entries to run.json."""

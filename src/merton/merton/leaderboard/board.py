@@ -1,91 +1,32 @@
-"""The leaderboard of one run: who did how well, how sure that is, and what doing nothing would have earned."""
+"""The leaderboard as text, and what every board and report shows numbers with: means, intervals, safe names."""
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import ArrayLike
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from scipy.special import stdtrit
 
-from merton.rating.agi_elo import Rating, Ratings
-from merton.results.records import Outcome, TrialRecord
+if TYPE_CHECKING:  # what a board shows needs all of the ratings; a command that only draws does not
+    from merton.leaderboard.contents import AgentRow, Snapshot, Swap
 
 FLOOR_AGENT = "hold"
 """The agent that does nothing; its score is the chance floor."""
 
 MISSING = "–"
+NAME = 44
+"""Characters of an agent's name on a terminal."""
+
 Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard deviations."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One agent's line. A value that could not be measured is None; "distorted" means levels 1 to 5.
-
-    Attributes:
-        rank: 1 for the highest rating, equal ratings share it; None if unrated.
-        agent: id of the agent.
-        rating: AGI-Elo rating with deviation and spread; None if unrated.
-        n: trials that ended without an infrastructure fault; the denominator of `success`.
-        successes: trials that did the task.
-        success: share of successes, 0..1.
-        success_interval: 95 % Wilson interval of `success`.
-        execution_reference: mean execution score of undistorted trials, 0..100.
-        execution_distorted: mean execution score of distorted trials, 0..100.
-        execution_above_floor: (execution_distorted - floor) / (100 - floor): 0 is doing nothing, 1 is perfect.
-        decision: mean decision score of distorted trials, 0..1.
-        cognition: mean cognition score of distorted trials, 0..1.
-        emergency_stops, invalid_actions, infrastructure: trials with that outcome.
-    """
-
-    rank: int | None
-    agent: str
-    rating: Rating | None
-    n: int
-    successes: int
-    success: float | None
-    success_interval: tuple[float, float] | None
-    execution_reference: float | None
-    execution_distorted: float | None
-    execution_above_floor: float | None
-    decision: float | None
-    cognition: float | None
-    emergency_stops: int
-    invalid_actions: int
-    infrastructure: int
-
-    @property
-    def kept(self) -> float | None:
-        """Share of the undistorted execution score that is left under distortion; None if unknown."""
-        if self.execution_distorted is None or not self.execution_reference:
-            return None
-        return self.execution_distorted / self.execution_reference
-
-
-@dataclass(frozen=True)
-class Board:
-    """Rows by rating, unrated ones last; `chance_floor`: what the floor agent has under distortion, 0..100."""
-
-    rows: tuple[Row, ...]
-    chance_floor: float | None
-    warnings: tuple[str, ...]
-
-
-def build(records: Iterable[TrialRecord], ratings: Ratings) -> Board:
-    """The board of a run from its records and the ratings made from them."""
-    by_agent: dict[str, list[TrialRecord]] = {}
-    for record in records:
-        by_agent.setdefault(record.agent, []).append(record)
-    floor = mean(item.execution for item in _distorted(by_agent.get(FLOOR_AGENT, [])))
-    order = sorted(by_agent, key=lambda agent: (-_rating_mean(ratings, agent), agent))
-    rows = [_row(_rank(ratings, agent), agent, by_agent[agent], ratings.agents.get(agent), floor) for agent in order]
-    return Board(tuple(rows), floor, ratings.warnings)
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -94,7 +35,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return math.fsum(there) / len(there) if there else None
 
 
-def wilson(successes: int, n: int, z: float = Z_95) -> tuple[float, float]:
+def wilson(successes: float, n: int, z: float = Z_95) -> tuple[float, float]:
     """Wilson's score interval of a proportion, within 0..1; (0, 1) for n = 0 (Wilson 1927)."""
     if n == 0:
         return 0.0, 1.0
@@ -103,6 +44,27 @@ def wilson(successes: int, n: int, z: float = Z_95) -> tuple[float, float]:
     half = z / shrink * math.sqrt(share * (1.0 - share) / n + z * z / (4 * n * n))
     # At the ends the interval touches the bound exactly; floating point would miss it by an ulp.
     return (0.0 if successes == 0 else center - half), (1.0 if successes == n else center + half)
+
+
+def mean_interval(scores: ArrayLike, groups: ArrayLike) -> tuple[float, float]:
+    """95 % interval of a mean of scores in 0..1, within 0..1.
+
+    Student's over groups, such as test cases: scores of one case are alike, so a case that was met twice counts once.
+    Where no spread can be seen (one group, or equal scores) it is Wilson's: a coin scatters more than any other score
+    of the same mean, so it is wide rather than of no width at all (ours).
+
+    Args:
+        scores: (n,) in 0..1, n >= 1.
+        groups: (n,) integers.
+    """
+    score, group = np.asarray(scores, float), np.asarray(groups)
+    _, index, counts = np.unique(group, return_inverse=True, return_counts=True)
+    means = np.sort(np.bincount(index, weights=score) / counts)
+    center, n = float(np.mean(score)), len(means)
+    if means[-1] - means[0] < 1e-9:
+        return wilson(center * n, n)
+    half = float(stdtrit(n - 1, 0.975) * means.std(ddof=1) / math.sqrt(n))
+    return max(center - half, 0.0), min(center + half, 1.0)
 
 
 def printable(text: str, limit: int = 80) -> str:
@@ -116,41 +78,84 @@ def one_line(value: object, limit: int = 80) -> str:
     return printable(" ".join(str(value).split()), limit)
 
 
-def render_text(board: Board, width: int = 140) -> str:
-    """The board as plain text for a terminal `width` characters wide."""
-    table = Table(title="Leaderboard", title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("#", justify="right")
-    table.add_column("agent")
-    for heading in (
-        "rating ± RD",
-        "spread",
-        "n",
-        "execution\nreference",
-        "execution\ndistorted",
-        "above\nfloor",
-        "success %\n[95 %]",
-        "decision",
-        "cognition",
-        "e-stops",
-        "invalid",
-        "infra-\nstructure",
-    ):
-        table.add_column(heading, justify="right")
-    for row in board.rows:
-        table.add_row(*(Text(cell) for cell in _cells(row)))
+def render_text(snapshot: Snapshot, width: int = 140) -> str:
+    """The board as plain text for a terminal `width` characters wide: both ratings, and where they are not sure."""
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None, force_terminal=False)
-    console.print(table)
-    if board.chance_floor is not None:
-        console.print(Text(f"Doing nothing ({FLOOR_AGENT}) scores {board.chance_floor:.1f} under distortion."))
-    for warning in board.warnings:
+    console.print(_table("Leaderboard", _COLUMNS, snapshot.agents))
+    if any(row.trials or row.infrastructure for row in snapshot.agents):
+        console.print(_table("Trials", _TRIAL_COLUMNS, snapshot.agents))
+    console.print(Text(snapshot.method))
+    if snapshot.chance_floor is not None:
+        console.print(Text(f"Doing nothing ({FLOOR_AGENT}) scores {snapshot.chance_floor:.1f} under distortion."))
+    for line in disagreements(snapshot):
+        console.print(Text(printable(line, 400)))
+    for row in snapshot.agents:
+        if row.missing:
+            console.print(Text(f"{printable(row.id, NAME)} is not rated. {row.missing}"))
+    for warning in snapshot.warnings:
         console.print(Text(f"! {printable(warning, 400)}"))
     return out.getvalue()
 
 
-def as_dict(board: Board) -> dict[str, Any]:
-    """The board as plain values for JSON."""
-    return asdict(board)
+def disagreements(snapshot: Snapshot, most: int = 12) -> list[str]:
+    """Which neighbours the shuffles of AGI-Elo swap, and whom the two methods place differently; `most` of each.
+
+    Returns lines: a sentence for either, and below it the clearest examples, indented.
+    """
+    lines = []
+    rated = sum(row.agi_elo is not None for row in snapshot.agents)
+    if rated > 1:
+        swaps = sorted(snapshot.swaps, key=lambda swap: -swap.share)
+        lines.append(
+            f"By AGI-Elo, {len(swaps)} of {rated - 1} pairs of neighbours change places in at least one of the "
+            f"{snapshot.shuffles} orders of the matches{':' if swaps else '.'}"
+        )
+        lines += _most(
+            [
+                f"{printable(swap.lower, NAME)} is before {printable(swap.upper, NAME)} in "
+                f"{round(swap.share * snapshot.shuffles)} of {snapshot.shuffles}"
+                for swap in swaps
+            ],
+            most,
+        )
+    moved = [
+        (row, row.likelihood.rank, row.agi_elo.rank)
+        for row in snapshot.agents
+        if row.likelihood and row.agi_elo and row.likelihood.rank != row.agi_elo.rank
+    ]
+    if moved:
+        moved.sort(key=lambda item: -abs(item[1] - item[2]))
+        lines.append(f"The two methods place {len(moved)} of {rated} agents differently:")
+        lines += _most(
+            [f"{printable(row.id, NAME)}: {likely} by likelihood, {elo} by AGI-Elo" for row, likely, elo in moved], most
+        )
+    return lines
+
+
+def _most(items: Sequence[str], most: int) -> list[str]:
+    more = [f"  and {len(items) - most} more"] if len(items) > most else []
+    return [f"  {item}" for item in items[:most]] + more
+
+
+def _table(title: str, columns: Sequence[Column], rows: Sequence[AgentRow]) -> Table:
+    table = Table(title=title, title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading, _ in columns:
+        table.add_column(heading, justify="left" if heading == "agent" else "right")
+    for row in rows:
+        table.add_row(*(Text(cell(row)) for _, cell in columns))
+    return table
+
+
+def _swap(swap: Swap, shuffles: int) -> str:
+    return f"{printable(swap.lower, 32)} before {printable(swap.upper, 32)} in {round(swap.share * shuffles)}"
+
+
+def _listed(items: Sequence[str], most: int) -> str:
+    if not items:
+        return "."
+    more = f"; and {len(items) - most} more" if len(items) > most else ""
+    return f": {'; '.join(items[:most])}{more}."
 
 
 def formatted(value: float | None, pattern: str = "{:.2f}") -> str:
@@ -158,66 +163,57 @@ def formatted(value: float | None, pattern: str = "{:.2f}") -> str:
     return MISSING if value is None else pattern.format(value)
 
 
-def _distorted(records: Sequence[TrialRecord]) -> list[TrialRecord]:
-    return [record for record in records if not record.case.is_reference]
+def _likelihood(row: AgentRow) -> str:
+    if row.likelihood is None:
+        return MISSING
+    if row.likelihood.flag:  # a bound has no interval
+        return f"{'≥' if row.likelihood.flag == 'only wins' else '≤'} {row.likelihood.mean:.0f}"
+    low, high = row.likelihood.interval
+    return f"{row.likelihood.mean:.0f} [{low:.0f}, {high:.0f}]"
 
 
-def _rating_mean(ratings: Ratings, agent: str) -> float:
-    return ratings.agents[agent].mean if agent in ratings.agents else -math.inf
+def _agi_elo(row: AgentRow) -> str:
+    return MISSING if row.agi_elo is None else f"{row.agi_elo.mean:.0f} ± {row.agi_elo.deviation:.0f}"
 
 
-def _rank(ratings: Ratings, agent: str) -> int | None:
-    if agent not in ratings.agents:
-        return None
-    return 1 + sum(other.mean > ratings.agents[agent].mean for other in ratings.agents.values())
+def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
+    if value is None or interval is None:
+        return MISSING
+    return f"{100 * value:.0f} [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
 
 
-def _row(
-    rank: int | None, agent: str, records: Sequence[TrialRecord], rating: Rating | None, floor: float | None
-) -> Row:
-    counts = {outcome: sum(record.outcome is outcome for record in records) for outcome in Outcome}
-    n, successes = len(records) - counts[Outcome.INFRASTRUCTURE], counts[Outcome.SUCCESS]
-    distorted = _distorted(records)
-    execution = mean(record.execution for record in distorted)
-    above = None
-    if execution is not None and floor is not None and floor < 100.0:
-        above = (execution - floor) / (100.0 - floor)
-    return Row(
-        rank=rank,
-        agent=agent,
-        rating=rating,
-        n=n,
-        successes=successes,
-        success=successes / n if n else None,
-        success_interval=wilson(successes, n) if n else None,
-        execution_reference=mean(record.execution for record in records if record.case.is_reference),
-        execution_distorted=execution,
-        execution_above_floor=above,
-        decision=mean(record.decision for record in distorted),
-        cognition=mean(record.cognition for record in distorted),
-        emergency_stops=counts[Outcome.EMERGENCY_STOP],
-        invalid_actions=counts[Outcome.INVALID_ACTION],
-        infrastructure=counts[Outcome.INFRASTRUCTURE],
-    )
+def _rank(row: AgentRow) -> str:
+    return MISSING if row.rank is None else str(row.rank)
 
 
-def _cells(row: Row) -> list[str]:
-    rating, interval = row.rating, row.success_interval
-    return [
-        MISSING if row.rank is None else str(row.rank),
-        printable(row.agent, 32),
-        MISSING if rating is None else f"{rating.mean:.0f} ± {rating.deviation:.0f}",
-        MISSING if rating is None else f"{rating.spread:.1f}",
-        str(row.n),
-        formatted(row.execution_reference, "{:.1f}"),
-        formatted(row.execution_distorted, "{:.1f}"),
-        formatted(row.execution_above_floor),
-        MISSING
-        if row.success is None or interval is None
-        else f"{100 * row.success:.0f} [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]",
-        formatted(row.decision),
-        formatted(row.cognition),
-        str(row.emergency_stops),
-        str(row.invalid_actions),
-        str(row.infrastructure),
-    ]
+def _name(row: AgentRow) -> str:
+    return printable(row.id, NAME)
+
+
+Column = tuple[str, Callable[["AgentRow"], str]]
+"""Heading, and an agent's cell."""
+
+_COLUMNS: tuple[Column, ...] = (
+    ("#", _rank),
+    ("agent", _name),
+    ("likelihood [95 %]", _likelihood),
+    ("AGI-Elo ± RD", _agi_elo),
+    ("# by it", lambda row: MISSING if row.agi_elo is None else str(row.agi_elo.rank)),
+    ("spread", lambda row: MISSING if row.agi_elo is None else formatted(row.agi_elo.spread, "{:.1f}")),
+    ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval)),
+    ("matches", lambda row: str(row.matches)),
+)
+_TRIAL_COLUMNS: tuple[Column, ...] = (
+    ("#", _rank),
+    ("agent", _name),
+    ("n", lambda row: str(row.trials)),
+    ("success %\n[95 %]", lambda row: _with_interval(row.success, row.success_interval)),
+    ("execution\nreference", lambda row: formatted(row.execution_reference, "{:.1f}")),
+    ("execution\ndistorted", lambda row: formatted(row.execution_distorted, "{:.1f}")),
+    ("above\nfloor", lambda row: formatted(row.execution_above_floor)),
+    ("decision", lambda row: formatted(row.decision)),
+    ("cognition", lambda row: formatted(row.cognition)),
+    ("e-stops", lambda row: str(row.emergency_stops)),
+    ("invalid", lambda row: str(row.invalid_actions)),
+    ("infra-\nstructure", lambda row: str(row.infrastructure)),
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numba
 import numpy as np
@@ -85,6 +85,8 @@ class Ratings:
     warnings: tuple[str, ...]
     seed: int
     shuffles: int
+    passes: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """Agents' means after each single order, which is what the paper's procedure gives with that order."""
 
 
 def rating_period(
@@ -182,7 +184,8 @@ def rate(matches: Iterable[Match], seed: int = 0, shuffles: int = 20) -> Ratings
         gaps = agent_means.mean(axis=0)[game.agents] - case_means.mean(axis=0)[game.cases]
         # Without a floor the lowest end worse than predicted, because they made the ratings: 2 % are enough to tell.
         found += floor_warning(logistic(gaps), game.scores, 0.02)
-    return Ratings(agents, cases, found, seed, shuffles)
+    orders = {name: tuple(agent_means[:, i].tolist()) for i, name in enumerate(game.agent_ids)}
+    return Ratings(agents, cases, found, seed, shuffles, orders)
 
 
 def place(results: Iterable[tuple[str, float]], ratings: Ratings, seed: int = 0, shuffles: int = 20) -> Rating:

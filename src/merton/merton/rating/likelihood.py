@@ -45,6 +45,9 @@ STEPS = 500
 TOLERANCE = 1e-5
 """Log-odds, and relative change of the two spreads, at which the fit has arrived (0.002 Elo points)."""
 
+LEAP, MOST_LEAP = 8, 100.0
+"""Every how many steps the spread is extrapolated, and by how many of its last step at most."""
+
 EXTREME_LOSS = 0.5
 """What an agent of only wins is taken to have lost in all its matches together, so that its bound is finite (ours)."""
 
@@ -181,11 +184,18 @@ def side_by_side(ratings: Ratings, fitted: Fit) -> tuple[BothRatings, ...]:
 
 
 def _bounded_scores(game: Played, flags: list[str]) -> Floats:
-    """The scores, with those of agents that only won or only lost moved off the bound."""
+    """The scores, with those of agents that only won or only lost moved off the bound.
+
+    They stay beyond what any other agent has: whoever lost nothing must not be rated below one that lost a little.
+    """
     count = np.bincount(game.agents, minlength=len(flags))
-    moved = np.array([(bool(flag), flag == ONLY_WINS) for flag in flags])
-    bounded = np.where(moved[:, 1], 1.0 - EXTREME_LOSS / count, EXTREME_LOSS / count)
-    return np.where(moved[game.agents, 0], bounded[game.agents], game.scores)
+    share = np.bincount(game.agents, weights=game.scores, minlength=len(flags)) / count
+    moved, won = np.array([(bool(flag), flag == ONLY_WINS) for flag in flags]).T
+    others = share[~moved]
+    lost = np.minimum(EXTREME_LOSS / count, (1.0 - others).min(initial=1.0) / 2)
+    gained = np.minimum(EXTREME_LOSS / count, others.min(initial=1.0) / 2)
+    bounded = np.where(won, 1.0 - lost, gained)
+    return np.where(moved[game.agents], bounded[game.agents], game.scores)
 
 
 class _State:
@@ -203,8 +213,13 @@ class _State:
         self._quadrature = (nodes, np.log(weights) + 0.5 * nodes**2)
 
     def climb(self) -> bool:
-        """Newton steps in the skills, EM steps in the two spreads; True if they end by themselves."""
+        """Newton steps in the skills, EM steps in the two spreads; True if they end by themselves.
+
+        EM steps in the cases' spread shrink by a constant ratio, which is close to 1 where little is known of it; so
+        every few steps the rest of that geometric series is taken at once (Aitken's extrapolation).
+        """
         size = len(self.skill)
+        pace = 0.0
         information = np.zeros((size, size))
         factor = None
         for step in range(1, STEPS + 1):
@@ -220,11 +235,11 @@ class _State:
             squares, residual, variance = moments
             spread = min(max(math.sqrt(squares / len(self.mode)), _LEAST_SPREAD), _MOST_SPREAD)
             dispersion = 1.0 if self.coin else max(residual / variance, _LEAST_DISPERSION)
-            moved = max(
-                float(np.abs(change).max()),
-                abs(math.log(spread / self.spread)),
-                abs(math.log(dispersion / self.dispersion)),
-            )
+            before, pace = pace, math.log(spread / self.spread)
+            moved = max(float(np.abs(change).max()), abs(pace), abs(math.log(dispersion / self.dispersion)))
+            if step % LEAP == 0 and 0.0 < (ratio := pace / before if before else 0.0) < 1.0:
+                spread *= math.exp(pace * min(ratio / (1.0 - ratio), MOST_LEAP))
+                spread = min(max(spread, _LEAST_SPREAD), _MOST_SPREAD)
             self.skill = self.skill + change
             self.spread, self.dispersion = spread, dispersion
             if moved < TOLERANCE:

@@ -52,6 +52,16 @@ class Gap:
     interval: tuple[float, float]
 
 
+@dataclass(frozen=True)
+class Target:
+    """The case to master, Elo points: the rating at a quantile of the cases, and how far its 95 % reach down and up."""
+
+    quantile: float
+    mean: float
+    below: float
+    above: float
+
+
 def predicted_score(agent_rating: float, case_rating: float) -> float:
     """The score in 0..1 to expect of an agent on a case: 1 / (1 + 10^((case - agent) / 400)).
 
@@ -121,24 +131,40 @@ def gap_with_interval(agent: Rated, cases: Collection[Rated], p: float, quantile
     Raises:
         InputError: there are no cases, or an argument is outside its range.
     """
+    return gap_to(agent, target(cases, quantile), p)
+
+
+def target(cases: Collection[Rated], quantile: float = 1.0) -> Target:
+    """The case that `gap_with_interval` is about; found once, it serves for any number of agents.
+
+    Raises:
+        InputError: there are no cases, or the quantile is not above 0 and at most 1.
+    """
     if not cases:
         raise InputError("a gap to mastery needs at least one rated case, got none")
     if not 0.0 < quantile <= 1.0:
         raise InputError(f"the quantile of cases must lie above 0 and at most at 1, got {quantile!r}")
     ordered = sorted(cases, key=lambda case: (case.mean, case.deviation))
     means = [checked_rating("case's", case.mean) for case in ordered]
-    half = Z_95 * agent.deviation
     if quantile == 1.0:
-        target = means[-1]
-        below = above = Z_95 * ordered[-1].deviation
-    else:
-        n = len(means)
-        target = float(np.quantile(means, quantile))
-        reach = Z_95 * math.sqrt(n * quantile * (1.0 - quantile))
-        low = means[max(math.floor(n * quantile - reach) - 1, 0)]
-        high = means[min(math.ceil(n * quantile + reach), n - 1)]
-        below, above = max(target - low, 0.0), max(high - target, 0.0)
-    found = gap(agent.mean, target, p)
+        half = Z_95 * ordered[-1].deviation
+        return Target(quantile, means[-1], half, half)
+    n = len(means)
+    mean = float(np.quantile(means, quantile))
+    reach = Z_95 * math.sqrt(n * quantile * (1.0 - quantile))
+    low = means[max(math.floor(n * quantile - reach) - 1, 0)]
+    high = means[min(math.ceil(n * quantile + reach), n - 1)]
+    return Target(quantile, mean, max(mean - low, 0.0), max(high - mean, 0.0))
+
+
+def gap_to(agent: Rated, target: Target, p: float) -> Gap:
+    """The gap of `gap_with_interval` to a case that was found before; InputError as there."""
+    half = Z_95 * agent.deviation
+    found = gap(agent.mean, target.mean, p)
     return Gap(
-        p, quantile, oracle(target, p), found, (found - math.hypot(below, half), found + math.hypot(above, half))
+        p,
+        target.quantile,
+        oracle(target.mean, p),
+        found,
+        (found - math.hypot(target.below, half), found + math.hypot(target.above, half)),
     )

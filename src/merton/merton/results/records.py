@@ -88,3 +88,81 @@ class TrialRecord:
     def id(self) -> str:
         """Such as "servo.pick.0.gaussian_blur.3"; unique within an experiment."""
         return f"{self.agent}.{self.case.id}"
+
+
+@dataclass(frozen=True, order=True)
+class AgentRecord:
+    """Who is rated; what is not known is None.
+
+    Attributes:
+        id: the id that trials and scores name.
+        version: such as a release, or the commit of the weights' repository.
+        weights_sha256: 64 hexadecimal digits over the weights.
+        owner: whose agent it is.
+    """
+
+    id: str
+    version: str | None = None
+    weights_sha256: str | None = None
+    owner: str | None = None
+
+
+@dataclass(frozen=True, order=True)
+class ExperimentRecord:
+    """A run whose trials are recorded; what is not known is None.
+
+    Attributes:
+        id: the id that trials name.
+        name: of the experiment.
+        seed: of the experiment.
+        spec_sha256: 64 hexadecimal digits over the experiment's file.
+        merton_version: that ran it.
+        created_utc: when, ISO 8601.
+    """
+
+    id: str
+    name: str | None = None
+    seed: int | None = None
+    spec_sha256: str | None = None
+    merton_version: str | None = None
+    created_utc: str | None = None
+
+
+@dataclass(frozen=True, order=True)
+class CaseRecord:
+    """A test case; `task` to `level` are None for a case of a foreign response matrix.
+
+    Attributes:
+        id: the id that trials and scores name.
+        source: "" for Merton's own, else the name of the import.
+        task, seed, distortion, level: as in `TestCase`.
+        reference_image: SHA-256 of the undistorted picture's file; None if not known.
+    """
+
+    id: str
+    source: str = ""
+    task: str | None = None
+    seed: int | None = None
+    distortion: str | None = None
+    level: int | None = None
+    reference_image: str | None = None
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a record has of an experiment or foreign source: distinct agents and cases, and trials or scores."""
+
+    name: str
+    agents: int
+    cases: int
+    results: int
+
+
+@dataclass(frozen=True, order=True)
+class ForeignScore:
+    """A cell of a response matrix: the score of an agent on a case, 0..1 (see `merton.results.matrix`)."""
+
+    source: str
+    agent: str
+    case: str
+    score: float

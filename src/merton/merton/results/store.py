@@ -1,110 +1,59 @@
-"""The durable record of trials: one SQLite file, one row a trial, nothing ever changed or removed."""
+"""The durable record of trials and foreign scores: a row each, nothing ever changed or removed."""
 
 from __future__ import annotations
 
-import contextlib
-import math
-import os
-import sqlite3
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import fields, replace
-from numbers import Integral
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.exc import DatabaseError
-from sqlalchemy.pool import StaticPool
 
-from merton.errors import InfrastructureError, InputError
-from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.errors import InputError
+from merton.results.checking import checked_name, checked_score, checked_sha256, checked_trial
+from merton.results.database import Database, file_of
+from merton.results.records import (
+    AgentRecord,
+    CaseRecord,
+    ExperimentRecord,
+    ForeignScore,
+    Outcome,
+    Size,
+    TestCase,
+    TrialRecord,
+)
+from merton.results.schema import AGENTS, CASES, EXPERIMENTS, MATCHES, SCHEMA_VERSION, SCORE_RANGES, SCORES, TRIALS
 
-SCHEMA_VERSION = 1
-"""Stored in the file as `PRAGMA user_version`."""
+__all__ = ["SCHEMA_VERSION", "SCORE_RANGES", "ResultStore", "compare", "open_record"]
 
-SCORE_RANGES = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
-"""Score name to its maximum; the minimum is 0."""
+CHUNK, SCORES_CHUNK = 500, 10_000
+"""Trials, and foreign scores, written at once; those of a chunk of trials are read back by one statement."""
 
-_TRIALS = sa.Table(
-    "trials",
-    sa.MetaData(),
-    sa.Column("experiment", sa.Text, primary_key=True),
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("agent", sa.Text, nullable=False),
-    sa.Column("task", sa.Text, nullable=False),
-    sa.Column("seed", sa.Integer, nullable=False),
-    sa.Column("distortion", sa.Text, nullable=False),
-    sa.Column("level", sa.Integer, nullable=False),
-    sa.Column("outcome", sa.Text, nullable=False),
-    sa.Column("cognition", sa.Double),
-    sa.Column("decision", sa.Double),
-    sa.Column("execution", sa.Double),
-    sa.Column("distance_m", sa.Double),
-    sa.Column("steps", sa.Integer, nullable=False),
-    sa.Column("simulated_s", sa.Double, nullable=False),
-    sa.Column("wall_s", sa.Double, nullable=False),
-    sa.Column("error_code", sa.Integer, nullable=False),
-    sa.Column("error_message", sa.Text, nullable=False),
-    sqlite_with_rowid=False,
+_TRIALS_AND_CASES = sa.select(TRIALS, CASES.c.task, CASES.c.seed, CASES.c.distortion, CASES.c.level).join_from(
+    TRIALS, CASES
 )
 
 
 class ResultStore:
-    """Trial records in an SQLite file (WAL, synchronous=FULL) behind one connection; safe to share between threads.
+    """The record of trials in a `merton.results.database.Database`; safe to share between threads.
 
     Args:
-        path: the file; made, with its folder, unless `read_only`.
+        where: an SQLite file (made, with its folder, unless `read_only`), the directory of a run, or a postgresql://
+            URL.
         read_only: open what is there and change nothing; works while another process writes.
 
     Raises:
-        InputError: `read_only` and there is no such file, or the file is not a store of this schema version.
-        InfrastructureError: the disk refuses.
+        InputError: `read_only` and there is no such store, or it is none, or one of a newer Merton.
+        InfrastructureError: the disk or the server refuses.
     """
 
-    def __init__(self, path: Path | str, read_only: bool = False) -> None:
-        self.path = Path(path)
-        if read_only and not self.path.is_file():
-            raise InputError(f"there is no result store at {self.path}")
-        if not read_only:
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InfrastructureError(f"cannot make the folder of the result store {self.path}: {error}") from error
-            if not self.path.exists():
-                _create(self.path)
-        self._lock = threading.Lock()
-        self._engine = sa.create_engine(
-            "sqlite://", creator=lambda: _connect(self.path, read_only), poolclass=StaticPool
-        )
-        try:
-            with self._transaction() as connection:
-                self._check_version(connection)
-        except BaseException:
-            self.close()
-            raise
+    def __init__(self, where: Path | str, read_only: bool = False) -> None:
+        self.database = Database(where, read_only)
 
-    def _check_version(self, connection: sa.Connection) -> None:
-        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-        if version != SCHEMA_VERSION:
-            raise InputError(
-                f"the result store {self.path} has schema version {version}; this Merton reads version {SCHEMA_VERSION}"
-            )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sa.Connection]:
-        try:
-            with self._lock, self._engine.begin() as connection:
-                yield connection
-        except (DatabaseError, sqlite3.Error) as error:
-            cause = error.orig if isinstance(error, DatabaseError) else error
-            if "not a database" in str(cause):
-                raise InputError(f"{self.path} is not a result store: {cause}") from error
-            raise InfrastructureError(f"the result store {self.path} failed: {cause}") from error
+    def _transaction(self) -> AbstractContextManager[sa.Connection]:
+        return self.database.transaction()
 
     def record(self, record: TrialRecord) -> bool:
         """Store one trial; on return it is on the disk and survives the loss of this process and of power.
@@ -115,43 +64,193 @@ class ResultStore:
         Raises:
             InputError: a score is NaN or out of range, a field cannot be stored, or the trial is already there with
                 other content.
-            InfrastructureError: the disk is full, read-only or broken; nothing of this trial was stored.
+            InfrastructureError: the disk is full, read-only or broken, or the server is gone; nothing of this trial was
+                stored.
         """
-        record = _checked(record)
+        return self.record_all([record]) == 1
+
+    def record_all(self, records: Iterable[TrialRecord], on_progress: Callable[[int], None] = lambda done: None) -> int:
+        """Store trials, all of them or none, as `record` does; `on_progress` is told how many are done.
+
+        Returns:
+            How many were new.
+        """
+        checked = [checked_trial(record) for record in records]
         with self._transaction() as connection:
-            statement = insert(_TRIALS).values(_row_from_record(record)).on_conflict_do_nothing()
-            if connection.execute(statement).rowcount == 1:
-                return True
-            key = (_TRIALS.c.experiment == record.experiment) & (_TRIALS.c.id == record.id)
-            stored = _record_from_row(connection.execute(sa.select(_TRIALS).where(key)).one()._asdict())
-        if differences := _field_differences(stored, record):
-            raise InputError(
-                f"trial {record.id!r} of experiment {record.experiment!r} is already stored with other content: "
-                f"{'; '.join(differences)}"
-            )
-        return False
+            return self.write(connection, checked, on_progress)
+
+    def write(
+        self,
+        connection: sa.Connection,
+        records: Sequence[TrialRecord],
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> int:
+        """Store trials that are checked, within a transaction of the caller's; returns how many were new."""
+        new = 0
+        for start in range(0, len(records), CHUNK):
+            chunk = records[start : start + CHUNK]
+            new += self._write_chunk(connection, chunk)
+            on_progress(start + len(chunk))
+        return new
+
+    def _write_chunk(self, connection: sa.Connection, records: Sequence[TrialRecord]) -> int:
+        insert = self.database.insert_new
+        insert(connection, EXPERIMENTS, [{"id": name} for name in sorted({item.experiment for item in records})])
+        insert(connection, AGENTS, [{"id": name} for name in sorted({item.agent for item in records})])
+        cases = {item.case.id: asdict(item.case) for item in records}
+        insert(connection, CASES, [{"id": name, "source": "", **cases[name]} for name in sorted(cases)])
+        new = insert(connection, TRIALS, [_row_from_record(record) for record in records])
+        # Read back before it is acknowledged: whatever was there already has to be the same.
+        keys = sa.tuple_(TRIALS.c.experiment, TRIALS.c.id).in_([(item.experiment, item.id) for item in records])
+        rows = connection.execute(_TRIALS_AND_CASES.where(keys)).mappings()
+        stored = {(item.experiment, item.id): item for item in (_record_from_row(dict(row)) for row in rows)}
+        for record in records:
+            if differences := _field_differences(stored[record.experiment, record.id], record):
+                raise InputError(
+                    f"trial {record.id!r} of experiment {record.experiment!r} is already stored with other content: "
+                    f"{'; '.join(differences)}"
+                )
+        return new
+
+    def register_agent(
+        self, id: str, version: str | None = None, weights_sha256: str | None = None, owner: str | None = None
+    ) -> bool:
+        """Say who an agent is. What is None stays open, and may be said later; nothing that was said can be changed.
+
+        Returns:
+            True if the record did not know all of this yet.
+
+        Raises:
+            InputError: the record knows something else of this agent; another version needs another id.
+        """
+        if weights_sha256 is not None:
+            checked_sha256(f"weights of agent {id!r}", weights_sha256)
+        return self._register(AGENTS, "agent", AgentRecord(id, version, weights_sha256, owner))
+
+    def register_experiment(
+        self,
+        id: str,
+        name: str | None = None,
+        seed: int | None = None,
+        spec_sha256: str | None = None,
+        merton_version: str | None = None,
+        created_utc: str | None = None,
+    ) -> bool:
+        """Say what an experiment is, on the same terms as `register_agent`."""
+        if spec_sha256 is not None:
+            checked_sha256(f"file of experiment {id!r}", spec_sha256)
+        about = ExperimentRecord(id, name, seed, spec_sha256, merton_version, created_utc)
+        return self._register(EXPERIMENTS, "experiment", about)
+
+    def register_case(self, case: TestCase, reference_image: str | None = None) -> bool:
+        """Say which picture (SHA-256 of its file) a test case shows undistorted, on the same terms."""
+        if reference_image is not None:
+            checked_sha256(f"reference image of case {case.id!r}", reference_image)
+        about = CaseRecord(case.id, "", case.task, case.seed, case.distortion, case.level, reference_image)
+        return self._register(CASES, "case", about)
+
+    def write_scores(
+        self,
+        connection: sa.Connection,
+        scores: Sequence[ForeignScore],
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> int:
+        """Store the scores of one source, whose agents and cases are there, within a transaction of the caller's.
+
+        Returns:
+            How many were new.
+
+        Raises:
+            InputError: a score is NaN or out of range, or stored already with another value.
+        """
+        for item in scores:
+            checked_score(f"the score of {item.agent!r} on {item.case!r}", item.score)
+        new = 0
+        for start in range(0, len(scores), SCORES_CHUNK):
+            chunk = scores[start : start + SCORES_CHUNK]
+            new += self.database.insert_new(connection, SCORES, [asdict(item) for item in chunk])
+            on_progress(start + len(chunk))
+        if new < len(scores):
+            rows = connection.execute(sa.select(SCORES).where(SCORES.c.source == scores[0].source))
+            stored = {(row.agent, row.case): row.score for row in rows}
+            for item in scores:
+                if (known := stored[item.agent, item.case]) != item.score:
+                    raise InputError(
+                        f"the score of {item.agent!r} on {item.case!r} is already stored as {known!r}, not "
+                        f"{item.score!r}; import what is new under another source name"
+                    )
+        return new
+
+    def _register(self, table: sa.Table, kind: str, about: AgentRecord | ExperimentRecord | CaseRecord) -> bool:
+        with self._transaction() as connection:
+            return register(self.database, connection, table, kind, asdict(about))
 
     def experiments(self) -> list[str]:
         """The ids of the experiments that have at least one trial, sorted."""
-        with self._transaction() as connection:
-            return list(connection.scalars(sa.select(_TRIALS.c.experiment).distinct().order_by(_TRIALS.c.experiment)))
+        with self.database.reading() as connection:
+            return list(connection.scalars(sa.select(TRIALS.c.experiment).distinct().order_by(TRIALS.c.experiment)))
 
     def ids(self, experiment: str) -> list[str]:
         """The ids of the experiment's stored trials, sorted."""
-        statement = sa.select(_TRIALS.c.id).where(_TRIALS.c.experiment == experiment).order_by(_TRIALS.c.id)
-        with self._transaction() as connection:
+        statement = sa.select(TRIALS.c.id).where(TRIALS.c.experiment == experiment).order_by(TRIALS.c.id)
+        with self.database.reading() as connection:
             return list(connection.scalars(statement))
 
-    def records(self, experiment: str) -> list[TrialRecord]:
-        """The experiment's stored trials, ordered by trial id; empty if there are none."""
-        statement = sa.select(_TRIALS).where(_TRIALS.c.experiment == experiment).order_by(_TRIALS.c.id)
-        with self._transaction() as connection:
+    def records(self, experiment: str | None = None) -> list[TrialRecord]:
+        """The stored trials of an experiment, or of all, ordered by experiment and trial id."""
+        statement = _TRIALS_AND_CASES.order_by(TRIALS.c.experiment, TRIALS.c.id)
+        if experiment is not None:
+            statement = statement.where(TRIALS.c.experiment == experiment)
+        with self.database.reading() as connection:
             rows = connection.execute(statement).mappings().all()
         return [_record_from_row(dict(row)) for row in rows]
 
+    def about_experiments(self) -> list[ExperimentRecord]:
+        """What is known of every experiment, by id."""
+        return [ExperimentRecord(**row) for row in self._all(sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.id))]
+
+    def agents(self) -> list[AgentRecord]:
+        """Every agent, by id."""
+        return [AgentRecord(**row) for row in self._all(sa.select(AGENTS).order_by(AGENTS.c.id))]
+
+    def cases(self) -> list[CaseRecord]:
+        """Every test case, Merton's own and foreign ones, by id."""
+        return [CaseRecord(**row) for row in self._all(sa.select(CASES).order_by(CASES.c.id))]
+
+    def scores(self, source: str | None = None) -> list[ForeignScore]:
+        """The foreign scores of a source, or of all, ordered by source, agent and case."""
+        statement = sa.select(SCORES).order_by(SCORES.c.source, SCORES.c.agent, SCORES.c.case)
+        if source is not None:
+            statement = statement.where(SCORES.c.source == source)
+        return [ForeignScore(**row) for row in self._all(statement)]
+
+    def sizes(self) -> tuple[list[Size], list[Size]]:
+        """How much there is of each experiment, and of each foreign source, by name."""
+        trials, scores = (
+            sa.select(
+                table.c[name].label("name"),
+                sa.func.count(table.c.agent.distinct()).label("agents"),
+                sa.func.count(table.c.case.distinct()).label("cases"),
+                sa.func.count().label("results"),
+            )
+            .group_by(table.c[name])
+            .order_by(table.c[name])
+            for table, name in ((TRIALS, "experiment"), (SCORES, "source"))
+        )
+        return [Size(**row) for row in self._all(trials)], [Size(**row) for row in self._all(scores)]
+
+    def matches(self) -> list[tuple[str, str, float]]:
+        """(agent, case, score of the agent in 0..1) of every scored trial and every foreign score, sorted."""
+        statement = sa.select(MATCHES).order_by(*MATCHES.c)
+        return [(row["agent"], row["case"], row["score"]) for row in self._all(statement)]
+
+    def _all(self, statement: sa.Select[Any]) -> list[dict[str, Any]]:
+        with self.database.reading() as connection:
+            return [dict(row) for row in connection.execute(statement).mappings()]
+
     def close(self) -> None:
-        """Close the connection; the store cannot be used afterwards."""
-        self._engine.dispose()
+        """Close the connections; the store cannot be used afterwards."""
+        self.database.close()
 
     def __enter__(self) -> ResultStore:
         return self
@@ -160,6 +259,43 @@ class ResultStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def open_record(where: str | Path, read_only: bool = False) -> ResultStore:
+    """The record a user names on a command line: a run's directory, an SQLite file or a PostgreSQL URL.
+
+    Raises:
+        InputError: there is none; unlike `ResultStore` this makes no file, since the name may be a typing error.
+    """
+    if "://" not in str(where) and not file_of(where).is_file():
+        raise InputError(f"there is no result store at {file_of(where)}")
+    return ResultStore(where, read_only)
+
+
+def register(database: Database, connection: sa.Connection, table: sa.Table, kind: str, about: dict[str, Any]) -> bool:
+    """Insert a row by its id, or fill in what its row did not know; True if anything was new.
+
+    Raises:
+        InputError: the row has other content, or a text is not printable.
+    """
+    id = about["id"]
+    for name, value in about.items():
+        if isinstance(value, str) and value:
+            checked_name(f"{name} of {kind} {id!r}"[:120], value)
+    checked_name(f"id of the {kind}", id)
+    if database.insert_new(connection, table, [about]):
+        return True
+    known = connection.execute(sa.select(table).where(table.c.id == id)).mappings().one()
+    said = {name: value for name, value in about.items() if value is not None and value != known[name]}
+    for name, value in said.items():
+        if known[name] is not None:
+            raise InputError(
+                f"{kind} {id!r} is in the record with {name} {known[name]!r}, not {value!r}; what differs needs an id "
+                "of its own"
+            )
+    if said:
+        connection.execute(sa.update(table).where(table.c.id == id).values(said))
+    return bool(said)
 
 
 def compare(first: list[TrialRecord], second: list[TrialRecord]) -> list[str]:
@@ -179,102 +315,9 @@ def compare(first: list[TrialRecord], second: list[TrialRecord]) -> list[str]:
     return lines
 
 
-def _create(path: Path) -> None:
-    """Put an empty store at `path`, whole or not at all: a reader, or a kill, never meets one without its table."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        draft.unlink(missing_ok=True)
-        engine = sa.create_engine("sqlite://", creator=lambda: _connect(draft, read_only=False), poolclass=StaticPool)
-        try:
-            with engine.begin() as connection:
-                _TRIALS.create(connection)
-                connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        finally:
-            engine.dispose()
-        with contextlib.suppress(FileExistsError):  # another writer was faster
-            os.link(draft, path)
-        draft.unlink()
-    except (OSError, DatabaseError, sqlite3.Error) as error:
-        raise InfrastructureError(f"cannot make the result store {path}: {error}") from error
-
-
-def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
-    if not read_only:
-        connection = sqlite3.connect(path, timeout=10.0, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        return connection
-    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, timeout=10.0, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA schema_version").fetchone()
-    except sqlite3.OperationalError:
-        # A WAL database in a folder we may not write to: safe to read as a still image if no writer left a log behind.
-        connection.close()
-        if Path(f"{path}-wal").exists():
-            raise
-        connection = sqlite3.connect(f"{uri}&immutable=1", uri=True, check_same_thread=False)
-    return connection
-
-
-def _checked(record: TrialRecord) -> TrialRecord:
-    """The record with plain Python numbers, as it will be read back; raises InputError for what must not be stored."""
-    changes: dict[str, Any] = {"outcome": _outcome(record)}
-    for name, maximum in SCORE_RANGES.items():
-        changes[name] = _number(record, name, getattr(record, name), maximum)
-    changes["distance_m"] = _number(record, "distance_m", record.distance_m, math.inf)
-    for name in ("simulated_s", "wall_s"):
-        changes[name] = _number(record, name, getattr(record, name), math.inf)
-    for name in ("steps", "error_code"):
-        changes[name] = _integer(record, name, getattr(record, name), 2**31 - 1)
-    changes["case"] = replace(
-        record.case,
-        seed=_integer(record, "seed", record.case.seed, 2**63 - 1),
-        level=_integer(record, "level", record.case.level, 5),
-    )
-    # An error text may quote raw bytes of a broken server; losing a result over that would be worse than a "?".
-    changes["error_message"] = record.error_message.encode("utf-8", "replace").decode("utf-8")
-    for name, text in (("experiment", record.experiment), ("agent", record.agent), ("case", record.case.id)):
-        if not text or not text.isprintable():
-            raise InputError(f"the {name} of trial {record.id!r} must be printable text, got {text!r}")
-    if changes["outcome"] is Outcome.INFRASTRUCTURE and record.execution is not None:
-        raise InputError(f"trial {record.id!r} ended in an infrastructure fault, so it cannot have an execution score")
-    return replace(record, **changes)
-
-
-def _outcome(record: TrialRecord) -> Outcome:
-    try:
-        return Outcome(record.outcome)
-    except ValueError:
-        choices = ", ".join(outcome.value for outcome in Outcome)
-        raise InputError(
-            f"unknown outcome {record.outcome!r} of trial {record.id!r}; choose one of: {choices}"
-        ) from None
-
-
-def _number(record: TrialRecord, name: str, value: float | None, maximum: float) -> float | None:
-    if value is None:
-        return None
-    try:
-        is_valid = math.isfinite(value) and 0.0 <= value <= maximum
-    except TypeError:
-        is_valid = False
-    if not is_valid:
-        valid = f"in 0 .. {maximum:g}" if math.isfinite(maximum) else "finite and not negative"
-        raise InputError(f"{name} of trial {record.id!r} must be {valid}, got {value!r}")
-    return float(value)
-
-
-def _integer(record: TrialRecord, name: str, value: int, maximum: int) -> int:
-    if not isinstance(value, Integral) or not 0 <= value <= maximum:
-        raise InputError(f"{name} of trial {record.id!r} must be a whole number in 0 .. {maximum}, got {value!r}")
-    return int(value)
-
-
 def _row_from_record(record: TrialRecord) -> dict[str, Any]:
-    row = {field.name: getattr(record, field.name) for field in fields(TrialRecord) if field.name != "case"}
-    case = {field.name: getattr(record.case, field.name) for field in fields(TestCase)}
-    return {**row, **case, "id": record.id, "outcome": record.outcome.value}
+    row = {field.name: getattr(record, field.name) for field in fields(TrialRecord)}
+    return {**row, "id": record.id, "case": record.case.id, "outcome": record.outcome.value}
 
 
 def _record_from_row(row: dict[str, Any]) -> TrialRecord:

@@ -10,8 +10,8 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from merton.leaderboard.board import MISSING, Z_95
-from merton.rating.agi_elo import Rating
+from merton.leaderboard.board import MISSING
+from merton.leaderboard.contents import Standing
 
 SERIES_COLORS = 8
 """How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""
@@ -107,36 +107,35 @@ def scale_gradient(steps: int = 13) -> str:
     return ", ".join(sequential_color(step / (steps - 1))[0] for step in range(steps))
 
 
-def rating_domain(ratings: Iterable[Rating]) -> tuple[float, float]:
+def rating_domain(ratings: Iterable[Standing]) -> tuple[float, float]:
     """The (low, high) Elo range that holds every rating's 95 % interval."""
-    ends = [rating.mean + sign * Z_95 * rating.deviation for rating in ratings for sign in (-1, 1)]
+    ends = [end for rating in ratings for end in rating.interval]
     return (min(ends), max(ends)) if ends else (0.0, 1.0)
 
 
-def interval_bar(rating: Rating, domain: tuple[float, float], width: float = 120.0) -> Markup:
+def interval_bar(rating: Standing, domain: tuple[float, float], width: float = 120.0) -> Markup:
     """A rating as a dot on its 95 % interval, drawn on the common range `domain`."""
     low, high = domain
 
     def x(value: float) -> float:
         return 5.0 + (width - 10.0) * (value - low) / (high - low or 1.0)
 
-    half = Z_95 * rating.deviation
     return tag(
         "svg",
         tag("line", x1=0, x2=width, y1=9, y2=9, class_="track"),
-        tag("line", x1=x(rating.mean - half), x2=x(rating.mean + half), y1=9, y2=9, class_="interval"),
+        tag("line", x1=x(rating.interval[0]), x2=x(rating.interval[1]), y1=9, y2=9, class_="interval"),
         tag("circle", cx=x(rating.mean), cy=9, r=4, class_="dot"),
         viewBox=f"0 0 {width:g} 18",
         class_="bar",
         role="img",
-        aria_label=f"95 percent interval {rating.mean - half:.0f} to {rating.mean + half:.0f}",
+        aria_label=f"95 percent interval {rating.interval[0]:.0f} to {rating.interval[1]:.0f}",
     )
 
 
 def swatch(index: int) -> Markup:
     """The line and marker of a series, for a legend."""
     line = tag("line", x1=0, x2=28, y1=7, y2=7, class_="line")
-    group = tag("g", line, _marker(index, 14, 7), class_=f"s{index % SERIES_COLORS}")
+    group = tag("g", line, marker(index, 14, 7), class_=f"s{index % SERIES_COLORS}")
     return tag("svg", group, viewBox="0 0 28 14", class_="swatch", aria_hidden="true")
 
 
@@ -188,11 +187,11 @@ def _series(item: Series, x: Callable[[float], float], y: Callable[[float], floa
             ends = {"y1": float(y(p.mean - p.error)), "y2": float(y(p.mean + p.error))}
             parts.append(tag("line", x1=float(x(p.level)), x2=float(x(p.level)), class_="whisker", **ends))
         hint = tag("title", f"{item.label}, level {p.level}: {p.mean:.3g} (n = {p.n})")
-        parts.append(tag("g", hint, _marker(item.index, x(p.level), y(p.mean))))
+        parts.append(tag("g", hint, marker(item.index, x(p.level), y(p.mean))))
     return tag("g", *parts, class_=f"s{item.index % SERIES_COLORS}")
 
 
-def _marker(index: int, x: float, y: float) -> Markup:
+def marker(index: int, x: float, y: float) -> Markup:
     """Circle, square, diamond or triangle: agents can be told apart without colour."""
     size = 3.4
     outlines = (

@@ -17,7 +17,8 @@ import numpy as np
 from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import Cider, words
 from merton.decision.score import score_batch as decision_scores
-from merton.leaderboard.board import Board, Row, mean
+from merton.leaderboard.board import mean
+from merton.leaderboard.contents import AgentRow, Snapshot
 from merton.study.outputs import DIMENSIONS, Output, references
 
 PARTNERS = 10
@@ -49,15 +50,15 @@ class Floor:
     dimensions: Scores
 
 
-def floors(outputs: Sequence[Output], board: Board) -> dict[str, dict[str, Floor]]:
+def floors(outputs: Sequence[Output], board: Snapshot) -> dict[str, dict[str, Floor]]:
     """Agent to stage ("cognition", "decision", "execution") to its floor; execution's is that of doing nothing."""
     corpora = _corpora(outputs)
     result = {}
-    for row in board.rows:
-        mine = [output for output in outputs if output.agent == row.agent]
-        by_task = references(mine, row.agent)
+    for row in board.agents:
+        mine = [output for output in outputs if output.agent == row.id]
+        by_task = references(mine, row.id)
         cider = corpora.get(mine[0].models["cognition"]) if mine else None
-        result[row.agent] = {
+        result[row.id] = {
             "cognition": _floor("cognition", row, _chance(by_task, partial(_of_answers, cider=cider)), _repeats(mine)),
             "decision": _floor("decision", row, _chance(by_task, _of_chunks), _moves_alike(mine)),
             "execution": _of_execution(row, board),
@@ -109,14 +110,14 @@ def _of_chunks(pairs: list[tuple[Output, Output]]) -> dict[str, list[float]]:
     }
 
 
-def _floor(stage: str, row: Row, chance: Scores, repeats: bool) -> Floor:
+def _floor(stage: str, row: AgentRow, chance: Scores, repeats: bool) -> Floor:
     raw, total = getattr(row, stage), chance.get(stage)
     constant = repeats or (total is not None and total >= CONSTANT)
     normalised = None if raw is None or total is None or constant else (raw - total) / (1.0 - total)
     return Floor(raw, total, normalised, constant, {name: chance[name] for name in DIMENSIONS[stage] if name in chance})
 
 
-def _of_execution(row: Row, board: Board) -> Floor:
+def _of_execution(row: AgentRow, board: Snapshot) -> Floor:
     return Floor(row.execution_distorted, board.chance_floor, row.execution_above_floor, False, {})
 
 

@@ -102,7 +102,7 @@ def _instructive(run: Path, candidates: Iterable[TrialRecord], agents: Sequence[
 def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
     reference, distorted = _path(detail, "reference_path"), _path(detail, "path")
     window = figures.window_of((reference, distorted))
-    frame = _first_frame(detail)
+    frame = first_frame(detail)
     said = detail.get("answers")
     answers = said if isinstance(said, Mapping) else {}
     ours, theirs = one_line(answers.get("reference") or "", 600), one_line(answers.get("distorted") or "", 600)
@@ -111,7 +111,7 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
         detail=detail,
         camera=one_line(frame.get("camera", "camera"), 20),
         pictures=(_picture(run, record, frame.get("reference")), _picture(run, record, frame.get("distorted"))),
-        answers=(ours, _marked(ours, theirs)),
+        answers=(ours, marked(ours, theirs)),
         paths=(
             figures.trajectory(reference, distorted, "top", window),
             figures.trajectory(reference, distorted, "side", window),
@@ -119,7 +119,7 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
     )
 
 
-def _first_frame(detail: Mapping[str, Any]) -> Mapping[str, Any]:
+def first_frame(detail: Mapping[str, Any]) -> Mapping[str, Any]:
     """The earliest frame, of the top camera if there is one: it looks the way the trajectory is drawn."""
     frames = detail.get("frames")
     known = [item for item in frames if isinstance(item, dict)] if isinstance(frames, list) else []
@@ -137,12 +137,21 @@ def _trial_file(run: Path, record: TrialRecord, name: str) -> Path | None:
         return None
 
 
-def _picture(run: Path, record: TrialRecord, name: object) -> str | None:
+def jpeg(run: Path, record: TrialRecord, name: object) -> bytes | None:
+    """A picture a trial kept under `name`; None if there is none, it is no JPEG, or it is larger than `FRAME_LIMIT`."""
     path = _trial_file(run, record, name) if isinstance(name, str) and name else None
-    if path is None or path.stat().st_size > FRAME_LIMIT:
+    try:
+        if path is None or path.stat().st_size > FRAME_LIMIT:
+            return None
+        content = path.read_bytes()
+    except OSError:
         return None
-    content = path.read_bytes()
-    return f"data:image/jpeg;base64,{base64.b64encode(content).decode()}" if content.startswith(_JPEG) else None
+    return content if content.startswith(_JPEG) else None
+
+
+def _picture(run: Path, record: TrialRecord, name: object) -> str | None:
+    content = jpeg(run, record, name)
+    return None if content is None else f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
 
 
 def _path(detail: Mapping[str, Any], key: str) -> figures.Path3:
@@ -159,7 +168,7 @@ def _path(detail: Mapping[str, Any], key: str) -> figures.Path3:
     return points
 
 
-def _marked(reference: str, distorted: str) -> Markup:
+def marked(reference: str, distorted: str) -> Markup:
     """The distorted answer with the words that the reference answer lacks in <mark>."""
     ours, theirs = reference.split(), distorted.split()
     parts = []

@@ -13,9 +13,10 @@ import jinja2
 import numpy as np
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.board import MISSING, Board, Row, build, formatted, mean, one_line, printable
-from merton.rating.agi_elo import Ratings, matches, rate
-from merton.rating.outlook import gap, predicted_score
+from merton.leaderboard import snapshot as snapshots
+from merton.leaderboard.board import MISSING, disagreements, formatted, mean, one_line, printable
+from merton.leaderboard.contents import AgentRow, CaseRow, Snapshot, Standing
+from merton.rating.outlook import predicted_score
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
 from merton.study import figures, floors, gallery, models, outputs
@@ -100,10 +101,10 @@ def write_report(run_directory: Path | str) -> Path:
 
 def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> str:
     """The page as text; `facts` is run.json, `run` the directory that holds trials/ and experiment.yaml."""
-    ratings = rate(matches(records))
-    board = build(records, ratings)
-    agents = [row.agent for row in board.rows]
-    sensitive = [row.agent for row in most_sensitive(board)] or agents
+    board = snapshots.of_trials(records)
+    agents = [row.id for row in board.agents]
+    sensitive = [row.id for row in most_sensitive(board)] or agents
+    rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     kept = outputs.read(run, records)
     return (
         _environment()
@@ -111,11 +112,13 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
         .render(
             facts=facts,
             when=_when(facts.get("created")),
-            headline=headline(board, records, ratings),
+            headline=headline(board),
             records=records,
             board=board,
-            domain=figures.rating_domain(ratings.agents.values()),
-            ratings=ratings,
+            disagreements=disagreements(board),
+            domain=figures.rating_domain(
+                row.standing for row in board.agents if row.standing and not row.standing.flag
+            ),
             floors=floors.floors(kept, board),
             model_studies=model_studies(models.from_outputs(kept)),
             decision_by_study_range=models.decision_by_study_range(kept),
@@ -134,11 +137,11 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
             heat={stage: _panels(records, agents, stage) for stage in MAXIMUM},
             cards=gallery.build(run, records, sensitive),
             troubles=_troubles(records),
-            hardest=sorted(ratings.cases.items(), key=lambda item: (-item[1].mean, item[0]))[:CASES_SHOWN],
-            easiest=sorted(ratings.cases.items(), key=lambda item: (item[1].mean, item[0]))[:CASES_SHOWN],
-            case_domain=figures.rating_domain(ratings.cases.values()),
-            case_score={case: mean(score for _, score in group) for case, group in _grouped(matches(records)).items()},
-            outlook=_outlook(ratings),
+            rated_cases=len(rated),
+            hardest=rated[:CASES_SHOWN],
+            easiest=sorted(rated, key=lambda row: (_rating(row.standing), row.id))[:CASES_SHOWN],
+            case_domain=figures.rating_domain(row.standing for row in rated if row.standing),
+            outlook=_outlook(board.agents, rated),
             provenance=list(_flat(facts)),
             experiment=_experiment_text(run / "experiment.yaml"),
         )
@@ -183,30 +186,30 @@ def model_studies(table: models.ScoreTable) -> dict[str, ModelStudy]:
     return studies
 
 
-def headline(board: Board, records: Sequence[TrialRecord], ratings: Ratings) -> str:
+def headline(board: Snapshot) -> str:
     """One sentence: how large the run is, who lost most under distortion, and which distortion is hardest."""
-    agents, trials = len(board.rows), len(records)
+    agents, trials = len(board.agents), sum(row.trials + row.infrastructure for row in board.agents)
     size = f"{agents} agent{'s' * (agents != 1)}, {trials} trial{'s' * (trials != 1)}"
     sensitive = most_sensitive(board)
     if not sensitive:
         return f"{size}: no agent has lost execution score under distortion."
-    name, share = printable(sensitive[0].agent, 40), _percent(sensitive[0].kept)
+    name, share = printable(sensitive[0].id, 40), _percent(sensitive[0].kept)
     kept = f"{name} keeps {share}\u00a0% of its execution score under distortion"
-    hardest = _hardest(records, ratings)
+    hardest = _hardest(board.cases)
     return f"{size}: {kept}" + (f"; hardest: {hardest}." if hardest else ".")
 
 
-def most_sensitive(board: Board) -> list[Row]:
+def most_sensitive(board: Snapshot) -> list[AgentRow]:
     """The agents that decide differently on distorted images and lose more than a point of execution, worst first."""
 
-    def loss(row: Row) -> float:
+    def loss(row: AgentRow) -> float:
         if row.execution_reference is None or row.execution_distorted is None:
             return 0.0
         return row.execution_reference - row.execution_distorted
 
     # The decision score tells blindness from bad luck: an agent that never looks decides the same every time.
-    looking = [row for row in board.rows if row.decision is None or row.decision < BLIND_DECISION]
-    return sorted((row for row in looking if loss(row) > 1.0), key=lambda row: (-loss(row), row.agent))
+    looking = [row for row in board.agents if row.decision is None or row.decision < BLIND_DECISION]
+    return sorted((row for row in looking if loss(row) > 1.0), key=lambda row: (-loss(row), row.id))
 
 
 def _write(target: Path, page: str) -> None:
@@ -233,12 +236,22 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _hardest(records: Sequence[TrialRecord], ratings: Ratings) -> str:
+def _by_difficulty(row: CaseRow) -> tuple[float, str]:
+    """Hardest first."""
+    return -_rating(row.standing), row.id
+
+
+def _rating(standing: Standing | None) -> float:
+    assert standing is not None
+    return standing.mean
+
+
+def _hardest(cases: Iterable[CaseRow]) -> str:
     """The distortion and level with the highest mean case rating, such as "max_darken 5"; "" if none is rated."""
-    cases = {record.case for record in records if not record.case.is_reference and record.case.id in ratings.cases}
     by_kind: dict[tuple[str, int], list[float]] = {}
     for case in cases:
-        by_kind.setdefault((case.distortion, case.level), []).append(ratings.cases[case.id].mean)
+        if case.level and case.standing:
+            by_kind.setdefault((case.distortion, case.level), []).append(case.standing.mean)
     if not by_kind:
         return ""
     name, level = max(sorted(by_kind), key=lambda kind: round(float(np.mean(by_kind[kind])), 6))
@@ -297,23 +310,22 @@ def _troubles(records: Iterable[TrialRecord]) -> list[TrialRecord]:
     return sorted(found, key=lambda record: (order.index(record.outcome), record.id))
 
 
-def _outlook(ratings: Ratings) -> list[tuple[str, float, list[float]]]:
-    """Agent, predicted score on the hardest case, and gaps to scoring 50, 90 and 99 % on it."""
-    if not ratings.cases:
+def _outlook(
+    agents: Iterable[AgentRow], hardest_first: Sequence[CaseRow]
+) -> list[tuple[str, float, list[tuple[float, tuple[float, float]]]]]:
+    """Agent, predicted score on the hardest case, and gaps to scoring 50, 90 and 99 % on it with their intervals."""
+    if not hardest_first:
         return []
-    hardest = max(rating.mean for rating in ratings.cases.values())
-    rows = sorted(ratings.agents.items(), key=lambda item: (-item[1].mean, item[0]))
+    hardest = _rating(hardest_first[0].standing)
     return [
-        (agent, predicted_score(rating.mean, hardest), [gap(rating.mean, hardest, p) for p in (0.5, 0.9, 0.99)])
-        for agent, rating in rows
+        (
+            row.id,
+            predicted_score(row.standing.mean, hardest),
+            [(gap.gap, gap.interval) for gap in row.gaps if gap.quantile == 1.0],
+        )
+        for row in agents
+        if row.standing
     ]
-
-
-def _grouped(played: Iterable[tuple[str, str, float]]) -> dict[str, list[tuple[str, float]]]:
-    groups: dict[str, list[tuple[str, float]]] = {}
-    for agent, case, score in played:
-        groups.setdefault(case, []).append((agent, score))
-    return groups
 
 
 def _number(value: object, pattern: str = "{:.2f}") -> str:

@@ -1,0 +1,77 @@
+"""`merton leaderboard arena` and `merton leaderboard world-model`: boards under published rules from tables."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from merton.errors import InputError
+from merton.leaderboard.published import render_text, to_json
+
+OutOption = Annotated[Path | None, typer.Option("--out", help="Write everything as JSON into this file.")]
+
+
+def arena_command(
+    items: Annotated[
+        Path, typer.Argument(help="Table (.csv, .jsonl, .parquet): agent,benchmark,item,dimension,score.")
+    ],
+    out: OutOption = None,
+) -> None:
+    """Boards by the rules of Embodied Arena from the score of every question, 0 to 1."""
+    from merton.leaderboard import arena
+
+    taxonomy = arena.load_taxonomy()
+    boards = arena.boards(arena.read_items(items, taxonomy), taxonomy)
+    for board in boards:
+        if any(cell.n for row in board.rows for cell in row.cells):
+            print(render_text(board, _width()))
+    _write(out, {"boards": [asdict(board) for board in boards]})
+
+
+def world_model_command(
+    sheet: Annotated[Path, typer.Argument(help="Table (.csv, .jsonl, .parquet): team,task,video,annotator,score.")],
+    ground_truth: Annotated[
+        Path | None, typer.Option("--ground-truth", help="Table of how many real videos a task has: task,videos.")
+    ] = None,
+    out: OutOption = None,
+) -> None:
+    """The board of world models as evaluators from annotators' scores of 0 to 3."""
+    from merton.leaderboard import world_model
+
+    if ground_truth is None:
+        raise InputError(
+            "the number of real videos of every task is missing: name a table with the columns "
+            f"{','.join(world_model.COUNT_COLUMNS)} by --ground-truth"
+        )
+    rules = world_model.load_rules()
+    counts = world_model.read_ground_truth(ground_truth)
+    found = world_model.evaluate(world_model.read_sheet(sheet, rules), counts, rules)
+    print(render_text(found.board, _width()))
+    agreement = found.agreement
+    if agreement.kappa is None or agreement.interval is None:
+        print("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")
+    else:
+        low, high = agreement.interval
+        print(
+            f"Agreement of the annotators (kappa, quadratic weights): {agreement.kappa:.2f} "
+            f"[{low:.2f}, {high:.2f}], {agreement.n} videos, {len(agreement.pairs)} pairs"
+        )
+    _write(out, {"boards": [asdict(found.board)], "agreement": asdict(agreement)})
+
+
+def _width() -> int:
+    return max(100, min(160, shutil.get_terminal_size((120, 40)).columns))
+
+
+def _write(out: Path | None, content: Mapping[str, Any]) -> None:
+    if out is None:
+        return
+    try:
+        out.write_bytes(to_json(content))
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror or error}") from None

@@ -1,0 +1,129 @@
+"""`merton rate` and `merton leaderboard`: boards of a record on the terminal, as pages, and whether they are right."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from merton.errors import InfrastructureError, InputError
+from merton.leaderboard import board_commands, submission_commands
+
+if TYPE_CHECKING:
+    from merton.leaderboard.taking import Progress
+
+app = typer.Typer(help="Leaderboards from a record of results.", no_args_is_help=True)
+app.command("arena")(board_commands.arena_command)
+app.command("world-model")(board_commands.world_model_command)
+app.command("pack")(submission_commands.pack_command)
+app.command("check")(submission_commands.check_command)
+app.command("submit")(submission_commands.submit_command)
+app.command("withdraw")(submission_commands.withdraw_command)
+app.command("list")(submission_commands.list_command)
+
+_out, _err = Console(), Console(stderr=True)
+
+Record = Annotated[str, typer.Argument(help="A run's directory, an SQLite file or a postgresql:// URL.")]
+NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
+
+
+def rate_command(
+    record: Record,
+    json: Annotated[Path | None, typer.Option(help="Also write the snapshot, canonical JSON, into this file.")] = None,
+    name: NameOption = None,
+) -> None:
+    """Rate the agents and test cases of a record by both methods and show the board."""
+    from merton.leaderboard import board, snapshot
+    from merton.results.store import open_record
+
+    with open_record(record, read_only=True) as store, _progress() as progress:
+        taken = snapshot.take(store, name, progress)
+    print(board.render_text(taken, width()))
+    _out.print(f"inputs {taken.inputs_sha256}", highlight=False, soft_wrap=True)
+    if json is not None:
+        _write(json, snapshot.to_json(taken))
+
+
+@app.command()
+def build(
+    record: Record,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the pages; index.html is the first.")],
+    name: NameOption = None,
+) -> None:
+    """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
+    from merton.leaderboard import site, snapshot
+    from merton.results.store import open_record
+
+    with open_record(record, read_only=True) as store, _progress() as progress:
+        taken = snapshot.take(store, name, progress)
+    try:
+        with open_record(record) as store:
+            is_new = snapshot.store_snapshot(store, taken)
+        kept = "kept in the record" if is_new else "already in the record"
+    except InfrastructureError as error:
+        # A board of a record nobody may write to is still a board; only its history does not grow.
+        kept = f"not kept in the record ({error})"
+    with open_record(record, read_only=True) as store, _progress() as progress:
+        progress("writing the pages")
+        index = site.write_site(taken, out, store)
+    _out.print(f"{index}; snapshot {kept}", highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def serve(
+    record: Record,
+    host: Annotated[str, typer.Option(help="Where to listen. Nothing but loopback is private.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and says which.")] = 8080,
+    tokens: Annotated[Path | None, typer.Option(help="Who may submit; see docs/serving_boards.md.")] = None,
+    name: Annotated[list[str] | None, typer.Option(help="A host name that the server is also asked by.")] = None,
+) -> None:
+    """Serve the leaderboard, its API and the form for submissions until Ctrl-C."""
+    from merton.leaderboard.serve import run
+
+    run(record, host, port, tokens=tokens, names=name or ())
+
+
+@app.command()
+def verify(
+    record: Record,
+    snapshot_file: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="A snapshot.json.")],
+) -> None:
+    """Compute a snapshot anew from the record; exit code 1 if a single byte differs."""
+    from merton.leaderboard import snapshot
+    from merton.results.store import open_record
+
+    try:
+        data = snapshot_file.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {snapshot_file}: {error.strerror or error}") from None
+    with open_record(record, read_only=True) as store, _progress() as progress:
+        differences = snapshot.verify(store, data, progress)
+    for difference in differences:
+        _out.print(difference, markup=False, highlight=False, soft_wrap=True)
+    if differences:
+        raise typer.Exit(1)
+    _out.print(f"identical: {len(data)} bytes", highlight=False)
+
+
+def width() -> int:
+    """Characters in a line of a board on the terminal."""
+    return max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Says on the terminal what is going on, and nothing where there is none."""
+    with _err.status("") as status:
+        yield lambda text: status.update(f"{text} …")
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,28 @@
+"""A leaderboard over HTTP: the static site, a form for submissions, and a JSON API.
+
+guard       who may ask: host names, origins, sizes, headers of every answer
+tokens      who may submit
+publisher   the snapshot and the pages that are served, renewed in the background
+uploads     from a request to a verdict on a submission
+models      what the JSON API answers
+api, pages  the operations
+app         all of it put together, and a port
+"""
+
+from __future__ import annotations
+
+from merton.errors import MissingDependencyError
+
+try:
+    import python_multipart  # noqa: F401  (starlette reads forms with it)
+
+    from merton.leaderboard.serve.app import create_app, run
+except ModuleNotFoundError as _error:
+    if _error.name not in ("fastapi", "python_multipart", "starlette", "uvicorn"):
+        raise
+    raise MissingDependencyError(
+        f"serving a leaderboard needs {_error.name}: install it with pip install -r requirements/serve.txt, "
+        "or pip install '.[serve]' in the checkout"
+    ) from None
+
+__all__ = ["create_app", "run"]

@@ -1,0 +1,210 @@
+"""The JSON API: the parts of the snapshot, read only, and one way to submit."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import Path as PathParameter
+from pydantic import TypeAdapter
+
+from merton.leaderboard.contents import AgentRow, CaseRow
+from merton.leaderboard.serve.guard import problem
+from merton.leaderboard.serve.models import BoardAnswer, Health, MatchAnswer, Page, Refusal
+from merton.leaderboard.serve.publisher import Published, Publisher
+from merton.leaderboard.serve.uploads import Refused, Uploads
+from merton.leaderboard.snapshot import StoredSnapshot
+from merton.leaderboard.submissions import Attempt, Receipt
+
+MAX_PAGE = 1000
+
+Item = TypeVar("Item")
+Offset = Annotated[int, Query(ge=0, le=2**53, description="How many items to skip.")]
+Id = Annotated[str, PathParameter(description="As it stands on the board.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many items to give at most.")]
+FORM: dict[str, Any] = {
+    "type": "object",
+    "required": ["archive"],
+    "properties": {
+        "archive": {"type": "string", "format": "binary", "description": "A .zip, .tar, .tar.gz or .tar.xz."},
+        "token": {"type": "string", "description": "As in Authorization, for forms."},
+    },
+}
+REFUSALS = {
+    400: "The form is broken.",
+    401: "A token is needed, or it is nobody's.",
+    403: "Another manufacturer's token, another site's form, or this server takes no submissions.",
+    408: "It did not arrive in time.",
+    409: "The manufacturer's month is used up.",
+    413: "Too large, packed or unpacked.",
+    415: "No form.",
+    422: "The archive, the manifest or the scores are not as they should be.",
+    429: "Too many at this moment; see Retry-After.",
+    503: "It could not be stored and does not count; see Retry-After.",
+}
+RECEIPT = TypeAdapter(Receipt)
+NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "There is no such thing."}}
+NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The ETag in If-None-Match is still right."}}
+
+
+def etag_matches(request: Request, etag: str) -> bool:
+    """Whether the client has this already (RFC 9110, 13.1.2)."""
+    known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+    return etag in known or "*" in known
+
+
+def publisher_of(request: Request) -> Publisher:
+    """What this server publishes."""
+    publisher: Publisher = request.app.state.publisher
+    return publisher
+
+
+def current(request: Request, response: Response) -> Published:
+    """What is published; ends the request with 304 if the client has it already."""
+    published = publisher_of(request).current
+    _revalidated(request, response, published.sha256)
+    return published
+
+
+def logged(request: Request, response: Response) -> Published:
+    """As `current`, for what goes on beside the snapshot: submissions, attempts, kept snapshots."""
+    published = publisher_of(request).current
+    digest = hashlib.sha256(repr((published.submissions, published.attempts, published.kept)).encode()).hexdigest()
+    _revalidated(request, response, digest)
+    return published
+
+
+def _revalidated(request: Request, response: Response, digest: str) -> None:
+    headers = {"ETag": f'"{digest}"', "Cache-Control": "no-cache"}
+    if etag_matches(request, headers["ETag"]):
+        raise HTTPException(304, headers=headers)
+    response.headers.update(headers)
+
+
+Current = Annotated[Published, Depends(current)]
+Logged = Annotated[Published, Depends(logged)]
+router = APIRouter(prefix="/api", responses=NOT_MODIFIED)
+health_router = APIRouter()
+
+
+@router.get("/board", summary="The board")
+def board(published: Current) -> BoardAnswer:
+    """Every agent with its ratings, scores and intervals; boards of groups of cases; warnings and diagnostics."""
+    return BoardAnswer.of(published.snapshot, published.sha256)
+
+
+@router.get("/agents/{id:path}", summary="An agent", responses=NOT_FOUND)
+def agent(id: Id, published: Current) -> AgentRow:
+    """The agent's line on the board."""
+    row = published.agent(id)
+    if row is None:
+        raise HTTPException(404, "there is no agent of that id; /api/board lists them")
+    return row
+
+
+@router.get("/cases", summary="Test cases")
+def cases(request: Request, published: Current, offset: Offset = 0, limit: Limit = 100) -> Page[CaseRow]:
+    """All test cases, by id."""
+    return _page(request, published.snapshot.cases, offset, limit)
+
+
+@router.get("/cases/{id:path}", summary="A test case", responses=NOT_FOUND)
+def case(id: Id, published: Current) -> CaseRow:
+    """What the case is, and how difficult."""
+    row = published.case(id)
+    if row is None:
+        raise HTTPException(404, "there is no test case of that id; /api/cases lists them")
+    return row
+
+
+@router.get("/matches", summary="Matches", responses=NOT_FOUND)
+def matches(
+    request: Request,
+    published: Current,
+    offset: Offset = 0,
+    limit: Limit = 100,
+    agent: Annotated[str | None, Query(description="Id: only this agent's.")] = None,
+    case: Annotated[str | None, Query(description="Id: only those on this test case.")] = None,
+) -> Page[MatchAnswer]:
+    """Who met which test case and what came of it: everything the ratings are made from, by agent and case."""
+    found: Sequence[tuple[int, int, float]] = published.snapshot.matches
+    if agent is not None:
+        index = published.agents.get(agent)
+        if index is None:
+            raise HTTPException(404, "there is no agent of that id; /api/board lists them")
+        found = found[bisect_left(found, (index,)) : bisect_left(found, (index + 1,))]
+    if case is not None:
+        index = published.cases.get(case)
+        if index is None:
+            raise HTTPException(404, "there is no test case of that id; /api/cases lists them")
+        found = [match for match in found if match[1] == index]
+    agents, all_cases = published.snapshot.agents, published.snapshot.cases
+    page = _page(request, found, offset, limit)
+    items = [MatchAnswer(agent=agents[i].id, case=all_cases[j].id, score=score) for i, j, score in page.items]
+    return Page[MatchAnswer](total=page.total, offset=page.offset, items=items, next=page.next)
+
+
+@router.get("/snapshots", summary="Kept snapshots")
+def snapshots(request: Request, published: Logged, offset: Offset = 0, limit: Limit = 100) -> Page[StoredSnapshot]:
+    """The snapshots that the record keeps, oldest first: the history of the board."""
+    return _page(request, published.kept, offset, limit)
+
+
+@router.get("/submissions", summary="Submissions")
+def submissions(request: Request, published: Logged, offset: Offset = 0, limit: Limit = 100) -> Page[Receipt]:
+    """Everything that was ever accepted, whatever became of it, in the order it came."""
+    return _page(request, published.submissions, offset, limit)
+
+
+@router.get("/attempts", summary="Attempts to submit")
+def attempts(request: Request, published: Logged, offset: Offset = 0, limit: Limit = 100) -> Page[Attempt]:
+    """Everybody who tried to submit, refused ones with the reason, in order."""
+    return _page(request, published.attempts, offset, limit)
+
+
+@router.post(
+    "/submissions",
+    summary="Submit",
+    status_code=201,
+    response_model=Receipt,
+    responses={
+        200: {"model": Receipt, "description": "The same archive was accepted before; this is its receipt."},
+        **{status: {"model": Refusal, "description": text} for status, text in REFUSALS.items()},
+    },
+    openapi_extra={"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": FORM}}}},
+)
+async def submit(request: Request) -> Response:
+    """Send an archive. Where tokens are needed, the manufacturer's goes into the header Authorization: Bearer TOKEN."""
+    uploads: Uploads = request.app.state.uploads
+    try:
+        receipt = await uploads.handle(request)
+    except Refused as refused:
+        return problem(refused.status, refused.reason, refused.headers)
+    publisher_of(request).look_now()
+    return Response(RECEIPT.dump_json(receipt), 200 if receipt.repeated else 201, media_type="application/json")
+
+
+@health_router.get("/health", summary="Is the board up to date?")
+def health(request: Request) -> Health:
+    """ "ok", or why an older board is served. The status is 200 either way: the server itself is well."""
+    publisher = publisher_of(request)
+    published, trouble = publisher.current, publisher.problem
+    return Health(
+        status="stale" if trouble else "ok",
+        problem=trouble,
+        snapshot_sha256=published.sha256,
+        since_utc=published.since_utc,
+    )
+
+
+def _page(request: Request, items: Sequence[Item], offset: int, limit: int) -> Page[Item]:
+    end = offset + limit
+    address = None
+    if end < len(items):
+        query = {**request.query_params, "offset": end, "limit": limit}
+        address = f"{request.url.path}?{urlencode(query)}"
+    return Page.model_construct(total=len(items), offset=offset, items=list(items[offset:end]), next=address)

@@ -1,0 +1,187 @@
+"""All of it put together: `create_app` for a server of one's own, `run` for `merton leaderboard serve`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import uvicorn
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+import merton
+from merton.errors import InputError
+from merton.leaderboard import submissions
+from merton.leaderboard.serve import api, pages
+from merton.leaderboard.serve.guard import Guard, is_loopback, problem
+from merton.leaderboard.serve.models import describe_attributes
+from merton.leaderboard.serve.publisher import Publisher
+from merton.leaderboard.serve.tokens import Tokens
+from merton.leaderboard.serve.uploads import Uploads
+from merton.results.store import open_record
+
+SHUTDOWN_S = 5
+"""How long requests may go on after Ctrl-C [s]."""
+CONNECTIONS = 200
+"""Connections at the same time; further ones are told to come back (503)."""
+
+
+def create_app(
+    record: str | Path,
+    *,
+    tokens: Path | None = None,
+    names: Iterable[str] = (),
+    closed: str | None = None,
+    now: Callable[[], datetime] | None = None,
+) -> FastAPI:
+    """The server of a record's board, as an ASGI application. The first snapshot is taken before it is returned.
+
+    Args:
+        record: run directory, SQLite file or PostgreSQL URL.
+        tokens: file of the manufacturers' tokens (see `TokenFile`); without one, everybody may submit.
+        names: host names under which it may be asked, besides "localhost" and addresses.
+        closed: why nobody may submit, one sentence; None if somebody may.
+        now: the clock of submissions (UTC); that of the machine if None.
+
+    Raises:
+        InputError: there is no such record, or the file of tokens is not as it should be.
+        InfrastructureError: the record cannot be read, or the pages cannot be written.
+    """
+    where = str(record)
+
+    def submit(archive: BinaryIO, manufacturer: str | None) -> submissions.Receipt:
+        with open_record(where) as store:
+            return submissions.submit(store.database, archive, manufacturer, now() if now else None)
+
+    uploads = Uploads(submit, None if tokens is None else Tokens(tokens), closed)
+    publisher = Publisher(where)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        publisher.start()
+        try:
+            yield
+        finally:
+            publisher.stop()
+
+    app = FastAPI(
+        title="Merton leaderboard",
+        version=merton.__version__,
+        lifespan=lifespan,
+        docs_url=None,  # FastAPI's own pages load scripts from elsewhere
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    app.state.publisher, app.state.uploads = publisher, uploads
+    app.add_exception_handler(HTTPException, _refusal)
+    app.add_exception_handler(RequestValidationError, _wrong_parameter)
+    app.add_exception_handler(Exception, _fault)
+    app.include_router(api.router)
+    app.include_router(api.health_router)
+    pages.add_to(app)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.add_middleware(Guard, names=tuple(names), uploads=(pages.FORM, "/api/submissions"))
+    return app
+
+
+def run(
+    record: str | Path,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    *,
+    tokens: Path | None = None,
+    names: Iterable[str] = (),
+    say: Callable[[str], None] = print,
+) -> None:
+    """Serve a record's board until Ctrl-C.
+
+    Submissions are open to everybody only where nobody but this machine can ask: on loopback, under no other name.
+    Anywhere else they need `tokens`, and without those the board is only shown.
+
+    Args:
+        record, tokens, names: as in `create_app`.
+        host: name or address to listen on.
+        port: 0 takes a free one.
+        say: is told what goes on, and the address once there is one.
+
+    Raises:
+        InputError: as `create_app`, or nobody can listen there.
+        InfrastructureError: as `create_app`.
+    """
+    names = tuple(names)
+    closed = None
+    if tokens is None and (names or not is_loopback(host)):
+        closed = "this server takes no submissions: it can be reached from elsewhere and was started without --tokens"
+    with _listening(host, port) as listening:
+        say("a snapshot of the record is taken, and its pages are written")
+        app = create_app(record, tokens=tokens, names=(*names, host), closed=closed)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            ws="none",
+            proxy_headers=False,  # nothing here depends on who asks
+            server_header=False,
+            limit_concurrency=CONNECTIONS,
+            timeout_graceful_shutdown=SHUTDOWN_S,
+        )
+        logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what was wrong with a form is told once
+        listening.listen(CONNECTIONS)  # who hears the address may ask at once, and waits a moment
+        shown = f"[{host}]" if ":" in host else host
+        say(f"the board is at http://{shown}:{listening.getsockname()[1]}/" + (f"; {closed}" if closed else ""))
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+        except OSError:
+            listening.close()
+            raise
+        return listening
+    except OSError as error:
+        raise InputError(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    """All refusals of the API have one form; those of pages are pages."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 304:
+        return Response(status_code=304, headers=error.headers)
+    return problem(error.status_code, str(error.detail), dict(error.headers or {}))
+
+
+async def _wrong_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    return problem(422, f"{first['loc'][-1]}: {first['msg']}")
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    return problem(500, "a fault of this server; its log says more")
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, routes=app.routes, description=api.__doc__)
+        describe_attributes(schema)
+        # what FastAPI says of wrong parameters is not how `_wrong_parameter` answers them
+        text = json.dumps(schema).replace("/HTTPValidationError", "/Refusal")
+        app.openapi_schema = json.loads(text)
+        for name in ("HTTPValidationError", "ValidationError"):
+            app.openapi_schema["components"]["schemas"].pop(name, None)
+    return app.openapi_schema

@@ -1,0 +1,90 @@
+"""What the JSON API answers, besides the parts of a snapshot, which answer as they are.
+
+Every list comes in pages. Scores are 0..1 unless a name says otherwise, ratings are Elo points, intervals are 95 %,
+moments are UTC (ISO 8601), and what could not be measured is null.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, Field
+
+from merton.leaderboard.contents import AgentRow, MethodCheck, ScoreBoard, Snapshot
+
+Item = TypeVar("Item")
+
+_ATTRIBUTE = re.compile(r"^ {4}(?P<names>[a-z_0-9]+(?:, [a-z_0-9]+)*): (?P<text>.+(?:\n {8}.+)*)", re.MULTILINE)
+
+
+class Page(BaseModel, Generic[Item]):
+    """A part of a list."""
+
+    total: int = Field(description="How many items the whole list has.")
+    offset: int = Field(description="How many items stand before this part.")
+    items: list[Item]
+    next: str | None = Field(description="Address of the part that follows; null at the end.")
+
+
+class BoardAnswer(BaseModel):
+    """The board: a snapshot without its test cases and matches, which have lists of their own."""
+
+    snapshot_sha256: str = Field(description="Of the whole snapshot; also the ETag.")
+    name: str = Field(description="Of the snapshot.")
+    method: str = Field(description="How the ranks were made.")
+    merton_version: str = Field(description="Of the code that took the snapshot.")
+    schema_version: int = Field(description="Of the record.")
+    inputs_sha256: str = Field(description="Of everything in the record that counts, whatever its order.")
+    experiments: list[str] = Field(description="Whose trials are in it.")
+    sources: list[str] = Field(description="Which imported score matrices are in it.")
+    agents: list[AgentRow] = Field(description="By rank; the unrated last, by id.")
+    boards: list[ScoreBoard] = Field(description="Agents against groups of cases.")
+    cases: int = Field(description="How many test cases there are.")
+    matches: int = Field(description="How many matches there are.")
+    chance_floor: float | None = Field(description="Mean execution score of doing nothing under distortion, 0..100.")
+    warnings: list[str] = Field(description="What a reader must know.")
+    diagnostics: list[MethodCheck] = Field(description="How good the ratings are, one check a method.")
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, sha256: str) -> BoardAnswer:
+        """The answer for a snapshot."""
+        taken = {name: getattr(snapshot, name) for name in cls.model_fields if hasattr(snapshot, name)}
+        counts = {"cases": len(snapshot.cases), "matches": len(snapshot.matches)}
+        return cls.model_validate({**taken, **counts, "snapshot_sha256": sha256})
+
+
+class MatchAnswer(BaseModel):
+    """An agent met a test case."""
+
+    agent: str = Field(description="Id of the agent.")
+    case: str = Field(description="Id of the test case.")
+    score: float = Field(description="What the agent got, 0..1; the case got the rest.")
+
+
+class Health(BaseModel):
+    """Whether the board that is served is that of the record."""
+
+    status: str = Field(description='"ok", or "stale": an older board is served, because of `problem`.')
+    problem: str | None = Field(description="Why the record could not be read, or its pages not be written.")
+    snapshot_sha256: str = Field(description="Of the snapshot that is served.")
+    since_utc: str = Field(description="Since when it is served.")
+
+
+class Refusal(BaseModel):
+    """Why something was not done."""
+
+    detail: str = Field(description="One sentence.")
+
+
+def describe_attributes(schema: dict[str, Any]) -> None:
+    """Move what docstrings say in their "Attributes" to the properties of an OpenAPI document, in place."""
+    for part in schema.get("components", {}).get("schemas", {}).values():
+        text, _, attributes = str(part.get("description", "")).partition("\nAttributes:\n")
+        if not attributes:
+            continue
+        part["description"] = text.strip()
+        for found in _ATTRIBUTE.finditer(attributes):
+            for name in found["names"].split(", "):
+                if name in part.get("properties", {}):
+                    part["properties"][name]["description"] = " ".join(found["text"].split())

@@ -1,0 +1,150 @@
+"""The pages: those of the site, and what only a server has: the form, its answer, and the list of operations."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePosixPath
+from typing import Any
+
+import jinja2
+from fastapi import FastAPI
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from merton.leaderboard.archive import MAX_ARCHIVE_BYTES
+from merton.leaderboard.board import one_line
+from merton.leaderboard.serve.api import etag_matches, publisher_of
+from merton.leaderboard.serve.guard import problem
+from merton.leaderboard.serve.uploads import Refused, Uploads
+from merton.leaderboard.site import frame
+from merton.leaderboard.submissions import Receipt
+
+FORM, OPERATIONS = "/submit", "/api"
+_NOT_KEPT = {"Cache-Control": "no-store"}
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+    ".csv": "text/csv; charset=utf-8",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+}
+"""What the site is made of; anything else is sent as bytes."""
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("merton.leaderboard.serve"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+_TEMPLATES.filters["shown"] = one_line
+
+_RECEIPT_LABELS = {
+    "id": "receipt",
+    "manufacturer": "manufacturer",
+    "agent": "agent",
+    "version": "version",
+    "received_utc": "received (UTC)",
+    "month": "month it uses up",
+    "window": "on the board from",
+    "archive_sha256": "SHA-256 of the archive",
+}
+
+
+def page(request: Request) -> Response:
+    """A file of the site."""
+    publisher = publisher_of(request)
+    published = publisher.current
+    name = request.path_params["name"] or "index.html"
+    file = published.files.get(name)
+    if file is None:
+        root = "../" * name.count("/")
+        return HTMLResponse(_render(request, "missing.html.j2", "There is no such page", root=root), 404)
+    try:
+        content = file.read_bytes()
+    except OSError:  # somebody has tidied up the folder of temporary files
+        publisher.look_now(anew=True)
+        return problem(503, "this page is being written anew; try again shortly", {"Retry-After": "10"})
+    headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()}"', "Cache-Control": "no-cache"}
+    if etag_matches(request, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(
+        content, headers=headers, media_type=TYPES.get(PurePosixPath(name).suffix, "application/octet-stream")
+    )
+
+
+def form(request: Request) -> Response:
+    """The form for submissions."""
+    uploads: Uploads = request.app.state.uploads
+    text = _render(
+        request,
+        "submit.html.j2",
+        "Submit",
+        FORM,
+        closed=uploads.closed,
+        needs_token=uploads.tokens is not None,
+        limit_mib=MAX_ARCHIVE_BYTES >> 20,
+    )
+    return HTMLResponse(text, headers=_NOT_KEPT)
+
+
+async def submit(request: Request) -> Response:
+    """What became of a submission that was sent with the form."""
+    uploads: Uploads = request.app.state.uploads
+    try:
+        receipt = await uploads.handle(request)
+    except Refused as refused:
+        text = _render(request, "verdict.html.j2", "Refused", said=_sentence(refused.reason), receipt=None)
+        return HTMLResponse(text, refused.status, {**_NOT_KEPT, **refused.headers})
+    publisher_of(request).look_now()
+    rows = [(label, getattr(receipt, name)) for name, label in _RECEIPT_LABELS.items()]
+    text = _render(request, "verdict.html.j2", "Accepted", said=_said(receipt), receipt=rows)
+    return HTMLResponse(text, 200 if receipt.repeated else 201, _NOT_KEPT)
+
+
+def operations(request: Request) -> Response:
+    """What the JSON API offers, from its OpenAPI document."""
+    items = []
+    for path, methods in request.app.openapi()["paths"].items():
+        for method, operation in methods.items():
+            parameters = [(item["name"], item["description"]) for item in operation.get("parameters", [])]
+            items.append({
+                "method": method.upper(),
+                "path": path,
+                "link": "" if "{" in path or method != "get" else path.lstrip("/"),
+                "description": operation["description"],
+                "parameters": parameters,
+            })  # fmt: skip
+    return HTMLResponse(_render(request, "operations.html.j2", "JSON API", OPERATIONS, operations=items))
+
+
+def add_to(app: FastAPI) -> None:
+    """Add the pages to an app that has its other routes already: any address that is left is a file of the site."""
+    app.router.routes += [
+        Route(FORM, form, methods=["GET"]),
+        Route(FORM, submit, methods=["POST"]),
+        Route(OPERATIONS, operations, methods=["GET"]),
+        Route("/{name:path}", page, methods=["GET"]),
+    ]
+
+
+def _said(receipt: Receipt) -> str:
+    if receipt.repeated:
+        return "This very archive was accepted before; nothing has changed, and this is its receipt."
+    return f"The submission is accepted. It is on the board from {receipt.window}, 00:00 UTC, on."
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _render(request: Request, template: str, title: str, current: str = "", root: str = "", **values: Any) -> str:
+    """A page of the server's own, in the layout of the site."""
+    head = publisher_of(request).current.head
+    body = Markup(_TEMPLATES.get_template(template).render(values, root=root))  # escaped by the template
+    return frame(head, title, body, current.lstrip("/"), root=root)

@@ -1,0 +1,167 @@
+"""From a request to a verdict: who sends it, how much of it is read, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+
+from merton.errors import MertonError
+from merton.leaderboard.archive import MAX_ARCHIVE_BYTES
+from merton.leaderboard.board import one_line
+from merton.leaderboard.serve.guard import announced_bytes, is_from_elsewhere
+from merton.leaderboard.serve.tokens import Tokens
+from merton.leaderboard.submissions import Receipt, Refusal, RefusedError
+
+MAX_UPLOAD_BYTES = MAX_ARCHIVE_BYTES + 64 * 1024
+"""The longest body of a submission: the archive, and what a form puts around it."""
+AT_ONCE = 4
+"""Submissions that are received or checked at the same time; each may hold some 50 MB of memory."""
+UPLOAD_DEADLINE_S = 120.0
+"""A submission that has not arrived by then is given up [s]; 16 MiB at 1.2 Mbit/s."""
+
+STATUS: dict[Refusal, int] = {"too large": 413, "invalid": 422, "not yours": 403, "limit": 409}
+"""Why `submissions.submit` refuses, to HTTP."""
+
+_log = logging.getLogger("merton.leaderboard")
+
+
+class Refused(Exception):
+    """A submission that was not accepted.
+
+    Args:
+        status: of HTTP.
+        reason: one sentence.
+        headers: that belong to that status.
+    """
+
+    def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.headers = status, reason, headers or {}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A submission as it arrived: the archive, open at its beginning, and the token of the form (may be empty)."""
+
+    archive: BinaryIO
+    token: str
+
+
+class Uploads:
+    """Takes submissions, a few at a time.
+
+    Args:
+        submit: (archive, manufacturer or None) -> receipt; blocks; raises as `submissions.submit` does.
+        tokens: who may submit; None if everybody may who reaches this server.
+        closed: why nobody may, one sentence; None if somebody may.
+    """
+
+    def __init__(
+        self, submit: Callable[[BinaryIO, str | None], Receipt], tokens: Tokens | None, closed: str | None
+    ) -> None:
+        self._submit, self.tokens, self.closed = submit, tokens, closed
+        self._busy = 0
+
+    async def handle(self, request: Request) -> Receipt:
+        """The receipt of the submission in a multipart form with the file `archive`, and perhaps a `token`.
+
+        Raises:
+            Refused: it was not accepted, for whatever reason.
+        """
+        try:
+            self._admit(request)
+            self._busy += 1
+            try:
+                async with _received(request) as sent:
+                    manufacturer = self._manufacturer(_bearer(request) or sent.token)
+                    return await run_in_threadpool(self._checked_submit, sent.archive, manufacturer)
+            finally:
+                self._busy -= 1
+        except Refused as refused:
+            _log.warning("submission refused with %d: %s", refused.status, one_line(refused.reason, 400))
+            raise
+
+    def _admit(self, request: Request) -> None:
+        """What can be told before anything is read."""
+        if is_from_elsewhere(request.headers):
+            raise Refused(403, "this was sent by another site; open the form on this server and send it from there")
+        if self.closed:
+            raise Refused(403, self.closed)
+        if token := _bearer(request):
+            self._manufacturer(token)
+        if announced_bytes(request.headers) > MAX_UPLOAD_BYTES:
+            raise _too_long()
+        if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+            raise Refused(415, "a submission is sent as multipart/form-data, with the file in the field 'archive'")
+        if self._busy >= AT_ONCE:
+            raise Refused(429, "too many submissions arrive at this moment; try again shortly", {"Retry-After": "10"})
+
+    def _manufacturer(self, token: str) -> str | None:
+        """Whose token it is; None where none is needed."""
+        if self.tokens is None:
+            return None
+        if not token:
+            raise Refused(401, "a token is needed; whoever runs this server gives one", {"WWW-Authenticate": "Bearer"})
+        name = self.tokens.manufacturer(token)
+        if name is None:
+            raise Refused(401, "this token is nobody's", {"WWW-Authenticate": "Bearer"})
+        return name
+
+    def _checked_submit(self, archive: BinaryIO, manufacturer: str | None) -> Receipt:
+        try:
+            return self._submit(archive, manufacturer)
+        except RefusedError as error:
+            raise Refused(STATUS[error.kind], str(error)) from None
+        except MertonError as error:  # of the record, which is none of the sender's business
+            _log.error("a submission could not be stored: %s", error)
+            raise Refused(
+                503, "the submission could not be stored, so it does not count; try again later", {"Retry-After": "60"}
+            ) from None
+
+
+@contextlib.asynccontextmanager
+async def _received(request: Request) -> AsyncIterator[Sent]:
+    """The form, read into a temporary file that is gone afterwards; counted while it comes, parsed by nobody else."""
+
+    async def counted() -> AsyncGenerator[bytes, None]:
+        total = 0
+        async for chunk in request.stream():
+            total += len(chunk)
+            if total > MAX_UPLOAD_BYTES:
+                raise _too_long()
+            yield chunk
+
+    parser = MultiPartParser(request.headers, counted(), max_files=1, max_fields=4, max_part_size=1024)
+    try:
+        form: FormData = await asyncio.wait_for(parser.parse(), UPLOAD_DEADLINE_S)
+    except (asyncio.TimeoutError, TimeoutError):
+        raise Refused(408, f"the submission did not arrive within {UPLOAD_DEADLINE_S:.0f} s") from None
+    except MultiPartException as error:
+        raise Refused(400, f"the form is broken: {error.message}") from None
+    except ClientDisconnect:
+        raise Refused(400, "the connection broke before the submission had arrived") from None
+    try:
+        archive, token = form.get("archive"), form.get("token")
+        if not isinstance(archive, UploadFile):
+            raise Refused(422, "there is no file in the field 'archive'")
+        yield Sent(archive.file, token.strip() if isinstance(token, str) else "")
+    finally:
+        await form.close()
+
+
+def _bearer(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _too_long() -> Refused:
+    return Refused(413, f"a submission has at most {MAX_ARCHIVE_BYTES >> 20} MiB")

@@ -1,0 +1,95 @@
+"""What a site shows beside the snapshot: earlier snapshots, submissions, and the run behind the record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from merton.errors import InfrastructureError, InputError
+from merton.leaderboard import snapshot as snapshots
+from merton.leaderboard.contents import Snapshot
+from merton.leaderboard.submissions import Attempt, Receipt, attempts, submissions
+from merton.results.store import ResultStore
+
+HISTORY = 24
+"""Earlier snapshots that are shown, the latest; each is read whole."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A snapshot of before; `taken_utc`: when it was stored, ISO 8601."""
+
+    taken_utc: str
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a record holds that no snapshot does.
+
+    Attributes:
+        history: earlier snapshots of the same name, the oldest first, at most `HISTORY`.
+        older: how many there are before those.
+        unreadable: when those of them were taken that this version of Merton cannot read, or that are damaged.
+        taken_utc: when the snapshot of the site itself was stored; empty if it was not.
+        receipts, tries: submissions and attempts, the latest first.
+        runs: the run directory that the record lies in, if it does.
+    """
+
+    history: tuple[Earlier, ...] = ()
+    older: int = 0
+    unreadable: tuple[str, ...] = ()
+    taken_utc: str = ""
+    receipts: tuple[Receipt, ...] = ()
+    tries: tuple[Attempt, ...] = ()
+    runs: tuple[Path, ...] = ()
+
+    @property
+    def statuses(self) -> list[tuple[str, int]]:
+        """(status, how many submissions have it), by name."""
+        return sorted(Counter(item.status for item in self.receipts).items())
+
+    @property
+    def manufacturers(self) -> list[tuple[str, int, int]]:
+        """(manufacturer, attempts, accepted ones), most attempts first."""
+        tried = Counter(item.manufacturer for item in self.tries)
+        accepted = Counter(item.manufacturer for item in self.tries if item.accepted)
+        return [(name, tried[name], accepted[name]) for name in sorted(tried, key=lambda name: (-tried[name], name))]
+
+
+def read(store: ResultStore, current: Snapshot) -> Beside:
+    """Everything beside the snapshot `current`, which is no part of its own history.
+
+    Raises:
+        InfrastructureError: the record cannot be read.
+    """
+    stored = [item for item in snapshots.snapshots(store) if item.name == current.name]
+    own = hashlib.sha256(snapshots.to_json(current)).hexdigest()
+    taken_utc = stored.pop().taken_utc if stored and stored[-1].sha256 == own else ""
+    history, unreadable = [], []
+    for item in stored[-HISTORY:]:
+        try:
+            history.append(Earlier(item.taken_utc, snapshots.load(store, item.id)))
+        except (InputError, InfrastructureError):
+            unreadable.append(item.taken_utc)
+    with store.database.reading() as connection:
+        receipts, tries = submissions(connection), attempts(connection)
+    return Beside(
+        history=tuple(history),
+        older=max(len(stored) - HISTORY, 0),
+        unreadable=tuple(unreadable),
+        taken_utc=taken_utc,
+        receipts=tuple(reversed(receipts)),
+        tries=tuple(reversed(tries)),
+        runs=_runs(store),
+    )
+
+
+def _runs(store: ResultStore) -> tuple[Path, ...]:
+    """The directory of the run that the record is part of; none for a record that stands alone, or on a server."""
+    if store.database.dialect != "sqlite":
+        return ()
+    folder = Path(store.database.where).parent
+    return (folder,) if (folder / "trials").is_dir() else ()

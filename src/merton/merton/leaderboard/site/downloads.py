@@ -1,0 +1,85 @@
+"""The site's files for programs and spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from merton.leaderboard.contents import AgentRow, Interval, Snapshot, Standing
+from merton.leaderboard.snapshot import to_json
+from merton.results.export import formula_safe
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file as the downloads page lists it."""
+
+    name: str
+    size: int
+    sha256: str
+    note: str
+
+
+def write_downloads(snapshot: Snapshot, folder: Path) -> list[Download]:
+    """Write board.json, board.csv and matches.csv into a folder; OSError if that fails."""
+    board: list[Sequence[object]] = [_HEADINGS, *(_line(agent) for agent in snapshot.agents)]
+    files = (
+        ("board.json", to_json(snapshot), "The whole snapshot, canonical: everything on these pages comes from it."),
+        ("board.csv", _csv(board), "The overall board, one agent a line."),
+        ("matches.csv", _csv(_matches(snapshot)), "Every match: agent, case, score of the agent from 0 to 1."),
+    )
+    for name, content, _ in files:
+        (folder / name).write_bytes(content)
+    return [Download(name, len(content), hashlib.sha256(content).hexdigest(), note) for name, content, note in files]
+
+
+_PLAIN = (
+    *("id", "version", "weights_sha256", "owner", "rank", "matches", "score", "trials", "successes", "success"),
+    *("execution_reference", "execution_distorted", "execution_above_floor", "decision", "cognition"),
+    *("emergency_stops", "invalid_actions", "infrastructure", "missing"),
+)
+_HEADINGS = [
+    *_PLAIN,
+    *(f"{name}_{end}" for name in ("score", "success") for end in ("low", "high")),
+    *(f"{method}_{part}" for method in ("likelihood", "agi_elo") for part in ("rank", "rating", "low", "high", "flag")),
+    "agi_elo_rd",
+    "agi_elo_spread",
+]
+
+
+def _line(agent: AgentRow) -> list[object]:
+    elo = agent.agi_elo
+    return [
+        *(getattr(agent, name) for name in _PLAIN),
+        *_ends(agent.score_interval),
+        *_ends(agent.success_interval),
+        *_standing(agent.likelihood),
+        *_standing(elo),
+        elo.deviation if elo else None,
+        elo.spread if elo else None,
+    ]
+
+
+def _ends(interval: Interval | None) -> Sequence[object]:
+    return interval or (None, None)
+
+
+def _standing(standing: Standing | None) -> Sequence[object]:
+    return (standing.rank, standing.mean, *standing.interval, standing.flag) if standing else (None,) * 5
+
+
+def _matches(snapshot: Snapshot) -> Iterator[Sequence[object]]:
+    yield "agent", "case", "score"
+    for agent, case, score in snapshot.matches:
+        yield snapshot.agents[agent].id, snapshot.cases[case].id, score
+
+
+def _csv(rows: Iterable[Sequence[object]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([formula_safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return text.getvalue().encode("utf-8", "replace")

@@ -1,0 +1,93 @@
+"""What the runs of a record kept of a test case: its pictures, and what every agent answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from merton.errors import InputError
+from merton.leaderboard.board import one_line
+from merton.results.records import TrialRecord
+from merton.results.store import ResultStore
+from merton.study import gallery
+
+ANSWER_LIMIT = 600
+"""Characters of an answer that are shown."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One agent's trial on a case.
+
+    Attributes:
+        record: as it was stored.
+        answers: to the reference image, and to the distorted one with what differs in <mark>; empty if not kept.
+    """
+
+    record: TrialRecord
+    answers: tuple[str, Markup]
+
+
+@dataclass(frozen=True)
+class CaseEvidence:
+    """What was shown and asked in a case. Pictures are JPEG, None where none was kept; `trials` are by agent."""
+
+    instruction: str
+    question: str
+    camera: str
+    pictures: tuple[bytes | None, bytes | None]
+    trials: tuple[Trial, ...]
+
+
+class Evidence:
+    """The trials of run directories by test case. Trial files are opened when a case is asked for.
+
+    Raises:
+        InputError: a run directory does not exist or holds no results.sqlite.
+        InfrastructureError: a record cannot be read.
+    """
+
+    def __init__(self, runs: Sequence[Path]) -> None:
+        self._trials: dict[str, list[tuple[Path, TrialRecord]]] = {}
+        for run in runs:
+            if not (run / "results.sqlite").is_file():
+                raise InputError(f"there is no run at {run}: it has no results.sqlite")
+            with ResultStore(run / "results.sqlite", read_only=True) as store:
+                for experiment in store.experiments():
+                    for record in store.records(experiment):
+                        self._trials.setdefault(record.case.id, []).append((run, record))
+
+    def of(self, case: str) -> CaseEvidence | None:
+        """What is left of a case; None if no run holds a trial of it."""
+        found = sorted(self._trials.get(case, ()), key=lambda item: (item[1].agent, item[1].experiment))
+        if not found:
+            return None
+        details = [(run, record, gallery.trial_detail(run, record) or {}) for run, record in found]
+        # Every agent was shown the same: what the first one kept speaks for all.
+        run, record, detail = next(((r, t, d) for r, t, d in details if d.get("frames")), details[0])
+        frame = gallery.first_frame(detail)
+        return CaseEvidence(
+            instruction=_text(detail, "instruction"),
+            question=_text(detail, "question"),
+            camera=one_line(frame.get("camera") or "camera", 20),
+            pictures=(
+                gallery.jpeg(run, record, frame.get("reference")),
+                gallery.jpeg(run, record, frame.get("distorted")),
+            ),
+            trials=tuple(Trial(record, _answers(detail)) for _, record, detail in details),
+        )
+
+
+def _text(detail: Mapping[str, Any], key: str) -> str:
+    return one_line(detail.get(key) or "", ANSWER_LIMIT)
+
+
+def _answers(detail: Mapping[str, Any]) -> tuple[str, Markup]:
+    said = detail.get("answers")
+    answers = said if isinstance(said, Mapping) else {}
+    ours, theirs = _text(answers, "reference"), _text(answers, "distorted")
+    return ours, gallery.marked(ours, theirs)

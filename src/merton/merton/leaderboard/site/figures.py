@@ -1,0 +1,260 @@
+"""The site's pictures as inline SVG. Colours come from the style sheet by class, so that both themes fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from merton.leaderboard.contents import Interval, Standing
+from merton.study.figures import SERIES_COLORS, marker, sequential_color, tag
+
+HEAT_STEPS = 20
+"""Classes h0 .. h20 of the style sheet: scores 0 .. 1 in steps of 0.05."""
+
+_MOST_BINS = 44
+_BIN_WIDTHS = (10.0, 20.0, 25.0, 50.0, 100.0, 200.0, 250.0, 500.0, 1000.0)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Ratings from `low` up to `high`: how many cases and agents, and the share of all cases below `high`, 0..1."""
+
+    low: float
+    high: float
+    cases: int
+    agents: int
+    share_below: float
+
+
+@dataclass(frozen=True)
+class Track:
+    """One agent over the snapshots: (rating, 95 % interval) or None if unrated; `index` decides colour and marker."""
+
+    label: str
+    index: int
+    points: tuple[tuple[float, Interval] | None, ...]
+
+
+def heat_class(score: float) -> str:
+    """The style sheet's class for a score of 0 .. 1."""
+    return f"h{round(HEAT_STEPS * min(max(score, 0.0), 1.0))}"
+
+
+def heat_colors() -> list[tuple[str, str]]:
+    """Background and ink of every heat class, darkest first; the scale is the report's."""
+    return [sequential_color(step / HEAT_STEPS) for step in range(HEAT_STEPS + 1)]
+
+
+def domain(standings: Iterable[Standing | None], of_agents: bool = True) -> Interval:
+    """The (low, high) Elo range, in whole hundreds, that holds all that `interval_bar` draws."""
+    ends = [
+        end
+        for item in standings
+        if item is not None
+        for end in ((item.mean,) if item.flag and of_agents else item.interval)
+    ]
+    return (100.0 * math.floor(min(ends) / 100), 100.0 * math.ceil(max(ends) / 100)) if ends else (0.0, 100.0)
+
+
+def bound(standing: Standing) -> str:
+    """The sign before a rating that is a bound: at least so much after only wins, at most after only losses."""
+    return "≥" if standing.flag == "only wins" else "≤"
+
+
+def interval_bar(standing: Standing, span: Interval, of_agent: bool = True) -> Markup:
+    """A rating as a dot on its 95 % interval, on the common range `span`.
+
+    An agent that won or lost everything has only a bound: a ring alone. A case has an interval all the same.
+    """
+    width, (low, high) = 120.0, span
+
+    def x(value: float) -> float:
+        return 5.0 + (width - 10.0) * (value - low) / (high - low or 1.0)
+
+    is_bound = of_agent and bool(standing.flag)
+    low_end, high_end = standing.interval
+    said = f"95 percent interval {low_end:.0f} to {high_end:.0f}"
+    parts = [tag("line", x1=0, x2=width, y1=9, y2=9, class_="track")]
+    if is_bound:
+        said = f"a bound, {standing.flag}"
+    else:
+        parts.append(tag("line", x1=x(low_end), x2=x(high_end), y1=9, y2=9, class_="interval"))
+    parts.append(tag("circle", cx=x(standing.mean), cy=9, r=4, class_="ring" if is_bound else "dot"))
+    return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", role="img", aria_label=said)
+
+
+def bins(cases: Sequence[float], agents: Sequence[float]) -> list[Bin]:
+    """A common histogram of the ratings of cases and agents: a round width, at most 44 bins; empty without ratings."""
+    both = [*cases, *agents]
+    if not both:
+        return []
+    reach = max(both) - min(both)
+    width = next((width for width in _BIN_WIDTHS if reach / width <= _MOST_BINS - 2), reach / (_MOST_BINS - 2))
+    first, last = math.floor(min(both) / width), math.floor(max(both) / width)
+    edges = width * np.arange(first, last + 2)
+    of_cases, of_agents = np.histogram(cases, edges)[0], np.histogram(agents, edges)[0]
+    below = np.cumsum(of_cases) / max(len(cases), 1)
+    return [
+        Bin(float(edges[i]), float(edges[i + 1]), int(of_cases[i]), int(of_agents[i]), float(below[i]))
+        for i in range(len(of_cases))
+    ]
+
+
+def distribution(
+    cases: Sequence[float], agents: Sequence[tuple[str, float]], oracles: Sequence[tuple[float, float]], title: str
+) -> Markup:
+    """Ratings of cases (bars up) and agents (bars down) on one axis, as in Fig. 3 of AGI-Elo.
+
+    Args:
+        cases: their ratings.
+        agents: (name, rating); the best one is labelled, and every one has a tick that tells its name.
+        oracles: (p, rating) of the oracles, drawn as dashed lines.
+        title: read to those who do not see the picture.
+    """
+    width, top, axis, bottom = 760.0, 34.0, 230.0, 330.0
+    left, right = 44.0, width - 44.0
+    ratings = [rating for _, rating in agents]
+    found = bins(cases, ratings)
+    if not found:
+        return Markup("")
+    low = found[0].low
+    high = max([found[-1].high, *(rating + 30.0 for _, rating in oracles)])
+
+    def x(rating: float) -> float:
+        return left + (right - left) * (rating - low) / (high - low)
+
+    most_cases, most_agents = max(item.cases for item in found) or 1, max(item.agents for item in found) or 1
+    parts = list(_grid(low, high, x, top, bottom))
+    for item in found:
+        box = {"x": x(item.low) + 0.5, "width": max(x(item.high) - x(item.low) - 1.0, 0.5)}
+        for count, most, room, kind in (
+            (item.cases, most_cases, axis - top, "cases"),
+            (item.agents, most_agents, bottom - axis - 26.0, "agents"),
+        ):
+            if count:
+                hint = tag("title", f"{item.low:.0f} to {item.high:.0f}: {count} {kind}")
+                size = room * count / most
+                y = axis - size if kind == "cases" else axis
+                parts.append(tag("rect", hint, **box, y=y, height=float(size), class_=f"{kind}-bar"))
+    parts.append(tag("line", x1=left, x2=right, y1=axis, y2=axis, class_="axis-line"))
+    if cases:
+        steps = [(found[0].low, 0.0), *((item.high, item.share_below) for item in found)]
+        curve = " ".join(f"{x(rating):.1f},{axis - (axis - top) * share:.1f}" for rating, share in steps)
+        parts.append(tag("polyline", points=curve, class_="percentile"))
+        for share in (0.5, 1.0):
+            parts.append(tag("text", f"{100 * share:.0f} %", x=right + 6, y=axis - (axis - top) * share + 4))
+        parts.append(tag("text", most_cases, x=left - 6, y=top + 4, text_anchor="end"))
+    for name, rating in agents:
+        hint = tag("title", f"{name}: {rating:.0f}")
+        ends = {"x1": x(rating), "x2": x(rating), "y1": bottom - 16, "y2": bottom - 4}
+        parts.append(tag("line", hint, **ends, class_="agent-tick"))
+    if agents:
+        name, rating = max(agents, key=lambda item: item[1])
+        anchor = "end" if x(rating) > (left + right) / 2 else "start"
+        parts.append(
+            tag("text", f"best agent: {name}", x=x(rating), y=bottom + 34, text_anchor=anchor, class_="strong")
+        )
+        parts.append(tag("line", x1=x(rating), x2=x(rating), y1=bottom - 16, y2=bottom + 22, class_="agent-tick"))
+    for p, rating in oracles:
+        parts.append(tag("line", x1=x(rating), x2=x(rating), y1=top - 8, y2=bottom, class_="oracle"))
+        parts.append(
+            tag("text", f"oracle {100 * p:g} %", x=x(rating), y=top - 20, text_anchor="middle", class_="strong")
+        )
+    parts.append(tag("text", "cases ↑", x=left - 6, y=axis - 5, text_anchor="end"))
+    parts.append(tag("text", "agents ↓", x=left - 6, y=axis + 13, text_anchor="end"))
+    return tag(
+        "svg",
+        *parts,
+        viewBox=f"-14 0 {width + 22:g} {bottom + 44:g}",
+        class_="chart wide-chart",
+        role="img",
+        aria_label=title,
+    )
+
+
+def _grid(low: float, high: float, x: Callable[[float], float], top: float, bottom: float) -> Iterable[Markup]:
+    step = next((s for s in (50.0, 100.0, 200.0, 250.0, 500.0, 1000.0) if (high - low) / s <= 12), (high - low) / 10)
+    for index in range(math.ceil(low / step), math.floor(high / step) + 1):
+        place = x(index * step)
+        yield tag("line", x1=place, x2=place, y1=top, y2=bottom, class_="grid")
+        yield tag("text", f"{index * step:.0f}", x=place, y=bottom + 14, text_anchor="middle")
+
+
+def history(tracks: Sequence[Track], snapshots: int, title: str) -> Markup:
+    """Ratings with their 95 % intervals over snapshots 1, 2, 3 and so on; a gap where an agent was not rated."""
+    width, height, left, top = 760.0, 320.0, 48.0, 12.0
+    right, bottom = width - 14.0, height - 38.0
+    ends = [end for track in tracks for point in track.points if point for end in point[1]]
+    if not ends:
+        return Markup("")
+    spare = 0.04 * (max(ends) - min(ends))
+    low, high = min(ends) - spare, max(ends) + spare
+
+    def x(place: int) -> float:
+        return left + 20.0 + (right - left - 40.0) * place / max(snapshots - 1, 1)
+
+    def y(rating: float) -> float:
+        return bottom - (bottom - top) * (rating - low) / (high - low or 1.0)
+
+    parts = []
+    step = next(
+        (s for s in (25.0, 50.0, 100.0, 200.0, 500.0, 1000.0) if (high - low) / s <= 8), max(high - low, 1.0) / 6
+    )
+    for index in range(math.ceil(low / step), math.floor(high / step) + 1):
+        parts.append(tag("line", x1=left, x2=right, y1=y(index * step), y2=y(index * step), class_="grid"))
+        parts.append(tag("text", f"{index * step:.0f}", x=left - 6, y=y(index * step) + 4, text_anchor="end"))
+    every = math.ceil(snapshots / 20)
+    for place in range(0, snapshots, every):
+        parts.append(tag("text", place + 1, x=x(place), y=bottom + 16, text_anchor="middle"))
+    parts.append(tag("text", "snapshot", x=(left + right) / 2, y=height - 4, text_anchor="middle"))
+    for track in tracks:
+        parts.append(_track(track, x, y))
+    return tag(
+        "svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="chart wide-chart", role="img", aria_label=title
+    )
+
+
+def _track(track: Track, x: Callable[[int], float], y: Callable[[float], float]) -> Markup:
+    parts, run = [], []
+    for place, point in enumerate((*track.points, None)):
+        if point is not None:
+            run.append((place, point))
+            continue
+        parts.append(tag("polyline", points=" ".join(f"{x(at):.1f},{y(p[0]):.1f}" for at, p in run), class_="line"))
+        for at, (rating, (low, high)) in run:
+            parts.append(tag("line", x1=x(at), x2=x(at), y1=y(low), y2=y(high), class_="whisker"))
+            hint = tag("title", f"{track.label}, snapshot {at + 1}: {rating:.0f} [{low:.0f}, {high:.0f}]")
+            parts.append(tag("g", hint, marker(track.index, x(at), y(rating))))
+        run = []
+    return tag("g", *parts, class_=f"s{track.index % SERIES_COLORS}")
+
+
+def calibration(pairs: Sequence[tuple[float, float]], title: str) -> Markup:
+    """Mean observed score against the mean prediction of each bin, 0..1; a right forecast lies on the diagonal."""
+    size, left = 240.0, 34.0
+    bottom = size - 34.0
+    room = bottom - 10.0
+
+    def spot(predicted: float, observed: float) -> tuple[float, float]:
+        return left + room * predicted, bottom - room * observed
+
+    parts = []
+    for share in (0.0, 0.5, 1.0):
+        parts.append(
+            tag("line", x1=left, x2=left + room, y1=bottom - room * share, y2=bottom - room * share, class_="grid")
+        )
+        parts.append(tag("text", f"{share:g}", x=left - 6, y=bottom - room * share + 4, text_anchor="end"))
+        parts.append(tag("text", f"{share:g}", x=left + room * share, y=bottom + 14, text_anchor="middle"))
+    parts.append(tag("line", x1=left, y1=bottom, x2=left + room, y2=bottom - room, class_="percentile"))
+    parts.append(tag("text", "predicted", x=left + room / 2, y=size - 4, text_anchor="middle"))
+    for predicted, observed in pairs:
+        hint = tag("title", f"predicted {predicted:.2f}, observed {observed:.2f}")
+        x, y = spot(predicted, observed)
+        parts.append(tag("circle", hint, cx=x, cy=y, r=4, class_="dot"))
+    return tag(
+        "svg", *parts, viewBox=f"0 0 {size:g} {size:g}", class_="chart square-chart", role="img", aria_label=title
+    )

@@ -1,0 +1,41 @@
+"""File names for the pages of agents, cases and boards, whatever their ids contain."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+LONGEST = 60
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]*(\.[a-z0-9_-]+)*")
+_DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
+"""Names that Windows reserves, with any ending."""
+
+
+def file_names(ids: Iterable[str]) -> dict[str, str]:
+    """Id to a file name without ending: lower-case ASCII letters, digits, and "_", "-", "." inside; never two the same.
+
+    A short plain id is its own name. Any other is cleaned, cut, and ends in a hash of the whole id, so that ids that
+    differ only in case or in what was cut stay apart, also on file systems that ignore case. A name depends on the id
+    alone, so links survive from snapshot to snapshot.
+    """
+    wanted = sorted(set(ids))
+    names = {name: name for name in wanted if _is_plain(name)}
+    taken = set(names.values())
+    for name in wanted:
+        if name not in names:
+            names[name] = _hashed(name, taken)
+            taken.add(names[name])
+    return names
+
+
+def _is_plain(name: str) -> bool:
+    return len(name) <= LONGEST and bool(_PLAIN.fullmatch(name)) and not _DEVICES.fullmatch(name)
+
+
+def _hashed(name: str, taken: set[str]) -> str:
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    words = re.sub(r"[^a-z0-9_]+", "-", name[:200].lower()).strip("-_")[: LONGEST - 20] or "x"
+    short = f"{words}-{digest[:10]}"
+    # Only somebody who names an agent after another one's file gets here; the long form is no plain id's name.
+    return short if short not in taken else f"{words}-{digest}"

@@ -1,0 +1,106 @@
+"""What the pages on ratings and on history are filled with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from merton.leaderboard.board import printable
+from merton.leaderboard.contents import AgentRow, Snapshot
+from merton.leaderboard.site import figures
+from merton.leaderboard.site.beside import Beside, Earlier
+from merton.leaderboard.site.view import View
+from merton.rating.outlook import MASTERY, oracle
+from merton.study.figures import SERIES_COLORS
+
+COLUMNS = 12
+"""Snapshots in the table of all agents, the latest."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One method's ratings: how many, the histogram and its picture, and (p, rating) of the oracles."""
+
+    name: str
+    label: str
+    cases: int
+    agents: int
+    bins: list[figures.Bin]
+    oracles: list[tuple[float, float]]
+    picture: Markup
+
+
+def ratings_page(view: View) -> dict[str, Any]:
+    """Distributions of both methods, both side by side, and pictures of the calibrations."""
+    methods = []
+    for name, label in (("likelihood", "likelihood"), ("agi_elo", "AGI-Elo")):
+        agents, cases = view.rated(name)
+        if agents or cases:
+            methods.append(_distribution(name, label, agents, cases))
+    checks = [check for check in view.snapshot.diagnostics if check.held_out]
+    return {
+        "methods": methods,
+        "both": [
+            (index, agent) for index, agent in enumerate(view.snapshot.agents) if agent.likelihood and agent.agi_elo
+        ],
+        "calibrations": [
+            figures.calibration(
+                [(part.predicted, part.observed) for part in check.held_out.calibration],
+                f"Calibration of {check.method}: "
+                + "; ".join(
+                    f"predicted {p.predicted:.2f}, observed {p.observed:.2f}" for p in check.held_out.calibration
+                ),
+            )
+            for check in checks
+            if check.held_out
+        ],
+    }
+
+
+def history_page(extras: Beside, today: Snapshot) -> dict[str, Any]:
+    """Ratings over the earlier snapshots and today's, the oldest first."""
+    snapshots = (*extras.history, Earlier(extras.taken_utc, today))
+    rows = [{agent.id: agent for agent in item.snapshot.agents} for item in snapshots]
+    leaders = [agent.id for agent in today.agents if agent.rank is not None][:SERIES_COLORS]
+    tracks = [
+        figures.Track(printable(name, 40), index, tuple(_point(row.get(name)) for row in rows))
+        for index, name in enumerate(leaders)
+    ]
+    current = {agent.id: index for index, agent in enumerate(today.agents)}
+    start = max(len(snapshots) - COLUMNS, 0)
+    gone = sorted({name for row in rows[start:] for name in row} - set(current))
+    return {
+        "snapshots": snapshots,
+        "tracks": tracks,
+        "picture": figures.history(tracks, len(snapshots), "Ratings over snapshots; the same as in the table below"),
+        "columns": [(start + place + 1, item.taken_utc) for place, item in enumerate(snapshots[start:])],
+        "skipped": start,
+        "older": extras.older,
+        "unreadable": extras.unreadable,
+        "past": [(name, [row.get(name) for row in rows[start:]]) for name in (*current, *gone)],
+        "current": current,
+    }
+
+
+def _point(agent: AgentRow | None) -> tuple[float, tuple[float, float]] | None:
+    standing = agent.standing if agent else None
+    return (standing.mean, standing.interval) if standing else None
+
+
+def _distribution(name: str, label: str, agents: Sequence[Any], cases: Sequence[Any]) -> Distribution:
+    of_cases = [standing.mean for _, standing in cases]
+    of_agents = [(printable(agent.id, 40), standing.mean) for agent, standing in agents]
+    oracles = [(p, oracle(max(of_cases), p)) for p in MASTERY] if of_cases else []
+    title = f"Ratings of {len(cases)} cases and {len(agents)} agents by {label}, the same as in the table below"
+    return Distribution(
+        name,
+        label,
+        len(cases),
+        len(agents),
+        figures.bins(of_cases, [rating for _, rating in of_agents]),
+        oracles,
+        figures.distribution(of_cases, of_agents, oracles, title),
+    )

@@ -1,0 +1,164 @@
+"""A snapshot arranged for pages: who met which case, in which order things are listed, and where each has its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from merton.leaderboard.board import mean, mean_interval
+from merton.leaderboard.contents import AgentRow, CaseRow, Snapshot, Standing
+from merton.leaderboard.published import PublishedBoard, PublishedCell
+from merton.leaderboard.site.boards import Sheet, SheetLine, sheets
+from merton.leaderboard.site.names import file_names
+from merton.leaderboard.world_model import Evaluation
+from merton.perception.distortion import DISTORTIONS
+from merton.rating.outlook import predicted_score
+
+CASES_SHOWN = 5_000
+"""How many cases have a page and a line, the hardest first; the downloads hold all."""
+
+LEVELS = range(1, 6)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """An agent on a case.
+
+    Attributes:
+        agent, case: indices into the snapshot.
+        score: mean of their matches, 0..1.
+        n: how many.
+        expected: what their ratings predict, 0..1; None if either is unrated.
+    """
+
+    agent: int
+    case: int
+    score: float
+    n: int
+    expected: float | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """An agent's scores on the cases of one kind, such as a task: `cell.n` counts cases."""
+
+    label: str
+    cell: PublishedCell
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    """A line of a heat map: mean scores at levels 1..5 and over all of them, (score, cases) each; None if never met."""
+
+    label: str
+    family: str
+    is_family: bool
+    cells: tuple[tuple[float, int] | None, ...]
+
+
+class View:
+    """The snapshot with everything its pages look up.
+
+    Args:
+        snapshot: what to show.
+        published: boards under published rules.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        published: Sequence[PublishedBoard | Evaluation] = (),
+    ) -> None:
+        self.snapshot = snapshot
+        self.sheets = sheets(snapshot, published)
+        self.agent_files = file_names(agent.id for agent in snapshot.agents)
+        self.case_files = file_names(case.id for case in snapshot.cases)
+        self.board_files = file_names(sheet.name for sheet in self.sheets)
+        self.is_fitted = any(agent.likelihood for agent in snapshot.agents)
+        self.by_agent: list[list[Meeting]] = [[] for _ in snapshot.agents]
+        self.by_case: list[list[Meeting]] = [[] for _ in snapshot.cases]
+        for meeting in self._meetings():
+            self.by_agent[meeting.agent].append(meeting)
+            self.by_case[meeting.case].append(meeting)
+        self.difficulty = sorted(range(len(snapshot.cases)), key=self._hardness)
+        self.shown = self.difficulty[:CASES_SHOWN]
+        self.place = {case: place for place, case in enumerate(self.shown)}
+
+    def standing(self, case: CaseRow) -> Standing | None:
+        """The rating that cases are ordered by: of the method that ranks the agents."""
+        return case.likelihood if self.is_fitted else case.agi_elo
+
+    def family(self, case: CaseRow) -> str:
+        """The family of a case's distortion; of an unknown one itself, and empty for a foreign case."""
+        return DISTORTIONS[case.distortion].category if case.distortion in DISTORTIONS else case.distortion
+
+    def task(self, case: CaseRow) -> str:
+        """The task of a case, or the source of a foreign one."""
+        return case.task or case.source
+
+    def meetings_shown(self, agent: int) -> list[Meeting]:
+        """An agent's meetings with the cases that are shown, hardest first."""
+        met = [meeting for meeting in self.by_agent[agent] if meeting.case in self.place]
+        return sorted(met, key=lambda meeting: self.place[meeting.case])
+
+    def by_task(self, agent: int) -> list[Group]:
+        """An agent's scores by task, foreign cases by source."""
+        return self._grouped(agent, lambda case: self.task(case))
+
+    def by_family(self, agent: int) -> list[Group]:
+        """An agent's scores by family of distortion, without foreign cases."""
+        return self._grouped(agent, lambda case: self.family(case) if case.level is not None else "")
+
+    def heat(self, agent: int) -> list[HeatRow]:
+        """An agent's distorted scores by distortion and level; each family's own line before its distortions."""
+        cells: dict[tuple[str, str], dict[int, list[float]]] = {}
+        for meeting in self.by_agent[agent]:
+            case = self.snapshot.cases[meeting.case]
+            if case.level:
+                family = self.family(case)
+                for key in {(family, ""), (family, case.distortion)}:
+                    cells.setdefault(key, {}).setdefault(case.level, []).append(meeting.score)
+        rows = []
+        for (family, distortion), levels in sorted(cells.items()):
+            if not distortion and sum(other == family for other, _ in cells) < 3:
+                continue  # a family of one says nothing that its member does not
+            found = [levels.get(level, []) for level in LEVELS]
+            found.append([score for scores in found for score in scores])
+            summary = tuple((mean(scores) or 0.0, len(scores)) if scores else None for scores in found)
+            rows.append(HeatRow(distortion or family, family if distortion != family else "", not distortion, summary))
+        return rows
+
+    def board_lines(self, agent: int) -> list[tuple[Sheet, SheetLine]]:
+        """Every board that has a line of the agent, and that line."""
+        return [(sheet, line) for sheet in self.sheets for line in sheet.lines if line.index == agent]
+
+    def rated(self, method: str) -> tuple[list[tuple[AgentRow, Standing]], list[tuple[CaseRow, Standing]]]:
+        """Agents and cases that have a rating by "likelihood" or "agi_elo"."""
+        agents = [(agent, getattr(agent, method)) for agent in self.snapshot.agents if getattr(agent, method)]
+        cases = [(case, getattr(case, method)) for case in self.snapshot.cases if getattr(case, method)]
+        return agents, cases
+
+    def _meetings(self) -> Iterable[Meeting]:
+        scores: dict[tuple[int, int], list[float]] = {}
+        for agent, case, score in self.snapshot.matches:
+            scores.setdefault((agent, case), []).append(score)
+        for (agent, case), found in sorted(scores.items()):
+            mine, its = self.snapshot.agents[agent].standing, self.standing(self.snapshot.cases[case])
+            expected = predicted_score(mine.mean, its.mean) if mine and its else None
+            yield Meeting(agent, case, sum(found) / len(found), len(found), expected)
+
+    def _hardness(self, index: int) -> tuple[bool, float, str]:
+        case = self.snapshot.cases[index]
+        standing = self.standing(case)
+        return standing is None, -standing.mean if standing else 0.0, case.id
+
+    def _grouped(self, agent: int, kind: Callable[[CaseRow], str]) -> list[Group]:
+        scores: dict[str, list[float]] = {}
+        for meeting in self.by_agent[agent]:
+            label = kind(self.snapshot.cases[meeting.case])
+            if label:
+                scores.setdefault(label, []).append(meeting.score)
+        return [
+            Group(label, PublishedCell(mean(found), mean_interval(found, range(len(found))), len(found)))
+            for label, found in sorted(scores.items())
+        ]

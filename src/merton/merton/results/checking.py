@@ -1,0 +1,102 @@
+"""What may be stored: trials and names are checked before they come near a database."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+from merton.errors import InputError
+from merton.results.records import Outcome, TrialRecord
+from merton.results.schema import SCORE_RANGES
+
+LONGEST_NAME = 200
+"""Characters of the id of an agent, case or source that comes from outside."""
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def checked_name(kind: str, name: str) -> str:
+    """The name as it came; raises InputError unless it is 1 to `LONGEST_NAME` printable characters.
+
+    Control and direction characters are not printable, so no name can turn a line of a board around.
+    """
+    if not name or not name.isprintable():
+        raise InputError(f"the {kind} must be printable text, got {name[:80]!r}")
+    if len(name) > LONGEST_NAME:
+        raise InputError(f"the {kind} may have {LONGEST_NAME} characters, got {len(name)}: {name[:40]!r}...")
+    return name
+
+
+def checked_sha256(kind: str, digest: str) -> str:
+    """The digest as it came; raises InputError unless it is 64 lower-case hexadecimal digits."""
+    if not _SHA256.fullmatch(digest):
+        raise InputError(f"the {kind} must be a SHA-256 of 64 lower-case hexadecimal digits, got {digest[:80]!r}")
+    return digest
+
+
+def checked_score(what: str, score: float) -> float:
+    """The score as a plain float; raises InputError unless it is in 0..1."""
+    try:
+        is_valid = 0.0 <= score <= 1.0
+    except TypeError:
+        is_valid = False
+    if not is_valid:
+        raise InputError(f"{what} must be in 0 .. 1, got {score!r}")
+    return float(score) + 0.0  # minus zero is zero: the same record, the same bytes
+
+
+def checked_trial(record: TrialRecord) -> TrialRecord:
+    """The record with plain Python numbers, as it will be read back; raises InputError for what must not be stored."""
+    changes: dict[str, Any] = {"outcome": _outcome(record)}
+    for name, maximum in SCORE_RANGES.items():
+        changes[name] = _number(record, name, getattr(record, name), maximum)
+    changes["distance_m"] = _number(record, "distance_m", record.distance_m, math.inf)
+    for name in ("simulated_s", "wall_s"):
+        changes[name] = _number(record, name, getattr(record, name), math.inf)
+    for name in ("steps", "error_code"):
+        changes[name] = _integer(record, name, getattr(record, name), 2**31 - 1)
+    changes["case"] = replace(
+        record.case,
+        seed=_integer(record, "seed", record.case.seed, 2**63 - 1),
+        level=_integer(record, "level", record.case.level, 5),
+    )
+    # An error text may quote raw bytes of a broken server; losing a result over that would be worse than a "?".
+    changes["error_message"] = record.error_message.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+    for name, text in (("experiment", record.experiment), ("agent", record.agent), ("case", record.case.id)):
+        if not text or not text.isprintable():
+            raise InputError(f"the {name} of trial {record.id!r} must be printable text, got {text!r}")
+    if changes["outcome"] is Outcome.INFRASTRUCTURE and record.execution is not None:
+        raise InputError(f"trial {record.id!r} ended in an infrastructure fault, so it cannot have an execution score")
+    return replace(record, **changes)
+
+
+def _outcome(record: TrialRecord) -> Outcome:
+    try:
+        return Outcome(record.outcome)
+    except ValueError:
+        choices = ", ".join(outcome.value for outcome in Outcome)
+        raise InputError(
+            f"unknown outcome {record.outcome!r} of trial {record.id!r}; choose one of: {choices}"
+        ) from None
+
+
+def _number(record: TrialRecord, name: str, value: float | None, maximum: float) -> float | None:
+    if value is None:
+        return None
+    try:
+        is_valid = math.isfinite(value) and 0.0 <= value <= maximum
+    except TypeError:
+        is_valid = False
+    if not is_valid:
+        valid = f"in 0 .. {maximum:g}" if math.isfinite(maximum) else "finite and not negative"
+        raise InputError(f"{name} of trial {record.id!r} must be {valid}, got {value!r}")
+    return float(value) + 0.0
+
+
+def _integer(record: TrialRecord, name: str, value: int, maximum: int) -> int:
+    if not isinstance(value, Integral) or not 0 <= value <= maximum:
+        raise InputError(f"{name} of trial {record.id!r} must be a whole number in 0 .. {maximum}, got {value!r}")
+    return int(value)

@@ -1,0 +1,277 @@
+"""The database behind the record: an SQLite file (the default) or a PostgreSQL server that a lab shares.
+
+Both keep the same promise: when a transaction has ended without an error, what it wrote survives the loss of this
+process and of power; when it has ended with one, nothing of it was written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
+from sqlalchemy.pool import StaticPool
+
+from merton.errors import InfrastructureError, InputError, MissingDependencyError
+from merton.results import migrations
+from merton.results.schema import METADATA, SCHEMA_VERSION
+
+RUN_FILE = "results.sqlite"
+"""Name of the record in the directory of a run."""
+
+PATIENCE_S = 10
+"""How long a writer waits for another one, and for a server to answer its call [s]."""
+
+_WRITER_LOCK = 0x4D6572746F6E  # "Merton": PostgreSQL's advisory lock that one writer at a time holds
+
+
+class Database:
+    """A record that is open. Safe to share between threads; not to be taken through a fork.
+
+    Args:
+        where: an SQLite file (made, with its folder, unless `read_only`), the directory of a run, or a URL
+            such as "postgresql://user:password@host/name".
+        read_only: change nothing; works while others write. A record of an older schema is read as it would be after
+            its migration.
+
+    Attributes:
+        where: what was opened, without a password, for messages.
+        dialect: "sqlite" or "postgresql".
+        read_only: as given.
+
+    Raises:
+        InputError: `read_only` and there is nothing, `where` is no record, or one of a newer Merton.
+        InfrastructureError: the disk or the server refuses.
+        MissingDependencyError: PostgreSQL's client is not installed.
+    """
+
+    def __init__(self, where: Path | str, read_only: bool = False) -> None:
+        self.read_only = read_only
+        # An SQLite connection is one for all threads; PostgreSQL has one for each.
+        self._turn: AbstractContextManager[Any] = nullcontext()
+        if isinstance(where, str) and "://" in where:
+            self.dialect = "postgresql"
+            self._engine, self.where = _postgresql_engine(where, read_only)
+        else:
+            self.dialect = "sqlite"
+            self._turn = threading.RLock()
+            path = file_of(where)
+            self.where = str(path)
+            _prepare_file(path, read_only)
+            self._engine = _engine_of(lambda: _connect(path, read_only))
+        try:
+            self._check_version()
+        except BaseException:
+            self.close()
+            raise
+
+    def transaction(self) -> AbstractContextManager[sa.Connection]:
+        """A transaction that may write: all of it is durable once the context is left, or nothing is.
+
+        One writer at a time, so what is read inside stays true until the end of it.
+
+        Not to be nested: a transaction that is begun inside another one of the same `Database` is refused.
+
+        Raises:
+            InputError: what was to be written breaks a rule of the tables; nothing of the transaction was written.
+            InfrastructureError: the database refuses; nothing of the transaction was written. Only when the connection
+                to a server breaks in the moment of the commit may it have been.
+        """
+        return self._began(write=True)
+
+    def reading(self) -> AbstractContextManager[sa.Connection]:
+        """A transaction that only reads: one consistent state, whoever writes meanwhile, and nobody waits for it."""
+        return self._began(write=False)
+
+    @contextmanager
+    def _began(self, write: bool) -> Iterator[sa.Connection]:
+        try:
+            with self._turn, self._engine.connect() as connection:
+                if self.dialect == "sqlite":
+                    connection.exec_driver_sql("BEGIN IMMEDIATE" if write and not self.read_only else "BEGIN")
+                elif write:
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_WRITER_LOCK)))
+                else:
+                    connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                yield connection
+                connection.commit()
+        except (DBAPIError, sqlite3.Error, sa.exc.TimeoutError, sa.exc.PendingRollbackError) as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: Exception) -> Exception:
+        cause = str(error.orig if isinstance(error, DBAPIError) else error).strip().split("\n")[0]
+        if isinstance(error, IntegrityError | DataError):
+            return InputError(f"the result store {self.where} cannot hold this: {cause}")
+        if "not a database" in cause:
+            return InputError(f"{self.where} is not a result store: {cause}")
+        return InfrastructureError(f"the result store {self.where} failed: {cause}")
+
+    def insert_new(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Insert the rows whose key is not there yet; returns how many that were. What is there stays as it is."""
+        if not rows:
+            return 0
+        make = sqlite.insert if self.dialect == "sqlite" else postgresql.insert
+        statement = make(table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+        return connection.execute(statement, list(rows)).rowcount
+
+    def close(self) -> None:
+        """Close the connections; the database cannot be used afterwards."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_version(self) -> None:
+        """Bring an older record up to today's schema, or refuse."""
+        with self.reading() as connection:
+            version = migrations.version(connection)
+            if self.dialect == "postgresql":
+                encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+                if encoding != "UTF8":
+                    raise InputError(f"the database {self.where} must have the encoding UTF8, and has {encoding}")
+        if version == SCHEMA_VERSION:
+            return
+        if version == migrations.EMPTY and self.dialect == "postgresql" and self.read_only:
+            raise InputError(f"there is no result store at {self.where}")
+        migrations.check_known(version, self.where)
+        if self.dialect == "sqlite" and self.read_only:
+            self._engine = _migrated_copy(self._engine)
+        elif self.read_only:
+            raise InputError(
+                f"the result store {self.where} has schema version {version}; open it once for writing to bring it to "
+                f"version {SCHEMA_VERSION}"
+            )
+        with self.transaction() as connection:
+            migrations.migrate(connection, self.where)
+
+
+def file_of(where: Path | str) -> Path:
+    """The SQLite file behind a path: itself, or the record of the run whose directory it is."""
+    path = Path(where)
+    return path / RUN_FILE if path.is_dir() else path
+
+
+def _engine_of(connect: Any) -> sa.Engine:
+    """An SQLite engine with one connection, which begins no transaction of its own accord."""
+    return sa.create_engine("sqlite://", creator=connect, poolclass=StaticPool)
+
+
+def _prepare_file(path: Path, read_only: bool) -> None:
+    if read_only:
+        if not path.is_file():
+            raise InputError(f"there is no result store at {path}")
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(f"cannot make the folder of the result store {path}: {error}") from error
+    if not path.exists():
+        _create(path)
+
+
+def _create(path: Path) -> None:
+    """Put an empty store at `path`, whole or not at all: a reader, or a kill, never meets one without its tables."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
+    try:
+        draft.unlink(missing_ok=True)
+        engine = _engine_of(lambda: _connect(draft, read_only=False))
+        try:
+            with engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                METADATA.create_all(connection)
+                migrations.set_version(connection)
+                connection.commit()
+        finally:
+            engine.dispose()
+        with contextlib.suppress(FileExistsError):  # another writer was faster
+            os.link(draft, path)
+        draft.unlink()
+    except (OSError, DBAPIError, sqlite3.Error) as error:
+        raise InfrastructureError(f"cannot make the result store {path}: {error}") from error
+
+
+def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
+    # isolation_level None: Python's driver begins no transaction by itself, `Database._began` does.
+    if not read_only:
+        connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    options: dict[str, Any] = {"uri": True, "check_same_thread": False, "isolation_level": None}
+    connection = sqlite3.connect(uri, timeout=PATIENCE_S, **options)
+    try:
+        connection.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.OperationalError:
+        # A WAL database in a folder we may not write to: safe to read as a still image if no writer left a log behind.
+        connection.close()
+        if Path(f"{path}-wal").exists():
+            raise
+        connection = sqlite3.connect(f"{uri}&immutable=1", **options)
+    return connection
+
+
+def _migrated_copy(engine: sa.Engine) -> sa.Engine:
+    """An engine on a copy in memory, which can be migrated where the file must not be touched."""
+    copy = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+    with engine.connect() as connection:
+        original = connection.connection.dbapi_connection
+        assert isinstance(original, sqlite3.Connection)
+        original.backup(copy)
+    engine.dispose()
+    return _engine_of(lambda: copy)
+
+
+def _postgresql_engine(where: str, read_only: bool) -> tuple[sa.Engine, str]:
+    """The engine, and the URL without its password."""
+    try:
+        url = sa.make_url(where)
+    except (ArgumentError, ValueError):
+        raise InputError(f"{where.split('@')[-1]!r} is not the URL of a database") from None
+    if url.get_backend_name() not in ("postgresql", "postgres"):
+        raise InputError(
+            f"a record is an SQLite file, the directory of a run or a postgresql:// URL, not {url.drivername}://"
+        )
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError(
+            "a record on PostgreSQL needs psycopg: install it with pip install -r requirements/postgres.txt, or pip "
+            "install '.[postgres]' in the checkout"
+        ) from None
+    given = url.query.get("options", "")
+    options = f"{given if isinstance(given, str) else ' '.join(given)} -c lock_timeout={PATIENCE_S}s"
+    if read_only:
+        options += " -c default_transaction_read_only=on"
+    query = {"connect_timeout": str(PATIENCE_S), "application_name": "merton", **url.query, "options": options}
+    engine = sa.create_engine(
+        url.set(drivername="postgresql+psycopg", query=query),
+        pool_pre_ping=True,  # a connection that broke while it was idle is replaced
+    )
+    sa.event.listen(engine, "connect", _insist_on_durability)
+    return engine, url.set(query={}).render_as_string(hide_password=True)  # a query may hold secrets, too
+
+
+def _insist_on_durability(connection: Any, _: object) -> None:
+    """A server may be told to acknowledge before the disk has it; not to us."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('synchronous_commit')")
+        if cursor.fetchone()[0] == "off":
+            cursor.execute("SET synchronous_commit = on")
+    connection.commit()

@@ -1,0 +1,182 @@
+"""The tables of the record, the same in SQLite and in PostgreSQL.
+
+Facts only: a match is a view of trials and scores (`MATCHES`), never a second copy of them. Every moment is UTC, in
+ISO 8601.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+SCHEMA_VERSION = 2
+"""Of the tables below. SQLite keeps it as `PRAGMA user_version`, PostgreSQL in `schema_version`."""
+
+SCORE_RANGES = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
+"""Score of a trial's stage to its maximum; the minimum is 0."""
+
+SUBMISSION_STATES = ("received", "accepted", "rejected", "withdrawn", "superseded")
+COUNTED_STATES = ("accepted", "withdrawn", "superseded")
+"""What was ever accepted uses up the manufacturer's month: withdrawing must not buy a second try."""
+
+METADATA = sa.MetaData()
+
+# Sorted by code point in either database, whatever the server's language: the order of a board must not depend on it.
+Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+_Number = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+
+
+def _within(column: str, maximum: float) -> sa.CheckConstraint:
+    """The last fence: NaN fails it in PostgreSQL, and SQLite makes NaN a NULL."""
+    return sa.CheckConstraint(f"{column} >= 0 AND {column} <= {maximum:g}", name=f"{column}_in_range")
+
+
+EXPERIMENTS = sa.Table(
+    "experiments",
+    METADATA,
+    sa.Column("id", Text, primary_key=True),
+    sa.Column("name", Text),  # of the experiment file
+    sa.Column("seed", _Number),
+    sa.Column("spec_sha256", Text),  # of the experiment file
+    sa.Column("merton_version", Text),
+    sa.Column("created_utc", Text),
+    comment="A run. What is not known is NULL.",
+)
+
+AGENTS = sa.Table(
+    "agents",
+    METADATA,
+    sa.Column("id", Text, primary_key=True),
+    sa.Column("version", Text),
+    sa.Column("weights_sha256", Text),
+    sa.Column("owner", Text),
+    comment="Who is rated. What is not known is NULL.",
+)
+
+CASES = sa.Table(
+    "cases",
+    METADATA,
+    sa.Column("id", Text, primary_key=True),
+    sa.Column("source", Text, nullable=False),  # whose case it is: "" for Merton's own, else the name of an import
+    sa.Column("task", Text),
+    sa.Column("seed", _Number),
+    sa.Column("distortion", Text),
+    sa.Column("level", sa.Integer),
+    sa.Column("reference_image", Text),  # SHA-256 of the picture's file
+    comment="What agents are put to. Task to level are NULL for foreign cases.",
+)
+
+TRIALS = sa.Table(
+    "trials",
+    METADATA,
+    sa.Column("experiment", Text, sa.ForeignKey(EXPERIMENTS.c.id), primary_key=True),
+    sa.Column("id", Text, primary_key=True),
+    sa.Column("agent", Text, sa.ForeignKey(AGENTS.c.id), nullable=False),
+    sa.Column("case", Text, sa.ForeignKey(CASES.c.id), nullable=False),
+    sa.Column("outcome", Text, nullable=False),
+    sa.Column("cognition", sa.Double),
+    sa.Column("decision", sa.Double),
+    sa.Column("execution", sa.Double),
+    sa.Column("distance_m", sa.Double),
+    sa.Column("steps", sa.Integer, nullable=False),
+    sa.Column("simulated_s", sa.Double, nullable=False),
+    sa.Column("wall_s", sa.Double, nullable=False),
+    sa.Column("error_code", sa.Integer, nullable=False),
+    sa.Column("error_message", Text, nullable=False),
+    *(_within(name, maximum) for name, maximum in SCORE_RANGES.items()),
+    sa.CheckConstraint("outcome <> 'infrastructure' OR execution IS NULL", name="a_fault_has_no_score"),
+    sqlite_with_rowid=False,
+)
+
+IMPORTS = sa.Table(
+    "imports",
+    METADATA,
+    sa.Column("source", Text, primary_key=True),
+    sa.Column("file_sha256", Text, primary_key=True),
+    sa.Column("file_name", Text, nullable=False),
+    sa.Column("imported_utc", Text, nullable=False),
+    comment="Where the scores of a source came from.",
+)
+
+SCORES = sa.Table(
+    "scores",
+    METADATA,
+    sa.Column("source", Text, primary_key=True),
+    sa.Column("agent", Text, sa.ForeignKey(AGENTS.c.id), primary_key=True),
+    sa.Column("case", Text, sa.ForeignKey(CASES.c.id), primary_key=True),
+    sa.Column("score", sa.Double, nullable=False),
+    _within("score", 1.0),
+    sqlite_with_rowid=False,
+    comment="Foreign response matrices: 0 .. 1, no row where the matrix is blank.",
+)
+
+SUBMISSIONS = sa.Table(
+    "submissions",
+    METADATA,
+    sa.Column("id", Text, primary_key=True),
+    sa.Column("manufacturer", Text, nullable=False),
+    sa.Column("agent", Text, nullable=False),
+    sa.Column("version", Text, nullable=False),
+    sa.Column("weights_sha256", Text, nullable=False),
+    sa.Column("harness_version", Text, nullable=False),
+    sa.Column("dataset_sha256", Text, nullable=False),
+    sa.Column("received_utc", Text, nullable=False),
+    sa.Column("month", Text, nullable=False),  # "2026-11"
+    sa.Column("window", Text, nullable=False),
+    sa.Column("status", Text, nullable=False),
+    sa.Column("archive_sha256", Text, nullable=False),
+    sa.Column("manifest", Text, nullable=False),  # JSON
+    sa.Column("withdrawn_utc", Text),
+    sa.CheckConstraint(f"status IN {SUBMISSION_STATES}", name="known_status"),
+)
+_COUNTED = SUBMISSIONS.c.status.in_([sa.literal_column(f"'{state}'") for state in COUNTED_STATES])
+sa.Index(
+    "one_a_month",
+    SUBMISSIONS.c.manufacturer,
+    SUBMISSIONS.c.month,
+    unique=True,
+    sqlite_where=_COUNTED,
+    postgresql_where=_COUNTED,
+)
+
+SUBMISSION_SCORES = sa.Table(
+    "submission_scores",
+    METADATA,
+    sa.Column("submission", Text, sa.ForeignKey(SUBMISSIONS.c.id), primary_key=True),
+    sa.Column("item", Text, primary_key=True),
+    sa.Column("score", sa.Double, nullable=False),
+    _within("score", 1.0),
+    sqlite_with_rowid=False,
+)
+
+ATTEMPTS = sa.Table(
+    "attempts",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("received_utc", Text, nullable=False),
+    sa.Column("manufacturer", Text, nullable=False),
+    sa.Column("archive_sha256", Text, nullable=False),
+    sa.Column("accepted", sa.Boolean, nullable=False),
+    sa.Column("reason", Text, nullable=False),
+    sqlite_autoincrement=True,
+    comment="Everybody who tried to submit, whatever came of it.",
+)
+
+SNAPSHOTS = sa.Table(
+    "snapshots",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("taken_utc", Text, nullable=False),
+    sa.Column("name", Text, nullable=False),
+    sa.Column("inputs_sha256", Text, nullable=False),
+    sa.Column("sha256", Text, nullable=False),  # of the content
+    sa.Column("content", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+MATCHES = (
+    sa.select(TRIALS.c.agent, TRIALS.c.case, (TRIALS.c.execution / 100.0).label("score"))
+    .where(TRIALS.c.execution.is_not(None))
+    .union_all(sa.select(SCORES.c.agent, SCORES.c.case, SCORES.c.score))
+    .subquery("matches")
+)
+"""(agent, case, score of the agent in 0..1) of every trial with an execution score and every foreign score."""

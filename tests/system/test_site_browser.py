@@ -1,0 +1,244 @@
+"""The leaderboard's pages in a browser, straight from the disk: sorting, filtering, keyboard, themes, a phone."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from merton.leaderboard import snapshot as snapshots
+from merton.leaderboard.site import write_site
+from merton.results.store import open_record
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt install chromium)")
+
+AGENTS = ("expert", "servo", "blobs", "hold")
+KINDS = (
+    *("index", "boards", "boards/task", "agents/servo", "cases", "cases/pick.0.jpeg.5", "ratings", "history"),
+    *("submissions", "methods", "downloads"),
+)
+"""A page of every kind."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Address of the pages of an invented run with an earlier snapshot."""
+    sys.path.append(str(Path(__file__).parents[1] / "unit"))
+    from fake_run import make_fake_run
+
+    folder = tmp_path_factory.mktemp("browser")
+    make_fake_run(folder / "run", agents=AGENTS, distortions=("gaussian_blur", "jpeg"), tasks=("pick", "push"))
+    with open_record(folder / "run") as store:
+        snapshots.store_snapshot(store, snapshots.of_trials(store.records()))
+        return write_site(snapshots.take(store), folder / "site", store).parent.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A browser window of its own, and what it asked for or complained about; nothing leaves the machine."""
+
+    def __init__(self, browser: Any, **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.context.set_default_timeout(15_000)
+        self.context.route(lambda address: not is_local(address), lambda route: route.abort())
+        self.page = self.context.new_page()
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def check(self) -> None:
+        assert [address for address in self.asked if not is_local(address)] == []
+        assert self.complaints == []
+
+
+def is_local(address: str) -> bool:
+    return address.startswith(("file:", "data:", "about:", "http://127.0.0.1:", "http://localhost:"))
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Visit]:
+    """A window of a desktop; the test fails if it asked anything of another machine."""
+    visit = Visit(browser, viewport={"width": 1280, "height": 900})
+    yield visit
+    visit.check()
+    visit.context.close()
+
+
+def names(page: Any) -> list[str]:
+    """The row headings of the page's main table that can be seen, from top to bottom."""
+    return [
+        cell.inner_text().split("\n")[0] for cell in page.locator("table[data-filtered] tbody tr:visible > th").all()
+    ]
+
+
+def test_a_request_that_leaves_the_machine_would_be_noticed(browser: Any) -> None:
+    visit = Visit(browser)
+    visit.page.set_content('<img src="http://192.0.2.1/pixel.png">', wait_until="load")
+    with pytest.raises(AssertionError, match="pixel"):
+        visit.check()
+    visit.context.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_page_opens_without_a_complaint_and_fits_a_phone(browser: Any, site: str, kind: str) -> None:
+    for scheme in ("light", "dark"):
+        visit = Visit(browser, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+        visit.page.goto(f"{site}/{kind}.html")
+        width = visit.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert width[0] <= width[1], f"{kind} is {width[0]} px wide"
+        beyond = visit.page.evaluate(
+            """() => [...document.querySelectorAll('main *')].filter((item) => innerWidth + 1
+            < item.getBoundingClientRect().right && !item.closest('.scroll, .formula, .unseen')).length"""
+        )
+        assert beyond == 0
+        paper = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert paper == ("rgb(252, 252, 250)" if scheme == "light" else "rgb(20, 22, 26)")
+        assert all(visit.page.locator("img").evaluate_all("items => items.map(item => item.complete)"))
+        visit.check()
+        visit.context.close()
+
+
+def test_columns_sort_both_ways_and_the_address_remembers(visit: Visit, site: str) -> None:
+    page = visit.page
+    page.goto(f"{site}/index.html")
+    ranked = names(page)
+    assert sorted(ranked) == sorted(AGENTS)
+    heading = page.get_by_role("columnheader", name="agent", exact=True)
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert names(page) == sorted(AGENTS)
+    heading.get_by_role("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert names(page) == sorted(AGENTS, reverse=True)
+    assert page.locator("[aria-sort]").count() == 1
+    page.reload()
+    assert names(page) == sorted(AGENTS, reverse=True)
+    page.get_by_role("columnheader", name="likelihood rating").get_by_role("button").click()
+    assert names(page) == ranked[::-1]  # numbers, not texts
+
+
+def test_what_is_missing_stays_last_either_way(visit: Visit, site: str) -> None:
+    page = visit.page
+    page.goto(f"{site}/history.html")
+    page.evaluate("""() => { const cell = document.querySelector('table[data-filtered] tbody tr td');
+        cell.dataset.value = ''; cell.closest('tr').querySelector('th').textContent = 'nobody'; }""")
+    button = page.locator("table[data-filtered] thead th").nth(1).get_by_role("button")
+    for _ in range(2):
+        button.click()
+        assert names(page)[-1] == "nobody"
+
+
+def test_cases_are_filtered_by_text_task_and_family(visit: Visit, site: str) -> None:
+    page = visit.page
+    page.goto(f"{site}/cases.html")
+    everything = names(page)
+    assert len(everything) == 22
+    page.get_by_label("Task").select_option("pick")
+    assert len(names(page)) == 11
+    page.get_by_label("Distortion").select_option("blur")
+    assert all(name.startswith("pick.0.gaussian_blur.") for name in names(page))
+    page.get_by_label("Find").fill("BLUR.5")
+    assert names(page) == ["pick.0.gaussian_blur.5"]
+    assert page.get_by_role("status").inner_text() == "1 of 22 shown"
+    page.reload()
+    assert names(page) == ["pick.0.gaussian_blur.5"]
+    assert page.get_by_label("Find").input_value() == "BLUR.5"
+    page.get_by_role("button", name="Show all").click()
+    assert names(page) == everything
+    assert "#" not in page.url
+
+
+def test_an_agent_and_a_case_are_found_by_keyboard_alone(visit: Visit, site: str) -> None:
+    page = visit.page
+    page.goto(f"{site}/index.html")
+    page.keyboard.press("Tab")
+    assert focused(page) == "Skip to the content"
+    page.keyboard.press("Enter")
+    reach(page, "agent")
+    page.keyboard.press("Enter")
+    assert page.get_by_role("columnheader", name="agent", exact=True).get_attribute("aria-sort") == "ascending"
+    page.keyboard.press("Space")
+    assert names(page) == sorted(AGENTS, reverse=True)
+    reach(page, "servo")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/agents/servo.html")
+    assert page.get_by_role("heading", level=1).inner_text() == "servo"
+    reach(page, "push.0.jpeg.5")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/cases/push.0.jpeg.5.html")
+    assert page.get_by_role("img", name="top camera, distorted image").is_visible()
+    reach(page, "Ratings", back=True)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ratings.html")
+    reach(page, "The same as a table")
+    page.keyboard.press("Enter")
+    assert page.get_by_role("region", name="Histogram by likelihood").is_visible()
+
+
+def focused(page: Any) -> str:
+    return str(page.evaluate("document.activeElement.innerText || ''")).strip()
+
+
+def reach(page: Any, text: str, back: bool = False) -> None:
+    """Press Tab until the focus is on that text."""
+    for _ in range(150):
+        page.keyboard.press("Shift+Tab" if back else "Tab")
+        if focused(page) == text:
+            return
+    raise AssertionError(f"Tab never came to {text!r}")
+
+
+def test_the_theme_is_chosen_kept_and_told(visit: Visit, site: str) -> None:
+    page = visit.page
+    page.goto(f"{site}/index.html")
+    button = page.get_by_role("button", name="Dark mode")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert dark != light
+    page.get_by_role("link", name="Methods", exact=True).first.click()
+    page.wait_for_url("**/methods.html")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+    page.get_by_role("button", name="Dark mode").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == light
+
+
+def test_without_scripts_the_pages_are_complete(browser: Any, site: str) -> None:
+    visit = Visit(browser, java_script_enabled=False)
+    visit.page.goto(f"{site}/cases.html")
+    assert visit.page.locator("tbody tr").count() == 22
+    assert not visit.page.locator("form.controls").is_visible()
+    assert not visit.page.locator("#theme").is_visible()
+    visit.page.locator("tbody th a").first.click()
+    visit.page.wait_for_url("**/cases/*.html")
+    visit.check()
+    visit.context.close()
+
+
+def test_colour_and_motion_are_not_needed(browser: Any, site: str) -> None:
+    visit = Visit(browser, reduced_motion="reduce", forced_colors="active")
+    visit.page.goto(f"{site}/cases/pick.0.jpeg.5.html")
+    assert visit.page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+    outcomes = visit.page.locator(".outcome").all_inner_texts()
+    assert len(outcomes) == len(AGENTS)
+    assert all(any(word in text for word in ("success", "failure", "stop", "fault")) for text in outcomes)
+    visit.check()
+    visit.context.close()

@@ -1,0 +1,84 @@
+"""Boards while results come in: merged into a shared record, and nothing forgotten."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from postgres import new_database
+
+from merton.leaderboard import snapshot
+from merton.leaderboard.live import LiveBoard, LiveBoards, board_of
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.store import ResultStore
+
+LIMIT_S = 60.0
+
+
+def run_with(folder: Path, *agents: str) -> str:
+    """The record of a run named like its folder; gives its path."""
+    with ResultStore(folder / "results.sqlite") as store:
+        store.record_all(
+            TrialRecord(folder.name, agent, TestCase("pick", scene, "jpeg", 3), Outcome.FAILURE, execution=20.0 + scene)
+            for agent in agents
+            for scene in range(4)
+        )
+    return str(folder / "results.sqlite")
+
+
+def next_board(boards: LiveBoards) -> LiveBoard:
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        if (board := boards.poll()) is not None:
+            return board
+        time.sleep(0.01)
+    raise AssertionError(f"no board in {LIMIT_S} s")
+
+
+def test_runs_meet_in_a_postgresql_record_and_its_bytes_are_those_of_sqlite(tmp_path: Path) -> None:
+    runs = (run_with(tmp_path / "one", "servo", "expert"), run_with(tmp_path / "two", "servo", "hold"))
+    url, file = new_database(), str(tmp_path / "lab.sqlite")
+    taken = []
+    for shared, order in ((url, runs), (file, runs[::-1])):
+        board = board_of(order, shared)
+        assert (board.problem, board.experiment, [line.id for line in board.agents].count("servo")) == ("", "", 1)
+        assert {line.id for line in board.agents} == {"servo", "expert", "hold"}
+        assert next(line.matches for line in board.agents if line.id == "servo") == 8
+        with ResultStore(shared) as store:
+            taken.append(snapshot.to_json(snapshot.take(store)))
+            assert snapshot.store_snapshot(store, snapshot.from_json(taken[-1])) is True
+            assert snapshot.verify(store, taken[0]) == ()
+    assert taken[0] == taken[1]
+
+
+def test_without_a_shared_record_the_board_is_that_of_the_last_run(tmp_path: Path) -> None:
+    runs = (run_with(tmp_path / "one", "servo"), run_with(tmp_path / "two", "hold"))
+    board = board_of(runs)
+    assert (board.experiment, [line.id for line in board.agents]) == ("two", ["hold"])
+    assert board_of(()) == LiveBoard()
+
+
+def test_what_could_not_be_merged_is_merged_later(tmp_path: Path) -> None:
+    run, place = run_with(tmp_path / "one", "servo"), tmp_path / "place"
+    place.write_text("in the way")
+    boards = LiveBoards(str(place / "lab.sqlite"))
+    boards.changed(run)
+    board = next_board(boards)
+    assert "could not be brought up to date" in board.problem
+    assert [line.id for line in board.agents] == ["servo"]
+    place.unlink()
+    assert boards.close() == ""
+    with ResultStore(place / "lab.sqlite", read_only=True) as store:
+        assert store.experiments() == ["one"]
+
+
+def test_the_end_does_not_wait_for_a_board_and_forgets_nothing(tmp_path: Path) -> None:
+    shared = str(tmp_path / "lab.sqlite")
+    boards = LiveBoards(shared)
+    boards.changed(run_with(tmp_path / "one", "servo"))
+    assert boards.poll() is None
+    assert boards.is_busy
+    boards.changed(run_with(tmp_path / "two", "hold"))
+    assert boards.close() == ""
+    with ResultStore(shared, read_only=True) as store:
+        assert store.experiments() == ["one", "two"]

@@ -1,0 +1,197 @@
+"""A foreign response matrix is taken in as it is, or refused with the place where it is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+from postgres import new_database
+from test_store import trial
+
+from merton.errors import InputError
+from merton.results.matrix import Imported, import_matrix, read_matrix
+from merton.results.records import AgentRecord, CaseRecord, ForeignScore
+from merton.results.schema import IMPORTS
+from merton.results.store import ResultStore
+
+MTEB = Path(__file__).parents[3] / "shared/data/response_matrices/mteb_main_score.csv"
+"""Main scores of 101 text-embedding models on 28 tasks of the MTEB; lies beside the checkout, where it is at all."""
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ResultStore:
+    return ResultStore(tmp_path / "record.sqlite" if request.param == "sqlite" else new_database())
+
+
+def written(tmp_path: Path, text: str | bytes, name: str = "matrix.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def test_a_matrix_is_read_cell_by_cell(tmp_path: Path) -> None:
+    text = '\ufeffmodel, revision ,"STS, 12",b\r\none,v1, 0.25 ,\r\n\r\n"two",,1,1e-3\r\nthree,v1,,\r\n'
+    matrix = read_matrix(written(tmp_path, text))
+    assert matrix.agents == (AgentRecord("one", "v1"), AgentRecord("two"), AgentRecord("three", "v1"))
+    assert matrix.cases == ("STS, 12", "b")
+    assert matrix.cells == (("one", "STS, 12", 0.25), ("two", "STS, 12", 1.0), ("two", "b", 0.001))
+    assert matrix.blanks == 3
+    assert matrix.file_sha256 == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_columns_of_agents_can_be_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "who,when,model,x\na,2024,0.5,1\n")
+    matrix = read_matrix(path, agent_column="who", version_column="when")
+    assert matrix.agents == (AgentRecord("a", "2024"),)
+    assert matrix.cells == (("a", "model", 0.5), ("a", "x", 1.0))
+    with pytest.raises(InputError, match=r"has no column 'nobody'; it has 'who', 'when'"):
+        read_matrix(path, agent_column="nobody")
+
+
+def test_an_import_is_remembered_with_its_file_and_done_once(store: ResultStore, tmp_path: Path) -> None:
+    path = written(tmp_path, "model,revision,a,b\none,v1,0.5,\ntwo,v2,0,1\n")
+    told: list[tuple[int, int]] = []
+    assert import_matrix(store, path, on_progress=lambda *done: told.append(done)) == Imported("matrix", 2, 2, 3, 1, 3)
+    assert told[-1] == (3, 3)
+    assert import_matrix(store, path) == Imported("matrix", 2, 2, 3, 1, 0)
+    assert store.scores() == [
+        ForeignScore("matrix", "one", "a", 0.5),
+        ForeignScore("matrix", "two", "a", 0.0),
+        ForeignScore("matrix", "two", "b", 1.0),
+    ]
+    assert store.cases() == [CaseRecord("a", "matrix"), CaseRecord("b", "matrix")]
+    assert store.agents() == [AgentRecord("one", "v1"), AgentRecord("two", "v2")]
+    assert store.matches() == [("one", "a", 0.5), ("two", "a", 0.0), ("two", "b", 1.0)]
+    with store.database.reading() as connection:
+        (origin,) = connection.execute(sa.select(IMPORTS)).all()
+    assert (origin.source, origin.file_name) == ("matrix", "matrix.csv")
+    assert origin.file_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_matrix_may_grow_and_not_change(store: ResultStore, tmp_path: Path) -> None:
+    import_matrix(store, written(tmp_path, "model,a,b\none,0.5,\n"), "s")
+    assert import_matrix(store, written(tmp_path, "model,a,b,c\none,0.5,0.25,\ntwo,,,1\n"), "s").new == 2
+    before = store.scores(), store.agents(), store.cases()
+    with pytest.raises(InputError, match=r"'one' on 'a' is already stored as 0.5, not 0.75"):
+        import_matrix(store, written(tmp_path, "model,a,z\nnew,1,1\none,0.75,1\n"), "s")
+    with pytest.raises(InputError, match=r"case 'a' of 's' already"):
+        import_matrix(store, written(tmp_path, "model,a\nnew,1\n"), "another")
+    assert (store.scores(), store.agents(), store.cases()) == before
+
+
+def test_foreign_and_own_results_do_not_mix_by_accident(store: ResultStore, tmp_path: Path) -> None:
+    store.record(trial())
+    store.register_agent("servo", version="1.0")
+    with pytest.raises(InputError, match="of Merton's own already"):
+        import_matrix(store, written(tmp_path, f"model,{trial().case.id}\none,1\n"))
+    with pytest.raises(InputError, match=r"agent 'servo' is in the record with version '1\.0', not '2\.0'"):
+        import_matrix(store, written(tmp_path, "model,version,a\nservo,2.0,1\n"))
+    assert import_matrix(store, written(tmp_path, "model,version,a\nservo,1.0,1\n")).new == 1
+    assert [match[0] for match in store.matches()] == ["servo", "servo"]
+
+
+BAD = {
+    "nan": ("model,a,b\none,0.5,nan\n", r"line 2 of matrix\.csv, column 3 \(b\): 'nan' is not a number"),
+    "inf": ("model,a\none,inf\n", "line 2 .*'inf' is not a number"),
+    "too big": ("model,a\none,0.5\ntwo,1.0001\n", r"line 3 .*column 2 \(a\): the score 1.0001 is not in 0 .. 1"),
+    "percent": ("model,a\none,85\n", "85.0 is not in 0 .. 1; rescale"),
+    "overflow": ("model,a\none,1e999\n", "inf is not in 0 .. 1"),
+    "negative": ("model,a\none,-0.1\n", "-0.1 is not in"),
+    "underscore": ("model,a\none,0_1\n", "not a number"),
+    "word": ("model,a\none,N/A\n", "leave the cell blank"),
+    "other digits": ("model,a\none,٠.٥\n", "not a number"),
+    "duplicate agent": ("model,a\none,1\ntwo,1\none,0\n", r"agent 'one' is in line 2 and again in line 4"),
+    "duplicate case": ("model,a,b,a\none,1,1,1\n", "columns 2 and 4 of matrix.csv are both called 'a'"),
+    "ragged": ("model,a,b\none,1,1\ntwo,1\n", "line 3 of matrix.csv has 2 cells, the header has 3"),
+    "too wide": ("model,a\none,1,1\n", "has 3 cells, the header has 2"),
+    "no cases": ("model,revision\none,v1\n", "no column of scores"),
+    "no agents": ("model,a\n", "no agents"),
+    "empty": ("", "no column of agents"),
+    "no name": ("model,a\n,1\n", "agent in line 2 of matrix.csv must be printable text, got ''"),
+    "no case name": ("model,a,\none,1,1\n", "case in column 3"),
+    "no agent column": ("foo,a\none,1\n", "no column of agents, called agent, model.*it has 'foo', 'a'"),
+    "two agent columns": ("agent,model,a\none,two,1\n", "agent and model; say which one holds the agents"),
+    "long name": (f"model,a\n{'x' * 10_000},1\n", "may have 200 characters, got 10000"),
+    "long case": (f"model,{'x' * 10_000}\none,1\n", "case in column 2 of matrix.csv may have 200"),
+    "huge cell": (f"model,a\n{'x' * 200_000},1\n", "line 2 of matrix.csv is not CSV: field larger"),
+    "bidi": ("model,a\n\u202eevil,1\n", "agent in line 2 of matrix.csv must be printable"),
+    "bidi version": ("model,version,a\none,\u2066v,1\n", "version in line 2"),
+    "formula": ('model,a\n"=HYPERLINK(""x"")",1\n', "line 2 of matrix.csv looks like a formula"),
+    "formula case": ("model,@SUM(A1)\none,1\n", "case in column 2 of matrix.csv looks like a formula"),
+    "nul": ("model,a\no\0ne,1\n", "line 2"),
+    "binary": (b"\x89PNG\xff\n", "line 1 of matrix.csv is not UTF-8"),
+    "latin-1": ("model,a\nÄ,1\n".encode("latin-1"), "line 2 of matrix.csv is not UTF-8"),
+    "open quote": ('model,a\n"one,1\n', "is not CSV"),
+    "text after a quote": ('model,a\n"o"ne,1\n', "line 2 of matrix.csv is not CSV"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, name: str) -> None:
+    """Faults 18 and 19."""
+    text, sentence = BAD[name]
+    with ResultStore(tmp_path / "record.sqlite") as store:
+        with pytest.raises(InputError, match=sentence) as caught:
+            import_matrix(store, written(tmp_path, text))
+        assert len(str(caught.value)) < 500
+        assert "\n" not in str(caught.value)
+        assert (store.agents(), store.cases(), store.scores()) == ([], [], [])
+
+
+def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no file"):
+        read_matrix(tmp_path / "absent.csv")
+    with pytest.raises(InputError, match="is a directory"):
+        read_matrix(tmp_path)
+    with pytest.raises(InputError, match=r"a \.csv or \.parquet file, not 'm\.xlsx'"):
+        read_matrix(written(tmp_path, "", "m.xlsx"))
+
+
+def test_parquet_says_the_same_as_csv(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet")
+
+    def parquet(columns: dict[str, list[object]]) -> Path:
+        arrow.parquet.write_table(arrow.table(columns), tmp_path / "m.parquet")
+        return tmp_path / "m.parquet"
+
+    columns: dict[str, list[object]] = {"model": ["one", "two"], "revision": ["v", None], "a": [0.5, None], "b": [1, 0]}
+    matrix = read_matrix(parquet(columns))
+    same = read_matrix(written(tmp_path, "model,revision,a,b\none,v,0.5,1\ntwo,,,0\n"))
+    assert (matrix.agents, matrix.cases, matrix.cells, matrix.blanks) == (same.agents, same.cases, same.cells, 1)
+    for bad, sentence in (
+        ([0.5, math.nan], r"row 2 of m\.parquet, column 3 \(a\): the score nan is not in 0 .. 1"),
+        ([0.5, 1.5], "row 2"),
+        ([True, False], "row 1 .*'True' is not a number"),
+        ([[0.5], [0.5]], "not a number"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            read_matrix(parquet({**columns, "a": bad}))
+    with pytest.raises(InputError, match="is not a Parquet file"):
+        read_matrix(written(tmp_path, "PAR1 nonsense PAR1", "n.parquet"))
+
+
+@given(st.binary(max_size=300))
+def test_no_file_whatever_does_more_than_be_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    for name, head in (("m.csv", b"model,a\n"), ("m.parquet", b"PAR1")):
+        if name == "m.parquet":
+            pytest.importorskip("pyarrow")
+        (folder / name).write_bytes(head + content)
+        with contextlib.suppress(InputError):
+            read_matrix(folder / name)
+
+
+def test_the_mteb_matrix_is_taken_in_whole(store: ResultStore) -> None:
+    if not MTEB.is_file():
+        pytest.skip("the MTEB matrix is not beside this checkout")
+    done = import_matrix(store, MTEB, "mteb")
+    assert done == Imported("mteb", 101, 28, 101 * 28 - 168, 168, 101 * 28 - 168)
+    assert import_matrix(store, MTEB, "mteb").new == 0
+    assert len(store.matches()) == 101 * 28 - 168

@@ -1,0 +1,163 @@
+"""A record of an older Merton is not lost: it is read as it is, and brought up to date when it is written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from test_store import trial
+
+from merton.errors import InputError
+from merton.results import migrations
+from merton.results.records import AgentRecord, CaseRecord, ExperimentRecord, Outcome, TestCase, TrialRecord
+from merton.results.schema import SCHEMA_VERSION
+from merton.results.store import ResultStore
+
+VERSION_1 = """
+CREATE TABLE trials (
+    experiment TEXT NOT NULL,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    task TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    distortion TEXT NOT NULL,
+    level INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    cognition DOUBLE,
+    decision DOUBLE,
+    execution DOUBLE,
+    distance_m DOUBLE,
+    steps INTEGER NOT NULL,
+    simulated_s DOUBLE NOT NULL,
+    wall_s DOUBLE NOT NULL,
+    error_code INTEGER NOT NULL,
+    error_message TEXT NOT NULL,
+    PRIMARY KEY (experiment, id)
+) WITHOUT ROWID;
+"""
+"""As `.schema` of the sqlite3 shell shows it in a results.sqlite that Merton 0.1.0 wrote."""
+
+RECORDS = [
+    trial(0),
+    trial(1, agent="hold", execution=None, outcome=Outcome.INFRASTRUCTURE, cognition=None),
+    trial(2**62, case=TestCase("place", 2**62, "reference", 0), distance_m=None, error_message="Ärger, 'quoted'"),
+    trial(0, experiment="other", execution=1 / 3),
+]
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A file of version 1, in WAL mode as they all were."""
+    path = tmp_path / "results.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(f"{VERSION_1} PRAGMA user_version = 1;")
+        for record in RECORDS:
+            connection.execute(f"INSERT INTO trials VALUES ({', '.join('?' * 17)})", as_row(record))
+    connection.close()
+    return path
+
+
+def as_row(record: TrialRecord) -> tuple[object, ...]:
+    case = record.case
+    head = (record.experiment, record.id, record.agent, case.task, case.seed, case.distortion, case.level)
+    scores = (record.outcome.value, record.cognition, record.decision, record.execution, record.distance_m)
+    return (*head, *scores, record.steps, record.simulated_s, record.wall_s, record.error_code, record.error_message)
+
+
+def check(store: ResultStore) -> None:
+    expected = sorted(RECORDS, key=lambda record: (record.experiment, record.id))
+    assert [record for record in store.records() if record.experiment != "third"] == expected
+    assert store.agents() == [AgentRecord("hold"), AgentRecord("servo")]
+    assert store.about_experiments()[:2] == [ExperimentRecord("other"), ExperimentRecord("study")]
+    assert CaseRecord(f"place.{2**62}.reference.0", "", "place", 2**62, "reference", 0) in store.cases()
+    assert len(store.matches()) == 3
+
+
+def version(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def test_reading_an_old_file_shows_everything_and_leaves_it_alone(old: Path) -> None:
+    before = old.read_bytes()
+    with ResultStore(old, read_only=True) as store:
+        check(store)
+    assert old.read_bytes() == before
+
+
+def test_an_old_file_that_cannot_be_written_is_read_all_the_same(old: Path) -> None:
+    old.chmod(0o444)
+    old.parent.chmod(0o555)
+    try:
+        with ResultStore(old, read_only=True) as store:
+            check(store)
+    finally:
+        old.parent.chmod(0o755)
+
+
+def test_writing_to_an_old_file_brings_it_up_to_date_once(old: Path) -> None:
+    for new in (True, False):
+        with ResultStore(old) as store:
+            check(store)
+            assert store.record(trial(0)) is False
+            assert store.record(trial(0, experiment="third", execution=None)) is new
+            with store.database.reading() as connection:
+                assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
+                assert connection.exec_driver_sql("PRAGMA integrity_check").scalar_one() == "ok"
+        assert version(old) == SCHEMA_VERSION
+
+
+def test_a_kill_in_the_middle_leaves_the_old_file(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last thing a migration does is to note the version; a process dies just before."""
+
+    def die(_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(migrations, "set_version", die)
+        ResultStore(old)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert version(old) == 1
+    with ResultStore(old) as store:
+        check(store)
+    assert version(old) == SCHEMA_VERSION
+
+
+def test_two_that_open_an_old_file_at_once_migrate_it_once(old: Path) -> None:
+    failures: list[BaseException] = []
+    barrier = threading.Barrier(4)
+
+    def work() -> None:
+        try:
+            barrier.wait(30)
+            with ResultStore(old) as store:
+                check(store)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert version(old) == SCHEMA_VERSION
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "browser.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    for read_only in (False, True):
+        with pytest.raises(InputError, match="is not a result store"):
+            ResultStore(path, read_only)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]

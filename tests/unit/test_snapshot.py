@@ -1,0 +1,370 @@
+"""Snapshots: a function of the record's content, as bytes; what must never reach a rating; what survives a fault."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import resource
+import signal
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from typer.testing import CliRunner
+
+from merton.cli import app
+from merton.errors import InfrastructureError, InputError
+from merton.leaderboard import snapshot, submissions, taking
+from merton.leaderboard.board import disagreements
+from merton.leaderboard.packing import make_submission
+from merton.leaderboard.taking import Inputs, compute
+from merton.rating import agi_elo, likelihood
+from merton.rating.outlook import gap
+from merton.results.records import AgentRecord, ForeignScore, Outcome, TestCase, TrialRecord
+from merton.results.schema import SNAPSHOTS
+from merton.results.store import ResultStore
+from merton.seeding import generator
+
+AGENTS = ("expert", "servo", "hold")
+
+
+def trials(scenes: int = 6) -> list[TrialRecord]:
+    """Three agents of different skill on tasks, scenes and levels, seeded."""
+    found = []
+    for skill, agent in zip((85.0, 65.0, 40.0), AGENTS, strict=True):
+        for task in ("pick", "push"):
+            for scene in range(scenes):
+                for level in (0, 2, 4):
+                    draw = generator(agent, task, scene, level)
+                    score = float(np.clip(skill - 8 * level + 12 * draw.standard_normal(), 0.0, 99.0))
+                    case = TestCase(task, scene, "jpeg" if level else "reference", level)
+                    found.append(
+                        TrialRecord("study", agent, case, Outcome.FAILURE, 0.5, 0.6, score, 0.1, 3, 1.5, draw.random())
+                    )
+    return found
+
+
+def imported() -> list[ForeignScore]:
+    draw = np.random.default_rng(7)
+    return [ForeignScore("matrix", agent, f"matrix/{i}", float(draw.random())) for agent in AGENTS for i in range(8)]
+
+
+def filled(path: Path, records: list[TrialRecord], scores: list[ForeignScore]) -> ResultStore:
+    """A record with these, stored one by one in the order given."""
+    store = ResultStore(path)
+    for record in records:
+        store.record(record)
+    with store.database.transaction() as connection:
+        for score in scores:
+            case = {"id": score.case, "source": score.source}
+            for table, row in (("agents", {"id": score.agent}), ("cases", case), ("scores", vars(score))):
+                store.database.insert_new(connection, sa.Table(table, sa.MetaData(), autoload_with=connection), [row])
+    return store
+
+
+def of(records: list[TrialRecord], **more: object) -> snapshot.Snapshot:
+    return compute(Inputs(records, **more), "test", 1)  # type: ignore[arg-type]
+
+
+def test_storage_order_changes_no_byte(tmp_path: Path) -> None:
+    """Fault 20: the same content stored in three orders."""
+    found = set()
+    for order in range(3):
+        records, scores = trials(), imported()
+        if order:
+            random.Random(order).shuffle(records)
+            random.Random(order).shuffle(scores)
+        with filled(tmp_path / f"{order}.sqlite", records, scores) as store:
+            found.add(snapshot.to_json(snapshot.take(store)))
+    assert len(found) == 1
+    taken = snapshot.from_json(found.pop())
+    assert (len(taken.agents), len(taken.cases), len(taken.matches)) == (3, 44, 132)
+    assert (taken.experiments, taken.sources) == (("study",), ("matrix",))
+
+
+def test_the_hash_is_of_all_that_counts_and_of_nothing_else() -> None:
+    records = trials()
+    first = of(records)
+    assert of([replace(record, wall_s=9.0) for record in records]) == first
+    for change in ({"execution": 1.0}, {"decision": 0.1}, {"steps": 9}, {"error_message": "slow"}):
+        assert of([replace(records[0], **change), *records[1:]]).inputs_sha256 != first.inputs_sha256
+    assert of(records, agents=[AgentRecord("servo", owner="lab")]).inputs_sha256 != first.inputs_sha256
+
+
+def test_ratings_are_those_of_both_methods() -> None:
+    records = trials()
+    taken, matches = of(records), agi_elo.matches(records)
+    fitted, ratings = likelihood.fit(matches), agi_elo.rate(matches)
+    for row in taken.agents:
+        assert row.likelihood is not None
+        assert row.agi_elo is not None
+        assert row.likelihood.mean == pytest.approx(fitted.agents[row.id].mean, abs=1e-6)
+        assert row.likelihood.interval == pytest.approx(fitted.agents[row.id].interval, abs=1e-6)
+        assert row.agi_elo.mean == pytest.approx(ratings.agents[row.id].mean, abs=1e-6)
+        assert row.agi_elo.spread == pytest.approx(ratings.agents[row.id].spread, abs=1e-6)
+        assert row.rank == row.likelihood.rank
+        assert [(item.quantile, item.p) for item in row.gaps[:3]] == [(1.0, 0.5), (1.0, 0.9), (1.0, 0.99)]
+        hardest = max(case.mean for case in fitted.cases.values())
+        assert row.gaps[1].gap == pytest.approx(gap(row.likelihood.mean, hardest, 0.9), abs=1e-5)
+    assert [row.id for row in taken.agents] == list(AGENTS)
+    assert [check.method for check in taken.diagnostics] == ["likelihood", "agi_elo"]
+    assert all(check.held_out and check.fidelity.agent_correlation == 1.0 for check in taken.diagnostics)
+
+
+def test_what_the_shuffles_disagree_on_is_counted() -> None:
+    """Two agents that nothing tells apart change places in about half of the orders; a third never."""
+    twins = [(agent, f"case {i}", float((i + k) % 2)) for k, agent in enumerate(("one", "other")) for i in range(60)]
+    scores = [
+        ForeignScore("m", *match) for match in [*twins, *(("last", f"case {i}", float(i == 1)) for i in range(60))]
+    ]
+    taken = of([], scores=scores)
+    passes = agi_elo.rate([(item.agent, item.case, item.score) for item in scores]).passes
+    assert [{swap.upper, swap.lower} for swap in taken.swaps] == [{"one", "other"}]
+    swap = taken.swaps[0]
+    ahead = sum(b > a for a, b in zip(passes[swap.upper], passes[swap.lower], strict=True))
+    assert swap.share == ahead / 20
+    assert 0.2 <= swap.share <= 0.8
+    assert disagreements(taken)[0].startswith("By AGI-Elo, 1 of 2 pairs of neighbours change places")
+
+
+def test_what_has_no_score_is_listed_last_and_never_rated() -> None:
+    """Fault 19, missing: infrastructure faults, and agents that are only registered."""
+    lost = TrialRecord("study", "broken", TestCase("pick", 0, "jpeg", 2), Outcome.INFRASTRUCTURE)
+    taken = of([*trials(), lost], agents=[AgentRecord("absent", "1.0", "a" * 64, "lab")])
+    assert [row.rank for row in taken.agents] == [1, 2, 3, None, None]
+    absent, broken = taken.agents[-2:]
+    assert (absent.id, absent.owner, absent.missing) == ("absent", "lab", "Registered, but nothing was scored.")
+    assert (broken.infrastructure, broken.matches, broken.score, broken.gaps) == (1, 0, None, ())
+    assert "1 ended in an infrastructure fault" in broken.missing
+    assert [row.likelihood for row in taken.agents[:3]] == [row.likelihood for row in of(trials()).agents]
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -0.01, 1.01])
+def test_no_wrong_score_reaches_a_rating(score: float) -> None:
+    """Fault 19: refused by whoever computes, whatever let it in."""
+    with pytest.raises(InputError, match=r"0\.\.1"):
+        of(trials(), scores=[ForeignScore("m", "servo", "m/1", score)])
+    with pytest.raises(InputError, match=r"0\.\.1"):
+        of([*trials(), replace(trials()[0], agent="new", execution=100 * score)])
+
+
+def test_the_database_refuses_wrong_scores_from_anybody(tmp_path: Path) -> None:
+    filled(tmp_path / "r.sqlite", trials(1), imported()).close()
+    with sqlite3.connect(tmp_path / "r.sqlite") as connection:
+        for value in ("2.0", "-0.1", "9e999"):
+            with pytest.raises(sqlite3.IntegrityError, match="in_range"):
+                connection.execute(f"UPDATE scores SET score = {value}")
+        with pytest.raises(sqlite3.IntegrityError, match="NOT NULL"):
+            connection.execute("UPDATE scores SET score = NULL")
+
+
+def test_one_agent_is_rated_by_agi_elo_alone() -> None:
+    taken = of([record for record in trials() if record.agent == "servo"])
+    assert (taken.agents[0].rank, taken.agents[0].likelihood) == (1, None)
+    assert taken.agents[0].agi_elo
+    assert any("no likelihood rating" in warning for warning in taken.warnings)
+    assert of([]).agents == ()
+
+
+def test_boards_show_missing_cells_and_rank_them_last() -> None:
+    """Means by hand; the agent that lacks a task has no total, though its mean would be the highest."""
+    scores = {("a", "pick"): 40.0, ("a", "push"): 60.0, ("b", "pick"): 30.0, ("b", "push"): 50.0, ("c", "pick"): 99.0}
+    taken = of(
+        [
+            TrialRecord("e", agent, TestCase(task, scene, "reference", 0), Outcome.FAILURE, execution=score)
+            for (agent, task), score in scores.items()
+            for scene in (0, 1)
+        ]
+    )
+    board = taken.boards[0]
+    assert (board.name, board.columns) == ("task", ("pick", "push"))
+    assert [taken.agents[row.agent].id for row in board.rows] == ["a", "b", "c"]
+    assert [(row.rank, row.total.score, row.total.n) for row in board.rows] == [
+        (1, 0.5, 4),
+        (2, 0.4, 4),
+        (None, None, 2),
+    ]
+    assert board.rows[2].cells[1] == snapshot.BoardCell(None, None, 0)
+
+
+def test_json_is_canonical_and_comes_back() -> None:
+    taken = of(trials(), scores=imported())
+    data = snapshot.to_json(taken)
+    assert snapshot.from_json(data) == taken
+    assert data == json.dumps(json.loads(data), sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    torn = [
+        data[:-100],
+        b"",
+        b"[]",
+        data.replace(b'"rank":1', b'"rank":"1"'),
+        data.replace(b'"score":0', b'"score":NaN', 1),
+    ]
+    for wrong in torn:
+        with pytest.raises(InputError, match="no snapshot of a leaderboard"):
+            snapshot.from_json(wrong)
+
+
+def test_snapshots_are_kept_and_only_new_ones_appended(tmp_path: Path) -> None:
+    with filled(tmp_path / "r.sqlite", trials(3), []) as store:
+        first = snapshot.take(store)
+        assert snapshot.store_snapshot(store, first) is True
+        assert snapshot.store_snapshot(store, snapshot.take(store)) is False
+        store.record_all(trials(4))
+        second = snapshot.take(store)
+        assert snapshot.store_snapshot(store, second) is True
+        assert [kept.inputs_sha256 for kept in snapshot.snapshots(store)] == [first.inputs_sha256, second.inputs_sha256]
+        assert [snapshot.load(store, kept.id) for kept in snapshot.snapshots(store)] == [first, second]
+        assert snapshot.latest(store) == second
+        with store.database.transaction() as connection:  # a torn page, a hand in the file
+            connection.execute(sa.update(SNAPSHOTS).where(SNAPSHOTS.c.id == 2).values(content="{"))
+        with pytest.raises(InfrastructureError, match="damaged"):
+            snapshot.load(store, 2)
+        assert snapshot.latest(store) == first
+
+
+def test_verify_compares_every_byte(tmp_path: Path) -> None:
+    with filled(tmp_path / "r.sqlite", trials(3), imported()) as store:
+        data = snapshot.to_json(snapshot.take(store, "board of November"))
+        assert snapshot.verify(store, data) == ()
+        better = data.replace(b'"score":', b'"score": ', 1)
+        assert snapshot.verify(store, better) == (
+            "the content is the same, but the bytes are not in their canonical form",
+        )
+        taken = snapshot.from_json(data)
+        forged = replace(taken, agents=(replace(taken.agents[0], score=0.999), *taken.agents[1:]))
+        assert snapshot.verify(store, snapshot.to_json(forged)) == ("these parts differ: agents",)
+        store.record(replace(trials(1)[0], experiment="later"))
+        assert "other content" in snapshot.verify(store, data)[0]
+
+
+def test_submissions_are_on_the_board_from_their_window_on(tmp_path: Path) -> None:
+    with filled(tmp_path / "r.sqlite", trials(2), []) as store:
+        assert snapshot.take(store).window == ""
+        (tmp_path / "s.zip").write_bytes(make_submission(store, "servo", "Acme", "2.0", "b" * 64))
+        receipt = submissions.submit(
+            store.database, tmp_path / "s.zip", now=datetime(2026, 11, 18, tzinfo=timezone.utc)
+        )
+        before, after = (snapshot.take(store, window=day) for day in ("2026-11-18", receipt.window))
+        assert [row.id for row in before.agents] == list(AGENTS)
+        row = next(row for row in after.agents if row.id == receipt.agent_id)
+        servo = next(row for row in after.agents if row.id == "servo")
+        assert (row.owner, row.version, row.weights_sha256) == ("Acme", "2.0", "b" * 64)
+        assert (row.score, row.matches, row.trials) == (servo.score, servo.matches, 0)
+        assert after.window == receipt.window
+        assert snapshot.verify(store, snapshot.to_json(after)) == ()
+        with pytest.raises(InputError, match="2026-11-30"):
+            snapshot.take(store, window="soon")
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Exit code of `work` in a process of its own."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_full_disk_costs_neither_records_nor_the_old_snapshot(tmp_path: Path) -> None:
+    """Fault 13."""
+    path = tmp_path / "r.sqlite"
+    with filled(path, trials(2), []) as store:
+        old = snapshot.take(store)
+        snapshot.store_snapshot(store, old)
+        store.record_all(trials(12))
+        new = snapshot.take(store)
+
+    def fill() -> None:
+        store = ResultStore(path)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, path.stat().st_size))
+        try:
+            for number in range(100):
+                snapshot.store_snapshot(store, replace(new, name=f"copy {number}"))
+        except InfrastructureError:
+            os._exit(42)
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    assert in_child(fill) == 42
+    with ResultStore(path) as store:
+        assert snapshot.load(store, 1) == old
+        assert len(store.records()) == len(trials(12))
+        assert snapshot.verify(store, snapshot.to_json(new)) == ()
+
+
+def test_a_record_that_cannot_be_written_is_served_as_it_is(tmp_path: Path) -> None:
+    """Fault 13, read-only: a clear error, and all that is there can be read."""
+    path = tmp_path / "r.sqlite"
+    with filled(path, trials(2), []) as store:
+        snapshot.store_snapshot(store, snapshot.take(store))
+        store.record_all(trials(3))
+    with ResultStore(path, read_only=True) as store:
+        with pytest.raises(InfrastructureError, match="readonly"):
+            snapshot.store_snapshot(store, snapshot.take(store))
+        assert snapshot.latest(store) is not None
+
+
+def test_kill_9_a_hundred_times_and_the_same_ratings(tmp_path: Path) -> None:
+    """Fault 12: the writer is killed at a random moment, whoever got no answer sends again, the bytes are the same."""
+    wanted, draw, path, done = trials(12), random.Random(7), tmp_path / "r.sqlite", 0
+    for _ in range(100):
+        receive, send = os.pipe()
+        child = os.fork()
+        if child == 0:
+            with ResultStore(path) as store:
+                for record in wanted[done:]:
+                    store.record(record)
+                    os.write(send, b"+")
+            os._exit(0)
+        os.close(send)
+        done += sum(len(os.read(receive, 1)) for _ in range(draw.randrange(1, 3)))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        while chunk := os.read(receive, 100):  # acknowledged between our last look and the kill
+            done += len(chunk)
+        os.close(receive)
+        with ResultStore(path, read_only=True) as store:
+            stored = store.records()
+        assert set(wanted[:done]) <= set(stored) <= set(wanted)
+    with ResultStore(path) as store:
+        store.record_all(wanted[done:])
+        again = snapshot.to_json(snapshot.take(store))
+    with filled(tmp_path / "calm.sqlite", wanted, []) as store:
+        assert snapshot.to_json(snapshot.take(store)) == again
+
+
+def test_rate_and_verify_on_the_command_line(tmp_path: Path) -> None:
+    record, file = str(tmp_path / "r.sqlite"), tmp_path / "snapshot.json"
+    filled(tmp_path / "r.sqlite", trials(3), []).close()
+    runner = CliRunner()
+    rated = runner.invoke(app, ["rate", record, "--json", str(file)])
+    assert rated.exit_code == 0
+    for said in ("likelihood [95 %]", "AGI-Elo ± RD", "pairs of neighbours", "expert", "inputs"):
+        assert said in rated.output
+    assert runner.invoke(app, ["leaderboard", "verify", record, str(file)]).exit_code == 0
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        store.record_all(trials(4))
+    changed = runner.invoke(app, ["leaderboard", "verify", record, str(file)])
+    assert (changed.exit_code, "other content" in changed.output) == (1, True)
+    absent = runner.invoke(app, ["rate", str(tmp_path / "absent.sqlite")])
+    assert isinstance(absent.exception, InputError)
+
+
+def test_progress_says_what_takes_long() -> None:
+    said: list[str] = []
+    compute(Inputs(trials()), "test", 1, progress=said.append)
+    assert said[0] == "rating 3 agents on 36 cases: 108 matches, 20 orders"
+    assert len(said) == 5
+
+
+def test_floats_are_rounded_everywhere() -> None:
+    assert taking.rounded((1 / 3, -1e-9, 7, None, "x")) == (0.333333, 0.0, 7, None, "x")
+    assert str(taking.rounded(-1e-9)) == "0.0"

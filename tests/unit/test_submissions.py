@@ -1,0 +1,422 @@
+"""One submission a manufacturer and month, by the server's clock, whoever sends what at the same time."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+from postgres import new_database
+from typer.testing import CliRunner
+
+from merton import __version__
+from merton.errors import InfrastructureError, InputError
+from merton.leaderboard import submissions
+from merton.leaderboard.archive import pack, unpack
+from merton.leaderboard.manifest import FORMAT, Manifest, dataset_sha256, manifest_bytes, scores_bytes, verify
+from merton.leaderboard.packing import make_submission
+from merton.leaderboard.submission_commands import app
+from merton.leaderboard.submissions import (
+    FIRST_WINDOW,
+    RefusedError,
+    current_window,
+    next_window,
+    on_board,
+    submit,
+    withdraw,
+)
+from merton.results.database import Database
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.schema import SUBMISSION_SCORES, SUBMISSIONS
+from merton.results.store import ResultStore
+
+ITEMS = [TestCase("pick", seed, "gaussian_blur", level).id for seed in range(2) for level in (1, 3)]
+NOVEMBER = datetime(2026, 11, 21, 8, 0, tzinfo=timezone.utc)
+AT_ONCE = 50
+PROCESSES = 10
+
+
+def fill(where: str | Path, agent: str = "servo", experiment: str = "study") -> None:
+    """A record with one agent's trials on `ITEMS`; its execution scores are 0, 25, 50, 75."""
+    with ResultStore(where) as store:
+        for number, item in enumerate(ITEMS):
+            task, seed, distortion, level = item.split(".")
+            case = TestCase(task, int(seed), distortion, int(level))
+            store.record(TrialRecord(experiment, agent, case, Outcome.FAILURE, execution=25.0 * number))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A record that can be submitted to."""
+    place = str(tmp_path / "record.sqlite") if request.param == "sqlite" else new_database()
+    fill(place)
+    return place
+
+
+@pytest.fixture
+def database(where: str) -> Any:
+    with Database(where) as opened:
+        yield opened
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Any:
+    """The same on SQLite alone, for what does not depend on the database."""
+    fill(tmp_path / "record.sqlite")
+    with Database(tmp_path / "record.sqlite") as opened:
+        yield opened
+
+
+def archived(scores: dict[str, float] | None = None, **changes: object) -> io.BytesIO:
+    """A submission that is in order but for the changes."""
+    scores = dict.fromkeys(ITEMS, 0.5) if scores is None else scores
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "manufacturer": "ACME",
+        "agent": "servo",
+        "version": "1",
+        "weights_sha256": "none",
+        "harness_version": __version__,
+        "dataset_sha256": dataset_sha256(ITEMS),
+        **changes,
+    }
+    manifest = Manifest.model_construct(**fields)
+    return io.BytesIO(pack({"manifest.json": manifest_bytes(manifest), "scores.csv": scores_bytes(scores)}))
+
+
+def refusal(database: Database, source: io.BytesIO, now: datetime = NOVEMBER, who: str | None = None) -> RefusedError:
+    with pytest.raises(RefusedError) as caught:
+        submit(database, source, who, now=now)
+    return caught.value
+
+
+def logged(database: Database) -> list[submissions.Attempt]:
+    with database.reading() as connection:
+        return submissions.attempts(connection)
+
+
+def taken(database: Database) -> list[submissions.Receipt]:
+    with database.reading() as connection:
+        return submissions.submissions(connection)
+
+
+def shown(database: Database, now: datetime) -> dict[str, dict[str, float]]:
+    with database.reading() as connection:
+        return {entry.receipt.agent_id: dict(entry.scores) for entry in on_board(connection, now)}
+
+
+def test_what_is_accepted_is_in_the_record_with_its_receipt(database: Database) -> None:
+    scores = {item: number / 3 for number, item in enumerate(ITEMS)}
+    sent = archived(scores)
+    receipt = submit(database, sent, now=NOVEMBER)
+    assert (receipt.manufacturer, receipt.agent_id, receipt.status) == ("ACME", "servo 1 (ACME)", "accepted")
+    assert (receipt.month, receipt.window) == ("2026-11", "2026-11-30")
+    assert receipt.received_utc == "2026-11-21T08:00:00.000000Z"
+    assert receipt.archive_sha256 == verify(io.BytesIO(sent.getvalue())).archive_sha256
+    assert not receipt.repeated
+    assert taken(database) == [receipt]
+    assert [(a.manufacturer, a.accepted, a.reason) for a in logged(database)] == [("acme", True, "")]
+    with database.reading() as connection:
+        stored = connection.execute(sa.select(SUBMISSION_SCORES.c.item, SUBMISSION_SCORES.c.score)).all()
+    assert {row.item: row.score for row in stored} == scores
+
+
+@pytest.mark.parametrize("name", ["ACME", "acme", "ＡＣＭＥ", "Acme"])
+def test_the_second_of_a_month_is_refused_however_the_name_is_spelt(local: Database, name: str) -> None:
+    first = submit(local, archived(), now=NOVEMBER)
+    error = refusal(local, archived(manufacturer=name, agent="another"), NOVEMBER + timedelta(days=9))
+    assert error.kind == "limit"
+    assert first.id in str(error)
+    assert "2026-12-01" in str(error)
+    assert taken(local) == [first]
+    assert [attempt.accepted for attempt in logged(local)] == [True, False]
+    assert logged(local)[1].reason == str(error)
+
+
+def test_another_manufacturer_and_another_month_are_accepted(database: Database) -> None:
+    submit(database, archived(), now=NOVEMBER)
+    submit(database, archived(manufacturer="Emca"), now=NOVEMBER + timedelta(seconds=1))
+    submit(database, archived(version="2"), now=datetime(2026, 12, 1, tzinfo=timezone.utc))
+    assert [(r.manufacturer, r.month) for r in taken(database)] == [
+        ("ACME", "2026-11"), ("Emca", "2026-11"), ("ACME", "2026-12"),
+    ]  # fmt: skip
+
+
+def test_a_month_is_a_month_of_utc_whatever_zone_the_clock_tells(local: Database) -> None:
+    in_tokyo = timezone(timedelta(hours=9))
+    receipt = submit(local, archived(), now=datetime(2026, 12, 1, 3, 0, tzinfo=in_tokyo))
+    assert receipt.month == "2026-11"
+    assert submit(local, archived(version="2"), now=datetime(2026, 12, 1, 9, 0, tzinfo=in_tokyo)).month == "2026-12"
+
+
+def test_the_same_archive_again_gives_the_same_receipt_and_uses_nothing_up(database: Database) -> None:
+    first = submit(database, archived(), now=NOVEMBER)
+    for now in (NOVEMBER, datetime(2026, 12, 3, tzinfo=timezone.utc)):
+        assert submit(database, archived(), now=now) == replace(first, repeated=True)
+    assert submit(database, archived(version="2"), now=datetime(2026, 12, 4, tzinfo=timezone.utc)).month == "2026-12"
+    assert [attempt.accepted for attempt in logged(database)] == [True, False, False, True]
+    assert first.id in logged(database)[1].reason
+
+
+def test_a_clock_that_is_set_back_buys_nothing(local: Database) -> None:
+    """Row 14 of the table of faults."""
+    december = datetime(2026, 12, 1, 0, 30, tzinfo=timezone.utc)
+    submit(local, archived(), now=NOVEMBER)
+    submit(local, archived(version="2"), now=december)
+    for back in (timedelta(hours=1), timedelta(days=400)):
+        assert refusal(local, archived(version="3"), december - back).kind == "limit"
+    times = [attempt.received_utc for attempt in logged(local)]
+    assert times == sorted(times)
+    assert submit(local, archived(manufacturer="Emca"), now=NOVEMBER).month == "2026-12"
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "reason"),
+    [
+        (lambda: io.BytesIO(b""), "invalid", "empty"),
+        (lambda: io.BytesIO(b"PK\x03\x04"), "invalid", "cut off"),
+        (lambda: io.BytesIO(bytes(17 * 2**20)), "too large", "16 MiB"),
+        (lambda: archived(agent="=cmd()"), "invalid", "line 4: agent"),
+        (lambda: archived(agent="<b>servo</b>"), "invalid", "line 4: agent"),
+        (lambda: archived(agent="evil\u202etxt"), "invalid", "U+202E"),
+        (lambda: archived(manufacturer="x" * 10_000), "invalid", "line 3: longer"),
+        (lambda: archived(dataset_sha256="0" * 64), "invalid", "of no dataset in this record; it has 1: study "),
+        (lambda: archived({ITEMS[0]: float("nan")}), "invalid", "line 2: a score is"),
+        (lambda: archived({ITEMS[0]: 1.5}), "invalid", "line 2: a score is"),
+        (lambda: archived({ITEMS[0]: 0.5}), "invalid", f"ends in line 2 without the score of {ITEMS[1]!r} and 2 more"),
+        (lambda: archived(dict.fromkeys([*ITEMS, "~"], 0.5)), "invalid", "line 6: '~' is no item of study"),
+        (lambda: archived(dict.fromkeys([*ITEMS, "=1+1"], 0.5)), "invalid", "line 2: '=1+1' is no item of study"),
+    ],
+)
+def test_what_is_wrong_is_refused_and_logged(
+    local: Database, source: Callable[[], io.BytesIO], kind: str, reason: str
+) -> None:
+    error = refusal(local, source())
+    assert error.kind == kind
+    assert reason in str(error)
+    assert len(str(error)) <= submissions.LONGEST_REASON
+    assert str(error).isprintable()
+    (attempt,) = logged(local)
+    assert (attempt.accepted, attempt.reason) == (False, str(error))
+    assert taken(local) == []
+    assert submit(local, archived(), now=NOVEMBER).month == "2026-11"  # a refusal uses nothing up
+
+
+def test_a_sender_who_is_known_can_submit_for_nobody_else(local: Database) -> None:
+    error = refusal(local, archived(), who="Emca")
+    assert error.kind == "not yours"
+    assert logged(local)[0].manufacturer == "emca"
+    assert submit(local, archived(), "acme", now=NOVEMBER).manufacturer == "ACME"
+    with pytest.raises(InputError, match="manufacturer"):
+        submit(local, archived(), "=cmd()", now=NOVEMBER)
+
+
+def at_once(where: str, number: int) -> None:
+    """One process's share of the fifty, a thread each, through one connection."""
+    with Database(where) as database:
+        ready = threading.Barrier(AT_ONCE // PROCESSES)
+
+        def send(version: int) -> None:
+            source = archived(version=str(version))
+            ready.wait(60)
+            with contextlib.suppress(RefusedError):  # the log says why
+                submit(database, source)
+
+        errors: list[BaseException] = []
+        threads = [
+            threading.Thread(target=lambda version=version: _kept(errors, send, version))
+            for version in range(number, AT_ONCE, PROCESSES)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+
+
+def _kept(errors: list[BaseException], work: Callable[[int], None], version: int) -> None:
+    try:
+        work(version)
+    except BaseException as error:
+        errors.append(error)
+
+
+def test_of_fifty_at_once_exactly_one_is_accepted(where: str) -> None:
+    """Row 15 of the table of faults: ten processes of five threads, all let go by the closing of one pipe."""
+    starting, gate = os.pipe()
+    children = []
+    for number in range(PROCESSES):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.close(gate)
+                os.read(starting, 1)
+                at_once(where, number)
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    os.close(starting)
+    os.close(gate)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * PROCESSES
+    with Database(where, read_only=True) as database:
+        (receipt,) = taken(database)
+        tried = logged(database)
+        assert len(tried) == AT_ONCE
+        assert [attempt.archive_sha256 for attempt in tried if attempt.accepted] == [receipt.archive_sha256]
+        assert all(receipt.id in attempt.reason for attempt in tried if not attempt.accepted)
+        times = [attempt.received_utc for attempt in tried]
+        assert times == sorted(times)
+        assert len({attempt.archive_sha256 for attempt in tried}) == AT_ONCE
+
+
+def test_the_database_itself_refuses_a_second_one(database: Database) -> None:
+    """The unique index stands behind the code: even an insert that looks at nothing cannot break the rule."""
+    receipt = submit(database, archived(), now=NOVEMBER)
+    with database.reading() as connection:
+        row = dict(connection.execute(sa.select(SUBMISSIONS)).mappings().one())
+
+    def insert() -> None:
+        with database.transaction() as connection:
+            connection.execute(sa.insert(SUBMISSIONS).values({**row, "id": "other"}))
+
+    with pytest.raises(InputError, match=r"one_a_month|UNIQUE"):
+        insert()
+    assert taken(database) == [receipt]
+
+
+def test_a_failure_in_the_middle_leaves_nothing(local: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise sa.exc.OperationalError("INSERT", {}, OSError("disk full"))
+
+    monkeypatch.setattr(submissions, "_log", fails)
+    with pytest.raises(InfrastructureError):
+        submit(local, archived(), now=NOVEMBER)
+    assert (taken(local), logged(local)) == ([], [])
+    with local.reading() as connection:
+        assert connection.execute(sa.select(SUBMISSION_SCORES)).all() == []
+
+
+@given(st.datetimes(datetime(2024, 1, 1), datetime(2100, 1, 1)))
+def test_windows_are_fortnights_that_begin_on_mondays(moment: datetime) -> None:
+    window = next_window(moment)
+    assert window.weekday() == FIRST_WINDOW.weekday() == 0
+    assert (window - FIRST_WINDOW).days % 14 == 0
+    assert timedelta(0) < datetime.combine(window, datetime.min.time()) - moment <= timedelta(days=14)
+    assert current_window(moment) + timedelta(days=14) == window
+
+
+def test_windows_have_the_dates_that_the_document_names() -> None:
+    assert current_window(NOVEMBER) == date(2026, 11, 16)
+    assert next_window(NOVEMBER) == date(2026, 11, 30)
+
+
+def day(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+
+
+def test_a_submission_is_on_the_board_from_its_window_on(database: Database) -> None:
+    submit(database, archived(), now=NOVEMBER)
+    assert shown(database, day("2026-11-29T23:59:59")) == {}
+    assert shown(database, day("2026-11-30")) == {"servo 1 (ACME)": dict.fromkeys(ITEMS, 0.5)}
+
+
+def test_a_newer_version_takes_the_place_of_the_older_at_its_window(database: Database) -> None:
+    old = submit(database, archived(), now=NOVEMBER)
+    new = submit(database, archived(dict.fromkeys(ITEMS, 0.75), agent="SERVO", version="2"), now=day("2026-12-02"))
+    assert new.window == "2026-12-14"
+    assert [(r.id, r.status) for r in taken(database)] == [(old.id, "superseded"), (new.id, "accepted")]
+    assert list(shown(database, day("2026-12-13"))) == ["servo 1 (ACME)"]
+    assert shown(database, day("2026-12-14")) == {"SERVO 2 (ACME)": dict.fromkeys(ITEMS, 0.75)}
+
+
+def test_other_agents_of_a_manufacturer_stay(local: Database) -> None:
+    submit(local, archived(), now=NOVEMBER)
+    submit(local, archived(agent="describe"), now=day("2026-12-02"))
+    assert list(shown(local, day("2027-01-01"))) == ["describe 1 (ACME)", "servo 1 (ACME)"]
+
+
+def test_what_is_withdrawn_stays_in_the_list_and_brings_nothing_back(local: Database) -> None:
+    old = submit(local, archived(), now=NOVEMBER)
+    new = submit(local, archived(version="2"), now=day("2026-12-02"))
+    assert withdraw(local, new.id, now=day("2026-12-20")).status == "withdrawn"
+    assert shown(local, day("2026-12-20")) == {}
+    assert [r.status for r in taken(local)] == ["superseded", "withdrawn"]
+    assert refusal(local, archived(version="3"), day("2026-12-21")).kind == "limit"
+    with pytest.raises(InputError, match="withdrawn already"):
+        withdraw(local, new.id)
+    with pytest.raises(InputError, match="no submission 'nothing'"):
+        withdraw(local, "nothing")
+    assert withdraw(local, old.id).status == "withdrawn"
+
+
+def test_what_is_packed_is_accepted_and_has_the_trials_scores(local: Database, tmp_path: Path) -> None:
+    with ResultStore(tmp_path / "record.sqlite", read_only=True) as store:
+        data = make_submission(store, "servo", "ACME", version="1.0", weights_sha256="none")
+        assert data == make_submission(store, "servo", "ACME", version="1.0", weights_sha256="none")
+    files = unpack(data).files
+    assert sorted(files) == ["manifest.json", "scores.csv"]
+    submit(local, io.BytesIO(data), now=NOVEMBER)
+    expected = {item: 0.25 * number for number, item in enumerate(ITEMS)}
+    assert shown(local, day("2026-11-30")) == {"servo 1.0 (ACME)": expected}
+
+
+def test_packing_takes_what_the_record_knows_and_says_what_it_lacks(tmp_path: Path) -> None:
+    fill(tmp_path / "r.sqlite")
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        with pytest.raises(InputError, match="version"):
+            make_submission(store, "servo", "ACME")
+        store.register_agent("servo", version="7", weights_sha256="b" * 64)
+        store.register_experiment("study", merton_version="0.0.9")
+        files = unpack(make_submission(store, "servo", "ACME")).files
+        assert b'"version": "7"' in files["manifest.json"]
+        assert b'"harness_version": "0.0.9"' in files["manifest.json"]
+        with pytest.raises(InputError, match="choose one of: servo"):
+            make_submission(store, "nobody", "ACME")
+        with pytest.raises(InputError, match="manufacturer"):
+            make_submission(store, "servo", "=cmd()")
+        store.record(TrialRecord("study", "servo", TestCase("push", 0, "fog", 1), Outcome.INFRASTRUCTURE))
+        with pytest.raises(InputError, match=r"no score for 1 of the 5 items of study, such as 'push\.0\.fog\.1'"):
+            make_submission(store, "servo", "ACME")
+    fill(tmp_path / "r.sqlite", experiment="again")
+    with ResultStore(tmp_path / "r.sqlite") as store:
+        with pytest.raises(InputError, match="choose one of: again, study"):
+            make_submission(store, "servo", "ACME")
+        assert unpack(make_submission(store, "servo", "ACME", dataset="again")).files["manifest.json"]
+
+
+def test_the_commands_lead_from_a_run_to_the_board(tmp_path: Path) -> None:
+    record, out = str(tmp_path / "record.sqlite"), str(tmp_path / "mine.zip")
+    fill(record)
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+        assert result.exit_code == 0
+        return result.output
+
+    options = ["--agent", "servo", "--manufacturer", "ACME", "--version", "1", "--weights-sha256", "none"]
+    run("pack", record, *options, "--out", out)
+    assert "servo 1 of ACME: 4 scores of study" in run("check", out, "--record", record)
+    accepted = run("submit", record, out)
+    assert "accepted: servo 1 (ACME)" in accepted
+    assert "was received before" in run("submit", record, out)
+    run("pack", record, *options[:-4], "--version", "2", "--weights-sha256", "none", "--out", out)
+    with pytest.raises(RefusedError, match="one a calendar month"):
+        run("submit", record, out)
+    assert "withdrawn: servo 1 (ACME)" in run("withdraw", record, accepted.split(", ")[1])
+    assert "withdrawn" in run("list", record)
+    assert run("list", record, "--attempts").count("acme") >= 3
+    with pytest.raises(InputError, match="there is no file"):
+        run("submit", record, "absent.zip")
