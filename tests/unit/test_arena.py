@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.leaderboard import arena, board_commands
+from merton.leaderboard import arena, board_commands, commands
 from merton.leaderboard.arena import Benchmark, ItemScore, Taxonomy, boards, load_taxonomy, read_items
 from merton.leaderboard.published import PublishedBoard, PublishedRow, absent, mean_of, render_text, share
+from merton.results.matrix import import_matrix
+from merton.results.store import ResultStore
 
 
 @pytest.fixture(scope="module")
@@ -343,6 +345,24 @@ def test_the_command_shows_boards_and_writes_the_same_bytes(tmp_path: Path, caps
     assert written[2]["rows"][0]["total"]["score"] == 56.25
     with pytest.raises(InputError, match="cannot write"):
         board_commands.arena_command(file, tmp_path / "no such folder" / "one.json")
+
+
+def test_the_boards_are_among_the_pages_of_a_record(tmp_path: Path) -> None:
+    (tmp_path / "matrix.csv").write_text("agent,one,two\na,0.5,0.75\nb,0.25,0.5\n")
+    with ResultStore(tmp_path / "record.sqlite") as store:
+        import_matrix(store, tmp_path / "matrix.csv")
+    items = [f"{e.agent},{e.benchmark},{e.item},{e.dimension},{e.score}\n" for e in worked("visitor")]
+    (tmp_path / "items.csv").write_text(HEADER + "".join(items))
+    (tmp_path / "sheet.csv").write_text("team,task,video,annotator,score\nred,task1,v,x,3\n")
+    (tmp_path / "counts.csv").write_text("task,videos\n" + "".join(f"task{k},1\n" for k in range(1, 9)))
+    files = {"arena": tmp_path / "items.csv", "world_model": tmp_path / "sheet.csv"}
+    with pytest.raises(InputError, match="--ground-truth"):
+        commands.build(str(tmp_path / "record.sqlite"), tmp_path / "site", **files)
+    commands.build(str(tmp_path / "record.sqlite"), tmp_path / "site", **files, ground_truth=tmp_path / "counts.csv")
+    pages = tmp_path / "site" / "boards"
+    assert "visitor" in (pages / "published-core-capabilities.html").read_text()
+    assert "red" in (pages / "published-world-model.html").read_text()
+    assert not (pages / "published-benchmark-r2r.html").exists()  # nobody has items of it
 
 
 def test_names_are_safe_on_a_terminal(taxonomy: Taxonomy) -> None:

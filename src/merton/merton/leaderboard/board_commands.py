@@ -6,13 +6,19 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from merton.errors import InputError
-from merton.leaderboard.published import render_text, to_json
+from merton.leaderboard.published import PublishedBoard, render_text, to_json
 
+if TYPE_CHECKING:
+    from merton.leaderboard.world_model import Evaluation
+
+GroundTruthOption = Annotated[
+    Path | None, typer.Option("--ground-truth", help="Table of how many real videos a task has: task,videos.")
+]
 OutOption = Annotated[Path | None, typer.Option("--out", help="Write everything as JSON into this file.")]
 
 
@@ -23,34 +29,20 @@ def arena_command(
     out: OutOption = None,
 ) -> None:
     """Boards by the rules of Embodied Arena from the score of every question, 0 to 1."""
-    from merton.leaderboard import arena
-
-    taxonomy = arena.load_taxonomy()
-    boards = arena.boards(arena.read_items(items, taxonomy), taxonomy)
+    boards = arena_boards(items)
     for board in boards:
-        if any(cell.n for row in board.rows for cell in row.cells):
+        if has_scores(board):
             print(render_text(board, _width()))
     _write(out, {"boards": [asdict(board) for board in boards]})
 
 
 def world_model_command(
     sheet: Annotated[Path, typer.Argument(help="Table (.csv, .jsonl, .parquet): team,task,video,annotator,score.")],
-    ground_truth: Annotated[
-        Path | None, typer.Option("--ground-truth", help="Table of how many real videos a task has: task,videos.")
-    ] = None,
+    ground_truth: GroundTruthOption = None,
     out: OutOption = None,
 ) -> None:
     """The board of world models as evaluators from annotators' scores of 0 to 3."""
-    from merton.leaderboard import world_model
-
-    if ground_truth is None:
-        raise InputError(
-            "the number of real videos of every task is missing: name a table with the columns "
-            f"{','.join(world_model.COUNT_COLUMNS)} by --ground-truth"
-        )
-    rules = world_model.load_rules()
-    counts = world_model.read_ground_truth(ground_truth)
-    found = world_model.evaluate(world_model.read_sheet(sheet, rules), counts, rules)
+    found = world_model_board(sheet, ground_truth)
     print(render_text(found.board, _width()))
     agreement = found.agreement
     if agreement.kappa is None or agreement.interval is None:
@@ -62,6 +54,33 @@ def world_model_command(
             f"[{low:.2f}, {high:.2f}], {agreement.n} videos, {len(agreement.pairs)} pairs"
         )
     _write(out, {"boards": [asdict(found.board)], "agreement": asdict(agreement)})
+
+
+def arena_boards(items: Path) -> tuple[PublishedBoard, ...]:
+    """The boards of a table of scores; raises InputError with the line at fault."""
+    from merton.leaderboard import arena
+
+    taxonomy = arena.load_taxonomy()
+    return arena.boards(arena.read_items(items, taxonomy), taxonomy)
+
+
+def world_model_board(sheet: Path, ground_truth: Path | None) -> Evaluation:
+    """The board of annotators' scores; raises InputError with the line at fault, or without counts of real videos."""
+    from merton.leaderboard import world_model
+
+    if ground_truth is None:
+        raise InputError(
+            "the number of real videos of every task is missing: name a table with the columns "
+            f"{','.join(world_model.COUNT_COLUMNS)} by --ground-truth"
+        )
+    rules = world_model.load_rules()
+    counts = world_model.read_ground_truth(ground_truth)
+    return world_model.evaluate(world_model.read_sheet(sheet, rules), counts, rules)
+
+
+def has_scores(board: PublishedBoard) -> bool:
+    """Whether anybody has any score on it."""
+    return any(cell.n for row in board.rows for cell in row.cells)
 
 
 def _width() -> int:

@@ -15,7 +15,9 @@ from merton.errors import InfrastructureError, InputError
 from merton.leaderboard import board_commands, submission_commands
 
 if TYPE_CHECKING:
+    from merton.leaderboard.published import PublishedBoard
     from merton.leaderboard.taking import Progress
+    from merton.leaderboard.world_model import Evaluation
 
 app = typer.Typer(help="Leaderboards from a record of results.", no_args_is_help=True)
 app.command("arena")(board_commands.arena_command)
@@ -54,11 +56,23 @@ def build(
     record: Record,
     out: Annotated[Path, typer.Option("--out", help="Folder for the pages; index.html is the first.")],
     name: NameOption = None,
+    arena: Annotated[
+        Path | None, typer.Option(help="Also show Embodied Arena's boards of this table, as for `arena`.")
+    ] = None,
+    world_model: Annotated[
+        Path | None, typer.Option(help="Also show the board of this annotation sheet, as for `world-model`.")
+    ] = None,
+    ground_truth: board_commands.GroundTruthOption = None,
 ) -> None:
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
     from merton.leaderboard import site, snapshot
     from merton.results.store import open_record
 
+    published: list[PublishedBoard | Evaluation] = []
+    if arena is not None:
+        published += [board for board in board_commands.arena_boards(arena) if board_commands.has_scores(board)]
+    if world_model is not None:
+        published.append(board_commands.world_model_board(world_model, ground_truth))
     with open_record(record, read_only=True) as store, _progress() as progress:
         taken = snapshot.take(store, name, progress)
     try:
@@ -70,7 +84,7 @@ def build(
         kept = f"not kept in the record ({error})"
     with open_record(record, read_only=True) as store, _progress() as progress:
         progress("writing the pages")
-        index = site.write_site(taken, out, store)
+        index = site.write_site(taken, out, store, published=published)
     _out.print(f"{index}; snapshot {kept}", highlight=False, markup=False, soft_wrap=True)
 
 
