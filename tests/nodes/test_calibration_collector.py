@@ -1,0 +1,65 @@
+"""calibration_collector over real ROS 2: what it saves, and when it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import CameraInfo, Image, JointState
+
+from merton.errors import InfrastructureError, InputError
+from merton.perception.calibration import read_lens, read_poses
+from merton.perception.camera import d455_intrinsics
+from merton.perception.camera.folder import read_image
+from merton_nodes import conversions as convert
+from merton_nodes import names
+from merton_nodes.calibration_collector import CalibrationCollector
+from ros import Probe
+
+D455 = (-0.055, 0.065, 0.0004, -0.0006, -0.02)
+JOINTS = np.array([0.1, -1.5, 1.2, -1.3, -1.6, 0.3])
+
+
+class Cell:
+    """A camera and an arm that speak 20 times a second; the image says how often they have spoken."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.joints, self.speed, self.count = JOINTS.copy(), 0.0, 0
+        self.image = probe.create_publisher(Image, names.color("wrist"), names.SENSOR_QOS)
+        self.info = probe.create_publisher(CameraInfo, names.color_info("wrist"), names.SENSOR_QOS)
+        self.arm = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.timer = probe.create_timer(0.05, self.speak)
+
+    def speak(self) -> None:
+        self.count += 1
+        self.joints[0] += self.speed * 0.05
+        self.arm.publish(convert.joint_state_message(self.count, self.joints, np.zeros(6), 0.1))
+        self.info.publish(convert.camera_info_message(d455_intrinsics(64, 48), self.count, "", D455))
+        self.image.publish(convert.color_message(np.full((48, 64, 3), self.count % 256, np.uint8), self.count, ""))
+
+
+def test_a_picture_is_saved_with_the_pose_and_the_optics(ros: Any, probe: Probe, tmp_path: Path) -> None:
+    cell = Cell(probe)
+    node = ros.add(CalibrationCollector, "wrist", tmp_path / "new")
+    ros.until(lambda: all(node.counts.values()))
+    pressed = cell.count
+    first, second = node.take(20.0), node.take(20.0)
+    assert (first.name, second.name) == ("0000.png", "0001.png")
+    assert pressed < read_image(first)[0, 0, 0] < read_image(second)[0, 0, 0]
+    assert read_lens(tmp_path / "new").distortion == pytest.approx(D455)  # type: ignore[union-attr]
+    said: list[np.ndarray] = []
+    read_poses(tmp_path / "new", lambda joints: said.append(joints) or np.eye(4))
+    np.testing.assert_allclose(said, [JOINTS, JOINTS], atol=1e-8)
+    cell.speed = 0.1
+    ros.until(lambda: cell.joints[0] > JOINTS[0] + 0.01)
+    with pytest.raises(InputError, match="the arm is moving"):
+        node.take(20.0)
+    assert len(list((tmp_path / "new").glob("*.png"))) == 2
+
+
+def test_silence_is_said_in_one_sentence(ros: Any, tmp_path: Path) -> None:
+    node = ros.add(CalibrationCollector, "wrist", tmp_path)
+    with pytest.raises(InfrastructureError, match=r"no joints of wrist within 0\.1 s"):
+        node.take(0.1)
