@@ -1,0 +1,199 @@
+"""The cell in Gazebo, without ROS: where its things stand, what touches what, when a touch stops the arm.
+
+The world is `urdf/worlds/cell.sdf.xacro`. It holds every object and mat at once, under their names with `_` for the
+space; those that a scene does not need wait on the room's floor, where no camera looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from merton.cell import CellConfig
+from merton.errors import InputError
+from merton.geometry import Matrix, transform
+from merton.observation import SceneObject, SceneState
+from merton.simulation.cell import Contact
+from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, rest_height_m
+from merton.simulation.props import props_of
+from merton.simulation.scene import Scene, make_scene
+from merton.simulation.success import Situation, succeeded
+from merton.tasks import TASKS
+
+WORLD = "cell"
+FRAME_PERIOD_S = 0.1
+"""Simulated time between two frames of a camera: `gazebo_camera_rate_hz` of `urdf/gazebo.xacro`."""
+TOUCH_S = 0.05
+"""A touch not reported for this long has ended [s of simulated time]. Ours: 25 physics steps."""
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Two links that touch, by their names in the world, and the normal force between them [N], NaN if unknown."""
+
+    link: str
+    other: str
+    force_n: float
+
+
+def tasks_in_gazebo() -> tuple[str, ...]:
+    """The tasks that need nothing but objects and mats; what the others need is in the embedded cell only."""
+    return tuple(task for task in TASKS if not props_of(task))
+
+
+def gazebo_scene(task: str, seed: int) -> Scene:
+    """The scene of (task, seed); raises InputError for a task whose props the world lacks, else as `make_scene`."""
+    if missing := props_of(TASKS[task].name):
+        raise InputError(
+            f"the world of Gazebo has no {', no '.join(missing)} for the task {task!r}; "
+            f"it has what these need: {', '.join(tasks_in_gazebo())}"
+        )
+    return make_scene(task, seed)
+
+
+def model_name(name: str) -> str:
+    """What an object or mat is called in the world: "red cube" is red_cube."""
+    return name.replace(" ", "_")
+
+
+def parked(cell: CellConfig) -> dict[str, Matrix]:
+    """Where every object and mat waits, (4, 4) in `base_link`: in rows of their own behind the side camera."""
+    places = {}
+    for row, names in enumerate((OBJECTS[: len(MATS)], OBJECTS[len(MATS) :], MATS)):
+        for index, name in enumerate(names):
+            above_m = 0.0 if name in MATS else rest_height_m(name, cell)
+            places[name] = transform((3.0 + 0.3 * index, -3.0 - 0.3 * row, cell.floor.z + above_m))
+    return places
+
+
+def places(scene: Scene, cell: CellConfig) -> dict[str, Matrix]:
+    """Where the objects and mats of a scene stand, (4, 4) in `base_link`."""
+    result = {
+        name: transform((x, y, rest_height_m(name, cell)), Rotation.from_euler("z", yaw))
+        for name, (x, y, yaw) in scene.placements.items()
+    }
+    return result | {name: transform((x, y, 0.0)) for name, (x, y) in scene.mats.items()}
+
+
+def link_of(collision: str) -> str:
+    """The link of a collision shape as Gazebo names it: cell::forearm_link::forearm_link_collision_1 is forearm_link.
+
+    Raises InputError for a name without a link.
+    """
+    parts = collision.split("::")
+    if len(parts) < 2:
+        raise InputError(f"{collision!r} is not the name of a collision shape, model::link::shape")
+    return parts[-2]
+
+
+def normal_force_n(forces: Iterable[Sequence[float]], normals: Iterable[Sequence[float]]) -> float:
+    """Sum over the points of a contact of the force along the normal [N]; NaN if no forces were reported.
+
+    Args:
+        forces: of each point [N]; the signs of force and normal do not matter.
+        normals: unit normals of the same points; the whole force counts where they are missing.
+    """
+    points, directions = np.reshape(list(forces), (-1, 3)), np.reshape(list(normals), (-1, 3))
+    if not len(points):
+        return math.nan
+    if len(points) != len(directions):
+        return float(np.linalg.norm(points, axis=1).sum())
+    return float(np.abs(np.einsum("ij,ij->i", points, directions)).sum())
+
+
+class Touches:
+    """What the robot touches, and whether that stops it: the rule of the embedded cell.
+
+    Fingers may press on table and walls up to `simulation.pad_force_limit` of the cell, any other link not at all. A
+    force that Gazebo does not report counts as none for the fingers, and as a touch for everything else.
+    """
+
+    def __init__(self, cell: CellConfig) -> None:
+        self._limit_n = cell.simulation.pad_force_limit
+        self._surroundings = {"table", *(f"wall_{wall.name}" for wall in cell.walls)}
+        self._seen: dict[tuple[str, str], int] = {}
+        self._tolerated: set[tuple[str, str]] = set()
+        self.contact: Contact | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a touch has stopped the arm."""
+        return self.contact is not None
+
+    def clear(self) -> None:
+        """A new trial: forget everything."""
+        self._seen, self._tolerated, self.contact = {}, set(), None
+
+    def release(self, stamp_ns: int) -> None:
+        """Accept commands again; what is touched now may go on being touched until the two have parted."""
+        self._tolerated = {pair for pair in self._seen if self._lasts(pair, stamp_ns)}
+        self.contact = None
+
+    def see(self, touches: Iterable[Touch], stamp_ns: int) -> bool:
+        """Take one report of one simulated instant [ns]; returns whether it stops the arm now."""
+        forces: dict[tuple[str, str], float] = defaultdict(float)
+        for touch in touches:
+            forces[touch.link, touch.other] += touch.force_n
+        self._tolerated = {pair for pair in self._tolerated if self._lasts(pair, stamp_ns)}
+        self._seen.update(dict.fromkeys(forces, stamp_ns))
+        for pair, force_n in forces.items():
+            link, other = pair
+            harmless = force_n <= self._limit_n or math.isnan(force_n) if link in FINGER_LINKS else force_n == 0
+            if other in self._surroundings and not harmless and pair not in self._tolerated and not self.stopped:
+                self.contact = Contact(link, other, 0.0 if math.isnan(force_n) else force_n)
+                return True
+        return False
+
+    def touching(self, name: str, stamp_ns: int) -> set[str]:
+        """The robot's links that touch an object at a simulated instant [ns]."""
+        model = model_name(name)
+        return {link for link, other in self._seen if other == model and self._lasts((link, other), stamp_ns)}
+
+    def _lasts(self, pair: tuple[str, str], stamp_ns: int) -> bool:
+        return pair in self._seen and stamp_ns - self._seen[pair] <= TOUCH_S * 1e9
+
+
+class Judge:
+    """The scene of a trial, how it began, and whether its task is done.
+
+    Attributes:
+        now: name to pose (4, 4) in `base_link` of every object and mat that has been seen.
+    """
+
+    def __init__(self, cell: CellConfig) -> None:
+        self._cell = cell
+        self._start: Mapping[str, Matrix] = {}
+        self.scene: Scene | None = None
+        self.now: dict[str, Matrix] = {}
+
+    def begin(self, scene: Scene) -> None:
+        """A trial begins, with everything where it is now."""
+        self.scene = scene
+        self.now |= {
+            name: pose for name, pose in places(scene, self._cell).items() if name in MATS
+        }  # nobody moves them
+        self._start = {name: self.now[name] for name in scene.placements}
+
+    def scene_state(self) -> SceneState:
+        """Where the things of the scene are; nothing without one."""
+        names = () if self.scene is None else (*self.scene.placements, *self.scene.mats)
+        return SceneState(tuple(SceneObject(name, self.now[name]) for name in names))
+
+    def success(self, tcp_m: NDArray[np.float64], touches: Touches, stamp_ns: int) -> bool:
+        """Whether the task is done, with the tool centre point at (3,) [m] and what is touched at that instant [ns]."""
+        if self.scene is None:
+            return False
+        situation = Situation(
+            start=self._start,
+            now=self.now,
+            beads=np.empty((0, 3)),
+            tcp=tcp_m,
+            touching=lambda name: touches.touching(name, stamp_ns),
+        )
+        return succeeded(self.scene.command, situation, self._cell)

@@ -1,0 +1,298 @@
+"""gazebo_cell_node over real ROS 2, on a stand-in for Gazebo and its controllers that speaks their topics.
+
+Only the two services of the world are called past ROS: their types come with a full installation, and have a test of
+their own there.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import PoseStamped, Vector3
+from merton_interfaces.msg import CellState, SafetyState
+from merton_interfaces.srv import ResetCell
+from rclpy.node import Node
+from rclpy.task import Future
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from merton.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
+from merton.errors import MissingDependencyError
+from merton.execution.kinematics import base_from_tcp
+from merton.geometry import Matrix, transform
+from merton.simulation.gazebo import FRAME_PERIOD_S, Touch, model_name, parked, places
+from merton.simulation.model import MATS, OBJECTS
+from merton.simulation.scene import make_scene
+from merton_nodes import conversions as convert
+from merton_nodes import names
+from merton_nodes.gazebo_cell_node import GazeboCellNode
+from merton_nodes.gazebo_world import GazeboWorld
+from ros import Probe, trigger, up
+
+pytestmark = pytest.mark.timeout(120)
+NO_GAZEBO = "ros_gz_interfaces comes with a ROS installation, not with the wheels"
+STEP_NS = 10_000_000
+CELL = load_cell()
+
+
+class StandIn:
+    """Gazebo, its controllers and the bridge: time passes when it is told to, and only then do joints move."""
+
+    def __init__(self, node: Node, on_touches: Any) -> None:
+        self.on_touches = on_touches
+        self.now_ns = self.goal_ns = 10_000_000_000
+        self.joints = CELL.home_joints + 0.2
+        self.target, self.arrival_ns = self.joints, 0
+        self.finger = 0.0
+        self.poses: dict[str, Matrix] = {}
+        self.controllers_active = True
+        self.holds: list[JointTrajectory] = []
+        self.states = node.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.pose_publishers = {
+            name: node.create_publisher(PoseStamped, names.gazebo_pose(model_name(name)), names.RELIABLE_QOS)
+            for name in OBJECTS
+        }
+        node.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
+        node.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
+        self.timer = node.create_timer(0.01, self.step)
+
+    def ready(self) -> bool:
+        return True
+
+    def place(self, name: str, base_from_model: Matrix) -> Future:
+        self.poses[name] = base_from_model
+        return self.answer()
+
+    def run_to(self, stamp_ns: int) -> Future:
+        assert stamp_ns > self.now_ns, "Gazebo would run without end"
+        assert stamp_ns % round(FRAME_PERIOD_S * 1e9) == 0, "no camera takes a frame then"
+        self.goal_ns = stamp_ns
+        return self.answer()
+
+    def answer(self) -> Future:
+        future: Future = Future()
+        future.set_result(types.SimpleNamespace(success=True))
+        return future
+
+    def on_trajectory(self, message: JointTrajectory) -> None:
+        """As joint_trajectory_controller, which refuses a trajectory without points."""
+        if message.points and self.controllers_active:
+            self.target = np.array(message.points[-1].positions)
+            self.arrival_ns = self.now_ns + convert.nanoseconds_of(message.points[-1].time_from_start)
+            self.holds.append(message)
+
+    def on_gripper(self, message: Float64MultiArray) -> None:
+        self.finger = message.data[0]
+
+    def step(self) -> None:
+        for _ in range(25):
+            if self.now_ns < self.goal_ns:
+                self.advance()
+        if self.now_ns == self.goal_ns == 10_000_000_000:  # before the first request: the world stands, and is seen
+            self.publish()
+
+    def advance(self) -> None:
+        self.now_ns += STEP_NS
+        left = max(self.arrival_ns - self.now_ns, 0) // STEP_NS
+        self.joints = self.joints + (self.target - self.joints) / (left + 1)
+        self.publish()
+
+    def publish(self) -> None:
+        finger = [self.finger, self.finger]
+        self.states.publish(
+            JointState(
+                header=convert.header(self.now_ns, ""),
+                name=[*FINGER_JOINTS, *ARM_JOINTS],
+                position=[*finger, *self.joints.tolist()],
+            )
+        )
+        for name, publisher in self.pose_publishers.items():
+            if name in self.poses:
+                publisher.publish(convert.pose_stamped(self.poses[name], self.now_ns))
+
+
+class Bench:
+    """The node on its stand-in, and what the graph hears of it."""
+
+    def __init__(self, ros: Any, probe: Probe) -> None:
+        self.ros, self.probe = ros, probe
+        self.node = up(ros, lambda **options: GazeboCellNode(StandIn, **options), idle_period_s=0.5, patience_s=20.0)
+        self.states = probe.listen(CellState, names.CELL_STATE, names.RELIABLE_QOS)
+        self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        self.joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
+        ros.until(lambda: self.safety and self.joints)
+        ros.until(lambda: self.trajectories.get_subscription_count() == 2)
+
+    @property
+    def world(self) -> StandIn:
+        return self.node.world
+
+    def reset(self, task: str, seed: int) -> ResetCell.Response:
+        return self.ros.call(self.probe, ResetCell, names.CELL_RESET, ResetCell.Request(task=task, seed=seed))
+
+    def move(self, goal: np.ndarray, duration_s: float) -> None:
+        message = JointTrajectory(joint_names=list(ARM_JOINTS))
+        for time_s, joints in ((0.0, self.world.joints), (duration_s, goal)):
+            message.points.append(
+                JointTrajectoryPoint(
+                    positions=joints.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(time_s)
+                )
+            )
+        self.trajectories.publish(message)
+
+
+@pytest.fixture
+def bench(ros: Any, probe: Probe) -> Iterator[Bench]:
+    bench = Bench(ros, probe)
+    yield bench
+    bench.world.timer.cancel()  # an executor that is never idle may not end cleanly: let it come to rest
+    counts = [-1]
+
+    def quiet() -> bool:
+        counts.append(len(bench.joints))
+        return len(counts) > 20 and len(set(counts[-20:])) == 1
+
+    ros.until(quiet)
+
+
+def test_a_reset_makes_the_scene_and_time_stands_still_at_a_frame(ros: Any, bench: Bench) -> None:
+    response = bench.reset("place", 3)
+    assert response.error_code == 0, response.error_msg
+    scene, state = make_scene("place", 3), response.state
+    assert (state.task, state.seed, state.scene, state.instruction) == ("place", 3, 1, scene.command.instruction)
+    assert state.at_rest
+    assert not state.success
+    assert {item.name for item in state.objects} == {*scene.placements, *scene.mats}
+    standing = places(scene, CELL)
+    for item in state.objects:
+        np.testing.assert_allclose(convert.matrix_of(item.pose), standing[item.name], atol=1e-9)
+    waiting = {name: pose for name, pose in bench.world.poses.items() if name not in standing}
+    assert set(waiting) == {*OBJECTS, *MATS} - set(standing)
+    for name, pose in waiting.items():
+        np.testing.assert_array_equal(pose, parked(CELL)[name])
+    np.testing.assert_allclose(bench.world.joints, CELL.home_joints, atol=1e-6)
+    assert bench.world.finger == CELL.gripper.stroke / 2
+    stamp_ns = convert.nanoseconds_of(state.header.stamp)
+    assert stamp_ns % round(FRAME_PERIOD_S * 1e9) == 0
+    # someone who comes late sees it again: another frame, as the node lets no time pass but whole frames
+    ros.until(lambda: bench.states and convert.nanoseconds_of(bench.states[-1].header.stamp) > stamp_ns)
+    later = bench.states[-1]
+    assert later.at_rest
+    assert convert.nanoseconds_of(later.header.stamp) in {
+        convert.nanoseconds_of(joints.header.stamp) for joints in bench.joints
+    }
+
+
+def test_a_motion_takes_its_time_and_success_is_judged(ros: Any, bench: Bench) -> None:
+    state = bench.reset("reach", 0).state
+    goal = next(item for item in state.objects if item.name == make_scene("reach", 0).command.object)
+    count = len(bench.states)
+    begin_ns = convert.nanoseconds_of(state.header.stamp)
+    bench.move(CELL.home_joints + 0.05, 0.7)
+    ros.until(lambda: bench.states[count:] and bench.world.now_ns >= begin_ns + 700_000_000 and bench.node.time.at_rest)
+    np.testing.assert_allclose(bench.world.joints, CELL.home_joints + 0.05, atol=1e-9)
+    tcp_m = base_from_tcp(bench.world.joints, CELL.tool0_from_tcp)[:3, 3]
+    reached = np.linalg.norm(tcp_m - convert.matrix_of(goal.pose)[:3, 3] - (0, 0, 0.1)) <= 0.03
+    last = ros.until(lambda: bench.states[-1] if bench.states[-1].header.stamp.sec >= 10 else None)
+    assert last.success == reached
+
+
+def test_contact_with_the_table_stops_the_arm_until_it_is_released(ros: Any, probe: Probe, bench: Bench) -> None:
+    bench.reset("reach", 0)
+    start = bench.world.joints.copy()
+    bench.move(start + 1.0, 20.0)
+    ros.until(lambda: np.abs(bench.world.joints - start).max() > 0.01)
+    bench.world.on_touches([Touch("gripper_left_pad", "table", 3.0)], bench.world.now_ns)
+    assert not bench.node.touches.stopped, "fingers may press a little"
+    bench.world.on_touches([Touch("wrist_3_link", "table", 7.0)], bench.world.now_ns)
+    stop = ros.until(lambda: next((s for s in bench.safety if s.mode == SafetyState.COLLISION_STOP), None))
+    assert (stop.link_a, stop.link_b, stop.force) == ("wrist_3_link", "table", 7.0)
+    ros.until(lambda: np.array_equal(bench.world.joints, bench.world.target))
+    held = bench.world.joints.copy()
+    assert np.abs(held - start).max() < 0.9, "it stopped well before the end"
+    seen = len(bench.world.holds)
+    bench.move(start, 0.5)  # a command meanwhile is answered by another hold
+    ros.until(lambda: len(bench.world.holds) >= seen + 2)
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: bench.safety[-1].mode == SafetyState.NORMAL)
+    bench.move(start, 0.5)
+    ros.until(lambda: np.allclose(bench.world.joints, start, atol=1e-6))
+
+
+def test_an_empty_trajectory_halts_though_the_controller_would_not(ros: Any, bench: Bench) -> None:
+    bench.reset("reach", 0)
+    start = bench.world.joints.copy()
+    bench.move(start + 1.0, 20.0)
+    ros.until(lambda: np.abs(bench.world.joints - start).max() > 0.01)
+    bench.trajectories.publish(JointTrajectory())
+    ros.until(lambda: np.array_equal(bench.world.joints, bench.world.target))
+    assert np.abs(bench.world.joints - start).max() < 0.9
+    assert bench.safety[-1].mode == SafetyState.NORMAL, "a stop on request latches in the stop node, not here"
+
+
+def test_what_cannot_be_reset_is_said_in_a_sentence(bench: Bench) -> None:
+    response = bench.reset("pour", 0)
+    assert response.error_code == 400
+    assert "reach" in response.error_msg
+    assert "bowl" in response.error_msg
+    bench.world.controllers_active = False
+    response = bench.reset("reach", 0)
+    assert response.error_code == 400
+    assert "is its controller active?" in response.error_msg
+    bench.world.controllers_active = True
+    assert bench.reset("reach", 0).error_code == 0, "and the next one may succeed"
+
+
+def test_the_messages_of_gazebo_as_they_are(ros: Any, probe: Probe) -> None:
+    messages = pytest.importorskip("ros_gz_interfaces.msg", reason=NO_GAZEBO)
+    services = pytest.importorskip("ros_gz_interfaces.srv", reason=NO_GAZEBO)
+    asked: list[Any] = []
+
+    def answer(request: Any, response: Any) -> Any:
+        asked.append(request)
+        response.success = True
+        return response
+
+    probe.create_service(services.SetEntityPose, names.GAZEBO_SET_POSE, answer)
+    probe.create_service(services.ControlWorld, names.GAZEBO_CONTROL, answer)
+    publisher = probe.create_publisher(messages.Contacts, names.GAZEBO_CONTACTS, 10)
+    heard: list[Any] = []
+    world = GazeboWorld(ros.add(Node, "bare"), lambda touches, stamp_ns: heard.append((touches, stamp_ns)))
+    ros.until(lambda: world.ready() and publisher.get_subscription_count() == 1)
+
+    pose = transform((0.4, -0.1, 0.02))
+    assert ros.result(world.place("red cube", pose)).success
+    assert asked[0].entity.name == "red_cube"
+    assert asked[0].entity.type == messages.Entity.MODEL
+    np.testing.assert_allclose(convert.matrix_of(asked[0].pose), pose)
+    assert ros.result(world.run_to(12_300_000_000)).success
+    control = asked[1].world_control
+    assert (control.run_to_sim_time.sec, control.run_to_sim_time.nanosec) == (12, 300_000_000)
+    assert not any((control.pause, control.step, control.multi_step, control.reset.all))
+
+    contact = messages.Contact(normals=[Vector3(z=1.0)] * 2, wrenches=[messages.JointWrench()] * 2)
+    contact.collision1.name = "cell::wrist_3_link::wrist_3_link_collision"
+    contact.collision2.name = "table::table::table_collision"
+    for wrench in contact.wrenches:
+        wrench.body_1_wrench.force = Vector3(x=3.0, z=-4.0)
+    publisher.publish(messages.Contacts(header=convert.header(7_000_000_000, ""), contacts=[contact]))
+    ros.until(lambda: heard)
+    assert heard == [([Touch("wrist_3_link", "table", 8.0)], 7_000_000_000)]
+
+
+def test_without_the_messages_of_gazebo_it_says_what_to_install(ros: Any) -> None:
+    try:
+        import ros_gz_interfaces.msg  # noqa: F401
+    except ImportError:
+        pass
+    else:
+        pytest.skip("ros_gz_interfaces is installed")
+    node = ros.add(Node, "bare")
+    with pytest.raises(MissingDependencyError, match="ros-jazzy-ros-gz"):
+        GazeboWorld(node, lambda touches, stamp_ns: None)
