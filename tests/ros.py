@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import rclpy
 from rclpy.action import ActionClient
+from rclpy.exceptions import InvalidHandle
 from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -29,6 +30,7 @@ class Ros:
         self.nodes: list[Node] = []
         self.clients: dict[tuple[Node, str], ActionClient] = {}
         self.error: BaseException | None = None
+        self.closing = False
         self.thread = threading.Thread(target=self._spin, daemon=True)
         self.thread.start()
 
@@ -38,7 +40,9 @@ class Ros:
         except (ExternalShutdownException, ShutdownException):
             pass
         except BaseException as error:
-            self.error = error
+            # rclpy's shutdown does not wait: it takes the executor's own guards from under this thread
+            if not (self.closing and isinstance(error, InvalidHandle)):
+                self.error = error
 
     def add(self, make: Callable[..., Node], *args: Any, **kwargs: Any) -> Any:
         """A node in this context; a StageNode is configured and activated."""
@@ -103,6 +107,7 @@ class Ros:
 
     def close(self) -> None:
         """End everything; raises what the executor thread raised."""
+        self.closing = True
         self.executor.shutdown(timeout_sec=5)
         self.thread.join(10)
         for node in self.nodes:

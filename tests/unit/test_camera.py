@@ -31,7 +31,7 @@ def test_plays_in_order_of_names(tmp_path):
     assert frames[2].color.shape == (48, 64, 3)
     assert frames[2].color.dtype == np.uint8
     assert frames[2].intrinsics == d455_intrinsics(64, 48)
-    assert frames[0].depth_m is None
+    assert frames[0].depth_mm is None
     assert camera[-1].stamp_ns == 100_000_000
     with pytest.raises(IndexError):
         camera[3]

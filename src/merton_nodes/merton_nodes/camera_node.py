@@ -1,23 +1,22 @@
-"""The D455s: rendered from the cell's state, or played from a folder of images."""
+"""The D455s: the real ones, rendered from the cell's state, or played from a recording or a folder of images."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
-from merton_interfaces.msg import CellState
 from sensor_msgs.msg import CameraInfo, Image
 
 from merton.errors import InputError
-from merton.observation import Image as Pixels
-from merton.observation import Intrinsics
-from merton.perception.camera.folder import FolderCamera
+from merton.observation import CameraView
+from merton.perception.camera.frame import Frame
+from merton.perception.camera.realsense import Settings, devices_of
+from merton_nodes import camera_sources as sources
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode, run
 
-SOURCES = ("cell", "folder")
+SOURCES = ("cell", "realsense", "bag", "folder")
 
 
 class CameraNode(StageNode):
@@ -31,73 +30,73 @@ class CameraNode(StageNode):
         source = self.parameter("source", "cell", f"where frames come from: {', '.join(SOURCES)}")
         if source not in SOURCES:
             raise InputError(f"unknown camera source {source!r}; choose one of: {', '.join(SOURCES)}")
-        self.cameras = list(self.parameter("cameras", ["wrist", "top", "side"], "the cameras to play"))
+        cameras = list(self.parameter("cameras", ["wrist", "top", "side"], "the cameras to play"))
         folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
-        rate_hz = self.parameter("rate_hz", 5.0, "with source folder: frames per second", minimum=0.1, maximum=90.0)
-        width = self.parameter("width", 424, "width of rendered frames [px]", minimum=64, maximum=1280)
-        height = self.parameter("height", 240, "height of rendered frames [px]", minimum=48, maximum=800)
+        rate_hz = self.parameter("rate_hz", 5.0, "frames per second of folder and realsense", minimum=0.1, maximum=90.0)
+        bag = self.parameter("bag", "", "with source bag: the MCAP file of a recorded run, or the folder of a bag")
+        width = self.parameter("width", 424, "width of frames of cell and realsense [px]", minimum=64, maximum=1280)
+        height = self.parameter("height", 240, "height of frames of cell and realsense [px]", minimum=48, maximum=800)
+        devices = self.parameter(
+            "devices", "", "with source realsense: serial number or recording of each camera, wrist=1234, top=x.db3, .."
+        )
+        exposure_us = self.parameter(
+            "exposure_us", 0.0, "with source realsense: exposure of colour [us]; 0: automatic", minimum=0.0, maximum=1e6
+        )
+        gain = self.parameter(
+            "gain", 0.0, "with source realsense: gain of a fixed exposure; 0: as it is", minimum=0.0, maximum=1e4
+        )
+        stall_s = self.parameter(
+            "stall_s", 1.0, "with source realsense: silence after which a camera is opened anew [s]", minimum=0.1,
+            maximum=60.0,
+        )  # fmt: skip
+        connect_s = self.parameter(
+            "connect_timeout_s", 30.0, "with source realsense: time to all first frames [s]", minimum=1.0,
+            maximum=120.0,
+        )  # fmt: skip
         self.outputs = {
             camera: (
                 self.create_publisher(Image, names.color(camera), names.SENSOR_QOS),
                 self.create_publisher(CameraInfo, names.color_info(camera), names.SENSOR_QOS),
                 self.create_publisher(Image, names.depth(camera), names.SENSOR_QOS),
             )
-            for camera in self.cameras
+            for camera in cameras
         }
-        self.shown: tuple[int, int] | None = None
-        self.messages: list[tuple] = []
+        self.source: sources.Source
         if source == "cell":
-            from merton.simulation.cameras import SceneCameras  # needs OpenGL, which a folder does not
-
-            self.scene_cameras = SceneCameras(width, height)
-            self.create_subscription(CellState, names.CELL_STATE, self.on_state, names.LATEST_QOS)
+            self.source = sources.CellSource(self, self.show, cameras, width, height)
+        elif source == "folder":
+            self.source = sources.FolderSource(self, self.show, cameras, folder, rate_hz)
+        elif source == "bag":
+            self.source = sources.BagSource(self, self.show, cameras, bag)
         else:
-            self.folder = FolderCamera(Path(folder))
-            self.frames = iter(self.folder)
-            self.every(1.0 / rate_hz, self.play)
+            settings = {
+                camera: Settings(device, width, height, round(rate_hz), exposure_us, gain, stall_s)
+                for camera, device in devices_of(devices, cameras).items()
+            }
+            self.source = sources.RealsenseSource(self, self.show, settings, connect_s)
 
-    def on_state(self, state: CellState) -> None:
-        """Render what the cell shows now; a state seen before is only shown again."""
-        if not self.active:
-            return
-        key = (state.scene, convert.nanoseconds_of(state.header.stamp))
-        if key != self.shown:
-            self.messages = []
-            for camera in self.cameras:
-                view = self.scene_cameras.render(state.task, state.seed, state.qpos, camera)
-                self.messages.append(self.frame(camera, view.color, view.depth_m, view.intrinsics, key[1]))
-            self.shown = key
-            self.counters["frames rendered"] += len(self.cameras)
-        self.publish()
-
-    def play(self) -> None:
-        """Show the folder's next image on every camera; start again after the last."""
-        if not self.active:
-            return
-        image = next(self.frames, None)
-        if image is None:
-            self.frames = iter(self.folder)
-            image = next(self.frames)
-        now = self.get_clock().now().nanoseconds
-        self.messages = [self.frame(c, image.color, image.depth_m, image.intrinsics, now) for c in self.cameras]
-        self.counters["frames played"] += 1
-        self.publish()
-
-    def frame(self, camera: str, color: Pixels, depth_m: object, intrinsics: Intrinsics, stamp_ns: int) -> tuple:
-        """The messages of one camera at one instant: colour, camera_info, depth or None."""
+    def show(self, camera: str, frame: Frame | CameraView, stamp_ns: int) -> None:
+        """Publish one camera at one instant: colour, camera_info, and depth if there is any."""
         optical = names.optical_frame(camera)
-        return (
-            convert.color_message(color, stamp_ns, optical),
-            convert.camera_info_message(intrinsics, stamp_ns, optical),
-            None if depth_m is None else convert.depth_message(depth_m, stamp_ns, optical),
-        )
+        color, info, depth = self.outputs[camera]
+        color.publish(convert.color_message(frame.color, stamp_ns, optical))
+        distortion = frame.distortion if isinstance(frame, Frame) else ()
+        info.publish(convert.camera_info_message(frame.intrinsics, stamp_ns, optical, distortion))
+        if isinstance(frame, CameraView):
+            if frame.depth_m is not None:
+                depth.publish(convert.depth_message(frame.depth_m, stamp_ns, optical))
+        elif frame.depth_mm is not None:
+            depth.publish(convert.millimetre_message(frame.depth_mm, stamp_ns, optical))
 
-    def publish(self) -> None:
-        """Send the current frame of every camera."""
-        for camera, messages in zip(self.cameras, self.messages, strict=True):
-            for publisher, message in zip(self.outputs[camera], messages, strict=True):
-                if message is not None:
-                    publisher.publish(message)
+    def observe(self) -> None:
+        """How the source is doing."""
+        if hasattr(self, "source"):
+            self.source.observe()
+
+    def tear_down(self) -> None:
+        """Close the source."""
+        if hasattr(self, "source"):
+            self.source.close()
 
 
 def main() -> None:

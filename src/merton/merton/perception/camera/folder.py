@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.observation import Image, Intrinsics
+from merton.perception.camera.frame import Frame
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
 
@@ -22,25 +21,10 @@ D455_FOCAL_PX = 640.0
 """Focal length at full resolution: half the width, which is a horizontal field of view of 90 degrees."""
 
 
-@dataclass(frozen=True)
-class Frame:
-    """One picture of a camera that does not know where it stands.
-
-    Attributes:
-        color: (height, width, 3) uint8 RGB.
-        depth_m: (height, width) float32, metres along the optical axis, 0 where unknown; None if there is none.
-        intrinsics: pinhole parameters of `color`.
-        stamp_ns: time of exposure [ns], counted from the first frame.
-    """
-
-    color: Image
-    depth_m: NDArray[np.float32] | None
-    intrinsics: Intrinsics
-    stamp_ns: int
-
-
 class FolderCamera(Sequence[Frame]):
     """The PNG and JPEG files of a folder in the order of their names; files are read when they are asked for.
+
+    Stamps count from the first frame.
 
     Args:
         directory: the folder; hidden files and subfolders are left out.

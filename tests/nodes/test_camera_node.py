@@ -1,0 +1,162 @@
+"""camera_node over real ROS 2: the real librealsense on recordings of software cameras, and recorded runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import CameraInfo, Image
+
+from merton_nodes import conversions as convert
+from merton_nodes import names
+from merton_nodes.camera_node import CameraNode
+from ros import Probe, up
+from software_realsense import CENTRE_PX, FOCAL_PX, HEIGHT, LENS, RATE_HZ, WIDTH, color_image, record
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("cameras")]
+FRAMES = 20
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return record(tmp_path_factory.mktemp("realsense") / "d455.db3", FRAMES)
+
+
+class Heard:
+    """Everything that is said of one camera."""
+
+    def __init__(self, probe: Probe, camera: str) -> None:
+        self.color: list[Image] = probe.listen(Image, names.color(camera), names.SENSOR_QOS)
+        self.info: list[CameraInfo] = probe.listen(CameraInfo, names.color_info(camera), names.SENSOR_QOS)
+        self.depth: list[Image] = probe.listen(Image, names.depth(camera), names.SENSOR_QOS)
+
+    def all(self, count: int) -> bool:
+        return min(len(self.color), len(self.info), len(self.depth)) >= count
+
+
+def realsense(ros: Any, recording: Path, cameras: list[str], **more: Any) -> CameraNode:
+    devices = ", ".join(f"{camera}={recording}" for camera in cameras)
+    return up(
+        ros, CameraNode, source="realsense", cameras=cameras, devices=devices, width=WIDTH, height=HEIGHT,
+        rate_hz=float(RATE_HZ), **more,
+    )  # fmt: skip
+
+
+def test_a_recording_goes_through_librealsense_onto_the_graph(ros: Any, probe: Probe, recording: Path) -> None:
+    heard = {camera: Heard(probe, camera) for camera in ("wrist", "top")}
+    node = realsense(ros, recording, ["wrist", "top"])
+    ros.until(lambda: all(one.all(FRAMES) for one in heard.values()))
+    now_ns = node.get_clock().now().nanoseconds
+    for camera, one in heard.items():
+        depths = {convert.nanoseconds_of(message.header.stamp): message for message in one.depth}
+        infos = {convert.nanoseconds_of(message.header.stamp): message for message in one.info}
+        colors = list(one.color)
+        stamps = [convert.nanoseconds_of(message.header.stamp) for message in colors]
+        assert stamps == sorted(set(stamps))
+        assert now_ns - 60e9 < stamps[0] <= stamps[-1] <= node.get_clock().now().nanoseconds
+        compared = 0
+        for stamp, message in zip(stamps, colors, strict=True):
+            pixels = convert.color_array(message)
+            number = int(pixels[0, 0, 0])
+            assert np.array_equal(pixels, color_image(number)), "not a byte is lost"
+            assert message.header.frame_id == f"camera_{camera}_color_optical_frame"
+            if stamp not in depths or stamp not in infos:
+                continue  # best effort
+            compared += 1
+            deep = depths[stamp]
+            assert (deep.encoding, deep.header.frame_id) == ("16UC1", message.header.frame_id)
+            millimetres = np.frombuffer(deep.data, np.uint16)
+            assert set(np.unique(millimetres)) <= {0, 1000 + number}, "the depth of this very frame"
+            assert (millimetres == 0).mean() < 0.2, "a lens leaves out the margin"
+        assert compared >= FRAMES / 2
+        # golden: what the software camera was made with
+        info = one.info[0]
+        assert (info.width, info.height, info.distortion_model) == (WIDTH, HEIGHT, "plumb_bob")
+        assert (info.k[0], info.k[4]) == FOCAL_PX
+        assert (info.k[2], info.k[5]) == CENTRE_PX
+        assert list(info.d) == [float(np.float32(value)) for value in LENS]
+
+
+def test_a_stall_is_reported_and_recovered_while_the_other_camera_goes_on(
+    ros: Any, probe: Probe, recording: Path
+) -> None:
+    heard = {camera: Heard(probe, camera) for camera in ("wrist", "top")}
+    diagnostics = probe.listen(DiagnosticArray, "/diagnostics", 10)
+    node = realsense(ros, recording, ["wrist", "top"], stall_s=0.3)
+    ros.until(lambda: all(one.all(3) for one in heard.values()))
+    wrist = node.source.cameras["wrist"]
+
+    def told(words: str) -> bool:
+        statuses = [status for message in diagnostics for status in message.status]
+        return any(
+            status.level == DiagnosticStatus.WARN
+            and any(value.key == "wrist" and words in value.value for value in status.values)
+            for status in statuses
+        )
+
+    os.kill(wrist.driver_pid, signal.SIGSTOP)
+    ros.until(lambda: told("no frame for"))
+    count = len(heard["top"].color)
+    ros.until(lambda: wrist.reconnections >= 1)
+    assert len(heard["top"].color) > count
+    before = len(heard["wrist"].color)
+    ros.until(lambda: len(heard["wrist"].color) > before + 3)
+    stamps = [convert.nanoseconds_of(message.header.stamp) for message in heard["wrist"].color]
+    assert stamps == sorted(set(stamps)), "time does not go back"
+    diagnostics.clear()
+    ros.until(lambda: told("Hz, delay"))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"source": "realsense", "devices": "top=42"}, "no RealSense camera has the serial number '42'; connected: "),
+        ({"source": "realsense", "devices": ""}, "must name each of the cameras top once"),
+        ({"source": "bag", "bag": "/nowhere.mcap"}, "there is no recording '/nowhere.mcap'"),
+        ({"source": "lidar"}, "choose one of: cell, realsense, bag, folder"),
+    ],
+)
+def test_what_is_not_there_keeps_the_node_down(ros: Any, capfd: Any, parameters: dict[str, str], says: str) -> None:
+    overrides = [Parameter(key, value=value) for key, value in {"cameras": ["top"], **parameters}.items()]
+    node = ros.add(CameraNode, parameter_overrides=overrides)
+    assert node.trigger_configure().name == "FAILURE"
+    assert says in capfd.readouterr().err
+
+
+def test_what_the_recorder_wrote_is_played_again(ros: Any, probe: Probe, recording: Path, tmp_path: Path) -> None:
+    """One source for the other: a RealSense is recorded, and its recording is played on the same topics."""
+    recorder = pytest.importorskip("merton_nodes.recorder_node")
+    file = tmp_path / "run.mcap"
+    writing = up(ros, recorder.RecorderNode, path=str(file))
+    node = realsense(ros, recording, ["top"])
+    live = Heard(probe, "top")
+    ros.until(lambda: live.all(FRAMES))
+    node.tear_down()
+    ros.until(lambda: writing.writer.written[f"/{names.color_info('top')}"] > FRAMES / 2)
+    writing.tear_down()
+    original = {int(np.frombuffer(message.data, np.uint16).max()): message for message in live.depth}
+    recorded = [convert.nanoseconds_of(message.header.stamp) for message in live.color]
+    live.color.clear()
+    live.info.clear()
+    live.depth.clear()
+
+    player = up(ros, CameraNode, source="bag", bag=str(file), cameras=["top"])
+    ros.until(lambda: live.all(5) and player.counters["times played"])
+    for message in live.depth:
+        assert bytes(message.data) == bytes(original[int(np.frombuffer(message.data, np.uint16).max())].data)
+    assert (live.info[0].k[0], live.info[0].k[4]) == FOCAL_PX
+    assert list(live.info[0].d) == [float(np.float32(value)) for value in LENS]
+    stamps = [convert.nanoseconds_of(message.header.stamp) for message in live.color]
+    assert stamps == sorted(set(stamps))
+    gaps_ns = {later - earlier for later in recorded for earlier in recorded}
+    assert np.mean([gap in gaps_ns for gap in np.diff(stamps).tolist()]) > 0.5, "at the pace of the recording"
+    number = int(np.frombuffer(live.depth[0].data, np.uint16).max()) - 1000
+    error = np.abs(convert.color_array(live.color[0]).astype(int) - color_image(number)).mean()
+    assert live.depth[0].header.stamp == live.color[0].header.stamp
+    assert error < 12, "a JPEG of noise"
