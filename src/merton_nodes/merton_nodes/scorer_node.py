@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-from functools import lru_cache
 from typing import Any
 
 from merton_interfaces.srv import ScoreCognition, ScoreDecision, ScoreExecution
 
 from merton.cognition.score import score as score_cognition
-from merton.cognition.text import Cider
 from merton.decision.score import score as score_decision
 from merton.errors import MertonError
 from merton.execution.score import position_distance_m
 from merton.execution.score import score as score_execution
+from merton.experiment.evidence import cider_of
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode, run
 
 SCORING_FAILED = 500
-
-
-@lru_cache(maxsize=8)
-def cider_of(corpus: tuple[str, ...]) -> Cider | None:
-    """CIDEr over a corpus of reference answers; None for fewer than two, whose document frequencies say nothing."""
-    return Cider(corpus) if len(corpus) >= 2 else None
 
 
 class ScorerNode(StageNode):

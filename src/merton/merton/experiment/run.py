@@ -14,7 +14,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 from merton import __version__
@@ -24,9 +23,9 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.trial import ReferenceRun, TrialReport
+from merton.recording.images import jpeg
 from merton.results.store import ResultStore
 
-JPEG_QUALITY = 92
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
 
 
@@ -145,12 +144,7 @@ class RunDirectory:
             folder.mkdir(parents=True, exist_ok=True)
             for picture in report.pictures:
                 for which, image in (("reference", picture.reference), ("distorted", picture.distorted)):
-                    done, data = cv2.imencode(
-                        ".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
-                    )
-                    if not done:
-                        raise InfrastructureError(f"cannot encode a picture of {report.record.id}")
-                    (folder / picture.file(which)).write_bytes(data.tobytes())
+                    (folder / picture.file(which)).write_bytes(jpeg(image))
         except OSError as error:
             raise InfrastructureError(f"cannot write {folder}: {error.strerror}") from None
         self.write_json(f"trials/{report.record.id}/trial.json", report.details)

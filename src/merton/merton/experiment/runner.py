@@ -25,12 +25,14 @@ class Runner:
         experiment_id: id under which results are recorded.
         ports: the world.
         stored: finds the reference run an earlier process left, by trial id.
+        on_report: called with every trial's report.
     """
 
     spec: ExperimentSpec
     experiment_id: str
     ports: Ports
     stored: Callable[[str], ReferenceRun | None] = lambda trial_id: None
+    on_report: Callable[[TrialReport], None] = lambda report: None
     _references: dict[str, ReferenceRun] = field(default_factory=dict)
 
     def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
@@ -39,6 +41,7 @@ class Runner:
         report = run_trial(self.ports, self.spec, self.experiment_id, trial, measure, self._corpus(trial), on_stage)
         if report.reference is not None:
             self._references[trial.id] = report.reference
+        self.on_report(report)
         return report
 
     def reference_of(self, trial: Trial) -> ReferenceRun | None:

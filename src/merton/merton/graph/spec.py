@@ -38,12 +38,19 @@ class GraphSpec(Model):
         parameters: the ROS parameter file, relative to `config`.
         nodes: the processes, in the order they are started.
         arguments: names that a launch file or `merton up` may set, to the node parameter ("node.parameter") they set.
+        optional: processes that are started only if an argument sets one of their parameters; the graph can do without,
+            so their end ends nothing.
     """
 
     description: str
     parameters: str
     nodes: Annotated[tuple[NodeSpec, ...], Field(min_length=1)]
     arguments: dict[str, str] = Field(default_factory=dict)
+    optional: tuple[NodeSpec, ...] = ()
+
+    def can_do_without(self, name: str) -> bool:
+        """Whether the end of the process `name` leaves the others to go on."""
+        return any(node.name == name for node in self.optional)
 
     @property
     def parameter_file(self) -> Path:
@@ -61,6 +68,8 @@ class GraphSpec(Model):
             if argument not in self.arguments:
                 raise UnknownNameError("argument", argument, self.arguments)
             node, _, parameter = self.arguments[argument].partition(".")
+            if node not in nodes:  # first: it is to see the others start
+                nodes = {node: next(spec for spec in self.optional if spec.name == node), **nodes}
             kind = type(defaults[node]["ros__parameters"][parameter])
             changed = {**nodes[node].parameters, parameter: _typed(argument, value, kind)}
             nodes[node] = nodes[node].model_copy(update={"parameters": changed})

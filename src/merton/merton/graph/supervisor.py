@@ -75,8 +75,9 @@ def environment(domain: int | None = None) -> dict[str, str]:
             user's domain, in which everything the user has set stays.
     """
     variables = dict(os.environ)
+    profile = "fastdds.xml" if domain is not None or _stays_here(variables) else "fastdds_network.xml"
     ours = {
-        "FASTRTPS_DEFAULT_PROFILES_FILE": str(resource("merton_bringup", "config/dds/fastdds.xml")),
+        "FASTRTPS_DEFAULT_PROFILES_FILE": str(resource("merton_bringup", f"config/dds/{profile}")),
         "RMW_IMPLEMENTATION": "rmw_fastrtps_cpp",
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
     }
@@ -92,6 +93,13 @@ def environment(domain: int | None = None) -> dict[str, str]:
     return variables
 
 
+def _stays_here(variables: dict[str, str]) -> bool:
+    """Whether nothing in an environment asks ROS to talk to other machines."""
+    if any(variables.get(name) for name in ("ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER")):
+        return False
+    return variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST") in ("LOCALHOST", "OFF")
+
+
 def find_executable(package: str, executable: str) -> Path:
     """The program `ros2 run package executable` would start; raises MissingDependencyError if it is not installed."""
     prefixes = [*os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep), sys.prefix]
@@ -102,9 +110,14 @@ def find_executable(package: str, executable: str) -> Path:
     raise MissingDependencyError(f"{package} {executable} is not installed: run `make setup`, or source the workspace")
 
 
+def enclave(name: str) -> list[str]:
+    """The ROS arguments that name the keys of a process, see docs/security.md; without keys they change nothing."""
+    return ["--enclave", f"/merton/{name}"]
+
+
 def ros_arguments(node: NodeSpec, graph: GraphSpec) -> list[str]:
-    """What follows `--ros-args`: parameter file, remappings, parameters; for `merton up` and for `ros2 launch`."""
-    arguments = ["--params-file", str(graph.parameter_file)]
+    """What follows `--ros-args`: enclave, parameter file, remappings, parameters; for `merton up` and `ros2 launch`."""
+    arguments = [*enclave(node.name), "--params-file", str(graph.parameter_file)]
     for name, target in node.remappings.items():
         arguments += ["-r", f"{name}:={target}"]
     for name, value in node.parameters.items():
@@ -185,9 +198,14 @@ class Supervisor:
             return None
 
     def end(self) -> None:
-        """Ask every process to end, all at once, first kindly."""
+        """Ask every process to end, first kindly: all at once, then those the graph can do without, which recorded."""
+        optional = {node.name for node in self.graph.optional}
+        self._end([process for name, process in self.processes.items() if name not in optional])
+        self._end(list(self.processes.values()))
+
+    def _end(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
         for number, limit_s in GRACE_S:
-            running = [process for process in self.processes.values() if process.poll() is None]
+            running = [process for process in processes if process.poll() is None]
             if not running:
                 return
             try:

@@ -1,0 +1,41 @@
+"""`merton replay`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from merton.errors import InputError
+from merton.graph.supervisor import environment, find_executable
+from merton.recording.reader import RecordingReader, repair
+
+RepairOption = Annotated[
+    Path | None, typer.Option("--repair", help="Write what a torn recording still has as a new file.")
+]
+PublishOption = Annotated[bool, typer.Option("--publish", help="Play its cameras in this ROS domain until Ctrl-C.")]
+
+
+def replay_command(
+    recording: Annotated[Path, typer.Argument(help="A recording, such as runs/<id>/recording.mcap.")],
+    publish: PublishOption = False,
+    repaired: RepairOption = None,
+) -> None:
+    """Compute the scores of a recorded run anew; exit code 1 if any differs from the recorded one."""
+    RecordingReader(recording)
+    if publish and repaired:
+        raise InputError("--publish and --repair are two things: choose one")
+    if repaired:
+        count = repair(recording, repaired)
+        Console().print(f"{count} messages are in {repaired}", highlight=False, soft_wrap=True)
+        return
+    if publish:
+        command = [str(find_executable("merton_nodes", "camera_node")), "--ros-args", "-p", "source:=bag"]
+        command += ["-p", f"bag:={json.dumps(str(recording.resolve()))}"]
+    else:
+        command = [str(find_executable("merton_nodes", "rescore_recording")), str(recording)]
+    raise typer.Exit(subprocess.run(command, env=environment(), check=False).returncode)
