@@ -244,11 +244,12 @@ def test_arm_carries_out_a_chunk(ros: Any, probe: Probe) -> None:
     reached = result.final_pose.pose.position
     assert [reached.x, reached.y, reached.z] == pytest.approx(list(cell.cell.base_from_tcp[:3, 3]), abs=0.003)
     assert arm.counters["verdict: ok"] == 1
-    ros.until(lambda: markers)
-    drawn = {marker.ns: marker for marker in markers[-1].markers}
+    ros.until(lambda: any(marker.ns == "path" for message in markers for marker in message.markers))
+    drawn = {marker.ns: marker for message in markers for marker in message.markers}
     assert drawn["path"].color.g > drawn["path"].color.r, "green: nothing was refused"
     assert drawn["contact"].action == Marker.DELETE
-    assert sum(marker.ns == "capsules" for marker in markers[-1].markers) > 30
+    assert drawn["capsules"].id > 30
+    ros.until(lambda: any(marker.text == "normal" for message in markers for marker in message.markers))
 
 
 def test_an_arm_without_joint_states_says_so(ros: Any, probe: Probe) -> None:

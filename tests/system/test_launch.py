@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.execution.safety import Limits
+from merton.graph.lab import lab_variant
 from merton.graph.spec import GraphSpec, graph_names, load_graph
 from merton.graph.supervisor import ros_arguments
 
@@ -90,7 +91,7 @@ def test_every_node_has_a_program_of_its_name(graph):
 
 
 def test_parameter_files_set_what_nodes_declare(graph):
-    executables = {node.name: node.executable for node in graph.nodes}
+    executables = {node.name: node.executable for node in (*graph.nodes, *graph.optional)}
     for node, parameters in parameter_file(graph).items():
         assert node in executables, f"{graph.parameter_file.name} names {node}, which is not in the graph"
         for name in parameters:
@@ -107,7 +108,7 @@ def test_arguments_set_parameters_of_the_parameter_file(graph):
     parameters = parameter_file(graph)
     for argument, target in graph.arguments.items():
         node, _, name = target.partition(".")
-        assert node in {spec.name for spec in graph.nodes}, (
+        assert node in {spec.name for spec in (*graph.nodes, *graph.optional)}, (
             f"{argument} sets a parameter of {node}, which is not in the graph"
         )
         assert name in parameters.get(node, {}), f"{argument} sets {target}, which has no value in the parameter file"
@@ -131,13 +132,13 @@ def test_wrong_arguments_are_refused():
         load_graph("replay").with_arguments({"blur": "3"})
 
 
-def described(name: str) -> list:
+def described(name: str, **values: str) -> list:
     """What a launch file starts, when its arguments have their defaults."""
     from launch import LaunchContext
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
     context = LaunchContext()
-    context.launch_configurations["robot_ip"] = "192.0.2.10"
+    context.launch_configurations.update({"robot_ip": "192.0.2.10", **values})
     actions = []
     file = CHECKOUT / "launch" / f"{name}.launch.py"
     for entity in runpy.run_path(str(file))["generate_launch_description"]().entities:
@@ -160,13 +161,14 @@ def test_a_launch_file_starts_every_node_of_its_graph(name, monkeypatch):
     monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: True)
     started = nodes_of(described(name))
     assert {(node.package, node.executable) for node in load_graph(name).nodes} <= started
-    assert (("robot_state_publisher", "robot_state_publisher") in started) == (name in ("sim", "gazebo"))
+    assert (("robot_state_publisher", "robot_state_publisher") in started) == (name in ("sim", "gazebo", "lab"))
 
 
-def test_monitor_opens_both_windows(monkeypatch):
+def test_monitor_opens_both_windows_and_the_page(monkeypatch):
     pytest.importorskip("launch_ros", reason=NO_LAUNCH)
     monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: True)
-    assert nodes_of(described("monitor")) == {("rviz2", "rviz2"), ("rqt_robot_monitor", "rqt_robot_monitor")}
+    started = {("rviz2", "rviz2"), ("rqt_gui", "rqt_gui"), ("merton_nodes", "monitor_node")}
+    assert nodes_of(described("monitor")) == started
 
 
 def test_sim_does_without_a_state_publisher(monkeypatch):
@@ -176,10 +178,36 @@ def test_sim_does_without_a_state_publisher(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "package"), [("lab", "ur_robot_driver"), ("gazebo", "ros_gz_sim"), ("monitor", "rviz2")]
+    ("name", "package", "values"),
+    [
+        ("lab", "ur_robot_driver", {"arm": "ros2_control"}),
+        ("lab", "moveit_py", {"arm": "moveit"}),
+        ("gazebo", "ros_gz_sim", {}),
+        ("monitor", "rviz2", {}),
+    ],
 )
-def test_what_is_missing_is_named_before_anything_starts(name, package, monkeypatch):
+def test_what_is_missing_is_named_before_anything_starts(name, package, values, monkeypatch):
     pytest.importorskip("launch_ros", reason=NO_LAUNCH)
     monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: False)
     with pytest.raises(MissingDependencyError, match=package):
-        described(name)
+        described(name, **values)
+
+
+def test_the_lab_has_variants_of_its_arm_and_gripper():
+    lab = load_graph("lab").with_arguments({"robot_ip": "192.0.2.10"})
+    assert lab_variant(lab) == lab
+    driven = {node.name: node for node in lab_variant(lab, "ros2_control").nodes}
+    assert "ur_robot_node" not in driven
+    assert driven["ur_driver_node"].parameters == {"gripper_hostname": "192.0.2.10"}
+    assert "planner" not in driven["arm_node"].parameters
+    planned = {node.name: node for node in lab_variant(lab, "moveit", "sim").nodes}
+    assert planned["ur_driver_node"].parameters == {"gripper_hostname": "127.0.0.1"}
+    assert planned["arm_node"].parameters == {"planner": "moveit"}
+    simulated = {node.name: node for node in lab_variant(lab, gripper="sim").nodes}["ur_robot_node"]
+    assert simulated.parameters == {"hostname": "192.0.2.10", "gripper_hostname": "127.0.0.1"}
+    for node in lab_variant(lab, "moveit").nodes:
+        assert set(node.parameters) <= set(declared(node.executable)), f"{node.name} does not declare them"
+    with pytest.raises(UnknownNameError, match="moveit, ros2_control, rtde"):
+        lab_variant(lab, "kuka")
+    with pytest.raises(InputError, match="choose one of the two"):
+        lab_variant(lab.with_arguments({"gripper_ip": "192.0.2.11"}), gripper="sim")

@@ -22,6 +22,15 @@ REFUSED = ColorRGBA(r=0.9, g=0.2, b=0.1, a=1.0)
 SHAPE = ColorRGBA(r=0.2, g=0.5, b=0.9, a=0.25)
 PATH_WIDTH_M = 0.006
 CONTACT_SIZE_M = 0.03
+TEXT_SIZE_M, TEXT_HEIGHT_M = 0.06, 1.15
+"""Letters above the arm, which reaches 1 m up."""
+MODES = {
+    SafetyState.NORMAL: "normal",
+    SafetyState.REDUCED: "reduced",
+    SafetyState.COLLISION_STOP: "COLLISION STOP",
+    SafetyState.EMERGENCY_STOP: "EMERGENCY STOP",
+    SafetyState.FAULT: "FAULT",
+}
 
 
 def motion_markers(motion: MotionPlan, cell: CellConfig) -> MarkerArray:
@@ -40,6 +49,15 @@ def stop_markers(state: SafetyState, joints_rad: ArrayLike, opening_m: float, ce
     """Where the arm stands after a stop, and where it touched, if it did."""
     contact = contact_marker(joints_rad, opening_m, state.link_a, state.link_b, cell)
     return MarkerArray(markers=[*capsule_markers(joints_rad, opening_m, cell), contact])
+
+
+def safety_marker(state: SafetyState) -> Marker:
+    """The safety state in words, above the arm: red if it is stopped."""
+    stopped = state.mode not in (SafetyState.NORMAL, SafetyState.REDUCED)
+    marker = _marker("safety", 0, Marker.TEXT_VIEW_FACING, REFUSED if stopped else ALLOWED, np.eye(4))
+    marker.pose.position.z, marker.scale.z = TEXT_HEIGHT_M, TEXT_SIZE_M
+    marker.text = MODES[state.mode] + (f": {state.message}" if stopped and state.message else "")
+    return marker
 
 
 def capsule_markers(joints_rad: ArrayLike, opening_m: float, cell: CellConfig) -> list[Marker]:

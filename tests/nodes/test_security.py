@@ -1,0 +1,180 @@
+"""The SROS 2 policy and the graph agree: what nodes use is allowed, and nothing else commands the arm."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from merton.graph.spec import load_graph
+from merton.graph.supervisor import enclave, ros_arguments
+from merton_nodes import names
+from merton_nodes.calibration_collector import CalibrationCollector
+from merton_nodes.run_experiment import Client
+from merton_nodes.runtime import StageNode
+from ros import Probe, Ros
+from security import KINDS, POLICY, Permissions, enclaves, used
+
+GRAPHS = ("sim", "replay", "lab")
+"""Gazebo and its bridges have no part in the policy: they are a simulator on one machine."""
+CAMERAS = ["wrist", "top", "side"]
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "experiment_node": {"success": "operator"},
+    "arm_node": {"watch_cameras": CAMERAS},
+}
+"""What makes a node use all that it ever uses."""
+BESIDE = {"arm_node": ["stop_node"], "monitor_node": ["monitor_controls"]}
+"""Nodes that live in the process of another."""
+FOREIGN = {"robot_state_publisher", "operator"}
+"""Processes whose nodes are not Merton's."""
+WITHOUT_HARDWARE = ("gripper_opening_m", 0.1), ("reading", None), ("trouble", "")
+
+
+class NoHardware:
+    """In place of the connections to arm and gripper: answers nothing."""
+
+    def __init__(self, *_: object) -> None:
+        vars(self).update(WITHOUT_HARDWARE)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+def programs() -> list[str]:
+    """Every program of the graphs, those an argument adds included."""
+    graphs = [load_graph(name) for name in GRAPHS]
+    return sorted({node.executable for graph in graphs for node in (*graph.nodes, *graph.optional)} | {"monitor_node"})
+
+
+def stage_class(program: str) -> type[StageNode]:
+    """The node of a program."""
+    module = importlib.import_module(f"merton_nodes.{program}")
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, StageNode)]
+    return next(kind for kind in kinds if kind.__module__ == module.__name__)
+
+
+@pytest.fixture
+def started(ros: Ros, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
+    """Every node of the graphs, active, and one that observes them."""
+    monkeypatch.setattr("merton_nodes.ur_robot_node.RtdeRobot", NoHardware)
+    monkeypatch.setattr("merton_nodes.ur_robot_node.UrcapGripper", NoHardware)
+    files = {
+        "recorder_node": {"path": str(tmp_path / "recording.mcap")},
+        "monitor_node": {"port": 0, "log": str(tmp_path / "presses.jsonl")},
+    }
+    for program in programs():
+        overrides = [Parameter(name, value=value) for name, value in (PARAMETERS | files).get(program, {}).items()]
+        node = stage_class(program)(context=ros.context, parameter_overrides=overrides)
+        ros.nodes.append(node)  # and no executor: they need not do anything
+        assert node.trigger_configure().name == "SUCCESS", program
+        assert node.trigger_activate().name == "SUCCESS", program
+    ros.add(Client)
+    ros.add(CalibrationCollector, "top", tmp_path)
+    return ros.add(Probe)
+
+
+def test_all_that_the_nodes_use_is_allowed_and_nothing_else(ros: Ros, started: Node) -> None:
+    policy = enclaves()
+    everything = Permissions()
+    for program in [*programs(), "run_experiment", "calibration_collector"]:
+        assert program in policy, f"policy.xml has no enclave {enclave(program)[1]}"
+        uses = used(started, [program, *BESIDE.get(program, [])])
+        assert uses.publish, f"{program} is not there"
+        for how in KINDS:
+            refused = {name for name in getattr(uses, how) if not policy[program].allow(how, name)}
+            assert not refused, f"policy.xml must allow {program} to {how}: {sorted(refused)}"
+            getattr(everything, how).update(getattr(uses, how))
+    known = set().union(*(getattr(everything, how) for how in KINDS))
+    for program in policy.keys() - FOREIGN:
+        for how in KINDS:
+            for pattern in getattr(policy[program], how):
+                alone = Permissions(**{how: {pattern}})
+                assert any(alone.allow(how, name) for name in known), f"{program} may {how} {pattern}, which nobody has"
+
+
+def may(how: str, name: str) -> set[str]:
+    return {program for program, permissions in enclaves().items() if permissions.allow(how, f"/{name}")}
+
+
+def test_one_process_commands_the_arm() -> None:
+    assert may("publish", names.TRAJECTORY) == {"arm_node"}
+    assert may("publish", names.GRIPPER) == {"arm_node"}
+    assert may("publish", names.HEARTBEAT) == {"arm_node"}
+    assert may("publish", names.ARM_SAFETY) == {"arm_node"}
+    for service in (names.STOP, names.RESET_STOP, names.RELEASE_COLLISION):
+        assert may("reply", service) == {"arm_node"}
+
+
+def test_everybody_may_stop_and_few_may_release() -> None:
+    assert may("request", names.STOP) == set(enclaves())
+    assert may("request", names.RESET_STOP) == {"operator", "monitor_node"}
+    assert may("request", names.RELEASE_COLLISION) == {"experiment_node", "operator"}
+    assert may("request", names.CELL_RELEASE) == {"arm_node", "operator"}
+    assert may("request", names.CELL_RESET) == {"experiment_node", "operator"}
+    assert may("request", names.CONFIRM) == may("request", names.ARRANGED) == {"monitor_node", "operator"}
+    assert may("request", f"{names.EXECUTE}/_action/send_goal") == {"experiment_node", "lab_cell_node", "operator"}
+
+
+def test_only_a_person_changes_states_and_parameters() -> None:
+    for node in ("arm_node", "stop_node", "experiment_node"):
+        for service in ("change_state", "set_parameters", "set_parameters_atomically"):
+            assert may("request", f"{node}/{service}") == {"operator"}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_process_is_started_with_its_keys(name: str) -> None:
+    graph, policy = load_graph(name), enclaves()
+    for node in (*graph.nodes, *graph.optional):
+        assert ros_arguments(node, graph)[:2] == ["--enclave", f"/merton/{node.name}"]
+        assert node.name in policy
+
+
+def test_the_policy_has_nothing_on_which_sros2_breaks() -> None:
+    """Measured with sros2 0.13: a comment between enclaves is taken for one, and xi:include crashes lxml."""
+    parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
+    root = ElementTree.parse(POLICY, parser).getroot()
+    between = root.find("enclaves")
+    assert between is not None
+    assert {child.tag for child in between} == {"enclave"}
+    assert "XInclude" not in POLICY.read_text(encoding="utf-8")
+
+
+def test_the_policy_is_one_that_sros2_takes() -> None:
+    """Validated against its own schema; the tool is no part of the wheels."""
+    policy = pytest.importorskip("sros2.policy", reason="sros2 comes with a ROS installation, not with the wheels")
+    assert policy.load_policy(POLICY) is not None
+
+
+def test_a_process_without_the_right_keys_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real keys, a real DDS: the camera's process may not publish trajectories, the arm's may."""
+    keystore = pytest.importorskip("sros2.keystore", reason="sros2 comes with a ROS installation, not with the wheels")
+    import rclpy
+    from rclpy._rclpy_pybind11 import RCLError
+    from trajectory_msgs.msg import JointTrajectory
+
+    for variable, value in (("ENABLE", "true"), ("STRATEGY", "Enforce"), ("KEYSTORE", str(tmp_path))):
+        monkeypatch.setenv(f"ROS_SECURITY_{variable}", value)
+    keystore.create_keystore(tmp_path)
+    for program, refused in (("camera_node", True), ("arm_node", False)):
+        keystore.create_enclave(tmp_path, f"/merton/{program}")
+        keystore.create_permission(tmp_path, f"/merton/{program}", POLICY)
+        context = rclpy.Context()
+        rclpy.init(args=["--ros-args", *enclave(program)], context=context, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
+        try:
+            node = Node("talker", context=context, enable_rosout=False, start_parameter_services=False)
+        except RCLError as error:
+            pytest.skip(f"this DDS was built without security: {error}")
+        try:
+            node.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
+            assert not refused, f"{program} could publish {names.TRAJECTORY}"
+        except RCLError:
+            assert refused, f"{program} could not publish {names.TRAJECTORY}"
+        finally:
+            node.destroy_node()
+            context.try_shutdown()
