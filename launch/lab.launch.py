@@ -1,53 +1,70 @@
-"""The lab: UR5 driver and RealSense cameras, and Merton's nodes above them.
+"""The lab: UR5, 2F-140 and RealSense cameras, the person who arranges and judges, and Merton's nodes above them.
 
-ros2 launch merton_bringup lab.launch.py robot_ip:=192.0.2.10 wrist_serial:=_1234 top_serial:=_2345 side_serial:=_3456
+ros2 launch merton_bringup lab.launch.py robot_ip:=192.0.2.10 camera_serials:="wrist=1234, top=2345, side=3456"
+ros2 launch merton_bringup lab.launch.py robot_ip:=192.0.2.10 camera_serials:="..." arm:=ros2_control
+
+Nothing moves before an experiment is started and its operator has answered: docs/lab_robot.md.
 """
 
-from launch.actions import DeclareLaunchArgument
+import sys
+
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, GroupAction
 from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import SetRemap
 
-from merton_nodes.launching import describe, include, require
-
-CAMERAS = ("wrist", "top", "side")
+from merton.errors import InputError
+from merton.graph.lab import ARMS, GRIPPERS, SIMULATED_GRIPPER, lab_variant
+from merton_nodes import names
+from merton_nodes.launching import EXPERIMENT_ARGUMENTS, describe, experiment, include, require, state_publisher
 
 ARGUMENTS = [
-    DeclareLaunchArgument("robot_ip", description="address of the UR5's controller"),
-    *(
-        DeclareLaunchArgument(
-            f"{camera}_serial",
-            default_value="''",
-            description=f"serial number of the {camera} D455, after an underscore that keeps it a text",
-        )
-        for camera in CAMERAS
+    DeclareLaunchArgument(
+        "arm",
+        default_value="rtde",
+        choices=ARMS,
+        description="rtde: directly; ros2_control: through the UR ROS 2 driver; moveit: so, with MoveIt as the planner",
     ),
+    DeclareLaunchArgument(
+        "gripper", default_value="urcap", choices=GRIPPERS, description="sim: a simulated one, for an arm without"
+    ),
+    *EXPERIMENT_ARGUMENTS,
 ]
 
 
-def drivers(context):
-    """The arm and the cameras; the driver starts a robot_state_publisher of its own."""
-    require("ur_robot_driver", "realsense2_camera")
-    arm = include(
+def value(context, name):
+    """An argument's text."""
+    return LaunchConfiguration(name).perform(context)
+
+
+def variant(graph, context):
+    """The graph with the arm and the gripper that were asked for."""
+    return lab_variant(graph, value(context, "arm"), value(context, "gripper"))
+
+
+def robot(context):
+    """What the arm and the gripper need beside the graph."""
+    if not value(context, "robot_ip"):
+        raise InputError("robot_ip is missing: the address of the UR5's controller, such as robot_ip:=192.0.2.10")
+    actions = []
+    if value(context, "gripper") == "sim":
+        program = [sys.executable, "-m", "merton.simulation.urcap_server", "--address", SIMULATED_GRIPPER]
+        actions.append(ExecuteProcess(cmd=program, output="screen"))
+    if value(context, "arm") == "rtde":
+        return actions + state_publisher(context, use_sim_time=False)
+    require("ur_robot_driver", *(["moveit_py"] if value(context, "arm") == "moveit" else []))
+    driver = include(
         "ur_robot_driver",
         "ur_control.launch.py",
         ur_type="ur5",
         robot_ip=LaunchConfiguration("robot_ip"),
         launch_rviz="false",
-        initial_joint_controller="joint_trajectory_controller",
+        initial_joint_controller=names.DRIVER_TRAJECTORY.split("/")[0],
     )
-    cameras = [
-        include(
-            "realsense2_camera",
-            "rs_launch.py",
-            camera_name=camera,
-            camera_namespace="camera",
-            serial_no=LaunchConfiguration(f"{camera}_serial"),
-            **{"align_depth.enable": "true"},
-        )
-        for camera in CAMERAS
-    ]
-    return [arm, *cameras]
+    # ur_driver_node publishes joint_states, with the gripper's beside the arm's
+    remap = SetRemap(src="joint_states", dst=names.DRIVER_JOINT_STATES)
+    return [*actions, GroupAction([remap, driver])]
 
 
 def generate_launch_description():
     """Entry point of `ros2 launch`."""
-    return describe("lab", ARGUMENTS, [drivers])
+    return describe("lab", ARGUMENTS, [robot, experiment], variant)

@@ -26,7 +26,7 @@ ADAPTERS_ONLY = {
     "rtde_control": ("execution",),
     "rtde_receive": ("execution",),
     "dashboard_client": ("execution",),
-    "pyrealsense2": (),
+    "pyrealsense2": ("perception",),
     "ray": ("annotate",),
     "psycopg": ("results",),
     "httpx2": (),  # merton.remote imports it when a server is asked
@@ -82,7 +82,7 @@ def test_what_composes_stages_is_known_to_commands_alone() -> None:
 @pytest.mark.parametrize("part", ["rating", "leaderboard", "study", "results"])
 def test_ratings_know_no_robot_and_no_model(part: str) -> None:
     allowed = ("config", "errors", "leaderboard", "rating", "registry", "resources", "results", "seeding", "study")
-    allowed += ("workers",)
+    allowed += ("web", "workers")
     for file in files(LIBRARY / part):
         for module in imports(file):
             if file.parent.name == "site" and module.startswith(DISTORTIONS):

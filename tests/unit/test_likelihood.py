@@ -124,6 +124,14 @@ def test_turning_the_scores_around_turns_the_ratings_around() -> None:
         assert turned.agents[name].mean - 1500 == pytest.approx(1500 - estimate.mean, abs=0.01)
 
 
+def test_few_matches_or_equal_scores_are_no_certainty() -> None:
+    played = simulated(4, 40, 3, partial=8.0)[2]
+    case = [name for _, name, _ in played]
+    known = fit([*played, ("once", case[0], 0.7), *(("flat", name, 0.6) for name in case[:3])]).agents
+    usual = np.mean([known[name].deviation for name in known if name.startswith("agent")])
+    assert known["once"].deviation > known["flat"].deviation > 1.5 * usual
+
+
 def test_a_case_twice_as_often_played_is_known_better() -> None:
     played = simulated(5, 40, 4)[2]
     once, twice = fit(played), fit(played + [match for match in played if match[1] == "case 00000"])

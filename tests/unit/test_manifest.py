@@ -90,6 +90,11 @@ BOMB = "a: &a [x, x]\n" + "".join(
         (yaml(agent="evil\u202etxt"), 3),
         (yaml(agent='"evil\\u202etxt"'), 3),
         (yaml(agent='"zero\\u200bwidth"'), 3),
+        (yaml(manufacturer='"ACME\u034f"'), 2),  # a mark and letters that nobody sees would make another ACME
+        (yaml(manufacturer='"ACME\ufe0f"'), 2),
+        (yaml(manufacturer='"ACME \u3164"'), 2),
+        (yaml(manufacturer='"ACME\\uffa0"'), 2),
+        (yaml(agent='"x\\U000e0100"'), 3),
         (yaml() + b"# \x00\n", 8),
         (yaml() + b"\xff\xfe\n", 8),
         (yaml(agent='"' + "x" * 900 + '"'), 3),

@@ -420,6 +420,29 @@ def test_a_database_that_cannot_hold_all_names_is_refused() -> None:
         ResultStore(str(sa.make_url(url).set(database=name)))
 
 
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("agents (id text PRIMARY KEY)", "tables of something else, such as agents"),
+        ("schema_version (version text)", "is not a result store"),
+        ("schema_version (version integer, installed_by text)", "is not a result store"),
+    ],
+)
+def test_a_server_that_holds_something_else_is_left_alone(table: str, sentence: str) -> None:
+    url = new_database()
+    name, filled = table.split()[0], "INSERT INTO schema_version (version) VALUES ('1')"
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"CREATE TABLE {table}")
+        if name == "schema_version":
+            connection.exec_driver_sql(filled)
+    for read_only in (False, True):
+        with pytest.raises(InputError, match="no result store" if read_only and name == "agents" else sentence):
+            ResultStore(url, read_only)
+    assert sa.inspect(engine).get_table_names() == [name]
+    engine.dispose()
+
+
 def test_a_writer_does_not_wait_for_ever(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("merton.results.database.PATIENCE_S", 1)
     one, two = ResultStore(where), ResultStore(where)

@@ -25,6 +25,7 @@ from postgres import new_database
 from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
+from merton import web
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard import packing
 from merton.leaderboard.manifest import NO_WEIGHTS
@@ -32,10 +33,10 @@ from merton.leaderboard.serve import app as app_module
 from merton.leaderboard.serve import create_app
 from merton.leaderboard.serve import publisher as publisher_module
 from merton.leaderboard.serve import uploads as uploads_module
-from merton.leaderboard.serve.guard import is_from_elsewhere, is_loopback
 from merton.leaderboard.serve.uploads import AT_ONCE, MAX_UPLOAD_BYTES
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
+from merton.web import is_from_elsewhere, is_loopback
 
 NOVEMBER = datetime(2026, 11, 21, 8, 0, tzinfo=timezone.utc)
 AGENTS = ("hold", "plunge", "servo")
@@ -142,7 +143,8 @@ def test_the_board_is_the_snapshot(shown: TestClient) -> None:
     assert answer["snapshot_sha256"] == hashlib.sha256(snapshot).hexdigest()
     whole = json.loads(snapshot)
     assert answer["agents"] == whole["agents"]
-    assert answer["boards"] == whole["boards"]
+    for part in ("boards", "swaps", "window", "warnings"):
+        assert answer[part] == whole[part]
     assert (answer["cases"], answer["matches"]) == (len(CASES), len(CASES) * len(AGENTS))
     assert shown.get("/api/agents/servo").json() == next(row for row in whole["agents"] if row["id"] == "servo")
     assert shown.get(f"/api/cases/{CASES[0].id}").json()["id"] == CASES[0].id
@@ -183,6 +185,7 @@ def test_matches_can_be_narrowed(shown: TestClient) -> None:
         ("/api/cases/nothing", 404, "no test case of that id"),
         ("/api/matches?agent=nobody", 404, "no agent of that id"),
         ("/api/matches?case=nothing", 404, "no test case of that id"),
+        ("/api/nothing", 404, "no such operation"),
         ("/api/cases?limit=0", 422, "limit:"),
         ("/api/cases?limit=1001", 422, "limit:"),
         ("/api/cases?offset=-1", 422, "offset:"),
@@ -487,7 +490,7 @@ def test_only_loopback_is_open_without_tokens(
 
 
 def test_a_port_that_is_taken_is_told(record: Path) -> None:
-    with app_module._listening("127.0.0.1", 0) as listening:
+    with web.listening("127.0.0.1", 0) as listening:
         listening.listen()
         with pytest.raises(InputError, match=r"cannot listen on 127\.0\.0\.1 port"):
             app_module.run(record, port=listening.getsockname()[1])

@@ -22,8 +22,9 @@ from typer.testing import CliRunner
 from merton.cli import app
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard import snapshot, submissions, taking
-from merton.leaderboard.board import disagreements
+from merton.leaderboard.board import disagreements, render_text
 from merton.leaderboard.packing import make_submission
+from merton.leaderboard.site import write_site
 from merton.leaderboard.taking import Inputs, compute
 from merton.rating import agi_elo, likelihood
 from merton.rating.outlook import gap
@@ -257,6 +258,11 @@ def test_submissions_are_on_the_board_from_their_window_on(tmp_path: Path) -> No
         servo = next(row for row in after.agents if row.id == "servo")
         assert (row.owner, row.version, row.weights_sha256) == ("Acme", "2.0", "b" * 64)
         assert (row.score, row.matches, row.trials) == (servo.score, servo.matches, 0)
+        assert {row.id: row.submission for row in after.agents if row.submission} == {row.id: receipt.id}
+        assert "Measured by the manufacturers themselves:\n  servo 2.0 (Acme)\n" in render_text(after)
+        index = write_site(after, tmp_path / "site", store)
+        assert index.read_text().count("self-reported") == 1
+        assert index.with_name("board.csv").read_text().count(receipt.id) == 1
         assert after.window == receipt.window
         assert snapshot.verify(store, snapshot.to_json(after)) == ()
         with pytest.raises(InputError, match="2026-11-30"):

@@ -23,9 +23,9 @@ from merton import __version__
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard import submissions
 from merton.leaderboard.archive import pack, unpack
+from merton.leaderboard.commands import app
 from merton.leaderboard.manifest import FORMAT, Manifest, dataset_sha256, manifest_bytes, scores_bytes, verify
 from merton.leaderboard.packing import make_submission
-from merton.leaderboard.submission_commands import app
 from merton.leaderboard.submissions import (
     FIRST_WINDOW,
     RefusedError,
@@ -340,6 +340,15 @@ def test_a_newer_version_takes_the_place_of_the_older_at_its_window(database: Da
     assert [(r.id, r.status) for r in taken(database)] == [(old.id, "superseded"), (new.id, "accepted")]
     assert list(shown(database, day("2026-12-13"))) == ["servo 1 (ACME)"]
     assert shown(database, day("2026-12-14")) == {"SERVO 2 (ACME)": dict.fromkeys(ITEMS, 0.75)}
+
+
+def test_what_was_accepted_is_shown_though_the_rules_for_names_have_changed(local: Database) -> None:
+    receipt = submit(local, archived(), now=NOVEMBER)
+    with local.transaction() as connection:
+        said = connection.scalar(sa.select(SUBMISSIONS.c.manifest)).replace('"ACME"', '"ACME*"')
+        connection.execute(sa.update(SUBMISSIONS).values(manifest=said))
+    assert taken(local) == [replace(receipt, manufacturer="ACME*")]
+    assert list(shown(local, day("2026-11-30"))) == ["servo 1 (ACME*)"]
 
 
 def test_other_agents_of_a_manufacturer_stay(local: Database) -> None:

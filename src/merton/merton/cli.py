@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -18,9 +19,12 @@ from merton.annotate.commands import annotate_command
 from merton.errors import InputError, MertonError
 from merton.experiment.run import RunDirectory, latest_run
 from merton.graph.spec import load_graph
-from merton.graph.supervisor import Exit, Supervisor, claim_domain, environment, find_executable, last_lines
+from merton.graph.supervisor import Exit, Supervisor, claim_domain, enclave, environment, find_executable, last_lines
 from merton.leaderboard import commands as leaderboard_commands
+from merton.monitor.commands import monitor_command
 from merton.perception import commands, dataset_commands
+from merton.recording.commands import replay_command
+from merton.recording.writer import free_path, mcap_writer
 from merton.resources import resource
 from merton.results import commands as results_commands
 
@@ -41,9 +45,12 @@ app.add_typer(dataset_commands.app, name="dataset")
 app.add_typer(commands.app, name="distort")
 app.add_typer(leaderboard_commands.app, name="leaderboard")
 app.add_typer(model_commands.app, name="models")
+app.command("monitor")(monitor_command)
 app.command("rate")(leaderboard_commands.rate_command)
+app.command("replay")(replay_command)
 app.add_typer(results_commands.app, name="results")
 out, err = Console(), Console(stderr=True)
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="name=value, an argument of the graph.")]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
 
 
@@ -60,14 +67,21 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest run of this experiment.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the run; with --resume, the run to go on with.")] = None,
     runs: RunsOption = RUNS,
+    record: Annotated[bool, typer.Option("--record", help="Record it in recording.mcap, in the run's folder.")] = False,
+    graph: Annotated[str, typer.Option(help="sim: embedded; lab: the real one, in your ROS domain.")] = "sim",
+    argument: SetOption = None,
 ) -> None:
-    """Run an experiment on the embedded cell, then write its report."""
+    """Run an experiment on the embedded cell or a real one, then write its report."""
+    values = _values(argument)
+    load_graph(graph).with_arguments(values)  # a mistake is found before anything is written
+    if record:
+        mcap_writer()
     if not resume:
         directory = RunDirectory.create(runs, experiment, name)
     else:
         directory = RunDirectory(runs / name) if name else latest_run(runs, experiment)
         directory.check_experiment(experiment)
-    _execute(directory, resume)
+    _execute(directory, resume, record, graph, values)
 
 
 @app.command()
@@ -99,23 +113,21 @@ def compare(
 @app.command()
 def up(
     graph: Annotated[str, typer.Argument(help="Which graph: sim, replay, lab, gazebo.")] = "sim",
-    argument: Annotated[list[str] | None, typer.Option("--set", help="name=value, an argument of the graph.")] = None,
+    argument: SetOption = None,
+    record: Annotated[bool, typer.Option("--record", help="Record everything in runs/live/recording.mcap.")] = False,
 ) -> None:
     """Start a node graph alone, as `ros2 launch merton_bringup <graph>.launch.py` would, until Ctrl-C."""
-    values = {}
-    for text in argument or []:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise InputError(f"--set takes name=value, got {text!r}")
-        values[key] = value
+    values = _values(argument)
+    if record:
+        mcap_writer()
+        values.setdefault("recording", str(free_path(RUNS / "live")))
     spec = load_graph(graph).with_arguments(values)
     logs = RUNS / "live" / "logs"
     shutil.rmtree(logs, ignore_errors=True)  # of the last time
     domain, claim = claim_domain(_users_domain())
     with claim, Supervisor(spec, logs, environment(), claim) as supervisor:
         err.print(f"{len(spec.nodes)} nodes are starting in ROS domain {domain}; logs in {logs}; Ctrl-C ends them")
-        died = supervisor.next_exit()
-        assert died is not None
+        died = _first_exit(supervisor)
         _report_death(died)
         raise typer.Exit(NODE_DIED)
 
@@ -157,35 +169,61 @@ def version() -> None:
     out.print(__version__, highlight=False)
 
 
-def _execute(directory: RunDirectory, resume: bool) -> None:
-    """Start the graph in a domain of its own, run the experiment in it, end it, write the report."""
-    graph = load_graph("sim")
-    domain, claim = claim_domain()
+def _execute(
+    directory: RunDirectory,
+    resume: bool,
+    record: bool = False,
+    name: str = "sim",
+    values: dict[str, str] | None = None,
+) -> None:
+    """Start the graph called `name`, run the experiment in it, end it, write the report.
+
+    The embedded cell gets a ROS domain of its own; any other graph is in the user's, where its operator's screen is.
+    """
+    values = dict(values or {})
+    how_to_go_on = _how_to_go_on(directory, name, values)
+    if record:
+        values.setdefault("recording", str(free_path(directory.path)))
+    graph = load_graph(name).with_arguments(values)
+    domain, claim = claim_domain(None if name == "sim" else _users_domain())
+    variables = environment(domain if name == "sim" else None)
     started = time.monotonic()
     client = [
         str(find_executable("merton_nodes", "run_experiment")),
         str(directory.path),
         *(["--resume"] if resume else []),
+        "--ros-args",
+        *enclave("run_experiment"),
     ]
-    with claim, Supervisor(graph, directory.path / "logs", environment(domain), claim) as supervisor:
+    with claim, Supervisor(graph, directory.path / "logs", variables, claim) as supervisor:
         supervisor.start("run_experiment", client, logged=False)
         try:
-            ended = supervisor.next_exit()
+            ended = _first_exit(supervisor)
         except KeyboardInterrupt:
-            err.print(f"Interrupted.{_how_to_go_on(directory)}", soft_wrap=True, highlight=False)
+            err.print(f"Interrupted.{how_to_go_on}", soft_wrap=True, highlight=False)
             raise
-        assert ended is not None
         if ended.name != "run_experiment":
             _report_death(ended)
     if ended.name != "run_experiment":
         done = _count(directory)
-        err.print(f"{done} results are safe.{_how_to_go_on(directory)}", soft_wrap=True, highlight=False)
+        err.print(f"{done} results are safe.{how_to_go_on}", soft_wrap=True, highlight=False)
         raise typer.Exit(NODE_DIED)
     if ended.code:
-        err.print(f"The run has ended early.{_how_to_go_on(directory)}", soft_wrap=True, highlight=False)
+        err.print(f"The run has ended early.{how_to_go_on}", soft_wrap=True, highlight=False)
         raise typer.Exit(ended.code)
     directory.amend(finished=True, wall_s=round(time.monotonic() - started, 1))
     _conclude(directory)
+
+
+def _values(arguments: list[str] | None) -> dict[str, str]:
+    """What `--set` says; raises InputError for what is no name=value."""
+    values = {}
+    for text in arguments or []:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--set takes name=value, got {text!r}")
+        values[key] = value
+    return values
 
 
 def _users_domain() -> int:
@@ -196,11 +234,27 @@ def _users_domain() -> int:
     return int(text)
 
 
-def _how_to_go_on(directory: RunDirectory) -> str:
+def _how_to_go_on(directory: RunDirectory, graph: str, values: dict[str, str]) -> str:
+    where = "" if graph == "sim" else f" --graph {graph}"
+    where += "".join(f" --set {shlex.quote(f'{key}={value}')}" for key, value in values.items())
     return (
         f" Go on with: merton run {directory.path / 'experiment.yaml'}"
-        f" --resume --runs {directory.path.parent} --name {directory.path.name}"
+        f" --resume --runs {directory.path.parent} --name {directory.path.name}{where}"
     )
+
+
+def _first_exit(supervisor: Supervisor) -> Exit:
+    """Wait for the first process to end that the graph cannot do without; say which others have ended meanwhile."""
+    while True:
+        ended = supervisor.next_exit()
+        assert ended is not None
+        if not supervisor.graph.can_do_without(ended.name):
+            return ended
+        tail = last_lines(ended.log, 1)
+        err.print(
+            f"{ended}; the others go on without it. Its log: {ended.log}\n{tail}".rstrip(),
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
 
 
 def _report_death(exit_: Exit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,17 +21,19 @@ from merton.cell import load_cell
 from merton.decision.action import ActionChunk
 from merton.errors import InfrastructureError, InvalidActionError, UnknownNameError
 from merton.execution.ledger import CommandLedger
-from merton.execution.planner import plan, plan_again, segments
+from merton.execution.planner import Segment, detour, plan, plan_again, segments
 from merton.execution.safety import MODES, Code, EmergencyStopLatch, Limits, Verdict, limits_of_mode
 from merton.execution.watchdog import Watchdog
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.arm_driver import ArmDriver
-from merton_nodes.markers import motion_markers, stop_markers
+from merton_nodes.markers import motion_markers, safety_marker, stop_markers
+from merton_nodes.moveit_planner import MoveItPlanner, Request
 from merton_nodes.runtime import StageNode, run
 from merton_nodes.stop_node import StopNode
 
 NO_JOINT_STATES = 400
+PLANNERS = ("merton", "moveit")
 LOOK_PERIOD_S = 0.02
 """How often the cameras' silence is looked at [s]."""
 CANCELLED = Verdict(message="cancelled")
@@ -77,6 +80,12 @@ class ArmNode(StageNode):
             minimum=0.05,
             maximum=60.0,
         )
+        planner = self.parameter(
+            "planner", "merton", f"who finds the ways between the poses a chunk asks for: {' or '.join(PLANNERS)}"
+        )
+        if planner not in PLANNERS:
+            raise UnknownNameError("planner", planner, PLANNERS)
+        self.planner = MoveItPlanner() if planner == "moveit" else None
         self.cell = load_cell()
         watched = [name for name in watched if name]
         for name in watched:
@@ -132,9 +141,16 @@ class ArmNode(StageNode):
 
     def tear_down(self) -> None:
         """End the stop path and the action server."""
+        if getattr(self, "planner", None) is not None:
+            self.planner.close()
         if hasattr(self, "server"):
             self.server.destroy()
             self.stop.end()
+
+    def observe(self) -> None:
+        """Say the safety state in words, again and again: whoever draws it may come late."""
+        if hasattr(self, "markers"):
+            self.markers.publish(MarkerArray(markers=[safety_marker(self.stop.state)]))
 
     def on_trip(self) -> None:
         """Called by the stop path, from its thread."""
@@ -223,7 +239,7 @@ class ArmNode(StageNode):
             if parts[index].gripper is not None and (held := arm.held()) is not None:  # it may reach further
                 motion = plan_again(motion, parts[index].first, held, self.cell, self.limits)
             for segment in segments(motion)[index : index + 1]:
-                result.executed = await arm.move(segment)
+                result.executed = await arm.move(await self.on_its_way(segment))
             goal.publish_feedback(ExecuteActions.Feedback(index=index, clearance=motion.verdict.clearance_m))
             index += 1
         if not arm.over:
@@ -248,6 +264,27 @@ class ArmNode(StageNode):
         result.executed = 0
         self.markers.publish(stop_markers(self.stop.state, arm.joints_rad, arm.opening_m, self.cell))
         return stopped
+
+    async def on_its_way(self, segment: Segment) -> Segment:
+        """The segment as it is, or on a way of MoveIt's that has passed the gate; raises InfrastructureError."""
+        if self.planner is None or not segment.moves or self.arm.over:
+            return segment
+        opening_m, held, found = self.arm.opening_m, self.arm.held(), Future()
+        request = Request(segment.joints_rad[0], segment.joints_rad[-1], opening_m, held)
+
+        def work() -> None:
+            try:
+                found.set_result(self.planner.plan(request))
+            except Exception as error:
+                found.set_result(error)
+            if self.executor is not None:
+                self.executor.wake()
+
+        threading.Thread(target=work, name="moveit", daemon=True).start()
+        answer = await found
+        if isinstance(answer, Exception):
+            raise answer
+        return detour(segment, answer, self.cell, self.limits, self.arm.gripper.gripper_open(opening_m), held)
 
     def stopped(self) -> Verdict | None:
         """Why the latch is tripped; None if it is not."""

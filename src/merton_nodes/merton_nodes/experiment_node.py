@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from merton_interfaces.action import RunExperiment, RunTrial
+from merton_interfaces.msg import TrialEvidence
 from merton_interfaces.srv import RecordTrial
 from pydantic import ValidationError
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
@@ -21,6 +22,7 @@ from merton.errors import InputError, MertonError, UnknownNameError
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
+from merton.experiment.trial import TrialReport
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton_nodes import conversions as convert
@@ -51,12 +53,22 @@ class ExperimentNode(StageNode):
             "confirmation_limit_s", 120.0, "how long the operator may take to judge a trial [s]", minimum=0.1,
             maximum=3600.0,
         )  # fmt: skip
+        lockstep = self.parameter(
+            "lockstep",
+            True,
+            "all that is seen of an instant has one stamp, as in a simulated cell; false: real cameras",
+        )
+        reset_limit_s = self.parameter(
+            "reset_limit_s", 0.0, "how long cell/reset may take, in which people arrange things [s]; 0: deadline_s",
+            minimum=0.0, maximum=7200.0,
+        )  # fmt: skip
         if success not in JUDGES:
             raise UnknownNameError("judge of success", success, JUDGES)
         cell = load_cell()
         desk = OperatorDesk(self, limit_s) if success == "operator" else None
-        self.ports = RosPorts(self, cell, deadline_s, desk)
+        self.ports = RosPorts(self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s)
         self.recorder = self.create_client(RecordTrial, names.RECORD)
+        self.evidence = self.create_publisher(TrialEvidence, names.TRIAL_EVIDENCE, names.RELIABLE_QOS)
         self.busy = False
         group = ReentrantCallbackGroup()
         common: dict[str, Any] = {
@@ -107,7 +119,7 @@ class ExperimentNode(StageNode):
                 goal.publish_feedback(RunTrial.Feedback(stage=stage, progress=progress))
 
             spec, trial = one_trial(request)
-            runner = Runner(spec, request.experiment_id or "live", self.ports)
+            runner = Runner(spec, request.experiment_id or "live", self.ports, on_report=self.publish_evidence)
             if not trial.case.is_reference:
                 on_stage("reference run", 0.0)
                 runner.run(Trial(trial.agent, trial.case.reference))
@@ -124,6 +136,11 @@ class ExperimentNode(StageNode):
             result.result = convert.result_message(record, distortion_seed(request.seed, record.case))
         goal.succeed()
         return result
+
+    def publish_evidence(self, report: TrialReport) -> None:
+        """Say what a trial's scores follow from."""
+        now = self.get_clock().now().nanoseconds
+        self.evidence.publish(convert.evidence_message(report.record, report.evidence, now))
 
     def code_and_sentence(self, error: Exception) -> tuple[int, str]:
         """Error code and sentence; the trace of what nobody expected goes to the log."""
@@ -171,7 +188,9 @@ class ExperimentNode(StageNode):
             self.counters["errors: trials tried again"] += 1
             self.get_logger().warning(text)
 
-        runner = Runner(run_directory.spec, run_directory.id, self.ports, run_directory.reference_run)
+        runner = Runner(
+            run_directory.spec, run_directory.id, self.ports, run_directory.reference_run, self.publish_evidence
+        )
         run_all(
             runner, run_directory, set(done), lambda record: self.record(run_directory, record),
             on_trial=on_trial, on_fault=on_fault, cancelled=lambda: goal.is_cancel_requested,

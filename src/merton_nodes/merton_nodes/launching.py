@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import xacro
@@ -14,6 +15,7 @@ from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
+    EmitEvent,
     IncludeLaunchDescription,
     LogInfo,
     OpaqueFunction,
@@ -21,6 +23,7 @@ from launch.actions import (
     SetEnvironmentVariable,
 )
 from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
 from launch.events.process import ProcessExited
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
@@ -29,16 +32,24 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from merton.errors import InfrastructureError, MissingDependencyError
+from merton.experiment.run import RunDirectory
 from merton.graph.spec import GraphSpec, load_graph
-from merton.graph.supervisor import environment, ros_arguments
+from merton.graph.supervisor import enclave, environment, ros_arguments
 from merton.resources import resource
 
 Builder: TypeAlias = Callable[[LaunchContext], list[Any]]
 """Makes launch actions once the arguments are known."""
 
 
-def describe(name: str, arguments: Sequence[Any] = (), builders: Sequence[Builder] = ()) -> LaunchDescription:
+def describe(
+    name: str,
+    arguments: Sequence[Any] = (),
+    builders: Sequence[Builder] = (),
+    change: Callable[[GraphSpec, LaunchContext], GraphSpec] = lambda graph, _: graph,
+) -> LaunchDescription:
     """The launch description of a graph: its arguments, the environment of its nodes, the nodes, what `builders` make.
+
+    `change` makes another variant of the graph once the arguments are known.
 
     Everything is built before anything is started: a launch that fails while it starts processes leaves them behind.
     Raises UnknownNameError if there is no such graph.
@@ -52,7 +63,7 @@ def describe(name: str, arguments: Sequence[Any] = (), builders: Sequence[Builde
     def build(context: LaunchContext) -> list[Any]:
         values = {argument: LaunchConfiguration(argument).perform(context) for argument in graph.arguments}
         chosen = graph.with_arguments({key: value for key, value in values.items() if value})
-        return graph_actions(chosen) + [action for builder in builders for action in builder(context)]
+        return graph_actions(change(chosen, context)) + [action for builder in builders for action in builder(context)]
 
     default_domain = EnvironmentVariable("ROS_DOMAIN_ID", default_value="0")
     return LaunchDescription(
@@ -77,7 +88,8 @@ def graph_actions(graph: GraphSpec) -> list[Any]:
             output="screen",
             ros_arguments=ros_arguments(spec, graph),
         )
-        actions += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=_end_with(spec.name)))]
+        on_exit = _go_on_without(spec.name) if graph.can_do_without(spec.name) else _end_with(spec.name)
+        actions += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=on_exit))]
     return actions
 
 
@@ -87,25 +99,73 @@ def include(package: str, file: str, **arguments: Any) -> IncludeLaunchDescripti
     return IncludeLaunchDescription(PythonLaunchDescriptionSource(path), launch_arguments=arguments.items())
 
 
-def robot_description() -> str:
-    """The URDF of the cell."""
-    return str(xacro.process_file(str(resource("merton_description", "urdf/cell.urdf.xacro"))).toxml())
+def robot_description(**arguments: str) -> str:
+    """The URDF of the cell, with arguments of `urdf/cell.urdf.xacro`."""
+    source = resource("merton_description", "urdf/cell.urdf.xacro")
+    return str(xacro.process_file(str(source), mappings=arguments).toxml())
 
 
-def state_publisher(_: LaunchContext) -> list[Any]:
-    """robot_state_publisher: /tf for RViz and MoveIt. Merton's nodes do without; if it is absent, the log says so."""
+def state_publisher(_: LaunchContext, *, use_sim_time: bool = True, **arguments: str) -> list[Any]:
+    """robot_state_publisher: /tf for RViz and MoveIt. Merton's nodes do without; if it is absent, the log says so.
+
+    `arguments` are those of `urdf/cell.urdf.xacro`.
+    """
     if not is_installed("robot_state_publisher"):
         return [LogInfo(msg="robot_state_publisher is not installed: there will be no /tf")]
     # a URDF is a text, though it may read as YAML
-    description = ParameterValue(robot_description(), value_type=str)
-    parameters = [{"robot_description": description, "use_sim_time": True}]
-    return [Node(package="robot_state_publisher", executable="robot_state_publisher", parameters=parameters)]
+    description = ParameterValue(robot_description(**arguments), value_type=str)
+    parameters = [{"robot_description": description, "use_sim_time": use_sim_time}]
+    name = "robot_state_publisher"
+    return [Node(package=name, executable=name, parameters=parameters, ros_arguments=enclave(name))]
+
+
+EXPERIMENT_ARGUMENTS = (
+    DeclareLaunchArgument("experiment", default_value="", description="experiment YAML to run; empty: none"),
+    DeclareLaunchArgument("runs", default_value="runs", description="directory that takes the run"),
+)
+
+
+def experiment(context: LaunchContext) -> list[Any]:
+    """The client that runs the experiment of `EXPERIMENT_ARGUMENTS`, if one is named.
+
+    The launch ends when it does, with exit code 1 if it ended early.
+    """
+    name = LaunchConfiguration("experiment").perform(context)
+    if not name:
+        return []
+    file = Path(name) if Path(name).exists() else resource("merton_bringup", "config/experiments") / name
+    run = RunDirectory.create(Path(LaunchConfiguration("runs").perform(context)), file)
+    client = Node(
+        package="merton_nodes",
+        executable="run_experiment",
+        arguments=[str(run.path)],
+        ros_arguments=enclave("run_experiment"),
+        output="screen",
+    )
+
+    def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+        if context.is_shutdown:
+            return []
+        if event.returncode:
+            raise InfrastructureError(
+                f"the experiment has ended with exit code {event.returncode}; its run: {run.path}"
+            )
+        message = f"the experiment has ended; `merton report {run.path}` writes its report"
+        return [LogInfo(msg=message), EmitEvent(event=Shutdown(reason=message))]
+
+    return [client, RegisterEventHandler(OnProcessExit(target_action=client, on_exit=ended))]
 
 
 def rviz(**parameters: Any) -> Node:
     """RViz on the cell."""
     config = str(resource("merton_bringup", "config/rviz/merton.rviz"))
-    return Node(package="rviz2", executable="rviz2", arguments=["-d", config], parameters=[parameters])
+    return Node(
+        package="rviz2",
+        executable="rviz2",
+        arguments=["-d", config],
+        parameters=[parameters],
+        ros_arguments=enclave("operator"),
+    )
 
 
 def is_installed(package: str) -> bool:
@@ -122,6 +182,15 @@ def require(*packages: str) -> None:
     if missing:
         debian = " ".join("ros-jazzy-" + package.replace("_", "-") for package in missing)
         raise MissingDependencyError(f"not installed: {', '.join(missing)}; run: sudo apt-get install {debian}")
+
+
+def _go_on_without(name: str) -> Callable[[ProcessExited, LaunchContext], list[Any]]:
+    """What follows when a node ends that the graph can do without: a line in the log."""
+
+    def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+        return [LogInfo(msg=f"{name} has ended with exit code {event.returncode}; the others go on without it")]
+
+    return ended
 
 
 def _end_with(name: str) -> Callable[[ProcessExited, LaunchContext], None]:

@@ -14,6 +14,21 @@ CELL_STATE = "cell/state"
 CELL_SAFETY = "cell/safety_state"
 CELL_RESET = "cell/reset"
 CELL_RELEASE = "cell/release_stop"
+AWAITING_ARRANGEMENT = "cell/awaiting_arrangement"
+ARRANGED = "cell/arranged"
+WANTED_LAYOUT = "cell/wanted_layout"
+"""A picture of the scene that a person is to arrange."""
+
+GAZEBO_CONTACTS = "gazebo/contacts"
+"""What the robot touches in Gazebo; through the bridge, as the poses and services below."""
+GAZEBO_SET_POSE = "/world/cell/set_pose"
+GAZEBO_CONTROL = "/world/cell/control"
+
+DRIVER_JOINT_STATES = "ur_driver/joint_states"
+"""The UR ROS 2 driver's own, which lack the gripper: its launch file is given this name."""
+DRIVER_TRAJECTORY = "scaled_joint_trajectory_controller/joint_trajectory"
+DRIVER_SAFETY = "io_and_status_controller/safety_mode"
+DRIVER_UNLOCK = "dashboard_client/unlock_protective_stop"
 
 DISTORTION_NODE = "distortion_node"
 ANSWER = "vlm/answer"
@@ -36,6 +51,7 @@ RUN_EXPERIMENT = "experiment/run"
 CONFIRM = "experiment/confirm"
 AWAITING_CONFIRMATION = "experiment/awaiting_confirmation"
 TRIAL_RESULTS = "trial_results"
+TRIAL_EVIDENCE = "trial_evidence"
 
 BASE_FRAME = "base_link"
 
@@ -65,9 +81,24 @@ def distortion_info(camera: str) -> str:
     return f"distorted/{camera}/info"
 
 
+def answers(which: str) -> str:
+    """What the VLM said in a trial, about the "reference" or the "distorted" image."""
+    return f"experiment/answer/{which}"
+
+
+def chunks(which: str) -> str:
+    """What the VLA decided in a trial, on the "reference" or the "distorted" images."""
+    return f"experiment/chunk/{which}"
+
+
 def optical_frame(camera: str) -> str:
     """The frame of a camera's images: x right, y down, z forward."""
     return f"camera_{camera}_color_optical_frame"
+
+
+def gazebo_pose(model: str) -> str:
+    """Where a model of Gazebo's world is."""
+    return f"gazebo/{model}/pose"
 
 
 def _profile(reliability: ReliabilityPolicy, durability: DurabilityPolicy, depth: int) -> QoSProfile:

@@ -1,4 +1,4 @@
-"""Asks the person at the robot whether a task was done: a real cell cannot know."""
+"""Asks the person at the robot: whether a task was done, which a real cell cannot know, or to arrange a scene."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ VERDICTS = {
 
 
 class OperatorDesk:
-    """A latched topic that says which trial waits, and the service through which the operator answers.
+    """A latched topic that says which trial waits (or which scene), and the service through which the operator answers.
 
     `ask` is called from a worker thread while an executor spins the node.
 
     Args:
         node: gets the topic and the service.
         limit_s: how long the operator may take [s].
+        topic, service: their names.
     """
 
-    def __init__(self, node: Node, limit_s: float) -> None:
+    def __init__(
+        self, node: Node, limit_s: float, topic: str = names.AWAITING_CONFIRMATION, service: str = names.CONFIRM
+    ) -> None:
         self.node, self.limit_s = node, limit_s
         self.lock = threading.Lock()
         self.trial_id = ""
         self.judgement: Judgement | None = None
         self.answered = threading.Event()
-        self.requests = node.create_publisher(ConfirmationRequest, names.AWAITING_CONFIRMATION, names.LATCHED_QOS)
-        self.service = node.create_service(ConfirmSuccess, names.CONFIRM, self.on_confirm)
+        self.requests = node.create_publisher(ConfirmationRequest, topic, names.LATCHED_QOS)
+        self.service = node.create_service(ConfirmSuccess, service, self.on_confirm)
 
     def ask(self, trial_id: str, instruction: str) -> Judgement:
         """The operator's judgement of a trial; nobody's after `limit_s`."""

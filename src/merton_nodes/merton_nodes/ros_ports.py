@@ -9,11 +9,13 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from action_msgs.msg import GoalStatus
 from merton_interfaces.action import AnswerQuestion, ExecuteActions
+from merton_interfaces.msg import ActionChunk as ActionChunkMessage
+from merton_interfaces.msg import Answer as AnswerMessage
 from merton_interfaces.msg import CellState, DistortionInfo
 from merton_interfaces.srv import PredictActions, ResetCell, ScoreCognition, ScoreDecision, ScoreExecution
 from rcl_interfaces.srv import SetParametersAtomically
@@ -40,46 +42,15 @@ from merton.observation import Image as Pixels
 from merton.results.records import Outcome
 from merton_nodes import conversions as convert
 from merton_nodes import names
+from merton_nodes.free_cameras import PARTS, FreeCameras
+from merton_nodes.latest import Latest
 from merton_nodes.operator_desk import OperatorDesk
 
-Message = TypeVar("Message")
 MODEL_ERRORS = range(100, 200)
 ASK_AGAIN = 0.25
 """Share of the deadline after which a service or an action is asked again: while nodes are still discovering
 each other, an answer can get lost on its way. Everything in the graph may be asked twice."""
 NOT_THE_MODELS_FAULT = (Code.STALE, Code.OUT_OF_ORDER)
-
-
-class Latest:
-    """The newest message of every topic a look is made of, and a condition to wait on."""
-
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.messages: dict[str, Any] = {}
-
-    def keep(self, key: str) -> Callable[[Any], None]:
-        """A subscription callback that keeps the newest message under `key`."""
-
-        def callback(message: Any) -> None:
-            with self.changed:
-                self.messages[key] = message
-                self.changed.notify_all()
-
-        return callback
-
-    def wait(
-        self, ready: Callable[[dict[str, Any]], Message | None], deadline_s: float, missing: Callable[[], str]
-    ) -> Message:
-        """Wait until `ready` returns something; after `deadline_s` an InfrastructureError names what is `missing`."""
-        end = time.monotonic() + deadline_s
-        with self.changed:
-            while (found := ready(self.messages)) is None:
-                left = end - time.monotonic()
-                if left <= 0 or not self.changed.wait(left):
-                    if (found := ready(self.messages)) is not None:
-                        break
-                    raise InfrastructureError(f"waited {deadline_s:g} s for {missing()}")
-            return found
 
 
 class RosPorts:
@@ -90,10 +61,26 @@ class RosPorts:
         cell: geometry of the cell.
         deadline_s: how long any answer may take; motions get more.
         operator: judges whether a task is done; None leaves that to the cell.
+        lockstep: whether all that is seen of an instant has one stamp; else cameras run on their own, and anything they
+            saw since the cell came to rest will do.
+        reset_limit_s: how long a reset may take; 0 is `deadline_s`.
     """
 
-    def __init__(self, node: Node, cell: CellConfig, deadline_s: float, operator: OperatorDesk | None = None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        cell: CellConfig,
+        deadline_s: float,
+        operator: OperatorDesk | None = None,
+        *,
+        lockstep: bool = True,
+        reset_limit_s: float = 0.0,
+    ) -> None:
         self.node, self.cell, self.deadline_s, self.operator = node, cell, deadline_s, operator
+        self.reset_limit_s = reset_limit_s or deadline_s
+        self.free_cameras = None if lockstep else FreeCameras(cell.camera_names)
+        self.rested_ns = 0
+        """With cameras that run on their own: since when the cell has been seen at rest in this look; 0 if not yet."""
         self.gripper = Gripper.from_cell(cell)
         self.latest = Latest()
         self.wanted: tuple[str, float, int] = ("reference", 0.0, 0)
@@ -102,6 +89,12 @@ class RosPorts:
         self.command_trial, self.command_sequence = uuid.uuid4().hex, 0
         """What the arm knows a command by. Not the trial's id: a trial that is run again sends new commands."""
         self.subscribe()
+        self.looked: Look | None = None
+        sides = ("reference", "distorted")
+        self.said = {s: node.create_publisher(AnswerMessage, names.answers(s), names.RELIABLE_QOS) for s in sides}
+        self.decided = {
+            s: node.create_publisher(ActionChunkMessage, names.chunks(s), names.RELIABLE_QOS) for s in sides
+        }
         create = node.create_client
         self.reset_cell = create(ResetCell, names.CELL_RESET)
         self.release_collision = create(Trigger, names.RELEASE_COLLISION)
@@ -121,11 +114,16 @@ class RosPorts:
         sub(CellState, names.CELL_STATE, keep("state"), names.RELIABLE_QOS)
         sub(JointState, names.JOINT_STATES, keep("joints"), names.RELIABLE_QOS)
         for camera in self.cell.camera_names:
-            sub(Image, names.color(camera), keep(f"{camera} color"), names.SENSOR_QOS)
-            sub(Image, names.depth(camera), keep(f"{camera} depth"), names.SENSOR_QOS)
-            sub(CameraInfo, names.color_info(camera), keep(f"{camera} camera_info"), names.SENSOR_QOS)
-            sub(Image, names.distorted(camera), keep(f"{camera} distorted"), names.SENSOR_QOS)
-            sub(DistortionInfo, names.distortion_info(camera), keep(f"{camera} distortion info"), names.SENSOR_QOS)
+            kinds = (Image, Image, CameraInfo, Image, DistortionInfo)
+            topics = (
+                names.color(camera), names.depth(camera), names.color_info(camera), names.distorted(camera),
+                names.distortion_info(camera),
+            )  # fmt: skip
+            for part, kind, topic in zip(PARTS, kinds, topics, strict=True):
+                callback = keep(f"{camera} {part}")
+                if self.free_cameras is not None:
+                    callback = self.latest.keep_with(self.free_cameras.add, camera, part)
+                sub(kind, topic, callback, names.SENSOR_QOS)
 
     # Asking
 
@@ -138,15 +136,20 @@ class RosPorts:
             raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
         return future.result()
 
-    def call(self, client: Any, request: Any, deadline_s: float | None = None) -> Any:
-        """Call a service; raises InfrastructureError if it is absent, late, or says that it could not serve."""
+    def call(self, client: Any, request: Any, deadline_s: float | None = None, *, again: bool = True) -> Any:
+        """Call a service; raises InfrastructureError if it is absent, late, or says that it could not serve.
+
+        It is asked `again` after a while, unless a person may be at work on the answer.
+        """
         deadline_s = deadline_s or self.deadline_s
         if not client.wait_for_service(timeout_sec=deadline_s):
             raise InfrastructureError(f"no node offers {client.srv_name}")
         future = client.call_async(request)
         try:
-            response = self.wait_for(future, client.srv_name, deadline_s * ASK_AGAIN)
+            response = self.wait_for(future, client.srv_name, deadline_s * (ASK_AGAIN if again else 1))
         except InfrastructureError:
+            if not again:
+                raise
             future = client.call_async(request)
             response = self.wait_for(future, client.srv_name, deadline_s * (1 - ASK_AGAIN))
         code = getattr(response, "error_code", 0)
@@ -217,21 +220,43 @@ class RosPorts:
         released = self.call(self.release_collision, Trigger.Request())
         if not released.success:
             raise OperatorStopError(f"the arm was stopped: {released.message}; call {names.RESET_STOP}, then resume")
-        state = self.call(self.reset_cell, ResetCell.Request(task=task, seed=scene)).state
+        request = ResetCell.Request(task=task, seed=scene)
+        state = self.call(self.reset_cell, request, self.reset_limit_s, again=self.free_cameras is None).state
         self.minimum_stamp_ns, self.minimum_scene = convert.nanoseconds_of(state.header.stamp), state.scene
         return str(state.instruction)
 
     def look(self) -> Look:
-        """Wait for a cell at rest, joint states and all images of that very instant, distorted as wanted."""
-        return self.latest.wait(self.complete_look, self.deadline_s, self.missing)
+        """Wait for a cell at rest, joint states and all images of that very instant, distorted as wanted.
+
+        With cameras that run on their own: of any instant since it was seen at rest.
+        """
+        self.rested_ns = 0
+        self.looked = self.latest.wait(self.complete_look, self.deadline_s, self.missing)
+        return self.looked
+
+    def side(self, image: Pixels) -> str:
+        """Whether an image is a "reference" or a "distorted" one of the last look."""
+        views = self.looked.reference.values() if self.looked else ()
+        return "reference" if any(image is view.color for view in views) else "distorted"
 
     def complete_look(self, messages: dict[str, Any]) -> Look | None:
         """A look, if everything it needs carries the stamp of the state at rest."""
         state = messages.get("state")
         if state is None or not state.at_rest or state.scene < self.minimum_scene:
+            self.rested_ns = 0
             return None
         stamp_ns = convert.nanoseconds_of(state.header.stamp)
-        if stamp_ns < self.minimum_stamp_ns or self.stale(stamp_ns):
+        if stamp_ns < self.minimum_stamp_ns:
+            return None
+        if self.free_cameras is not None:
+            self.rested_ns = self.rested_ns or stamp_ns
+            messages = {**messages, **self.free_cameras.messages(self.rested_ns, self.wanted)}
+            if self.unseen(messages):
+                return None
+            stamp_ns = min(
+                convert.nanoseconds_of(messages[f"{camera} color"].header.stamp) for camera in self.cell.camera_names
+            )
+        elif self.stale(stamp_ns):
             return None
         try:
             return self.look_at(state, stamp_ns, messages)
@@ -267,6 +292,13 @@ class RosPorts:
             bool(state.success),
         )
 
+    def unseen(self, messages: dict[str, Any]) -> list[str]:
+        """Which cameras that run on their own, or joints, have not been seen since the cell came to rest."""
+        assert self.free_cameras is not None
+        joints = messages.get("joints")
+        late = joints is None or convert.nanoseconds_of(joints.header.stamp) < self.rested_ns
+        return self.free_cameras.unseen(self.rested_ns, self.wanted) + ["the joints"] * late
+
     def stale(self, stamp_ns: int) -> list[str]:
         """What has not been seen with this stamp, or not distorted as wanted."""
         keys = ["joints"]
@@ -291,6 +323,8 @@ class RosPorts:
         stamp_ns = convert.nanoseconds_of(state.header.stamp)
         if not state.at_rest or stamp_ns < self.minimum_stamp_ns or state.scene < self.minimum_scene:
             return "the cell to come to rest"
+        if self.free_cameras is not None:
+            return "anything seen since the cell came to rest of " + ", ".join(self.unseen(self.latest.messages))
         return "images and joint states of one instant; stale: " + ", ".join(self.stale(stamp_ns))
 
     def answer(self, model: str, image: Pixels, question: str) -> Answer:
@@ -301,6 +335,13 @@ class RosPorts:
         result = self.act_on(self.answers, goal, names.ANSWER, self.deadline_s)
         if result.error_code and result.error_code not in MODEL_ERRORS:
             raise InfrastructureError(f"{names.ANSWER}: {result.error_msg}")
+        stamp_ns = self.looked.stamp_ns if self.looked else 0
+        self.said[self.side(image)].publish(
+            AnswerMessage(
+                header=convert.header(stamp_ns, ""),
+                model_id=model, question=question, answer=result.answer, latency=result.latency,
+            )
+        )  # fmt: skip
         return Answer(result.answer, convert.nanoseconds_of(result.latency) / 1e9)
 
     def act(
@@ -320,7 +361,10 @@ class RosPorts:
         response = self.call(self.predict, request)
         if response.error_code:
             raise InvalidActionError(response.error_msg)
-        return convert.chunk_of(response.chunk)
+        chunk = convert.chunk_of(response.chunk)
+        shown = [view.color for view in views.values()]
+        self.decided[self.side(shown[0]) if shown else "distorted"].publish(response.chunk)
+        return chunk
 
     def execute(self, chunk: ActionChunk, look: Look) -> Execution:
         """Send the chunk to arm_node and wait for the arm to rest; sent twice, it is carried out once."""

@@ -31,8 +31,8 @@ LINES = 10
 class Client(Node):
     """An action client whose waits have limits."""
 
-    def __init__(self) -> None:
-        super().__init__("run_experiment")
+    def __init__(self, **options: Any) -> None:
+        super().__init__("run_experiment", **options)
         self.client = ActionClient(self, RunExperiment, names.RUN_EXPERIMENT)
         self.finished = threading.Event()
         self.result: Any = None

@@ -37,6 +37,9 @@ class UrRobotNode(StageNode):
     def set_up(self) -> None:
         """Connect to controller and gripper, wire the topics."""
         hostname = self.parameter("hostname", "127.0.0.1", "address of the UR controller")
+        gripper_hostname = self.parameter(
+            "gripper_hostname", "", "address of the gripper's socket; empty: of the controller"
+        )
         timeout_s = self.parameter(
             "heartbeat_timeout_s",
             0.2,
@@ -49,7 +52,9 @@ class UrRobotNode(StageNode):
         )
         cell = load_cell()
         self.robot = RtdeRobot(hostname, timeout_s)
-        self.gripper = UrcapGripper(hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force)
+        self.gripper = UrcapGripper(
+            gripper_hostname or hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force
+        )
         self.robot.connect(connect_s)
         self.gripper.connect(connect_s)
         self.fault = ""

@@ -78,6 +78,10 @@ class VlaNode(ModelNode[Policy, Observation, ActionChunk]):
             raise InfrastructureError(
                 f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an expert"
             )
+        if not state.objects:
+            raise InfrastructureError(
+                "this cell does not know where its objects are: only a simulated one has an expert"
+            )
         return convert.scene_of(state)
 
     async def observation(self, request: PredictActions.Request) -> Observation:

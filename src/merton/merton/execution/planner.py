@@ -9,18 +9,20 @@ be too fast or too abrupt is slowed down as a whole: the path, and with it what 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from merton.cell import CellConfig
-from merton.errors import InputError
+from merton.errors import InfrastructureError, InputError
 from merton.execution.collision import HeldObject
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.prediction import Predictor
 from merton.execution.safety import Code, Limits, Verdict
 from merton.execution.spline import Peaks, parts, peaks, velocities
+from merton.execution.trajectory import JointSpline
 from merton.geometry import Matrix, inverse
 
 Array = NDArray[np.float64]
@@ -33,6 +35,9 @@ LONGEST_CHUNK = 256
 
 SHORTEST_STEP_S, LONGEST_STEP_S = 1e-3, 10.0
 """Faster than this no arm takes commands, and slower than this nothing is a motion."""
+
+DETOUR_STEP_S, DETOUR_TOLERANCE_RAD = 0.05, 1e-3
+"""Waypoints of another planner's way: so far apart at most; and so near to where it must begin and end."""
 
 WORKSPACE_TOLERANCE_M = 0.001
 """How far outside the workspace a waypoint may be, for arms that do not stop exactly where they were sent."""
@@ -174,6 +179,53 @@ def segments(motion: MotionPlan) -> list[Segment]:
         elif gripper is not None:
             found.append(Segment(gripper, np.empty(0), np.empty((0, 6)), np.empty((0, 6)), last - first, first))
     return found
+
+
+def detour(
+    segment: Segment,
+    way: JointSpline,
+    cell: CellConfig,
+    limits: Limits,
+    opened: float,
+    held: HeldObject | None = None,
+) -> Segment:
+    """A segment on another way to the same joints, which some other planner has found, checked like any motion.
+
+    Args:
+        segment: what has passed the gate already, and says from where to where.
+        way: the other way.
+        cell, limits: as given to `plan`.
+        opened: how far the gripper is open, 0..1.
+        held: what it holds.
+
+    Raises:
+        InfrastructureError: the way begins or ends elsewhere, leaves the workspace, comes too near to something, or
+            would have to be slowed down too much. That is the other planner's doing and no model's.
+    """
+
+    def refuse(why: str) -> InfrastructureError:
+        return InfrastructureError(f"the planned way was refused: it {why}")
+
+    count = max(1, ceil(way.duration_s / DETOUR_STEP_S))
+    step_s = way.duration_s / count
+    joints, speeds = (np.array(rows) for rows in zip(*map(way.at, np.arange(count + 1) * step_s), strict=True))
+    speeds[[0, -1]] = 0.0
+    if not way.duration_s > 0 or np.abs(joints[[0, -1]] - segment.joints_rad[[0, -1]]).max() > DETOUR_TOLERANCE_RAD:
+        raise refuse("does not lead from where the arm is to where it is to go")
+    joints[[0, -1]] = segment.joints_rad[[0, -1]]
+    outside = [cell.workspace.outside_m(pose[:3, 3]) for pose in base_from_tcp(joints, cell.tool0_from_tcp)]
+    if max(outside) > max(WORKSPACE_TOLERANCE_M, outside[0], outside[-1]):
+        raise refuse(f"leaves the workspace by {max(outside):.3f} m")
+    peak = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
+    hit, slowdown = _too_abrupt(peak, limits)
+    if hit is None:
+        gripper = np.full(count + 1, opened)
+        predictor = Predictor(joints[0], gripper, cell, limits.stopping_margin_m, held)
+        hit, _ = predictor.first_hit(joints, gripper, speeds, step_s, peak)
+    if hit is not None:
+        raise refuse(hit.message)
+    times: Array = np.arange(count + 1, dtype=np.float64) * (step_s * slowdown)
+    return replace(segment, times_s=times, joints_rad=joints, velocities_rad_s=speeds / slowdown)
 
 
 def _checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:

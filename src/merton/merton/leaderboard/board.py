@@ -16,7 +16,7 @@ from rich.text import Text
 from scipy.special import stdtrit
 
 if TYPE_CHECKING:  # what a board shows needs all of the ratings; a command that only draws does not
-    from merton.leaderboard.contents import AgentRow, Snapshot, Swap
+    from merton.leaderboard.contents import AgentRow, Snapshot
 
 FLOOR_AGENT = "hold"
 """The agent that does nothing; its score is the chance floor."""
@@ -90,6 +90,10 @@ def render_text(snapshot: Snapshot, width: int = 140) -> str:
         console.print(Text(f"Doing nothing ({FLOOR_AGENT}) scores {snapshot.chance_floor:.1f} under distortion."))
     for line in disagreements(snapshot):
         console.print(Text(printable(line, 400)))
+    if submitted := [printable(row.id, NAME) for row in snapshot.agents if row.submission]:
+        console.print(Text("Measured by the manufacturers themselves:"))
+        for line in _most(submitted, 12):
+            console.print(Text(line))
     for row in snapshot.agents:
         if row.missing:
             console.print(Text(f"{printable(row.id, NAME)} is not rated. {row.missing}"))
@@ -145,17 +149,6 @@ def _table(title: str, columns: Sequence[Column], rows: Sequence[AgentRow]) -> T
     for row in rows:
         table.add_row(*(Text(cell(row)) for _, cell in columns))
     return table
-
-
-def _swap(swap: Swap, shuffles: int) -> str:
-    return f"{printable(swap.lower, 32)} before {printable(swap.upper, 32)} in {round(swap.share * shuffles)}"
-
-
-def _listed(items: Sequence[str], most: int) -> str:
-    if not items:
-        return "."
-    more = f"; and {len(items) - most} more" if len(items) > most else ""
-    return f": {'; '.join(items[:most])}{more}."
 
 
 def formatted(value: float | None, pattern: str = "{:.2f}") -> str:

@@ -105,7 +105,9 @@ def serve(
 @app.command()
 def verify(
     record: Record,
-    snapshot_file: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="A snapshot.json.")],
+    snapshot_file: Annotated[
+        Path, typer.Argument(metavar="SNAPSHOT", help="A site's board.json, or what `merton rate --json` wrote.")
+    ],
 ) -> None:
     """Compute a snapshot anew from the record; exit code 1 if a single byte differs."""
     from merton.leaderboard import snapshot

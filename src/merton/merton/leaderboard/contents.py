@@ -61,6 +61,7 @@ class AgentRow:
         gaps: to scoring 50, 90 and 99 % on the hardest case, then on one that 99 % of the cases are easier than
             (`Gap.quantile` 1 and 0.99); by the method that gives the rank; empty if unrated.
         missing: what keeps it from a rank, one sentence; empty if it has one.
+        submission: id of the submission its scores are from, which its manufacturer measured; empty if the host did.
     """
 
     id: str
@@ -87,6 +88,7 @@ class AgentRow:
     infrastructure: int
     gaps: tuple[Gap, ...]
     missing: str = ""
+    submission: str = ""
 
     @property
     def standing(self) -> Standing | None:

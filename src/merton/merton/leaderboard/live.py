@@ -6,7 +6,6 @@ import os
 import time
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from merton.errors import MertonError
 from merton.workers import pool, stop
@@ -149,10 +148,9 @@ def _merged(runs: tuple[str, ...], record: str) -> str:
 def _is_same(run: str, record: str) -> bool:
     if "://" in record:
         return False
-    from merton.results.database import RUN_FILE
+    from merton.results.database import file_of
 
-    files = [path / RUN_FILE if path.is_dir() else path for path in (Path(run), Path(record))]
-    return files[0].resolve() == files[1].resolve()
+    return file_of(run).resolve() == file_of(record).resolve()
 
 
 def _rated(where: str, problem: str) -> LiveBoard:

@@ -36,13 +36,16 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _IN_NAMES = " ._-+&,'/:@"
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""Letters and marks that nobody sees (Unicode's Default_Ignorable_Code_Point); the others of these are no letters."""
 
 
 def _name(text: str) -> str:
     """Names end up in tables, pages and files of others; a formula, a tag or a hidden character is none."""
     if not 1 <= len(text) <= MAX_NAME:
         raise ValueError(f"must have 1 to {MAX_NAME} characters, got {len(text)}")
-    wrong = next((c for c in text if unicodedata.category(c)[0] not in "LMN" and c not in _IN_NAMES), None)
+    strange = (c for c in text if _UNSEEN.match(c) or (unicodedata.category(c)[0] not in "LMN" and c not in _IN_NAMES))
+    wrong = next(strange, None)
     if wrong or not text[0].isalnum() or text != " ".join(text.split()):
         found = f", not {_code_point(wrong)}" if wrong else ""
         raise ValueError(

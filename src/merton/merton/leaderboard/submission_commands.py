@@ -13,14 +13,12 @@ from rich.text import Text
 
 from merton.errors import InfrastructureError, InputError
 
-app = typer.Typer(help="Submissions to a leaderboard; see docs/submissions.md.", no_args_is_help=True)
 _out = Console()
 
 Record = Annotated[str, typer.Argument(help="A run's directory, an SQLite file or a postgresql:// URL.")]
 Archive = Annotated[Path, typer.Argument(help="A submission: a directory, .zip, .tar, .tar.gz or .tar.xz.")]
 
 
-@app.command("pack")
 def pack_command(
     record: Record,
     agent: Annotated[str, typer.Option(help="Id of the agent in the record.")],
@@ -46,7 +44,6 @@ def pack_command(
     _say(f"{len(data)} bytes: {out}")
 
 
-@app.command("check")
 def check_command(
     archive: Archive,
     record: Annotated[str | None, typer.Option(help="Check the items too, against this record.")] = None,
@@ -68,7 +65,6 @@ def check_command(
     )
 
 
-@app.command("submit")
 def submit_command(
     record: Annotated[str, typer.Argument(help="A record, or the http:// address of a board that is served.")],
     archive: Archive,
@@ -89,7 +85,6 @@ def submit_command(
     _say(f"{before}: {receipt.agent_id}, {receipt.id}, on the board from {receipt.window} (00:00 UTC) on")
 
 
-@app.command("withdraw")
 def withdraw_command(record: Record, id: Annotated[str, typer.Argument(help="Of the submission.")]) -> None:
     """Take a submission off the board; it stays in the list, and its month stays used up."""
     from merton.leaderboard.submissions import withdraw
@@ -100,7 +95,6 @@ def withdraw_command(record: Record, id: Annotated[str, typer.Argument(help="Of 
     _say(f"withdrawn: {receipt.agent_id}, {receipt.id}")
 
 
-@app.command("list")
 def list_command(
     record: Record,
     attempts: Annotated[bool, typer.Option("--attempts", help="Everybody who tried, with the reasons.")] = False,

@@ -81,6 +81,7 @@ def compute(
     for trial in inputs.trials:
         by_agent.setdefault(trial.agent, []).append(trial)
     registered = {item.id: item for item in inputs.agents}
+    submission_of = {item.agent: item.source for item in inputs.submitted}
     rows = []
     for agent in sorted(by_agent.keys() | set(game.agent_ids) | registered.keys()):
         elo, fit, who = elo_agents.get(agent), fit_agents.get(agent), registered.get(agent, AgentRecord(agent))
@@ -99,6 +100,7 @@ def compute(
                 gaps=gaps.get(agent, ()),
                 **_trial_columns(by_agent.get(agent, []), floor),
                 missing="" if agent in scores else _missing(by_agent.get(agent, [])),
+                submission=submission_of.get(agent, ""),
             )
         )
     rows.sort(key=lambda row: (row.rank is None, row.rank, row.id))

@@ -8,7 +8,7 @@ with 20 agents a case, estimating 50,000 difficulties beside 20 skills would bia
 Ours, for scores between 0 and 1: the likelihood of a coin with S heads is a quasi-likelihood whose variance is
 dispersion · P (1 - P). The dispersion is 1 if all scores are 0 or 1 and estimated otherwise, because partial credit
 scatters less than a coin; and standard errors are of the sandwich form (White 1982), clustered by case, which hold
-for either.
+for either, but never below the model's own: an agent with one match has no scatter, yet is not known for sure.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Estimate:
 
     Attributes:
         mean: agents: the maximum-likelihood estimate. Cases: the posterior mean.
-        deviation: agents: sandwich standard error, against the mean of the cases' distribution.
+        deviation: agents: standard error, against the mean of the cases' distribution.
             Cases: posterior deviation.
         matches: how many matches the player took part in.
         flag: "only wins", "only losses", or empty: an agent's rating is then a bound, a case's leans on the prior.
@@ -247,12 +247,16 @@ class _State:
         return False
 
     def standard_errors(self) -> Floats:
-        """Sandwich standard errors of the skills, clustered by case; the spreads count as known."""
+        """Standard errors of the skills: the sandwich's, clustered by case, or the model's if those are larger.
+
+        The sandwich takes the scatter of an agent's own scores for what it is: none after one match, or where all its
+        scores are as expected. The spreads count as known.
+        """
         size = len(self.skill)
         information, scatter = np.zeros((size, size)), np.zeros((size, size))
         self._expect(information, True, scatter)
         inverse = np.linalg.pinv(information, hermitian=True)
-        return np.sqrt(np.maximum(np.diag(inverse @ scatter @ inverse), 0.0))
+        return np.sqrt(np.maximum(np.diag(inverse @ scatter @ inverse), np.maximum(np.diag(inverse), 0.0)))
 
     def weak_on_hard(self) -> tuple[Floats, Floats]:
         """Expected and real scores of the weaker half of the agents on cases judged by the stronger half alone.

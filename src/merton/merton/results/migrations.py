@@ -15,9 +15,13 @@ def version(connection: sa.Connection) -> int:
     """The schema version of a database; `EMPTY` if it is no record."""
     if connection.dialect.name == "sqlite":
         return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-    if connection.scalar(sa.text("SELECT to_regclass('schema_version')")) is None:
+    # Not by to_regclass: it may still say what it said before this transaction waited for its turn to write.
+    if not sa.inspect(connection).has_table("schema_version"):
         return EMPTY
-    return int(connection.scalar(sa.text("SELECT version FROM schema_version")) or EMPTY)
+    rows = connection.execute(sa.text("SELECT * FROM schema_version")).all()
+    if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int):  # others call a table so, too
+        raise InputError("the database is not a result store: its table schema_version is that of something else")
+    return rows[0][0]
 
 
 def set_version(connection: sa.Connection) -> None:
@@ -52,6 +56,11 @@ def migrate(connection: sa.Connection, where: str) -> None:
     if found == EMPTY:
         if connection.dialect.name == "sqlite":  # our own files never are without their version
             raise InputError(f"{where} is not a result store: its schema version is {EMPTY}")
+        if taken := sorted(set(METADATA.tables) & set(sa.inspect(connection).get_table_names())):
+            raise InputError(
+                f"{where} has tables of something else, such as {taken[0]}; give the record a database or a schema of "
+                "its own"
+            )
         METADATA.create_all(connection)
     else:
         _from_version_1(connection)

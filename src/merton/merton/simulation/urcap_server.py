@@ -1,16 +1,21 @@
 """A simulated Robotiq 2F-140 behind the socket of its URCap: what a gripper answers, without a gripper.
 
+    python -m merton.simulation.urcap_server --address 127.0.0.1
+
 A stand-in: the fingers run at the commanded speed, and stop at an object if there is one between them.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import math
 import re
 
 from merton.execution.gripper import SPEED_RANGE_M_S, Gripper
 
+PORT = 63352
+CYCLE_S = 0.008
 WRITABLE = ("ACT", "GTO", "POS", "SPE", "FOR", "ATR", "ARD")
 MOVING, STOPPED_OPENING, STOPPED_CLOSING, AT_POSITION = 0, 1, 2, 3
 RESET, ACTIVATING, ACTIVE = 0, 1, 3
@@ -89,3 +94,27 @@ class UrcapServer:
             registers["OBJ"] = STOPPED_CLOSING
         else:
             registers["OBJ"] = AT_POSITION if self.position == goal else MOVING
+
+
+async def run(address: str) -> None:
+    """Listen on an address, and move the fingers in real time, for ever."""
+    gripper = UrcapServer()
+    await asyncio.start_server(gripper.serve, address, PORT)
+    print(f"ready {address}", flush=True)
+    clock = asyncio.get_running_loop().time
+    last_s = clock()
+    while True:
+        await asyncio.sleep(CYCLE_S)
+        last_s, passed_s = clock(), clock() - last_s
+        gripper.advance(passed_s)
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--address", default="127.0.0.1", help="address to listen on")
+    asyncio.run(run(parser.parse_args().address))
+
+
+if __name__ == "__main__":
+    main()

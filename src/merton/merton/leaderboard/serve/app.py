@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
 from pathlib import Path
@@ -20,15 +19,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import merton
-from merton.errors import InputError
 from merton.leaderboard import submissions
 from merton.leaderboard.serve import api, pages
-from merton.leaderboard.serve.guard import Guard, is_loopback, problem
+from merton.leaderboard.serve.guard import Guard
 from merton.leaderboard.serve.models import describe_attributes
 from merton.leaderboard.serve.publisher import Publisher
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.serve.uploads import Uploads
 from merton.results.store import open_record
+from merton.web import is_loopback, listening, problem
 
 SHUTDOWN_S = 5
 """How long requests may go on after Ctrl-C [s]."""
@@ -48,7 +47,7 @@ def create_app(
 
     Args:
         record: run directory, SQLite file or PostgreSQL URL.
-        tokens: file of the manufacturers' tokens (see `TokenFile`); without one, everybody may submit.
+        tokens: file of the manufacturers' tokens (see `merton.web.TokenFile`); without one, everybody may submit.
         names: host names under which it may be asked, besides "localhost" and addresses.
         closed: why nobody may submit, one sentence; None if somebody may.
         now: the clock of submissions (UTC); that of the machine if None.
@@ -122,7 +121,7 @@ def run(
     closed = None
     if tokens is None and (names or not is_loopback(host)):
         closed = "this server takes no submissions: it can be reached from elsewhere and was started without --tokens"
-    with _listening(host, port) as listening:
+    with listening(host, port) as bound:
         say("a snapshot of the record is taken, and its pages are written")
         app = create_app(record, tokens=tokens, names=(*names, host), closed=closed)
         config = uvicorn.Config(
@@ -136,25 +135,10 @@ def run(
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
         logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what was wrong with a form is told once
-        listening.listen(CONNECTIONS)  # who hears the address may ask at once, and waits a moment
+        bound.listen(CONNECTIONS)  # who hears the address may ask at once, and waits a moment
         shown = f"[{host}]" if ":" in host else host
-        say(f"the board is at http://{shown}:{listening.getsockname()[1]}/" + (f"; {closed}" if closed else ""))
-        uvicorn.Server(config).run(sockets=[listening])
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, protocol)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-        except OSError:
-            listening.close()
-            raise
-        return listening
-    except OSError as error:
-        raise InputError(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+        say(f"the board is at http://{shown}:{bound.getsockname()[1]}/" + (f"; {closed}" if closed else ""))
+        uvicorn.Server(config).run(sockets=[bound])
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
-import json
-import math
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from merton.web import HEADERS, announced_bytes, is_address, problem
 
 MAX_BODY_BYTES = 64 * 1024
 """The longest body of a request that is no submission; nothing reads it."""
@@ -21,15 +20,7 @@ POLICY = (
 )
 """Content-Security-Policy of every answer: files of this server, and nothing written into a page."""
 
-_HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # "no-referrer" would make browsers hide the origin of forms, which is how strangers' forms are told
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
+_HEADERS = {"Content-Security-Policy": POLICY, **HEADERS}
 
 
 class Guard:
@@ -79,40 +70,4 @@ class Guard:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
             return False
-        return name in self._names or _is_address(name)
-
-
-def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
-    """A refusal as JSON, in the form of all errors of the API: {"detail": one sentence}."""
-    return Response(json.dumps({"detail": detail}), status, headers, "application/json")
-
-
-def announced_bytes(headers: Headers) -> float:
-    """The length of a body as it is announced; infinite for what is no length, 0 if nothing is said."""
-    length = headers.get("content-length", "0")
-    return int(length) if length.isdecimal() and len(length) < 20 else math.inf
-
-
-def is_from_elsewhere(headers: Headers) -> bool:
-    """Whether a browser sends this on behalf of another site (cross-site request forgery).
-
-    Browsers say so themselves in Sec-Fetch-Site or Origin; what sends neither is no browser, and nobody's session.
-    """
-    site = headers.get("sec-fetch-site")
-    if site is not None:
-        return site not in ("same-origin", "none")
-    origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host`, a name or an address to listen on, can be reached from this machine alone."""
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+        return name in self._names or is_address(name)

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
-from merton.leaderboard.contents import AgentRow, MethodCheck, ScoreBoard, Snapshot
+from merton.leaderboard.contents import AgentRow, MethodCheck, ScoreBoard, Snapshot, Swap
 
 Item = TypeVar("Item")
 
@@ -38,10 +38,12 @@ class BoardAnswer(BaseModel):
     inputs_sha256: str = Field(description="Of everything in the record that counts, whatever its order.")
     experiments: list[str] = Field(description="Whose trials are in it.")
     sources: list[str] = Field(description="Which imported score matrices are in it.")
+    window: str = Field(description="Day that began the window whose submissions are in it; empty if there are none.")
     agents: list[AgentRow] = Field(description="By rank; the unrated last, by id.")
     boards: list[ScoreBoard] = Field(description="Agents against groups of cases.")
     cases: int = Field(description="How many test cases there are.")
     matches: int = Field(description="How many matches there are.")
+    swaps: list[Swap] = Field(description="Neighbours by AGI-Elo whose order hangs on the order of the matches.")
     chance_floor: float | None = Field(description="Mean execution score of doing nothing under distortion, 0..100.")
     warnings: list[str] = Field(description="What a reader must know.")
     diagnostics: list[MethodCheck] = Field(description="How good the ratings are, one check a method.")

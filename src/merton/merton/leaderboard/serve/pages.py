@@ -16,10 +16,10 @@ from starlette.routing import Route
 from merton.leaderboard.archive import MAX_ARCHIVE_BYTES
 from merton.leaderboard.board import one_line
 from merton.leaderboard.serve.api import etag_matches, publisher_of
-from merton.leaderboard.serve.guard import problem
 from merton.leaderboard.serve.uploads import Refused, Uploads
 from merton.leaderboard.site import frame
 from merton.leaderboard.submissions import Receipt
+from merton.web import problem
 
 FORM, OPERATIONS = "/submit", "/api"
 _NOT_KEPT = {"Cache-Control": "no-store"}
@@ -62,6 +62,8 @@ def page(request: Request) -> Response:
     published = publisher.current
     name = request.path_params["name"] or "index.html"
     file = published.files.get(name)
+    if file is None and name.startswith(f"{OPERATIONS[1:]}/"):
+        return problem(404, f"there is no such operation; {OPERATIONS} lists them")
     if file is None:
         root = "../" * name.count("/")
         return HTMLResponse(_render(request, "missing.html.j2", "There is no such page", root=root), 404)

@@ -23,7 +23,7 @@ from merton.leaderboard import snapshot as snapshots
 from merton.leaderboard.contents import AgentRow, CaseRow, Snapshot
 from merton.leaderboard.snapshot import StoredSnapshot
 from merton.leaderboard.submissions import Attempt, Receipt, attempts, current_window, submissions
-from merton.results.database import RUN_FILE
+from merton.results.database import file_of
 from merton.results.store import ResultStore, open_record
 from merton.workers import pool, stop
 
@@ -273,8 +273,7 @@ def change_mark(record: str) -> object:
         with ResultStore(record, read_only=True) as store, store.database.reading() as connection:
             counters = connection.execute(sa.text(_POSTGRESQL_COUNTERS)).all()
         return window, *(tuple(row) for row in counters)
-    path = Path(record)
-    path = path / RUN_FILE if path.is_dir() else path
+    path = file_of(record)
     marks: list[object] = [window]
     for file in (path, path.with_name(f"{path.name}-wal")):
         try:

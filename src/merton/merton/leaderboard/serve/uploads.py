@@ -17,9 +17,9 @@ from starlette.requests import ClientDisconnect, Request
 from merton.errors import MertonError
 from merton.leaderboard.archive import MAX_ARCHIVE_BYTES
 from merton.leaderboard.board import one_line
-from merton.leaderboard.serve.guard import announced_bytes, is_from_elsewhere
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.submissions import Receipt, Refusal, RefusedError
+from merton.web import announced_bytes, is_from_elsewhere
 
 MAX_UPLOAD_BYTES = MAX_ARCHIVE_BYTES + 64 * 1024
 """The longest body of a submission: the archive, and what a form puts around it."""
@@ -111,7 +111,7 @@ class Uploads:
             return None
         if not token:
             raise Refused(401, "a token is needed; whoever runs this server gives one", {"WWW-Authenticate": "Bearer"})
-        name = self.tokens.manufacturer(token)
+        name = self.tokens.owner(token)
         if name is None:
             raise Refused(401, "this token is nobody's", {"WWW-Authenticate": "Bearer"})
         return name

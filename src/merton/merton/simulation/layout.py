@@ -1,0 +1,101 @@
+"""How a person is to arrange a scene: as a list of places, and as a drawing of the table seen from above."""
+
+from __future__ import annotations
+
+import math
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.cell import CellConfig
+from merton.observation import Image
+from merton.simulation.scene import Scene
+from merton.simulation.surfaces import RGB
+
+PIXELS_PER_M = 900.0
+_GRID_M = 0.1
+_PAPER, _LINES, _INK = (250, 250, 248), (215, 215, 210), (40, 40, 40)
+_FONT = cv2.FONT_HERSHEY_SIMPLEX
+
+
+def places(scene: Scene) -> str:
+    """One line for each thing: where its centre stands in `base_link` [cm], and how far it is turned [degrees]."""
+    lines = [
+        f"{name}: {100 * x:.1f} cm ahead, {_beside(y)}"
+        + (f", turned {abs(math.degrees(yaw)):.0f} degrees {'left' if yaw > 0 else 'right'}" if yaw else "")
+        for name, (x, y, yaw) in scene.placements.items()
+    ]
+    lines += [f"{name}: {100 * x:.1f} cm ahead, {_beside(y)}" for name, (x, y) in scene.mats.items()]
+    return "\n".join(lines)
+
+
+def draw(scene: Scene, cell: CellConfig) -> Image:
+    """The workspace from above, (height, width, 3) uint8 RGB: the robot is below, its left is left.
+
+    Lines are 10 cm apart and carry their number [cm] in `base_link`; the bar of a thing that is turned points along x
+    of its own frame.
+    """
+    low, high = np.array(cell.workspace.min[:2]), np.array(cell.workspace.max[:2])
+    height, width = (round(float(side) * PIXELS_PER_M) for side in high - low)
+    picture = np.full((height, width, 3), _PAPER, np.uint8)
+
+    def pixel(x_m: float, y_m: float) -> tuple[int, int]:
+        return round((high[1] - y_m) * PIXELS_PER_M), round((high[0] - x_m) * PIXELS_PER_M)
+
+    for x_m in np.arange(math.ceil(low[0] / _GRID_M), high[0] / _GRID_M) * _GRID_M:
+        cv2.line(picture, pixel(x_m, low[1]), pixel(x_m, high[1]), _LINES, 1)
+        _write(picture, f"{100 * x_m:.0f}", pixel(x_m, high[1] - 0.005))
+    for y_m in np.arange(math.ceil(low[1] / _GRID_M), high[1] / _GRID_M) * _GRID_M:
+        cv2.line(picture, pixel(low[0], y_m), pixel(high[0], y_m), _LINES, 1)
+        _write(picture, f"{100 * y_m:.0f}", pixel(low[0] + 0.005, y_m))
+    flat = {name: (x, y, 0.0) for name, (x, y) in scene.mats.items()}
+    for name, (x_m, y_m, yaw_rad) in {**flat, **scene.placements}.items():
+        color, kind = name.split()
+        rgb = [round(255 * part) for part in RGB[color]]
+        corners = np.array([pixel(*point) for point in _outline(kind, cell) @ _turn(yaw_rad).T + (x_m, y_m)])
+        cv2.fillPoly(picture, [corners], rgb, cv2.LINE_AA)
+        cv2.polylines(picture, [corners], True, _INK, 1, cv2.LINE_AA)
+        if yaw_rad:
+            ahead = np.array([x_m, y_m]) + _turn(yaw_rad) @ (0.03, 0.0)
+            cv2.line(picture, pixel(x_m, y_m), pixel(*ahead), _INK, 2, cv2.LINE_AA)
+        column, row = pixel(x_m, y_m)[0] - 60, int(corners[:, 1].max()) + 18
+        _write(picture, f"{name} ({100 * x_m:.1f}, {100 * y_m:.1f})", (column, row))
+    return picture
+
+
+def _beside(y_m: float) -> str:
+    return f"{100 * abs(y_m):.1f} cm to the {'left' if y_m >= 0 else 'right'}"
+
+
+def _turn(yaw_rad: float) -> NDArray[np.float64]:
+    cosine, sine = math.cos(yaw_rad), math.sin(yaw_rad)
+    return np.array([[cosine, -sine], [sine, cosine]])
+
+
+def _outline(kind: str, cell: CellConfig) -> NDArray[np.float64]:
+    """Corners (n, 2) [m] of a thing seen from above, about its centre, in its own frame."""
+    objects, props = cell.objects, cell.objects.props
+    rectangles = {
+        "cube": (objects.cube_edge, objects.cube_edge),
+        "lid": (props.lid.inner_width + 2 * props.lid.wall,) * 2,
+        "socket": (props.socket.width, props.socket.width),
+        "button": (props.button.base_width, props.button.base_width),
+        "drawer": (props.drawer.depth, props.drawer.width),
+    }
+    if kind in rectangles:
+        return np.array([(-1, -1), (-1, 1), (1, 1), (1, -1)]) * np.array(rectangles[kind]) / 2
+    diameters = {
+        "cylinder": objects.cylinder_diameter,
+        "mat": 2 * objects.mat_radius,
+        "peg": props.peg.diameter,
+        "cup": props.cup.inner_width + 2 * props.cup.wall,
+        "bowl": props.bowl.inner_width + 2 * props.bowl.wall,
+        "knob": props.knob.diameter,
+    }
+    angles = np.linspace(0, 2 * math.pi, 48, endpoint=False)
+    return np.column_stack([np.cos(angles), np.sin(angles)]) * diameters[kind] / 2
+
+
+def _write(picture: NDArray[np.uint8], text: str, at: tuple[int, int]) -> None:
+    cv2.putText(picture, text, at, _FONT, 0.42, _INK, 1, cv2.LINE_AA)

@@ -1,0 +1,54 @@
+"""The newest of everything that is heard, and waits for what is still to come."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from merton.errors import InfrastructureError
+
+Message = TypeVar("Message")
+
+
+class Latest:
+    """The newest message of every topic a look is made of, and a condition to wait on."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.messages: dict[str, Any] = {}
+
+    def keep(self, key: str) -> Callable[[Any], None]:
+        """A subscription callback that keeps the newest message under `key`."""
+
+        def callback(message: Any) -> None:
+            with self.changed:
+                self.messages[key] = message
+                self.changed.notify_all()
+
+        return callback
+
+    def keep_with(self, add: Callable[[str, str, Any], None], camera: str, part: str) -> Callable[[Any], None]:
+        """A subscription callback that hands a camera's messages to `add`."""
+
+        def callback(message: Any) -> None:
+            with self.changed:
+                add(camera, part, message)
+                self.changed.notify_all()
+
+        return callback
+
+    def wait(
+        self, ready: Callable[[dict[str, Any]], Message | None], deadline_s: float, missing: Callable[[], str]
+    ) -> Message:
+        """Wait until `ready` returns something; after `deadline_s` an InfrastructureError names what is `missing`."""
+        end = time.monotonic() + deadline_s
+        with self.changed:
+            while (found := ready(self.messages)) is None:
+                left = end - time.monotonic()
+                if left <= 0 or not self.changed.wait(left):
+                    if (found := ready(self.messages)) is not None:
+                        break
+                    raise InfrastructureError(f"waited {deadline_s:g} s for {missing()}")
+            return found

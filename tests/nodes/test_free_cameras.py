@@ -1,0 +1,57 @@
+"""Cameras with clocks of their own: the newest exposure of which everything has come."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from std_msgs.msg import Header
+
+from merton_nodes import conversions as convert
+from merton_nodes.free_cameras import KEPT, PARTS, FreeCameras
+
+JPEG, REFERENCE = ("jpeg", 5.0, 7), ("reference", 0.0, 0)
+
+
+def part(stamp_ns: int, setting: tuple[str, float, int] = REFERENCE) -> Any:
+    name, level, seed = setting
+    return SimpleNamespace(header=Header(stamp=convert.time_message(stamp_ns)), name=name, level=level, seed=seed)
+
+
+def expose(cameras: FreeCameras, camera: str, stamp_ns: int, *parts: str, setting: Any = REFERENCE) -> None:
+    for name in parts or PARTS:
+        cameras.add(camera, name, part(stamp_ns, setting))
+
+
+def test_it_waits_until_everything_of_an_exposure_has_come() -> None:
+    cameras = FreeCameras(["top", "side"])
+    expose(cameras, "top", 100)
+    expose(cameras, "side", 103, "color", "depth", "camera_info")
+    assert cameras.unseen(50, REFERENCE) == ["side"]
+    expose(cameras, "top", 200, "color", "depth")
+    expose(cameras, "side", 103, "distorted", "distortion info")
+    assert cameras.unseen(50, REFERENCE) == []
+    messages = cameras.messages(50, REFERENCE)
+    assert len(messages) == 2 * len(PARTS)
+    assert messages["top color"].header == messages["top distorted"].header == part(100).header, "not the newer half"
+    assert messages["side color"].header == part(103).header
+
+
+def test_what_was_seen_before_or_distorted_otherwise_does_not_count() -> None:
+    cameras = FreeCameras(["top"])
+    expose(cameras, "top", 100)
+    assert cameras.unseen(101, REFERENCE) == ["top"]
+    assert cameras.unseen(50, JPEG) == ["top"]
+    expose(cameras, "top", 200, setting=JPEG)
+    assert cameras.unseen(50, JPEG) == []
+    assert cameras.unseen(50, REFERENCE) == ["top"], "the last setting counts"
+
+
+def test_it_forgets_what_is_older_and_what_never_becomes_whole() -> None:
+    cameras = FreeCameras(["top"])
+    for stamp_ns in range(1, 500):
+        expose(cameras, "top", stamp_ns, "color")
+    assert len(cameras._exposures["top"]) == KEPT
+    expose(cameras, "top", 1000)
+    expose(cameras, "top", 900, "color")
+    assert list(cameras._exposures["top"]) == [1000]

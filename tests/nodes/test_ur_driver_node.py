@@ -1,0 +1,225 @@
+"""ur_driver_node on a stand-in for the UR ROS 2 driver that speaks its topics; the gripper's socket is simulated."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from merton_interfaces.msg import SafetyState
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, Header, UInt8
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from merton.cell import ARM_JOINTS, load_cell
+from merton.execution.trajectory import JointSpline
+from merton_nodes import conversions as convert
+from merton_nodes import names
+from merton_nodes.arm_node import ArmNode
+from merton_nodes.ur_driver_node import UrDriverNode
+from ros import Probe, Ros, trigger, up
+from simulated_ur import free_address
+
+pytestmark = pytest.mark.timeout(120)
+SAFETY_STAND_IN = "io_and_status_controller/safety_mode_number"
+ORDER = (*ARM_JOINTS[2::-1], *ARM_JOINTS[3:])
+"""The driver publishes the joints in another order than the arm's."""
+
+
+class Driver:
+    """Joint states at 100 Hz, a controller that refuses empty trajectories, a safety mode, a dashboard."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.joints, self.spline, self.begun_s = load_cell().home_joints.copy(), None, 0.0
+        self.follows, self.refused, self.unlocked = True, 0, 0
+        self.probe = probe
+        self.states = probe.create_publisher(JointState, names.DRIVER_JOINT_STATES, 10)
+        self.safety = probe.create_publisher(UInt8, SAFETY_STAND_IN, names.LATCHED_QOS)
+        probe.create_subscription(JointTrajectory, names.DRIVER_TRAJECTORY, self.on_trajectory, 10)
+        probe.create_service(Trigger, names.DRIVER_UNLOCK, self.on_unlock)
+        self.timer = probe.create_timer(0.01, self.tick)
+        self.mode(1)
+
+    def mode(self, number: int) -> None:
+        self.safety.publish(UInt8(data=number))
+
+    def on_trajectory(self, message: JointTrajectory) -> None:
+        if not message.points:
+            self.refused += 1
+            return
+        times = [convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points]
+        positions = [list(point.positions) for point in message.points]
+        velocities = [list(point.velocities) for point in message.points]
+        spline = JointSpline(times, positions, velocities).starting_from(self.joints, np.zeros(6))
+        self.spline, self.begun_s = spline, time.monotonic()
+
+    def on_unlock(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self.unlocked += 1
+        self.mode(1)
+        response.success = True
+        return response
+
+    def tick(self) -> None:
+        if self.spline is not None and self.follows:
+            self.joints, _ = self.spline.at(time.monotonic() - self.begun_s)
+        values = dict(zip(ARM_JOINTS, self.joints.tolist(), strict=True))
+        message = JointState(name=list(ORDER), position=[values[name] for name in ORDER], velocity=[0.0] * 6)
+        message.header.stamp = self.probe.get_clock().now().to_msg()
+        self.states.publish(message)
+
+
+def safety_stand_in(node: Node, on_mode: Callable[[int], None]) -> None:
+    """ur_dashboard_msgs is not among the wheels: the same number in a std_msgs/UInt8."""
+    node.create_subscription(UInt8, SAFETY_STAND_IN, lambda message: on_mode(message.data), names.LATCHED_QOS)
+
+
+@pytest.fixture
+def gripper() -> Iterator[str]:
+    """The address of the simulated gripper, as lab.launch.py starts it."""
+    address = free_address()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "merton.simulation.urcap_server", "--address", address],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == f"ready {address}\n"
+    yield address
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+class Bench:
+    def __init__(self, ros: Ros, probe: Probe, gripper: str) -> None:
+        self.ros, self.driver = ros, Driver(probe)
+        self.node = up(
+            ros, lambda **options: UrDriverNode(safety_stand_in, **options), gripper_hostname=gripper,
+            heartbeat_timeout_s=1.0, connect_timeout_s=60.0,
+        )  # fmt: skip
+        self.states = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        self.trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
+        self.fingers = probe.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
+        heartbeat = probe.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
+        self.beating = probe.create_timer(0.05, lambda: heartbeat.publish(Header()))
+        for publisher in (self.trajectories, self.fingers, heartbeat):
+            ros.until(lambda publisher=publisher: publisher.get_subscription_count() == 1)
+        ros.until(lambda: self.states and self.mode == SafetyState.NORMAL)
+
+    @property
+    def mode(self) -> int:
+        return self.safety[-1].mode if self.safety else -1
+
+    @property
+    def joints(self) -> np.ndarray:
+        return np.array(self.states[-1].position[:6])
+
+    def move(self, goal: np.ndarray, duration_s: float) -> None:
+        message = JointTrajectory(joint_names=list(ARM_JOINTS))
+        for time_s, joints in ((0.0, self.joints), (duration_s, goal)):
+            message.points.append(
+                JointTrajectoryPoint(
+                    positions=joints.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(time_s)
+                )
+            )
+        self.trajectories.publish(message)
+
+    def begin(self) -> np.ndarray:
+        """A long motion, seen to have begun; returns its goal."""
+        start = self.joints
+        self.move(start + 1.0, 20.0)
+        self.ros.until(lambda: np.abs(self.joints - start).max() > 0.01)
+        return start + 1.0
+
+
+@pytest.fixture
+def bench(ros: Ros, probe: Probe, gripper: str) -> Bench:
+    return Bench(ros, probe, gripper)
+
+
+def test_motions_gripper_and_stop_pass_through(ros: Ros, bench: Bench) -> None:
+    assert bench.states[-1].name[:6] == list(ARM_JOINTS)
+    assert np.allclose(bench.joints, load_cell().home_joints), "in the arm's order, whatever the driver's is"
+    goal = bench.joints + 0.2
+    bench.move(goal, 0.5)
+    ros.until(lambda: np.allclose(bench.joints, goal, atol=1e-3))
+    bench.fingers.publish(Float64MultiArray(data=[0.030]))
+    ros.until(lambda: abs(bench.states[-1].position[6] - 0.030) < 0.001)
+    far = bench.begin()
+    bench.trajectories.publish(JointTrajectory())
+    ros.until(lambda: bench.driver.spline is not None and bench.driver.spline.duration_s < 1.0)
+    ros.until(lambda: len(bench.states) > 30 and bench.states[-1].position == bench.states[-30].position)
+    assert np.abs(bench.joints - far).min() > 0.5, "it stopped well before the end"
+    assert bench.driver.refused == 0, "the driver never sees what it does not understand"
+    assert bench.mode == SafetyState.NORMAL
+
+
+def test_what_is_not_followed_or_begins_elsewhere_is_a_fault(ros: Ros, probe: Probe, bench: Bench) -> None:
+    bench.driver.follows = False
+    bench.move(bench.joints + 0.2, 0.2)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "rad from its goal" in bench.safety[-1].message
+    bench.driver.follows = True
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: bench.mode == SafetyState.NORMAL)
+    here = bench.joints
+    message = JointTrajectory(joint_names=list(ARM_JOINTS))
+    for time_s, joints in ((0.0, here + 0.1), (0.5, here + 0.2)):
+        message.points.append(
+            JointTrajectoryPoint(positions=joints.tolist(), time_from_start=convert.duration_message(time_s))
+        )
+    bench.trajectories.publish(message)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "from where the arm is" in bench.safety[-1].message
+    assert np.allclose(bench.joints, here, atol=1e-3)
+
+
+def test_a_silent_commander_or_driver_is_a_fault(ros: Ros, probe: Probe, bench: Bench) -> None:
+    goal = bench.begin()
+    bench.beating.cancel()
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "no arm/heartbeat for 1 s during a motion" in bench.safety[-1].message
+    assert np.abs(bench.joints - goal).min() > 0.5
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: bench.mode == SafetyState.NORMAL)
+    bench.driver.timer.cancel()
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "no ur_driver/joint_states" in bench.safety[-1].message
+
+
+def test_a_protective_stop_latches_and_is_unlocked_through_the_dashboard(ros: Ros, probe: Probe, bench: Bench) -> None:
+    arm = up(ros, ArmNode)
+    ros.until(arm.stop.release.service_is_ready)
+    goal = bench.begin()
+    bench.driver.mode(3)
+    ros.until(lambda: arm.stop.latch.tripped)
+    assert "protective stop" in arm.stop.latch.reason
+    bench.move(goal, 1.0)
+    ros.until(lambda: bench.node.counters["dropped trajectories"] == 1)
+    assert not trigger(ros, probe, names.RELEASE_COLLISION).success, "no experiment may release it"
+    assert trigger(ros, probe, names.RESET_STOP).success
+    ros.until(lambda: bench.mode == SafetyState.NORMAL)
+    assert bench.driver.unlocked == 1
+    bench.driver.mode(7)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert bench.safety[-1].message == "the driver reports safety mode 7"
+
+
+def test_without_the_drivers_messages_it_says_what_to_install(ros: Ros, gripper: str, capfd: Any) -> None:
+    try:
+        import ur_dashboard_msgs  # noqa: F401
+    except ImportError:
+        pass
+    else:
+        pytest.skip("ur_dashboard_msgs is installed")
+    node = ros.add(UrDriverNode, parameter_overrides=[Parameter("gripper_hostname", value=gripper)])
+    assert node.trigger_configure().name == "FAILURE"
+    assert "ros-jazzy-ur-robot-driver" in capfd.readouterr().err
