@@ -1,0 +1,74 @@
+"""The pages, the buttons and the WebSocket, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fastapi import FastAPI, Request, WebSocket
+from fastapi.staticfiles import StaticFiles
+from starlette.responses import FileResponse, JSONResponse, Response
+
+import merton
+from merton.monitor import session
+from merton.monitor.buttons import LONGEST_BODY, Buttons, Controls, bearer
+from merton.monitor.hub import Hub
+from merton.monitor.presses import PressLog
+from merton.web import Doorkeeper, Tokens
+
+PAGE = Path(__file__).with_name("page")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+"""Content-Security-Policy: files and connections of this server alone, nothing written into a page."""
+MOST_BROWSERS = 20
+TRY_AGAIN_LATER = 1013
+
+
+def create_app(
+    hub: Hub, controls: Controls, log: PressLog, *, tokens: Tokens | None = None, names: Iterable[str] = ()
+) -> FastAPI:
+    """The operator's screen as an ASGI application.
+
+    Args:
+        hub: what is shown.
+        controls: what the buttons do.
+        log: where presses are kept.
+        tokens: who may look and press; None if everybody may who reaches this server.
+        names: host names under which it may be asked, besides "localhost" and addresses.
+    """
+    app = FastAPI(title="Merton monitor", version=merton.__version__, openapi_url=None)
+    buttons = Buttons(controls, log, hub, tokens)
+    browsers: set[WebSocket] = set()
+
+    @app.get("/")
+    async def page() -> Response:
+        return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+
+    @app.get("/api/session")
+    async def who(request: Request) -> Response:
+        """Whether a token is needed, and whose the one in the request is."""
+        owner = buttons.owner(bearer(request))
+        return JSONResponse({"needs_token": buttons.needs_token, "allowed": owner is not None, "who": owner or ""})
+
+    app.post("/api/stop")(buttons.stop)
+    app.post("/api/reset")(buttons.reset)
+    app.post("/api/confirm")(buttons.confirm)
+    app.post("/api/arranged")(buttons.arranged)
+
+    @app.websocket("/ws")
+    async def watch(socket: WebSocket) -> None:
+        if len(browsers) >= MOST_BROWSERS:
+            await socket.accept()
+            await socket.close(TRY_AGAIN_LATER, f"{MOST_BROWSERS} browsers are looking already")
+            return
+        browsers.add(socket)
+        try:
+            await session.serve(socket, hub, buttons.may_look)
+        finally:
+            browsers.discard(socket)
+
+    app.mount("/page", StaticFiles(directory=PAGE))
+    app.add_middleware(Doorkeeper, policy=POLICY, names=tuple(names), longest_body=LONGEST_BODY)
+    return app

@@ -1,0 +1,201 @@
+"""The buttons: who may press them, what they do, and what is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any, Protocol, TypeAlias
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from merton.errors import InfrastructureError, MertonError
+from merton.monitor.hub import Hub
+from merton.monitor.presses import Press, PressLog
+from merton.web import Tokens, problem
+
+ANSWER_LIMIT_S = 2.0
+"""How long a node may take to answer a press [s]. The request itself is on its way long before."""
+BODY_LIMIT_S = 1.0
+"""How long the body of a press may take to arrive [s]; a stop does not wait for it."""
+LONGEST_BODY = 4096
+SHOWN_PRESSES = 8
+UNNAMED = "unnamed"
+VERDICTS = ("success", "failure", "unclear")
+
+_log = logging.getLogger("merton.monitor")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a node said to a press."""
+
+    accepted: bool
+    message: str
+
+
+Reply: TypeAlias = Callable[[str, str, str], "Future[Answer]"]
+"""(trial_id, verdict, who) to the answer."""
+
+
+class Controls(Protocol):
+    """What the buttons do. Each call sends its request at once, in the caller's thread, and never blocks.
+
+    The futures end with an `Answer`, or raise InfrastructureError if nobody is there to be asked.
+    """
+
+    def stop(self) -> Future[Answer]:
+        """Stop the arm."""
+
+    def reset(self) -> Future[Answer]:
+        """Release the stop."""
+
+    def confirm(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+        """Judge the trial that waits; the verdict is one of `VERDICTS`."""
+
+    def arranged(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+        """Say that what the cell asked for is done ("success"), or cannot be done ("failure")."""
+
+
+class Buttons:
+    """Takes presses.
+
+    Args:
+        controls: what they do.
+        log: where they are kept.
+        hub: gets the newest presses as section "presses".
+        tokens: who may press and look; None if everybody may who reaches this server.
+    """
+
+    def __init__(self, controls: Controls, log: PressLog, hub: Hub, tokens: Tokens | None) -> None:
+        self._controls, self._press_log, self._hub, self._tokens = controls, log, hub, tokens
+        self._newest: deque[Press] = deque(maxlen=SHOWN_PRESSES)
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether there are tokens."""
+        return self._tokens is not None
+
+    def owner(self, token: str) -> str | None:
+        """Whose token it is: None for nobody's, empty where no token is needed."""
+        return self._tokens.owner(token) if self._tokens is not None else ""
+
+    def may_look(self, token: str) -> bool:
+        """Whether the holder of this token may see the page's content."""
+        return self.owner(token) is not None
+
+    async def stop(self, request: Request) -> Response:
+        """Stop first; read who wants it afterwards. Nothing that is wrong with a body keeps the arm moving."""
+        owner = self.owner(bearer(request))
+        if owner is None:
+            return _no_token()
+        began_s, pending = time.monotonic(), self._controls.stop()
+        body = await _body(request) or {}
+        return await self._conclude(request, "stop", owner or _name(body) or UNNAMED, "", pending, began_s)
+
+    async def reset(self, request: Request) -> Response:
+        """Release the stop; the presser has a name."""
+        owner = self.owner(bearer(request))
+        if owner is None:
+            return _no_token()
+        body = await _body(request)
+        who = owner or _name(body or {})
+        if not who:
+            return _no_name()
+        return await self._conclude(request, "reset", who, "", self._controls.reset(), time.monotonic())
+
+    async def confirm(self, request: Request) -> Response:
+        """Judge the trial that waits; the presser has a name."""
+        return await self._reply(request, "confirm", self._controls.confirm, VERDICTS)
+
+    async def arranged(self, request: Request) -> Response:
+        """Answer what the cell asks for before a trial; the presser has a name."""
+        return await self._reply(request, "arranged", self._controls.arranged, VERDICTS[:2])
+
+    async def _reply(self, request: Request, what: str, send: Reply, verdicts: tuple[str, ...]) -> Response:
+        owner = self.owner(bearer(request))
+        if owner is None:
+            return _no_token()
+        body = await _body(request) or {}
+        who, trial_id, verdict = owner or _name(body), body.get("trial_id"), body.get("verdict")
+        if not isinstance(trial_id, str) or not 0 < len(trial_id) <= 500 or verdict not in verdicts:
+            return problem(422, f"an answer has a trial_id and a verdict, one of: {', '.join(verdicts)}")
+        if not who:
+            return _no_name()
+        pending, began_s = send(trial_id, verdict, who), time.monotonic()
+        return await self._conclude(request, what, who, f"{trial_id}: {verdict}", pending, began_s)
+
+    async def _conclude(
+        self, request: Request, what: str, who: str, detail: str, pending: Future[Answer], began_s: float
+    ) -> Response:
+        """Wait for the node's answer, log the press, and tell the browser both."""
+        status = 200
+        try:
+            answer = await asyncio.wait_for(asyncio.wrap_future(pending), ANSWER_LIMIT_S)
+            status = 200 if answer.accepted else 409
+        except (asyncio.TimeoutError, TimeoutError):
+            status, answer = 504, Answer(False, f"no answer within {ANSWER_LIMIT_S:g} s")
+        except MertonError as error:
+            status, answer = 503, Answer(False, str(error))
+        press = Press(
+            at_utc=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            press=what, who=who, address=request.client.host if request.client else "", detail=detail,
+            accepted=answer.accepted, answer=answer.message, took_ms=round(1e3 * (time.monotonic() - began_s), 1),
+        )  # fmt: skip
+        logged = True
+        try:
+            await run_in_threadpool(self._press_log.add, press)
+        except InfrastructureError as error:
+            logged = False
+            _log.error("%s", error)
+        self._newest.append(press)
+        self._hub.put("presses", [asdict(one) for one in reversed(self._newest)])
+        body = {"accepted": answer.accepted, "answer": answer.message, "who": who, "logged": logged}
+        return JSONResponse(body, status)
+
+
+def bearer(request: Request) -> str:
+    """The token in the header Authorization; empty if there is none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+async def _body(request: Request) -> dict[str, Any] | None:
+    """A JSON object from the body; None if it is not one, too long, or does not arrive."""
+    data = b""
+
+    async def read() -> bytes:
+        nonlocal data
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > LONGEST_BODY:
+                return b""
+        return data
+
+    try:
+        said = json.loads(await asyncio.wait_for(read(), BODY_LIMIT_S))
+    except (ValueError, RecursionError, ClientDisconnect, asyncio.TimeoutError, TimeoutError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _name(body: dict[str, Any]) -> str:
+    """The name a person gave: one line of at most 60 printable characters."""
+    who = body.get("who")
+    return "".join(c for c in who if c.isprintable()).strip()[:60] if isinstance(who, str) else ""
+
+
+def _no_token() -> Response:
+    return problem(401, "a token is needed; whoever runs this monitor gives one", {"WWW-Authenticate": "Bearer"})
+
+
+def _no_name() -> Response:
+    return problem(422, "enter your name first: every press is logged with who pressed")

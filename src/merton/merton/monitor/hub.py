@@ -1,0 +1,106 @@
+"""The newest of everything, handed from ROS threads to browsers. Old values are replaced, never queued."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A camera image of one stream, such as "wrist/before".
+
+    Attributes:
+        stream: camera and "before" or "after" the distortion; "layout" for the drawing of a scene to arrange.
+        stamp_ns: of the image, on the cell's clock [ns].
+        jpeg: the file.
+    """
+
+    stream: str
+    stamp_ns: int
+    jpeg: bytes
+
+
+@dataclass(frozen=True)
+class News:
+    """What has changed since `News.version` of the last time.
+
+    Attributes:
+        version: to be given the next time.
+        sections: name to its newest content, ready for JSON.
+        frames: the newest frame of every stream that has one.
+    """
+
+    version: int
+    sections: dict[str, Any]
+    frames: list[Frame]
+
+    def __bool__(self) -> bool:
+        return bool(self.sections or self.frames)
+
+
+class Hub:
+    """Thread-safe. Writers put, readers ask what is newer than what they have."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version = 0
+        self._sections: dict[str, tuple[int, Any]] = {}
+        self._frames: dict[str, tuple[int, Frame]] = {}
+        self._listeners: dict[object, Callable[[], None]] = {}
+
+    def put(self, section: str, content: Any) -> None:
+        """Replace a section; what is the same already is no news. `content` must not be changed afterwards."""
+        with self._lock:
+            if section in self._sections and self._sections[section][1] == content:
+                return
+            self._version += 1
+            self._sections[section] = (self._version, content)
+        self._tell()
+
+    def get(self, section: str) -> Any:
+        """The newest content of a section; None if there is none yet."""
+        with self._lock:
+            return self._sections.get(section, (0, None))[1]
+
+    def put_frame(self, frame: Frame) -> None:
+        """Replace the frame of a stream."""
+        with self._lock:
+            self._version += 1
+            self._frames[frame.stream] = (self._version, frame)
+        self._tell()
+
+    def since(self, version: int) -> News:
+        """Everything newer than `version`; 0 for all there is."""
+        with self._lock:
+            return News(
+                self._version,
+                {name: content for name, (number, content) in self._sections.items() if number > version},
+                [frame for number, frame in self._frames.values() if number > version],
+            )
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody looks; if not, images need not be made."""
+        return bool(self._listeners)
+
+    @contextlib.contextmanager
+    def listening(self, on_news: Callable[[], None]) -> Iterator[None]:
+        """Have `on_news` called, from the writer's thread, whenever something was put."""
+        key = object()
+        with self._lock:
+            self._listeners[key] = on_news
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._listeners[key]
+
+    def _tell(self) -> None:
+        with self._lock:
+            listeners = list(self._listeners.values())
+        for on_news in listeners:
+            on_news()

@@ -1,0 +1,281 @@
+// The operator's page: one WebSocket for what is shown, one request for every press.
+
+import { ArmView } from "/page/arm.js";
+import * as show from "/page/show.js";
+
+const SILENT_MS = 3000; // the server says something every second
+const OLD_PICTURE_MS = 3000;
+const TRIES = 3;
+const byId = (id) => document.getElementById(id);
+
+const state = {};
+const view = new ArmView(byId("arm"));
+let pictures = {};
+let heardAt = 0;
+let session = { needs_token: false, allowed: true, who: "" };
+let token = takeToken();
+let name = localStorage.getItem("merton-name") || "";
+let waitingSince = 0;
+let changingName = false;
+
+// A token may come behind the # of the address, which no server sees; it leaves the address bar and the history.
+function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) {
+    sessionStorage.setItem("merton-token", given);
+    history.replaceState(null, "", location.pathname);
+  }
+  return sessionStorage.getItem("merton-token") || "";
+}
+
+// Presses
+
+async function send(path, content, tries = 1) {
+  const headers = { "Content-Type": "application/json" };
+  if (token) headers.Authorization = `Bearer ${token}`;
+  const body = JSON.stringify({ who: name, ...content });
+  for (;;) {
+    tries -= 1;
+    let answer;
+    try {
+      const response = await fetch(path, { method: "POST", headers, body, cache: "no-store", signal: AbortSignal.timeout(4000) });
+      const said = await response.json();
+      answer = { done: response.ok, status: response.status, text: said.answer || said.detail || "", logged: said.logged !== false };
+    } catch (error) {
+      answer = { done: false, status: 0, text: "this page does not reach its server", logged: true };
+    }
+    if (answer.done || tries <= 0 || ![0, 503, 504].includes(answer.status)) return answer;
+  }
+}
+
+function alarm(text) {
+  byId("alarm").hidden = !text;
+  show.say("alarm", text);
+}
+
+async function stop() {
+  byId("guard").hidden = true;
+  show.say("stop-text", "STOPPING");
+  const answer = await send("/api/stop", {}, TRIES);
+  if (!answer.done) alarm(`THE STOP IS NOT CONFIRMED: ${answer.text}. Use the emergency stop of the robot.`);
+  else alarm(answer.logged ? "" : "The press was not logged: see the log of monitor_node.");
+  showSafety();
+}
+
+async function pressed(path, content) {
+  const answer = await send(path, content);
+  if (answer.status === 422 && !name && !session.who) askName(true);
+  alarm(!answer.done ? answer.text : answer.logged ? "" : "The press was not logged: see the log of monitor_node.");
+}
+
+let pointerAt = -Infinity;
+byId("stop").addEventListener("pointerdown", (event) => {
+  if (event.button !== 0) return;
+  pointerAt = performance.now();
+  stop(); // when the button goes down, not when it comes up
+});
+byId("stop").addEventListener("click", () => {
+  if (performance.now() - pointerAt > 2000) stop(); // from the keyboard or a screen reader; a pointer has stopped already
+});
+
+function stopsByKey(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey) return false;
+  return event.key === "Escape" || (event.key === " " && event.target.tagName !== "INPUT");
+}
+window.addEventListener("keydown", (event) => {
+  if (!stopsByKey(event)) return;
+  event.preventDefault();
+  event.stopPropagation();
+  if (!event.repeat) stop();
+}, true);
+window.addEventListener("keyup", (event) => {
+  if (stopsByKey(event)) event.preventDefault(); // or the button in focus would be pressed as well
+}, true);
+
+byId("release").addEventListener("click", () => {
+  byId("guard").hidden = false;
+  byId("guard-no").focus();
+});
+byId("guard-no").addEventListener("click", () => (byId("guard").hidden = true));
+byId("guard-yes").addEventListener("click", () => {
+  byId("guard").hidden = true;
+  pressed("/api/reset", {});
+});
+document.querySelectorAll("[data-verdict]").forEach((button) =>
+  button.addEventListener("click", () => pressed("/api/confirm", { trial_id: state.waiting.trial_id, verdict: button.dataset.verdict })),
+);
+
+document.querySelectorAll("[data-arranged]").forEach((button) =>
+  button.addEventListener("click", () => pressed("/api/arranged", { trial_id: state.arranging.trial_id, verdict: button.dataset.arranged })),
+);
+
+// Who
+
+function askName(wanted) {
+  changingName = wanted;
+  showSession();
+  if (wanted) byId("name").focus();
+}
+
+function showSession() {
+  const barred = session.needs_token && !session.allowed;
+  const who = session.who || name;
+  byId("enter").hidden = !barred && !changingName && Boolean(who);
+  byId("token-form").hidden = !barred;
+  byId("name-form").hidden = barred || Boolean(session.who);
+  byId("who-is").replaceChildren();
+  if (barred || !who) return;
+  byId("who-is").append(who, " ");
+  if (session.who) return;
+  const change = show.element("button", "change");
+  change.type = "button";
+  change.addEventListener("click", () => askName(true));
+  byId("who-is").append(change);
+}
+
+byId("name-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  name = byId("name").value.trim();
+  localStorage.setItem("merton-name", name);
+  askName(false);
+});
+byId("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token = byId("token").value.trim();
+  sessionStorage.setItem("merton-token", token);
+  connect();
+});
+
+// What is shown
+
+function showSafety() {
+  show.safety(state, performance.now() - heardAt < SILENT_MS);
+}
+
+const onSection = {
+  cameras: (names) => (pictures = { ...show.cameras(names), layout: show.layout() }),
+  cell: (content) => { view.cell = content; view.redraw(); },
+  arm: (content) => { view.arm = content; view.redraw(); show.arm(content); },
+  path: (content) => { view.path = content; view.redraw(); },
+  scene: (content) => { view.objects = content.objects.filter((o) => o.at.every((v) => v !== null)); view.redraw(); show.scene(content); },
+  results: show.results,
+  ratings: show.ratings,
+  board: (text) => show.say("board", text),
+  presses: show.presses,
+  arranging: (content) => show.arranging(content),
+  waiting: () => { waitingSince = performance.now(); showWaiting(); },
+};
+
+function apply(sections) {
+  Object.assign(state, sections);
+  for (const [section, content] of Object.entries(sections)) onSection[section]?.(content);
+  if (Object.keys(sections).some((section) => section.startsWith("answer/"))) show.answers(state);
+  if (Object.keys(sections).some((section) => section.startsWith("chunk/"))) show.actions(state);
+  showSafety();
+}
+
+function showWaiting() {
+  const waiting = state.waiting;
+  byId("confirm").hidden = !waiting || !waiting.trial_id;
+  if (byId("confirm").hidden) return;
+  show.say("confirm-task", waiting.instruction);
+  show.say("confirm-trial", waiting.trial_id);
+}
+
+function caption(picture) {
+  const done = state.distortion?.[picture.name];
+  const what = picture.which === "before" ? "before" : done && done.level ? `${done.name} ${done.level}` : "not distorted";
+  return `${picture.name}: ${what}`;
+}
+
+async function paint(frame, bytes) {
+  const picture = pictures[frame.stream];
+  if (!picture) return;
+  const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/jpeg" }));
+  const { canvas } = picture;
+  if (canvas.width !== bitmap.width || canvas.height !== bitmap.height) {
+    canvas.width = bitmap.width;
+    canvas.height = bitmap.height;
+  }
+  canvas.getContext("2d").drawImage(bitmap, 0, 0);
+  bitmap.close();
+  if (!picture.figure) return;
+  picture.seen = performance.now();
+  picture.figure.classList.remove("old");
+  canvas.dataset.stamp = frame.stamp_ns;
+  canvas.dataset.count = picture.count += 1;
+  picture.caption.textContent = caption(picture);
+}
+
+async function onUpdate(buffer) {
+  heardAt = performance.now();
+  const length = new DataView(buffer).getUint32(0);
+  const update = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  apply(update.state);
+  let at = 4 + length;
+  await Promise.all(update.frames.map((frame) => {
+    const bytes = new Uint8Array(buffer, at, frame.bytes);
+    at += frame.bytes;
+    return paint(frame, bytes).catch(() => {}); // a picture that is none is not worth the rest
+  }));
+}
+
+function onLine(kind, text) {
+  byId("line").className = `dot ${kind}`;
+  show.say("line", text);
+}
+
+// Connecting, again and again
+
+let socket = null;
+let again = 0;
+
+async function connect() {
+  clearTimeout(again);
+  if (socket) { socket.onclose = null; socket.close(); socket = null; }
+  try {
+    const headers = token ? { Authorization: `Bearer ${token}` } : {};
+    session = await (await fetch("/api/session", { headers, cache: "no-store", signal: AbortSignal.timeout(4000) })).json();
+  } catch (error) {
+    return later();
+  }
+  showSession();
+  if (!session.allowed) return onLine("lost", "a token is needed");
+  const mine = (socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`));
+  mine.binaryType = "arraybuffer";
+  heardAt = performance.now();
+  mine.onopen = () => mine.send(JSON.stringify({ token }));
+  mine.onmessage = async (event) => {
+    await onUpdate(event.data);
+    onLine("live", "live");
+    if (mine.readyState === WebSocket.OPEN) mine.send("ready");
+  };
+  mine.onclose = later;
+}
+
+function later() {
+  onLine("lost", "connection lost");
+  heardAt = 0;
+  showSafety();
+  clearTimeout(again);
+  again = setTimeout(connect, 1000);
+}
+
+setInterval(() => {
+  const now = performance.now();
+  if (socket && heardAt && now - heardAt > SILENT_MS) { socket.onclose = null; socket.close(); socket = null; later(); }
+  for (const picture of Object.values(pictures)) {
+    if (!picture.figure || now - picture.seen < OLD_PICTURE_MS) continue;
+    picture.figure.classList.add("old");
+    picture.caption.textContent = picture.seen ? `${picture.name}: no picture for ${Math.round((now - picture.seen) / 1000)} s` : `${picture.name}: no picture yet`;
+  }
+  if (state.waiting?.trial_id && state.waiting.limit_s) {
+    byId("confirm-left").textContent = `${Math.max(0, Math.round(state.waiting.limit_s - (now - waitingSince) / 1000))} s left`;
+  }
+  showSafety();
+}, 500);
+
+byId("name").value = name;
+show.answers(state);
+show.actions(state);
+connect();

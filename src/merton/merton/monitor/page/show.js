@@ -1,0 +1,163 @@
+// What the page shows of each section of the state. Text only ever goes in as text.
+
+const byId = (id) => document.getElementById(id);
+
+export function element(tag, text = "", className = "") {
+  const made = document.createElement(tag);
+  made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+// Screen readers speak what changes: leave alone what does not.
+export function say(id, text) {
+  if (byId(id).textContent !== text) byId(id).textContent = text;
+}
+
+function table(caption, heads, rows) {
+  const made = element("table");
+  if (caption) made.append(element("caption", caption));
+  const head = element("tr");
+  heads.forEach(([title, kind]) => {
+    const cell = element("th", title, kind);
+    cell.scope = "col";
+    head.append(cell);
+  });
+  made.createTHead().append(head);
+  const body = made.createTBody();
+  for (const row of rows) {
+    const line = element("tr");
+    row.forEach((cell, i) => line.append(cell instanceof Node ? cell : element("td", cell ?? "–", heads[i][1])));
+    body.append(line);
+  }
+  return made;
+}
+
+function list(id, pairs) {
+  byId(id).replaceChildren(...pairs.flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
+}
+
+const STOPPED = ["COLLISION_STOP", "EMERGENCY_STOP", "FAULT"];
+const fixed = (value, digits) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+
+export function safety(state, known) {
+  const arm = state.safety;
+  const cell = state.cell_safety;
+  const stopped = arm && STOPPED.includes(arm.mode);
+  let kind = "";
+  let mode = "unknown";
+  let why = "nothing was heard of the arm yet";
+  if (arm) {
+    mode = arm.mode.replace("_", " ");
+    why = arm.message + (arm.links.length ? ` (${arm.links.join(" – ")})` : "");
+    kind = stopped ? "stopped" : arm.mode === "REDUCED" ? "reduced" : "normal";
+    if (!stopped && cell && STOPPED.includes(cell.mode)) {
+      [kind, mode, why] = ["stopped", `CELL: ${cell.mode.replace("_", " ")}`, cell.message];
+    }
+  }
+  if (!known || state.stop_path !== true) {
+    kind = stopped ? "stopped" : "reduced";
+    why = known ? "A stop would not be heard: arm_node is silent." : "This is the past: the connection is lost.";
+  }
+  byId("safety").className = `safety ${kind}`;
+  say("safety-mode", mode);
+  say("safety-why", why === "released" ? "" : why);
+  say("stop-text", stopped ? "STOPPED" : "STOP");
+  byId("release").hidden = !(stopped || (cell && STOPPED.includes(cell.mode)));
+  if (byId("release").hidden) byId("guard").hidden = true;
+}
+
+export function arm(content) {
+  const joints = content.joints_deg.map((value) => value.toFixed(1)).join(", ");
+  list("arm-numbers", [
+    ["tool", `${content.tcp_mm.map((value) => value.toFixed(1)).join(", ")} mm`],
+    ["joints", `${joints} °`],
+    ["gripper", `${content.opening_mm.toFixed(1)} mm open`],
+  ]);
+}
+
+export function scene(content) {
+  say("task", content.instruction ? `${content.instruction}${content.success ? " – done" : ""}` : "");
+}
+
+export function answers(state) {
+  const said = ["reference", "distorted"].map((which) => [which, state[`answer/${which}`]]).filter(([, one]) => one);
+  say("question", said.length ? said[0][1].question : "");
+  list("answers", said.length ? said.map(([which, one]) => [which, `${one.answer || "(nothing)"}  – ${one.model}, ${fixed(one.latency_ms, 0)} ms`])
+    : [["", "no model was asked yet"]]);
+}
+
+export function actions(state) {
+  const chunks = ["distorted", "reference"].map((which) => [which, state[`chunk/${which}`]]).filter(([, one]) => one);
+  const heads = ["#", "x mm", "y mm", "z mm", "rx °", "ry °", "rz °", "grip"].map((title) => [title, ""]);
+  byId("actions").replaceChildren(
+    ...chunks.map(([which, one]) => {
+      const note = one.done ? ", done" : one.total > one.actions.length ? `, first ${one.actions.length}` : "";
+      const caption = `${which}: ${one.model}, ${one.total} steps of ${one.step_s.toFixed(2)} s in ${one.frame || "?"}, ${fixed(one.latency_ms, 0)} ms${note}`;
+      return table(caption, heads, one.actions.map((row, i) => [i + 1, ...row.slice(0, 6).map((value) => fixed(value, 1)), fixed(row[6], 2)]));
+    }),
+  );
+  if (!chunks.length) byId("actions").textContent = "no model has decided yet";
+}
+
+export function results(rows) {
+  const heads = [["agent", "text"], ["task", "text"], ["distortion", "text"], ["outcome", "text"], ["cognition", ""], ["decision", ""], ["execution", ""]];
+  byId("results").replaceChildren(
+    table("", heads, rows.map((row) => {
+      const outcome = element("td", row.outcome.toLowerCase().replace("_", " "), `text ${row.outcome === "SUCCESS" ? "ok" : "wrong"}`);
+      outcome.title = row.why;
+      const distortion = row.level ? `${row.distortion} ${row.level}` : "reference";
+      return [row.agent, `${row.task} ${row.seed}`, distortion, outcome, fixed(row.cognition, 2), fixed(row.decision, 2), fixed(row.execution, 1)];
+    })),
+  );
+}
+
+export function ratings(content) {
+  say("board-of", content.experiment);
+  const heads = [["", ""], ["agent", "text"], ["rating", ""], ["±", ""], ["matches", ""]];
+  const rows = content.agents.map((one, i) => [i + 1, one.id, fixed(one.mean, 0), one.deviation ? fixed(one.deviation, 0) : "–", one.matches]);
+  byId("ratings").replaceChildren(table("", heads, rows));
+}
+
+export function presses(rows) {
+  byId("presses").replaceChildren(
+    ...rows.map((one) => {
+      const how = `${one.accepted ? "" : "FAILED: "}${one.answer} (${one.took_ms.toFixed(0)} ms)`;
+      const what = one.detail ? `${one.press} ${one.detail}` : one.press;
+      return element("li", `${one.at_utc.slice(11, 19)} UTC  ${one.who}: ${what} – ${how}`, one.accepted ? "" : "wrong");
+    }),
+  );
+}
+
+// What the cell asks for before a trial: hands in, or out.
+export function arranging(content) {
+  byId("arrange").hidden = !content.trial_id;
+  say("arrange-text", content.instruction);
+  byId("picture-layout").hidden = content.trial_id === "home";
+}
+
+export function layout() {
+  return { canvas: byId("picture-layout") };
+}
+
+// The pictures of every camera, before and after; the canvases by stream.
+export function cameras(names) {
+  const canvases = {};
+  const pairs = names.map((name) => {
+    const pair = element("div", "", "pair");
+    for (const which of ["before", "after"]) {
+      const figure = element("figure");
+      const canvas = element("canvas");
+      canvas.id = `picture-${name}-${which}`;
+      canvas.setAttribute("role", "img");
+      canvas.setAttribute("aria-label", `camera ${name}, ${which} distortion`);
+      const caption = element("figcaption", `${name}, ${which}`);
+      canvases[`${name}/${which}`] = { canvas, caption, figure, name, which, seen: 0, count: 0 };
+      figure.append(canvas, caption);
+      pair.append(figure);
+    }
+    return pair;
+  });
+  byId("cameras").replaceChildren(...pairs);
+  return canvases;
+}

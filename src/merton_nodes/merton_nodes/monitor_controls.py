@@ -1,0 +1,96 @@
+"""The buttons of the operator's page as service calls, apart from everything else that the page needs of ROS."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+from merton_interfaces.srv import ConfirmSuccess
+from rclpy.client import Client
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from std_srvs.srv import Trigger
+
+from merton.errors import InfrastructureError
+from merton.monitor.buttons import Answer
+from merton_nodes import names
+
+VERDICTS = {
+    "success": ConfirmSuccess.Request.SUCCESS,
+    "failure": ConfirmSuccess.Request.FAILURE,
+    "unclear": ConfirmSuccess.Request.UNDECIDABLE,
+}
+
+
+class ServiceControls(Node):
+    """Sends requests from the caller's thread; its own executor and thread take the answers, and do nothing else.
+
+    So neither an image that is being converted nor one on its way to a browser can delay a stop.
+    """
+
+    def __init__(self, context: Context) -> None:
+        super().__init__("monitor_controls", context=context)
+        self.stopping = self.create_client(Trigger, names.STOP)
+        self.resetting = self.create_client(Trigger, names.RESET_STOP)
+        self.arranging = self.create_client(ConfirmSuccess, names.ARRANGED)
+        self.confirming = self.create_client(ConfirmSuccess, names.CONFIRM)
+        self.own_executor = SingleThreadedExecutor(context=context)
+        self.own_executor.add_node(self)
+        self.thread = threading.Thread(target=self.spin, name="controls", daemon=True)
+        self.thread.start()
+
+    def spin(self) -> None:
+        """The thread that takes answers."""
+        with contextlib.suppress(ExternalShutdownException, ShutdownException):
+            self.own_executor.spin()
+
+    def end(self) -> None:
+        """Stop listening."""
+        self.own_executor.shutdown(timeout_sec=5)
+        self.thread.join(5)
+        self.destroy_node()
+
+    def stop(self) -> Future[Answer]:
+        """Stop the arm."""
+        return self.send(self.stopping, Trigger.Request())
+
+    def reset(self) -> Future[Answer]:
+        """Release the stop."""
+        return self.send(self.resetting, Trigger.Request())
+
+    def confirm(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+        """Judge the trial that waits."""
+        return self.send(self.confirming, reply(trial_id, verdict, who))
+
+    def arranged(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+        """Say that what the cell asked for is done, or cannot be done."""
+        return self.send(self.arranging, reply(trial_id, verdict, who))
+
+    def send(self, client: Client, request: Any) -> Future[Answer]:
+        """The request is sent when this returns; the answer comes from this node's thread."""
+        pending: Future[Answer] = Future()
+
+        def on_answer(answered: Any) -> None:
+            try:
+                response = answered.result()
+                accepted = response.success if hasattr(response, "success") else response.accepted
+                outcome = Answer(accepted, response.message)
+            except Exception as error:
+                pending.set_exception(InfrastructureError(f"{client.srv_name} failed: {error}"))
+                return
+            with contextlib.suppress(Exception):  # whoever asked has given up
+                pending.set_result(outcome)
+
+        if not client.service_is_ready():
+            pending.set_exception(InfrastructureError(f"no node offers {client.srv_name}: nothing was sent"))
+            return pending
+        client.call_async(request).add_done_callback(on_answer)
+        return pending
+
+
+def reply(trial_id: str, verdict: str, who: str) -> ConfirmSuccess.Request:
+    """The operator's answer as a request."""
+    return ConfirmSuccess.Request(trial_id=trial_id, verdict=VERDICTS[verdict], confirmed_by=who)

@@ -1,0 +1,136 @@
+"""monitor_node: what messages become, and that neither broken ones nor busy topics get through to the page."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from merton_interfaces.msg import (
+    ActionChunk,
+    ActionDelta,
+    Answer,
+    CellState,
+    ConfirmationRequest,
+    DistortionInfo,
+    Rating,
+    RatingArray,
+    SafetyState,
+    SceneObject,
+    TrialResult,
+)
+from sensor_msgs.msg import Image, JointState
+from visualization_msgs.msg import MarkerArray
+
+from ros import Probe, Ros, up
+
+pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
+
+from merton.cell import load_cell
+from merton.decision.action import checked_chunk
+from merton.execution.planner import plan
+from merton_nodes import conversions as convert
+from merton_nodes import monitor_views as views
+from merton_nodes import names
+from merton_nodes.markers import motion_markers
+from merton_nodes.monitor_node import MonitorNode
+
+
+@pytest.fixture
+def node(ros: Ros, tmp_path: Path) -> Any:
+    """Active, with somebody who looks."""
+    node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"))
+    with node.hub.listening(lambda: None):
+        yield node
+
+
+def broken_messages() -> list[tuple[Any, Any]]:
+    """A view, and a message whose numbers are none."""
+    nan = math.nan
+    delta = ActionDelta(gripper=nan)
+    delta.translation.x = delta.rotation.z = math.inf
+    thing = SceneObject(name="\x00<b>cube</b>")
+    thing.pose.position.x = nan
+    return [
+        (views.safety, SafetyState(mode=77, clearance=nan, force=math.inf, message="\x1b[31m")),
+        (views.answer, Answer(answer="\ud7ff\x00")),
+        (views.chunk, ActionChunk(actions=[delta] * 300)),
+        (views.chunk, ActionChunk()),
+        (views.scene, CellState(objects=[thing])),
+        (views.distortion, DistortionInfo(level=nan)),
+        (views.path, MarkerArray()),
+        (views.waiting, ConfirmationRequest(limit=math.inf)),
+        (views.result, TrialResult(outcome=99, cognition=nan, decision=nan, execution=nan)),
+        (views.ratings, RatingArray(ratings=[Rating(id="a", mean=nan), Rating(kind=7)])),
+    ]
+
+
+@pytest.mark.parametrize(("view", "message"), broken_messages(), ids=lambda value: getattr(value, "__name__", ""))
+def test_whatever_a_message_holds_its_view_is_json(view: Any, message: Any) -> None:
+    assert len(json.dumps(view(message), allow_nan=False)) < 20_000
+
+
+def test_a_chunk_is_shown_in_millimetres_and_degrees() -> None:
+    message = convert.chunk_message(checked_chunk([[0.01, -0.02, 0.03, 0.0, 0.0, math.pi / 18, 0.5]], 0.2), 0)
+    shown = views.chunk(message)
+    assert shown["actions"] == [[10.0, -20.0, 30.0, 0.0, 0.0, 10.0, 0.5]]
+    assert (shown["step_s"], shown["total"]) == (0.2, 1)
+
+
+def test_the_planned_path_is_the_one_of_the_markers() -> None:
+    cell = load_cell()
+    motion = plan(cell.home_joints, [[0, 0, 0.02, 0, 0, 0, 1.0]] * 2, 0.2, "base_link", cell)
+    assert motion.verdict.ok
+    shown = views.path(motion_markers(motion, cell))
+    assert shown is not None
+    assert not shown["cut_short"]
+    np.testing.assert_allclose(shown["points"], motion.base_from_tcp[:, :3, 3], atol=1e-3)
+
+
+def test_broken_messages_are_counted_and_not_shown(ros: Ros, probe: Probe, node: Any) -> None:
+    pictures = probe.create_publisher(Image, names.color("top"), names.SENSOR_QOS)
+    joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    bad_image = Image(width=640, height=480, encoding="rgb8", step=3, data=[0] * 10)
+    ros.until(lambda: pictures.publish(bad_image) or node.counters["dropped malformed frames"])
+    ros.until(lambda: joints.publish(JointState(name=["elbow_joint"])) or node.counters["dropped joint states"])
+    assert node.hub.since(0).frames == []
+    good = convert.color_message(np.full((24, 32, 3), 90, np.uint8), 7, "")
+    ros.until(lambda: pictures.publish(good) or node.hub.since(0).frames)
+    assert [(f.stream, f.stamp_ns) for f in node.hub.since(0).frames] == [("top/before", 7)]
+
+
+def test_a_busy_topic_is_taken_seldom(ros: Ros, probe: Probe, tmp_path: Path) -> None:
+    """Before anybody looks none is taken, then the first, and no other before its time, which here never comes."""
+    node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"))
+    node.period_s = math.inf
+    joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    cell = load_cell()
+
+    def publish(number: int) -> bool:
+        joints_rad = np.asarray(cell.home_joints) + 1e-3 * number
+        joints.publish(convert.joint_state_message(0, joints_rad, np.zeros(6), 0.1))
+        return True
+
+    heard = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    ros.until(lambda: publish(0) and len(heard) > 20)
+    assert node.hub.get("arm") is None
+    with node.hub.listening(lambda: None):
+        ros.until(lambda: publish(0) and node.hub.get("arm"))
+        shown = node.hub.get("arm")
+        heard.clear()
+        for number in range(1, 201):
+            publish(number)
+        ros.until(lambda: len(heard) >= 200)
+        assert node.hub.get("arm") is shown
+
+
+def test_what_is_wrong_is_one_sentence(ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from rclpy.parameter import Parameter
+
+    wrong = [Parameter("host", value="0.0.0.0"), Parameter("log", value=str(tmp_path / "log"))]
+    node = ros.add(MonitorNode, parameter_overrides=wrong)
+    assert node.trigger_configure().name == "FAILURE"
+    assert "to serve it on 0.0.0.0 it needs --tokens FILE" in capfd.readouterr().err

@@ -1,0 +1,254 @@
+"""The operator's page in a browser, on the real graph: pictures, a judgement, a stop and its release, a silent arm."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from merton_interfaces.action import RunTrial
+from merton_interfaces.msg import SafetyState, TrialResult
+
+from merton.graph.spec import load_graph
+from merton.graph.supervisor import Supervisor, environment, find_executable
+from merton_nodes import names
+
+pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt install chromium)"),
+    pytest.mark.xdist_group("system"),  # one after the other: each of these fills both cores
+]
+
+WINDOWS = {"desktop": (1440, 900), "phone": (390, 844)}
+LIMIT_MS = 90_000
+CAMERAS = ("wrist", "top", "side")
+
+
+@dataclass
+class Cell:
+    """The graph with its monitor."""
+
+    graph: Supervisor
+    address: str
+    presses: Path
+
+    @property
+    def logged(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.presses.read_text(encoding="utf-8").splitlines()]
+
+
+@dataclass
+class Window:
+    """A page, and everything that it asked for and complained of."""
+
+    page: Any
+    asked: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
+    """`merton up sim`, where an operator judges, and `merton monitor`."""
+    folder = tmp_path_factory.mktemp("monitor")
+    graph = load_graph("sim")
+    asking = {"success": "operator"}
+    nodes = tuple(
+        n.model_copy(update={"parameters": asking}) if n.name == "experiment_node" else n for n in graph.nodes
+    )
+    program = str(find_executable("merton_nodes", "monitor_node"))
+    with Supervisor(graph.model_copy(update={"nodes": nodes}), folder / "logs", environment()) as supervisor:
+        parameters = ["-p", "port:=0", "-p", f"log:={folder / 'presses.jsonl'}"]
+        supervisor.start("monitor_node", [program, "--ros-args", *parameters])
+        log, pause, end_s = folder / "logs" / "monitor_node.log", threading.Event(), time.monotonic() + 60
+        while not (found := re.search(r"page is at (http://127\.0\.0\.1:\d+/)", log.read_text(encoding="utf-8"))):
+            assert time.monotonic() < end_s, log.read_text(encoding="utf-8")
+            pause.wait(0.1)
+        yield Cell(supervisor, found[1], folder / "presses.jsonl")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=WINDOWS)
+def window(request: pytest.FixtureRequest, browser: Any, cell: Cell) -> Iterator[Window]:
+    """The page, live; the test fails if anything in it asks another machine, or complains."""
+    width, height = WINDOWS[request.param]
+    context = browser.new_context(viewport={"width": width, "height": height})
+    context.set_default_timeout(LIMIT_MS)
+    window = Window(context.new_page())
+    page = window.page
+    context.on("request", lambda asking: window.asked.append(asking.url))
+    page.on("websocket", lambda socket: window.asked.append(socket.url.replace("ws:", "http:")))
+    page.on("console", lambda message: window.complaints.append(message.text))
+    page.on("pageerror", lambda error: window.complaints.append(str(error)))
+    page.goto(cell.address)
+    page.locator("#line.live").wait_for()
+    page.locator("#safety.normal").wait_for()
+    assert bool(page.locator("#name").is_visible()), "a new browser is asked for a name"
+    page.get_by_label("Your name").fill("Ada Lovelace")
+    page.keyboard.press("Enter")
+    yield window
+    context.close()
+    assert any("/ws" in url for url in window.asked)
+    assert [url for url in window.asked if not url.startswith((cell.address, "data:", "blob:"))] == []
+    assert [text for text in window.complaints if "the server responded with a status of" not in text] == []
+
+
+def fits(page: Any) -> bool:
+    """Whether nothing sticks out of the window."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+
+
+def wait_for(page: Any, script: str, argument: Any = None) -> None:
+    """Until a script is true in the page."""
+    page.wait_for_function(script, arg=argument, timeout=LIMIT_MS)
+
+
+DIFFERENCE = """camera => {
+  const [before, after] = ["before", "after"].map((which) => {
+    const shown = document.getElementById(`picture-${camera}-${which}`);
+    const copy = new OffscreenCanvas(shown.width, shown.height);
+    const drawing = copy.getContext("2d", { willReadFrequently: true });
+    drawing.drawImage(shown, 0, 0);
+    return drawing.getImageData(0, 0, copy.width, copy.height).data;
+  });
+  if (before.length !== after.length || before.length < 10000) return NaN;
+  return before.reduce((sum, value, i) => sum + Math.abs(value - after[i]), 0) / before.length;
+}"""
+"""Mean absolute difference of a camera's two pictures, 0 .. 255; NaN if they are none."""
+
+
+def test_a_trial_is_seen_and_judged(cell: Cell, window: Window, ros: Any) -> None:
+    from rclpy.node import Node
+
+    page, node = window.page, ros.add(Node, "observer")
+    client = ros.action_client(node, RunTrial, names.RUN_TRIAL)
+    ros.until(client.server_is_ready)
+    for camera in CAMERAS:
+        for which in ("before", "after"):
+            wait_for(page, "name => document.getElementById(name).dataset.stamp", f"picture-{camera}-{which}")
+    stamp = page.locator("#picture-top-before").get_attribute("data-stamp")
+    arm = page.locator("#arm-numbers").inner_text()
+
+    scene = page.viewport_size["width"]  # another one in every window: the arm ends elsewhere
+    goal = RunTrial.Goal(vla_id="expert", task="reach", scene_seed=scene, distortion="white_noise", level=5, seed=9)
+    results: list[TrialResult] = []
+    thread = threading.Thread(
+        target=lambda: results.append(ros.act(node, RunTrial, names.RUN_TRIAL, goal).result), daemon=True
+    )
+    thread.start()
+    for case in ("reference", "white_noise"):  # the reference run is judged first
+        page.locator("#confirm-trial", has_text=case).wait_for()
+        assert fits(page)
+        assert page.locator("#confirm-task").inner_text()
+        noisy = case == "white_noise"
+        page.locator("#cameras figcaption", has_text="top: white_noise 5" if noisy else "top: not distorted").wait_for()
+        wait_for(page, f"least => ({DIFFERENCE})('top') {'>' if noisy else '<'} least", 5 if noisy else 1)
+        page.get_by_role("button", name="Success").click()
+        page.locator("#confirm-trial", has_text=case).wait_for(state="hidden")
+    thread.join(60)
+    assert results
+    assert results[0].outcome == TrialResult.SUCCESS
+    assert page.locator("#picture-top-before").get_attribute("data-stamp") != stamp
+    assert page.locator("#arm-numbers").inner_text() != arm
+    assert page.locator("#answers dd").count() == 2
+    assert page.locator("#actions tbody tr").count() >= 2
+    assert fits(page)
+    judged = cell.logged[-1]
+    assert (judged["press"], judged["who"], judged["accepted"]) == ("confirm", "Ada Lovelace", True)
+    assert judged["detail"].endswith(": success")
+
+
+def test_the_cell_asks_for_a_scene_and_hears_that_it_is_done(cell: Cell, window: Window, ros: Any) -> None:
+    """The graph of the lab asks so; here a node of the test does."""
+    import numpy as np
+    from rclpy.node import Node
+    from sensor_msgs.msg import Image
+
+    from merton_nodes import conversions as convert
+    from merton_nodes.operator_desk import OperatorDesk
+
+    page, node = window.page, ros.add(Node, "asker")
+    desk = OperatorDesk(node, 60.0, names.AWAITING_ARRANGEMENT, names.ARRANGED)
+    drawing = node.create_publisher(Image, names.WANTED_LAYOUT, names.LATCHED_QOS)
+    drawing.publish(convert.color_message(np.full((120, 160, 3), 200, np.uint8), 1, ""))
+    judgements: list[Any] = []
+    thread = threading.Thread(target=lambda: judgements.append(desk.ask("pick.3", "the cube there")), daemon=True)
+    thread.start()
+    page.locator("#arrange-text", has_text="the cube there").wait_for()
+    wait_for(page, "() => document.getElementById('picture-layout').width === 160")
+    assert fits(page)
+    page.get_by_role("button", name="Done, and nobody").click()
+    thread.join(60)
+    assert (judgements[0].success, judgements[0].judge) == (True, "Ada Lovelace")
+    page.locator("#arrange").wait_for(state="hidden")
+
+
+@pytest.mark.parametrize("how", ["button", "Space", "Escape"])
+def test_a_stop_latches_until_somebody_releases_it_twice_asked(cell: Cell, window: Window, ros: Any, how: str) -> None:
+    from rclpy.node import Node
+
+    page, node = window.page, ros.add(Node, "observer")
+    states: list[SafetyState] = []
+    node.create_subscription(SafetyState, names.ARM_SAFETY, states.append, names.LATCHED_QOS)
+    ros.until(lambda: states and states[-1].mode == SafetyState.NORMAL)
+    page.get_by_label("Your name").wait_for(state="hidden")
+    if how == "button":
+        page.locator("#stop").click()
+    else:
+        page.keyboard.press(how)
+    ros.until(lambda: states[-1].mode == SafetyState.EMERGENCY_STOP)
+    page.locator("#safety.stopped", has_text="EMERGENCY STOP").wait_for()
+    assert page.locator("#safety").get_attribute("aria-live") == "assertive"
+    wait_for(page, "() => document.querySelector('#presses li')?.textContent.includes('Ada Lovelace: stop')")
+
+    assert not page.locator("#guard").is_visible()
+    page.get_by_role("button", name="Release").click()
+    assert states[-1].mode == SafetyState.EMERGENCY_STOP, "one press releases nothing"
+    page.keyboard.press("Space")  # stops once more, and must not press the button in focus
+    page.locator("#guard").wait_for(state="hidden")
+    page.get_by_role("button", name="Release").click()
+    page.get_by_role("button", name="Everybody is clear").click()
+    ros.until(lambda: states[-1].mode == SafetyState.NORMAL)
+    page.locator("#safety.normal").wait_for()
+    assert fits(page)
+    wait_for(page, "() => document.querySelector('#presses li')?.textContent.includes('reset')")
+    assert [(one["press"], one["who"]) for one in cell.logged[-3:]] == [
+        ("stop", "Ada Lovelace"), ("stop", "Ada Lovelace"), ("reset", "Ada Lovelace"),
+    ]  # fmt: skip
+
+
+def test_a_space_in_a_name_is_a_space(cell: Cell, window: Window) -> None:
+    page, before = window.page, len(cell.logged)
+    page.get_by_role("button", name="change").click()
+    page.get_by_label("Your name").fill("")
+    page.get_by_label("Your name").press_sequentially("G H")
+    page.keyboard.press("Enter")
+    assert page.locator("#who-is").inner_text().startswith("G H")
+    assert len(cell.logged) == before
+
+
+@pytest.mark.parametrize("window", ["desktop"], indirect=True)
+def test_a_stop_that_nobody_hears_is_told(cell: Cell, window: Window) -> None:
+    """Last: arm_node does not come back."""
+    page = window.page
+    cell.graph.processes["arm_node"].kill()
+    page.locator("#safety", has_text="would not be heard").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#alarm", has_text="THE STOP IS NOT CONFIRMED").wait_for()
+    wait_for(page, "() => document.querySelector('#presses li')?.textContent.includes('FAILED')")
+    assert cell.logged[-1]["accepted"] is False
