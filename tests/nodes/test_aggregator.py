@@ -62,7 +62,7 @@ def test_kill_9_loses_no_acknowledged_result(tmp_path: Path) -> None:
             left = wanted[len(acknowledged) :]
             until_kill = int(draw.integers(5, 14)) if life < 5 else len(left)
             for record in left[:until_kill]:
-                assert ros.result(client.call_async(request(tmp_path, record)), 20.0).error_code == 0
+                assert ros.ask(client, request(tmp_path, record)).error_code == 0
                 acknowledged.append(record)
             if life < 5:  # die while the next ones are written
                 for record in left[until_kill : until_kill + 4]:

@@ -241,7 +241,7 @@ def test_one_accepted_submission_a_month_and_withdrawing_buys_no_second_try(wher
 
 
 def test_a_killed_writer_loses_nothing_it_acknowledged(where: str) -> None:
-    """Fault 12, kill -9 at a random moment; test_store.py does it 100 times."""
+    """Fault 12, kill -9 at a random moment; test_snapshot.py does it 100 times."""
     ResultStore(where).close()
     draw, acknowledged = random.Random(7), set()
     kills = 20

@@ -210,7 +210,9 @@ def test_submissions_stay_visible_whatever_became_of_them(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receipts = [
-        Receipt(month, "<b>Acme</b>", "arm", "1", "", "", "", f"{month}-02T03:04:05.6Z", month, "", status, "ab" * 32)
+        Receipt(
+            month, "<b>Acme</b>", "arm", "1", "", "0.7", "", f"{month}-02T03:04:05.6Z", month, "", status, "ab" * 32
+        )
         for month, status in (("2026-09", "superseded"), ("2026-10", "withdrawn"), ("2026-11", "accepted"))
     ]
     with open_record(run, read_only=True) as store:
@@ -218,6 +220,7 @@ def test_submissions_stay_visible_whatever_became_of_them(
         monkeypatch.setattr(beside, "submissions", lambda connection: receipts)
         page = Page(write_site(taken, tmp_path / "site", store, images=()).parent / "submissions.html")
     assert "1 accepted, 1 superseded, 1 withdrawn" in page.text
+    assert page.text.count("Merton 0.7") == 3
     assert "<b>Acme</b>" in page.text
     assert page.text.index("2026-11-02 03:04:05") < page.text.index("2026-09-02 03:04:05")
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import resource
-import signal
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
@@ -186,33 +184,6 @@ def test_a_full_disk_is_an_infrastructure_error_and_costs_no_earlier_record(tmp_
         records = store.records("study")
         assert trial(0) in records
         assert store.record(trial(1000)) is True
-
-
-def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
-    """Fault 12: kill -9 at a random moment, 100 times over one file."""
-    path, draw, acknowledged = tmp_path / "r.sqlite", random.Random(7), set()
-    for attempt in range(100):
-        receive, send = os.pipe()
-        child = os.fork()
-        if child == 0:
-            with ResultStore(path) as store:
-                for number in range(1000):
-                    store.record(trial(attempt * 1000 + number))
-                    os.write(send, b"+")
-            os._exit(0)
-        os.close(send)
-        count = sum(len(os.read(receive, 1)) for _ in range(draw.randrange(1, 6)))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        while chunk := os.read(receive, 100):  # acknowledged between our last look and the kill
-            count += len(chunk)
-        os.close(receive)
-        acknowledged |= {trial(attempt * 1000 + number).id for number in range(count)}
-    with ResultStore(path, read_only=True) as store:
-        records = store.records("study")
-    assert acknowledged <= {record.id for record in records}
-    assert len(records) <= len(acknowledged) + 100  # at most one more per kill: stored, not yet acknowledged
-    assert all(record == trial(record.case.seed) for record in records)
 
 
 def test_compare_ignores_time_and_names_the_rest() -> None:

@@ -20,10 +20,15 @@ def pool(workers: int) -> ProcessPoolExecutor:
 
 def stop(executor: ProcessPoolExecutor) -> None:
     """End a pool at once, whatever its processes are doing; what they had not finished is lost."""
+    terminate(executor)
+    executor.shutdown(wait=True, cancel_futures=True)
+
+
+def terminate(executor: ProcessPoolExecutor) -> None:
+    """End a pool's processes; a thread that waits for a result gets a BrokenProcessPool, and is to shut it down."""
     # the executor's own way waits for them; from Python 3.14 on it has terminate_workers
     for process in list((executor._processes or {}).values()):
         process.terminate()
-    executor.shutdown(wait=True, cancel_futures=True)
 
 
 def _begin() -> None:

@@ -25,7 +25,7 @@ from merton.leaderboard.snapshot import StoredSnapshot
 from merton.leaderboard.submissions import Attempt, Receipt, attempts, current_window, submissions
 from merton.results.database import file_of
 from merton.results.store import ResultStore, open_record
-from merton.workers import pool, stop
+from merton.workers import pool, stop, terminate
 
 LOOK_EVERY_S = 5.0
 """How often the record is looked at [s]."""
@@ -129,10 +129,10 @@ class Publisher:
         """End the watch, and a snapshot that is being taken."""
         self._stop.set()
         self._look_now.set()
-        if self._workers is not None:
-            stop(self._workers)
-        if self._thread:
-            self._thread.join()
+        while self._thread is not None and self._thread.is_alive():
+            if (workers := self._workers) is not None:
+                terminate(workers)  # the thread that waits for it shuts it down
+            self._thread.join(0.05)
 
     def look_now(self, anew: bool = False) -> None:
         """Have the record looked at soon; with `anew` the pages are written even if it is the same. Returns at once."""
