@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from merton_interfaces.action import ExecuteActions, RunTrial
 from merton_interfaces.msg import CellState, ConfirmationRequest, SafetyState, TrialResult
 from merton_interfaces.srv import ConfirmSuccess, ResetCell
 from sensor_msgs.msg import CameraInfo, Image, JointState
+from std_srvs.srv import Trigger
 from test_faults import DOWN, LIFT, STEP_S, UP, Process, StallingCamera
 
 from lab import CANNOT, DONE, Operator
@@ -27,6 +29,7 @@ from merton_nodes import names
 from merton_nodes.arm_node import ArmNode
 from merton_nodes.distortion_node import DistortionNode
 from merton_nodes.experiment_node import ExperimentNode
+from merton_nodes.free_cameras import FreeCameras
 from merton_nodes.lab_cell_node import LabCellNode
 from merton_nodes.scorer_node import ScorerNode
 from merton_nodes.ur_robot_node import UrRobotNode
@@ -258,6 +261,30 @@ def test_row_9_a_stop_while_the_operator_arranges_a_scene_holds(ros: Ros, probe:
     assert robot.height_m == pytest.approx(away_m, abs=1e-3)
 
 
+def test_row_9_an_experiment_lifts_no_fault_that_arm_node_has_not_heard_of(ros: Ros, probe: Probe) -> None:
+    """As when arm_node hung, the robot's node held the arm for it, and a release was first in arm_node's mailbox."""
+    asked: list[int] = []
+
+    def on_release(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        asked.append(1)
+        response.success = True
+        return response
+
+    probe.create_service(Trigger, names.CELL_RELEASE, on_release)
+    cell = probe.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+    arm = up(ros, ArmNode)
+    ros.until(arm.stop.release.service_is_ready)
+    assert trigger(ros, probe, names.RELEASE_COLLISION).success, "nothing is held: a trial may begin"
+    arm.stop.trip(SafetyState(mode=SafetyState.COLLISION_STOP, message="predicted"))
+    assert trigger(ros, probe, names.RELEASE_COLLISION).success
+    assert not arm.stop.latch.tripped
+    assert not asked, "the cell had stopped nothing"
+    cell.publish(SafetyState(mode=SafetyState.COLLISION_STOP, message="felt"))
+    ros.until(lambda: arm.stop.latch.tripped)
+    assert trigger(ros, probe, names.RELEASE_COLLISION).success
+    ros.until(lambda: asked)
+
+
 # The operator and the reset ------------------------------------------------------------------------------------------
 
 
@@ -375,3 +402,27 @@ def test_row_11_malformed_images_are_dropped_and_counted_and_the_trial_goes_on(
     ros.until(lambda: lab.distortion.counters["dropped malformed frames"] >= 3)
     kept = [len(exposures) for exposures in lab.node.ports.free_cameras._exposures.values()]
     assert max(kept) <= 30, "what never becomes whole is forgotten"
+
+
+def test_row_11_ten_thousand_malformed_images_leave_the_memory_flat(ros: Ros) -> None:
+    """A camera at 30 Hz that sends nothing but such for five and a half minutes."""
+    distortion = up(ros, DistortionNode)
+    kept = FreeCameras(CELL.camera_names)
+    pixels = np.full((48, 64, 3), 90, np.uint8)
+
+    def feed(first: int, count: int) -> None:
+        for number in range(first, first + count):
+            image = convert.color_message(pixels, number, names.optical_frame("top"))
+            image.step = 7
+            distortion.on_image("top", image)
+            kept.add("top", "color", image)
+
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    feed(1, 1000)
+    before = resident_bytes()
+    feed(1001, 10_000)
+    assert resident_bytes() - before < 10e6, "they are 92 MB"
+    assert distortion.counters["dropped malformed frames"] == 11_000
+    assert distortion.counters["frames"] == 0

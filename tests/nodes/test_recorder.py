@@ -158,5 +158,6 @@ def test_without_a_file_to_write_it_does_not_come_up(ros: Ros, tmp_path: Path) -
 def test_whatever_a_node_publishes_is_recorded() -> None:
     sources = "".join(file.read_text(encoding="utf-8") for file in Path(recorded_topics.__file__).parent.glob("*.py"))
     published = {getattr(names, name) for name in re.findall(r"create_publisher\(\s*\w+,\s*names\.([A-Z_]+)", sources)}
+    published |= {names.AWAITING_ARRANGEMENT, names.AWAITING_CONFIRMATION}  # through OperatorDesk
     assert len(published) > 10
     assert published <= {topic for topic, _, _ in recorded_topics.recorded_topics(["top"])}

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from std_msgs.msg import UInt8
 
+from merton.graph.lab import lab_variant
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import enclave, ros_arguments
 from merton_nodes import names
@@ -49,7 +51,13 @@ class NoHardware:
 def programs() -> list[str]:
     """Every program of the graphs, those an argument adds included."""
     graphs = [load_graph(name) for name in GRAPHS]
+    graphs.append(lab_variant(load_graph("lab"), "ros2_control"))
     return sorted({node.executable for graph in graphs for node in (*graph.nodes, *graph.optional)} | {"monitor_node"})
+
+
+def hears_safety_mode(node: Node, _: Any) -> None:
+    """ur_dashboard_msgs is not among the wheels; keys know names, not types."""
+    node.create_subscription(UInt8, names.DRIVER_SAFETY, lambda message: None, names.LATCHED_QOS)
 
 
 def stage_class(program: str) -> type[StageNode]:
@@ -64,13 +72,15 @@ def started(ros: Ros, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
     """Every node of the graphs, active, and one that observes them."""
     monkeypatch.setattr("merton_nodes.ur_robot_node.RtdeRobot", NoHardware)
     monkeypatch.setattr("merton_nodes.ur_robot_node.UrcapGripper", NoHardware)
+    monkeypatch.setattr("merton_nodes.ur_driver_node.UrcapGripper", NoHardware)
     files = {
         "recorder_node": {"path": str(tmp_path / "recording.mcap")},
         "monitor_node": {"port": 0, "log": str(tmp_path / "presses.jsonl")},
     }
     for program in programs():
         overrides = [Parameter(name, value=value) for name, value in (PARAMETERS | files).get(program, {}).items()]
-        node = stage_class(program)(context=ros.context, parameter_overrides=overrides)
+        own = {"listen_to_safety": hears_safety_mode} if program == "ur_driver_node" else {}
+        node = stage_class(program)(context=ros.context, parameter_overrides=overrides, **own)
         ros.nodes.append(node)  # and no executor: they need not do anything
         assert node.trigger_configure().name == "SUCCESS", program
         assert node.trigger_activate().name == "SUCCESS", program
@@ -107,6 +117,8 @@ def test_one_process_commands_the_arm() -> None:
     assert may("publish", names.GRIPPER) == {"arm_node"}
     assert may("publish", names.HEARTBEAT) == {"arm_node"}
     assert may("publish", names.ARM_SAFETY) == {"arm_node"}
+    assert may("publish", names.DRIVER_TRAJECTORY) == {"ur_driver_node"}
+    assert may("request", names.DRIVER_UNLOCK) == {"ur_driver_node", "operator"}
     for service in (names.STOP, names.RESET_STOP, names.RELEASE_COLLISION):
         assert may("reply", service) == {"arm_node"}
 

@@ -38,7 +38,7 @@ class Driver:
 
     def __init__(self, probe: Probe) -> None:
         self.joints, self.spline, self.begun_s = load_cell().home_joints.copy(), None, 0.0
-        self.follows, self.refused, self.unlocked = True, 0, 0
+        self.follows, self.silent, self.refused, self.unlocked = True, False, 0, 0
         self.probe = probe
         self.states = probe.create_publisher(JointState, names.DRIVER_JOINT_STATES, 10)
         self.safety = probe.create_publisher(UInt8, SAFETY_STAND_IN, names.LATCHED_QOS)
@@ -69,6 +69,8 @@ class Driver:
     def tick(self) -> None:
         if self.spline is not None and self.follows:
             self.joints, _ = self.spline.at(time.monotonic() - self.begun_s)
+        if self.silent:
+            return
         values = dict(zip(ARM_JOINTS, self.joints.tolist(), strict=True))
         message = JointState(name=list(ORDER), position=[values[name] for name in ORDER], velocity=[0.0] * 6)
         message.header.stamp = self.probe.get_clock().now().to_msg()
@@ -195,6 +197,38 @@ def test_a_silent_commander_or_driver_is_a_fault(ros: Ros, probe: Probe, bench: 
     assert "no ur_driver/joint_states" in bench.safety[-1].message
 
 
+def test_an_arm_that_is_no_longer_seen_is_held_where_it_should_be(ros: Ros, bench: Bench) -> None:
+    """And not where it was seen last: half a second ago at up to 0.5 rad/s."""
+    start = bench.joints
+    bench.move(start + 1.0, 3.0)
+    ros.until(lambda: np.abs(bench.joints - start).max() > 0.1)
+    moving, bench.driver.silent = bench.driver.spline, True
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    ros.until(lambda: bench.driver.spline is not moving)
+    assert bench.driver.spline is not None
+    begin, end = bench.driver.spline.joints_rad[[0, -1]]
+    assert np.abs(end - start).max() > 0.2, "it went on meanwhile"
+    assert np.abs(end - begin).max() < 0.06, "no jump back to where it was seen last"
+
+
+def test_a_motion_that_cannot_be_made_is_a_fault(ros: Ros, bench: Bench) -> None:
+    bench.trajectories.publish(JointTrajectory(joint_names=["elbow"], points=[JointTrajectoryPoint()]))
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "a motion was refused" in bench.safety[-1].message
+
+
+def test_a_driver_that_takes_its_time_to_start_is_no_fault(ros: Ros, probe: Probe, gripper: str) -> None:
+    node = up(ros, lambda **options: UrDriverNode(safety_stand_in, **options), gripper_hostname=gripper)
+    safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+    looks: list[int] = []
+    node.every(0.02, lambda: looks.append(1))
+    ros.until(lambda: len(looks) > 10)
+    assert not safety, "nothing is said before the driver is there"
+    Driver(probe)
+    assert ros.until(lambda: safety)[0].mode == SafetyState.NORMAL
+    assert node.fault == ""
+
+
 def test_a_protective_stop_latches_and_is_unlocked_through_the_dashboard(ros: Ros, probe: Probe, bench: Bench) -> None:
     arm = up(ros, ArmNode)
     ros.until(arm.stop.release.service_is_ready)
@@ -202,8 +236,10 @@ def test_a_protective_stop_latches_and_is_unlocked_through_the_dashboard(ros: Ro
     bench.driver.mode(3)
     ros.until(lambda: arm.stop.latch.tripped)
     assert "protective stop" in arm.stop.latch.reason
+    said = len(bench.safety)
     bench.move(goal, 1.0)
     ros.until(lambda: bench.node.counters["dropped trajectories"] == 1)
+    ros.until(lambda: len(bench.safety) > said)  # again, for whoever commands and has not heard it
     assert not trigger(ros, probe, names.RELEASE_COLLISION).success, "no experiment may release it"
     assert trigger(ros, probe, names.RESET_STOP).success
     ros.until(lambda: bench.mode == SafetyState.NORMAL)

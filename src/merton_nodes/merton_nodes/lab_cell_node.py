@@ -58,7 +58,7 @@ class LabCellNode(StageNode):
         self.under_way: tuple[str, int] | None = None
         self.trouble: Future = Future()
         self.seen: Future = Future()
-        """Resolved with the first joint states."""
+        """Resolved with the next joint states."""
         self.joints_rad: NDArray[np.float64] | None = None
         self.stamp_ns = self.moved_ns = 0
         self.rested_rad = np.full(6, np.inf)
@@ -83,8 +83,8 @@ class LabCellNode(StageNode):
             self.counters["dropped joint states"] += 1
             return
         self.stamp_ns = convert.nanoseconds_of(message.header.stamp)
-        if not self.seen.done():
-            self.seen.set_result(None)
+        seen, self.seen = self.seen, Future()
+        seen.set_result(None)
         if np.abs(self.joints_rad - self.rested_rad).max() > STILL_RAD:
             self.rested_rad, self.moved_ns = self.joints_rad, self.stamp_ns
 
@@ -139,13 +139,14 @@ class LabCellNode(StageNode):
         """What went wrong when a scene was to be prepared; empty if nothing did."""
         try:
             await self.reset(scene)
-        except MertonError as error:
-            return str(error)
+        except Exception as error:  # whatever it was: somebody waits for an answer, and the next reset must be taken
+            return self.explain(error)
         return ""
 
     async def reset(self, scene: Scene) -> None:
         """Home, if the arm is not there; then the things in their places."""
-        await self.within(self.seen, START_S, f"{names.JOINT_STATES}: is the robot's node running?")
+        if self.joints_rad is None:
+            await self.within(self.seen, START_S, f"{names.JOINT_STATES}: is the robot's node running?")
         if not is_home(self.joints_rad, self.cell):
             text = "stand clear, with nobody in reach: the gripper opens, what it holds drops, the arm goes home"
             await self.operator(HOME, text)
@@ -175,16 +176,24 @@ class LabCellNode(StageNode):
     async def go_home(self) -> None:
         """Home through arm_node's gate; raises InfrastructureError if the arm does not get there."""
         deltas = deltas_home(self.joints_rad, self.cell)
-        goal = ExecuteActions.Goal(chunk=convert.chunk_message(checked_chunk(deltas, STEP_S), 0))
+        goal = ExecuteActions.Goal(chunk=convert.chunk_message(checked_chunk(deltas, STEP_S), self.stamp_ns))
         if not self.arm.server_is_ready():
             raise InfrastructureError(f"no node offers {names.EXECUTE}")
         handle = await self.within(self.arm.send_goal_async(goal), PATIENCE_S, names.EXECUTE)
         if not handle.accepted:
             raise InfrastructureError(f"{names.EXECUTE} is busy or not active")
         longest_s = 2 * STEP_S * len(deltas) + 4 * PATIENCE_S
-        result = (await self.within(handle.get_result_async(), longest_s, "the arm to go home")).result
+        try:
+            result = (await self.within(handle.get_result_async(), longest_s, "the arm to go home")).result
+        except InfrastructureError:
+            handle.cancel_goal_async()  # nothing moves any more once the reset has been refused
+            raise
         if result.error_code:
             raise InfrastructureError(f"the arm did not get home: {result.error_msg}")
+        while self.stamp_ns < convert.nanoseconds_of(result.final_pose.header.stamp):
+            await self.within(self.seen, PATIENCE_S, names.JOINT_STATES)
+        if len(deltas_home(self.joints_rad, self.cell)) > 2:  # a delta up and one across: less than 3 cm each
+            raise InfrastructureError("the arm did not get home, though nobody stopped it: look at the robot")
         if not is_home(self.joints_rad, self.cell):
             raise InfrastructureError("the arm is in home's pose, but bent another way: jog its joints home")
 

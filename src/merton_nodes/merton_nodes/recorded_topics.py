@@ -44,6 +44,7 @@ def recorded_topics(cameras: Sequence[str]) -> Iterator[tuple[str, type, QoSProf
     yield names.RATINGS, RatingArray, latched
     yield names.LEADERBOARD, String, latched
     yield names.AWAITING_CONFIRMATION, ConfirmationRequest, latched
+    yield names.AWAITING_ARRANGEMENT, ConfirmationRequest, latched
     yield names.CLOCK, Clock, reliable
     yield names.JOINT_STATES, JointState, reliable
     yield names.WANTED_LAYOUT, Image, latched

@@ -122,6 +122,7 @@ class RecorderNode(StageNode):
         """Finish the file."""
         writer = getattr(self, "writer", None)
         if writer is not None:
+            self.poll()  # what came since the last time
             writer.close()
             if writer.problem and not self.counters["errors"]:
                 print(writer.problem, file=sys.stderr)

@@ -7,8 +7,10 @@ import contextlib
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import rclpy
 from action_msgs.msg import GoalStatus
@@ -19,11 +21,14 @@ from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from unique_identifier_msgs.msg import UUID
 
 from merton_nodes import names
 from merton_nodes.runtime import shut_down
 
 START_LIMIT_S = 60.0
+ASK_AGAIN_S = 10.0
+"""After which the goal is sent again: while nodes are still discovering each other, an answer can get lost."""
 LINES = 10
 """Progress lines where there is no terminal to draw a bar on."""
 
@@ -39,8 +44,9 @@ class Client(Node):
         self.status = GoalStatus.STATUS_UNKNOWN
         self.goal: Any = None
 
-    def send(self, goal: RunExperiment.Goal, progress: Progress) -> None:
-        """Send the goal; `finished` is set when there is a result or a refusal."""
+    def sender(self, goal: RunExperiment.Goal, progress: Progress) -> Callable[[], None]:
+        """What sends the goal, and may be called again; `finished` is set when there is a result or a refusal."""
+        goal_id = UUID(uuid=list(uuid4().bytes))
         task = progress.add_task("waiting for the nodes", total=None)
 
         def on_feedback(message: Any) -> None:
@@ -52,20 +58,23 @@ class Client(Node):
                 progress.console.print(f"{f.completed} of {f.total} trials{left}", highlight=False)
 
         def on_result(future: Any) -> None:
-            self.status, self.result = future.result().status, future.result().result
+            self.status = future.result().status
+            self.result = None if self.status == GoalStatus.STATUS_UNKNOWN else future.result().result
             if self.status == GoalStatus.STATUS_SUCCEEDED:
                 progress.update(task, completed=self.result.trials, description="done")
             self.finished.set()
 
         def on_accepted(future: Any) -> None:
-            self.goal = future.result()
-            if not self.goal.accepted:
-                self.finished.set()
+            if self.goal is not None:
                 return
+            self.goal = future.result()
+            # not accepted is also the second goal of this id; the result of a goal that was never taken is unknown
             self.goal.get_result_async().add_done_callback(on_result)
 
-        # from the executor's thread: see RosPorts.act_on
-        self.executor.create_task(lambda: self.client.send_goal_async(goal, on_feedback).add_done_callback(on_accepted))
+        def ask() -> None:
+            self.client.send_goal_async(goal, on_feedback, goal_id).add_done_callback(on_accepted)
+
+        return lambda: self.executor.create_task(ask)  # from the executor's thread: see RosPorts.act_on
 
 
 def main() -> None:
@@ -83,7 +92,7 @@ def main() -> None:
     try:
         code = run(node, arguments, spinner)
     except KeyboardInterrupt:
-        if node.goal is not None and node.goal.accepted:
+        if node.goal is not None:
             executor.create_task(node.goal.cancel_goal_async)
         code = 130
     finally:
@@ -111,14 +120,18 @@ def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) 
             print(f"experiment_node did not come up within {START_LIMIT_S:g} s", file=sys.stderr)
             return 1
         goal = RunExperiment.Goal(run_directory=str(arguments.run_directory.resolve()), resume=arguments.resume)
-        node.send(goal, progress)
-        accepted_by_s = time.monotonic() + START_LIMIT_S
+        send, ask_at_s = node.sender(goal, progress), time.monotonic()
+        accepted_by_s = ask_at_s + START_LIMIT_S
         while not node.finished.wait(0.5):
-            if not rclpy.ok() or not spinner.is_alive():
+            if not node.context.ok() or not spinner.is_alive():
                 return 1
-            if node.goal is None and time.monotonic() > accepted_by_s:
+            now_s = time.monotonic()
+            if node.goal is None and now_s > accepted_by_s:
                 print(f"experiment_node did not take the goal within {START_LIMIT_S:g} s", file=sys.stderr)
                 return 1
+            if node.goal is None and now_s >= ask_at_s:
+                send()
+                ask_at_s = now_s + ASK_AGAIN_S
     if node.result is None:
         print("experiment_node refused the goal: it is busy or not active", file=sys.stderr)
         return 1

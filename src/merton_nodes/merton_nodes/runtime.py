@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import signal
 import sys
 import traceback
 from collections import Counter
@@ -163,6 +164,10 @@ def run(make_node: Callable[[], StageNode], args: Sequence[str] | None = None) -
         print(error, file=sys.stderr)
         code = 1
     finally:
+        # asked again, as by a second Ctrl-C: what is on its way, such as braking an arm, is not to be cut off
+        with contextlib.suppress(ValueError):  # only the main thread has signals
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
         executor.shutdown(timeout_sec=5)
         if node is not None:
             node.tear_down()

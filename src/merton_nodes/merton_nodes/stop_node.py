@@ -142,18 +142,25 @@ class StopNode(Node):
         return self.reset(response, only_collision=True)
 
     def reset(self, response: Trigger.Response, *, only_collision: bool = False) -> Trigger.Response:
-        """Release the latch, and ask the cell to release its own stop as well; a trip meanwhile stays."""
+        """Release the latch, and ask the cell to release its own stop as well; a trip meanwhile stays.
+
+        With `only_collision`, for experiments: a stop of another cause stays, and so does one not yet heard of.
+        """
         with self.lock:
             seen = self.trips
             if only_collision and self.state.mode in (SafetyState.EMERGENCY_STOP, SafetyState.FAULT):
                 response.message = self.latch.reason
+                return response
+            if only_collision and not self.latch.tripped:
+                response.success, response.message = True, "nothing to release"
                 return response
             try:
                 self.latch.reset()
             except MertonError as error:
                 response.message = str(error)
                 return response
-            if self.release.service_is_ready():
+            # for an experiment only what the cell reported: it may have come to a fault that is not known here yet
+            if (not only_collision or self.cell_stopped) and self.release.service_is_ready():
                 self.release.call_async(Trigger.Request())
             self.cell_stopped = False
             self.state = SafetyState(mode=self.running, message="released")

@@ -21,7 +21,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from merton.cell import ARM_JOINTS, load_cell
-from merton.errors import MertonError, MissingDependencyError
+from merton.errors import InputError, MertonError, MissingDependencyError
 from merton.execution.gripper import Gripper
 from merton.execution.robots.following import Following
 from merton.execution.trajectory import JointSpline
@@ -36,6 +36,8 @@ BRAKE_S = 0.1
 """Within which a halted arm comes to rest [s]."""
 SILENCE_S = 0.5
 """Without joint states for so long the driver counts as gone [s]."""
+STALE_S = 0.1
+"""An arm that was last seen so long ago is elsewhere by now: holding it there would throw it back [s]."""
 NORMAL, REDUCED, PROTECTIVE_STOP = 1, 2, 3
 """Of ur_dashboard_msgs/SafetyMode; whatever else it says is a stop that a person clears at the robot."""
 
@@ -66,14 +68,17 @@ class UrDriverNode(StageNode):
             maximum=60.0,
         )  # fmt: skip
         connect_s = self.parameter(
-            "connect_timeout_s", 15.0, "time to connect to the gripper [s]", minimum=1.0, maximum=120.0
-        )
+            "connect_timeout_s", 15.0, "time to connect to the gripper, and then to hear the driver [s]",
+            minimum=1.0, maximum=120.0,
+        )  # fmt: skip
         cell = load_cell()
         self.gripper = UrcapGripper(hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force)
         self.gripper.connect(connect_s)
         self.following = Following()
         self.joints_rad: NDArray[np.float64] | None = None
         self.heard_s = time.monotonic()
+        self.heard_by_s = self.heard_s + connect_s
+        """The driver starts beside this node, and takes its time: before this its silence is no fault."""
         self.safety_mode: int | None = None
         self.opening_m = self.gripper.gripper_opening_m
         self.fault = ""
@@ -123,18 +128,20 @@ class UrDriverNode(StageNode):
             self.halt()
             return
         joints, now_s = self.joints_rad, time.monotonic()
-        usable = self.active and not self.fault and self.safety_mode in (NORMAL, REDUCED)
-        if not usable or joints is None or list(message.joint_names) != list(ARM_JOINTS):
+        if self.fault or self.safety_mode not in (NORMAL, REDUCED):
             self.counters["dropped trajectories"] += 1
+            self.reported = None  # say it again: whoever sent this has not heard it
             return
         try:
+            if not self.active or joints is None or list(message.joint_names) != list(ARM_JOINTS):
+                raise InputError("inactive, not the joints of the arm, or the arm has not been seen")
             times = [convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points]
             velocities = [list(point.velocities) for point in message.points]
             positions = [list(point.positions) for point in message.points]
             spline = JointSpline(times, positions, velocities if any(velocities) else None)
         except MertonError as error:
             self.counters["dropped trajectories"] += 1
-            self.get_logger().warning(str(error))
+            self.hold(f"a motion was refused: {error}")  # whoever sent it believes that the arm moves
             return
         if why := self.following.begin(spline, joints, now_s):
             self.hold(f"a motion was refused: {why}")
@@ -143,12 +150,15 @@ class UrDriverNode(StageNode):
         self.commands.publish(message)
 
     def halt(self) -> None:
-        """Hold the arm where it was last seen, and the fingers where they are."""
+        """Hold the arm where it is, and the fingers where they are; without news of the arm: where it should be now."""
+        now_s, where = time.monotonic(), self.joints_rad
+        if now_s - self.heard_s > STALE_S and (expected := self.following.expected(now_s)) is not None:
+            where = expected
         self.following.end()
         self.gripper.stop()
-        if self.joints_rad is not None:
+        if where is not None:
             here = JointTrajectoryPoint(
-                positions=self.joints_rad.tolist(), velocities=[0.0] * 6,
+                positions=where.tolist(), velocities=[0.0] * 6,
                 time_from_start=convert.duration_message(BRAKE_S),
             )  # fmt: skip
             self.commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=[here]))
@@ -174,6 +184,8 @@ class UrDriverNode(StageNode):
     def look(self) -> None:
         """What is wrong, and the safety state when it changes."""
         now_s = time.monotonic()
+        if (self.joints_rad is None or self.safety_mode is None) and now_s < self.heard_by_s:
+            return
         if self.following.moving and self.watchdog.look(now_s):
             self.hold(f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion")
         if self.joints_rad is None or now_s - self.heard_s > SILENCE_S:
@@ -186,7 +198,9 @@ class UrDriverNode(StageNode):
             self.opening_m = fingers.opening_m
         mode, why = SafetyState.NORMAL, ""
         if self.safety_mode not in (NORMAL, REDUCED):
-            known = "a protective stop" if self.safety_mode == PROTECTIVE_STOP else f"safety mode {self.safety_mode}"
+            known = {None: "no safety mode", PROTECTIVE_STOP: "a protective stop"}.get(
+                self.safety_mode, f"safety mode {self.safety_mode}"
+            )
             mode, why = SafetyState.FAULT, f"the driver reports {known}"
         elif self.fault:
             mode, why = SafetyState.FAULT, self.fault

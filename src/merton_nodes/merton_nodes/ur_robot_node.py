@@ -82,17 +82,20 @@ class UrRobotNode(StageNode):
             self.robot.stop()
             self.gripper.stop()
             return
-        if not self.active or self.fault or list(message.joint_names) != list(ARM_JOINTS):
+        if self.fault:
             self.counters["dropped trajectories"] += 1
+            self.reported = None  # say it again: whoever sent this has not heard it
             return
         try:
+            if not self.active or list(message.joint_names) != list(ARM_JOINTS):
+                raise ValueError("inactive, or not the joints of the arm")
             times = np.array([convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points])
             joints = np.array([list(point.positions) for point in message.points])
             velocities = np.array([list(point.velocities) for point in message.points])
             self.motion = self.robot.follow(times, joints, velocities if velocities.size else None)
         except (MertonError, ValueError) as error:  # numpy's, for points of different lengths
             self.counters["dropped trajectories"] += 1
-            self.get_logger().warning(str(error))
+            self.hold(f"a motion was refused: {error}")  # whoever sent it believes that the arm moves
 
     def on_gripper(self, message: Float64MultiArray) -> None:
         """One number: the position of the finger joint [m], half the opening."""

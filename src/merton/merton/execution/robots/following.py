@@ -18,7 +18,8 @@ class Following:
 
     def __init__(self) -> None:
         self._goal: NDArray[np.float64] | None = None
-        self._late_s = 0.0
+        self._spline: JointSpline | None = None
+        self._begun_s = self._late_s = 0.0
 
     @property
     def moving(self) -> bool:
@@ -37,7 +38,12 @@ class Following:
         if spline.times_s[0] == 0 and away_rad > START_TOLERANCE_RAD:
             return f"it begins {away_rad:.3f} rad from where the arm is"
         self._goal, self._late_s = spline.joints_rad[-1], now_s + spline.duration_s + LATE_S
+        self._spline, self._begun_s = spline, now_s
         return ""
+
+    def expected(self, now_s: float) -> NDArray[np.float64] | None:
+        """Joints (6,) [rad] on the path of the motion under way at this moment; None if nothing moves."""
+        return None if self._goal is None or self._spline is None else self._spline.at(now_s - self._begun_s)[0]
 
     def end(self) -> None:
         """The motion was halted on purpose."""
