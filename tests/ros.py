@@ -41,8 +41,9 @@ class Ros:
         except (ExternalShutdownException, ShutdownException):
             pass
         except BaseException as error:
-            # rclpy's shutdown does not wait: it takes the executor's own guards from under this thread
-            if not (self.closing and isinstance(error, InvalidHandle)):
+            # rclpy's shutdown does not wait: it takes the executor's own guards from under this thread, which then
+            # finds handles that are invalid or None
+            if not (self.closing and isinstance(error, (InvalidHandle, AttributeError))):
                 self.error = error
 
     def add(self, make: Callable[..., Node], *args: Any, **kwargs: Any) -> Any:
