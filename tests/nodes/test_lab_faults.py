@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from merton_interfaces.action import ExecuteActions, RunTrial
 from merton_interfaces.msg import CellState, ConfirmationRequest, SafetyState, TrialResult
 from merton_interfaces.srv import ConfirmSuccess, ResetCell
@@ -19,8 +20,10 @@ from std_srvs.srv import Trigger
 from test_faults import DOWN, LIFT, STEP_S, UP, Process, StallingCamera
 
 from lab import CANNOT, DONE, Operator
+from merton.catalogue import VARIABLE
 from merton.cell import load_cell
 from merton.decision.action import checked_chunk
+from merton.decision.models.base import POLICIES
 from merton.execution.homing import is_home
 from merton.execution.kinematics import base_from_tcp
 from merton.geometry import Matrix
@@ -37,6 +40,7 @@ from merton_nodes.vla_node import VlaNode
 from merton_nodes.vlm_node import VlmNode
 from ros import Probe, Ros, trigger, up
 from simulated_ur import SimulatedUr, simulated_ur
+from wire import dripping, garbage, half_closed, http_server, replying, silent
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("lab")]
@@ -389,6 +393,37 @@ def test_row_10_a_model_server_that_is_down_is_nobodys_failure_and_moves_nothing
     assert lab.operator.ids == ["reach.0"], "nobody was asked to judge it"
     assert "only a simulated one has an expert" in lab.trial("expert").error_msg
     assert lab.trial("hold").outcome == TrialResult.SUCCESS, "and the next trial runs"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [replying(503, "busy"), replying(200, b"<html>"), half_closed, garbage, dripping, silent],
+    ids=["503", "no JSON", "half closed", "garbage", "slow", "silent"],
+)
+def test_row_10_a_model_server_that_is_ill_is_nobodys_failure_and_moves_nothing(
+    ros: Ros, probe: Probe, ur: SimulatedUr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: Any
+) -> None:
+    with http_server(step) as wire:
+        entry = {
+            "name": "ailing",
+            "description": "of this test",
+            "adapter": "openvla_rest",
+            "cameras": ["top"],
+            "convention": "libero",
+            "settings": {"url": wire.http, "patience": {"deadline_s": 1.0}},
+        }
+        (tmp_path / "catalogue.yaml").write_text(yaml.safe_dump({"vla": [entry]}))
+        monkeypatch.setenv(VARIABLE, str(tmp_path / "catalogue.yaml"))
+        monkeypatch.setattr(POLICIES, "_entries", {})
+        monkeypatch.setattr(POLICIES, "_read", False)
+        lab = Lab(ros, probe, ur)
+        before = np.array(lab.robot.joints[-1].position[:6])
+        result = lab.trial("ailing")
+        assert result.outcome == TrialResult.INFRASTRUCTURE, result.error_msg
+        assert np.isnan(result.execution)
+        assert len(wire.requests) >= 1
+        assert np.abs(np.array(lab.robot.joints[-1].position[:6]) - before).max() < 1e-6, "nothing moved"
+        assert lab.operator.ids == ["reach.0"], "nobody was asked to judge it"
 
 
 def test_row_11_malformed_images_are_dropped_and_counted_and_the_trial_goes_on(
