@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from std_msgs.msg import UInt8
 
 from merton.graph.lab import lab_variant
 from merton.graph.spec import load_graph
-from merton.graph.supervisor import enclave, ros_arguments
+from merton.graph.supervisor import claim_domain, enclave, ros_arguments
 from merton_nodes import names
 from merton_nodes.calibration_collector import CalibrationCollector
 from merton_nodes.run_experiment import Client
@@ -66,6 +67,19 @@ def stage_class(program: str) -> type[StageNode]:
     module = importlib.import_module(f"merton_nodes.{program}")
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, StageNode)]
     return next(kind for kind in kinds if kind.__module__ == module.__name__)
+
+
+@pytest.fixture
+def ros(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ros]:
+    """In a domain that nobody else was ever in: the graph remembers for a while what earlier tests killed."""
+    domain, claim = claim_domain()
+    with claim:
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
+        ros = Ros()
+        try:
+            yield ros
+        finally:
+            ros.close()
 
 
 @pytest.fixture

@@ -123,8 +123,12 @@ def test_from_the_board_to_a_case(page: Any, address: str) -> None:
     page.get_by_role("link", name=case, exact=True).click()
     page.wait_for_url("**/cases/*.html")
     assert page.get_by_role("heading", level=1).inner_text() == case
-    assert page.locator("main img").count() == 2
-    assert all(page.locator("main img").evaluate_all("items => items.map((item) => item.naturalWidth > 0)"))
+    pictures = page.locator("main img")
+    assert pictures.count() == 2
+    for picture in pictures.all():
+        picture.scroll_into_view_if_needed()
+        playwright.expect(picture).to_have_js_property("complete", True)
+    assert all(pictures.evaluate_all("items => items.map((item) => item.naturalWidth > 0)"))
     assert fits(page)
 
 
