@@ -16,7 +16,7 @@ from merton_interfaces.msg import SafetyState
 from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, Header
+from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -29,7 +29,8 @@ from merton.execution.urcap import UrcapGripper
 from merton.execution.watchdog import Watchdog
 from merton_nodes import conversions as convert
 from merton_nodes import names
-from merton_nodes.runtime import StageNode, run
+from merton_nodes.robot_node import RobotNode
+from merton_nodes.runtime import run
 
 PERIOD_S = 0.02
 BRAKE_S = 0.1
@@ -53,7 +54,7 @@ def driver_safety(node: Node, on_mode: Callable[[int], None]) -> None:
     node.create_subscription(SafetyMode, names.DRIVER_SAFETY, lambda m: on_mode(int(m.mode)), names.LATCHED_QOS)
 
 
-class UrDriverNode(StageNode):
+class UrDriverNode(RobotNode):
     """Passes trajectories and stops on to the driver's controller, and tells how the robot is."""
 
     def __init__(self, listen_to_safety: Callable[..., None] = driver_safety, **options: Any) -> None:
@@ -81,16 +82,13 @@ class UrDriverNode(StageNode):
         """The driver starts beside this node, and takes its time: before this its silence is no fault."""
         self.safety_mode: int | None = None
         self.opening_m = self.gripper.gripper_opening_m
-        self.fault = ""
-        self.reported: tuple[int, str] | None = None
         self.watchdog = Watchdog([names.HEARTBEAT], timeout_s)
         self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
-        self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        self.offer_state()
         self.commands = self.create_publisher(JointTrajectory, names.DRIVER_TRAJECTORY, names.RELIABLE_QOS)
         self.create_subscription(JointState, names.DRIVER_JOINT_STATES, self.on_joints, names.LATEST_QOS)
         self.listen_to_safety(self, self.on_safety_mode)
         self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
-        self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
         alive = self.watchdog.heard
         self.create_subscription(Header, names.HEARTBEAT, lambda _: alive(names.HEARTBEAT), names.RELIABLE_QOS)
         self.unlock = self.create_client(Trigger, names.DRIVER_UNLOCK)
@@ -163,16 +161,6 @@ class UrDriverNode(StageNode):
             )  # fmt: skip
             self.commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=[here]))
 
-    def on_gripper(self, message: Float64MultiArray) -> None:
-        """One number: the position of the finger joint [m], half the opening."""
-        try:
-            if not self.active or self.fault or len(message.data) != 1:
-                raise ValueError("inactive, held, or not one number")
-            self.gripper.command_gripper(2 * float(message.data[0]))
-        except (MertonError, ValueError) as error:
-            self.counters["dropped gripper commands"] += 1
-            self.get_logger().warning(f"gripper command dropped: {error}")
-
     def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service: accept commands again; unlocks a protective stop. For people, who have looked at the robot."""
         self.reported, self.fault = None, ""
@@ -206,18 +194,7 @@ class UrDriverNode(StageNode):
             mode, why = SafetyState.FAULT, self.fault
         elif self.safety_mode == REDUCED:
             mode, why = SafetyState.REDUCED, "reduced mode"
-        if (mode, why) != self.reported:
-            self.reported = mode, why
-            header = convert.header(self.get_clock().now().nanoseconds, names.BASE_FRAME)
-            self.safety.publish(SafetyState(header=header, mode=mode, message=why, clearance=float("nan")))
-
-    def hold(self, why: str) -> None:
-        """Nothing moves until `cell/release_stop`."""
-        if not self.fault:
-            self.fault = why
-            self.counters["errors: held"] += 1
-            self.get_logger().error(why)
-            self.halt()
+        self.report(mode, why)
 
 
 def main() -> None:

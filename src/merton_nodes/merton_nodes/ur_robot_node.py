@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from merton_interfaces.msg import SafetyState
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, Header
+from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -20,7 +20,8 @@ from merton.execution.robots.safety_status import REDUCED_BIT
 from merton.execution.urcap import UrcapGripper
 from merton_nodes import conversions as convert
 from merton_nodes import names
-from merton_nodes.runtime import StageNode, run
+from merton_nodes.robot_node import RobotNode
+from merton_nodes.runtime import run
 
 PERIOD_S = 0.008
 """Joint states at 125 Hz, as the controller reports them."""
@@ -28,7 +29,7 @@ AS_ASKED = ("", "reached", "stopped by request", "replaced by another motion")
 """Ends of a motion that are nobody's fault."""
 
 
-class UrRobotNode(StageNode):
+class UrRobotNode(RobotNode):
     """Passes trajectories, gripper commands and stops on, and tells how the robot is."""
 
     def __init__(self, **options: Any) -> None:
@@ -57,15 +58,12 @@ class UrRobotNode(StageNode):
         )
         self.robot.connect(connect_s)
         self.gripper.connect(connect_s)
-        self.fault = ""
         self.opening_m = self.gripper.gripper_opening_m
         self.controller_s = 0.0
         self.motion = 0
-        self.reported: tuple[int, str] | None = None
         self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
-        self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        self.offer_state()
         self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
-        self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
         self.create_subscription(Header, names.HEARTBEAT, lambda _: self.robot.beat(), names.RELIABLE_QOS)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         self.every(PERIOD_S, self.look)
@@ -79,8 +77,7 @@ class UrRobotNode(StageNode):
     def on_trajectory(self, message: JointTrajectory) -> None:
         """A new trajectory replaces the running one; an empty one stops arm and fingers where they are."""
         if not message.points:  # also while inactive: a stop is never refused
-            self.robot.stop()
-            self.gripper.stop()
+            self.halt()
             return
         if self.fault:
             self.counters["dropped trajectories"] += 1
@@ -97,15 +94,10 @@ class UrRobotNode(StageNode):
             self.counters["dropped trajectories"] += 1
             self.hold(f"a motion was refused: {error}")  # whoever sent it believes that the arm moves
 
-    def on_gripper(self, message: Float64MultiArray) -> None:
-        """One number: the position of the finger joint [m], half the opening."""
-        try:
-            if not self.active or self.fault or len(message.data) != 1:
-                raise ValueError("inactive, held, or not one number")
-            self.gripper.command_gripper(2 * float(message.data[0]))
-        except (MertonError, ValueError) as error:
-            self.counters["dropped gripper commands"] += 1
-            self.get_logger().warning(f"gripper command dropped: {error}")
+    def halt(self) -> None:
+        """Stop arm and fingers where they are."""
+        self.robot.stop()
+        self.gripper.stop()
 
     def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service: accept commands again; unlocks a protective stop. For people, who have looked at the robot."""
@@ -145,19 +137,7 @@ class UrRobotNode(StageNode):
             mode, why = SafetyState.FAULT, self.fault
         elif robot is not None and robot.safety_bits & REDUCED_BIT:
             mode, why = SafetyState.REDUCED, "reduced mode"
-        if (mode, why) != self.reported:
-            self.reported = mode, why
-            header = convert.header(self.get_clock().now().nanoseconds, names.BASE_FRAME)
-            self.safety.publish(SafetyState(header=header, mode=mode, message=why, clearance=float("nan")))
-
-    def hold(self, why: str) -> None:
-        """Nothing moves until `cell/release_stop`."""
-        if not self.fault:
-            self.fault = why
-            self.counters["errors: held"] += 1
-            self.get_logger().error(why)
-            self.robot.stop()
-            self.gripper.stop()
+        self.report(mode, why)
 
 
 def main() -> None:

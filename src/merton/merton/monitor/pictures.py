@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import InputError
+from merton.recording import images
 
 QUALITY = 80
 WIDEST_PX = 640
@@ -19,7 +19,4 @@ def jpeg(pixels: NDArray[np.uint8]) -> bytes:
     if width > WIDEST_PX:
         size = (WIDEST_PX, max(1, round(height * WIDEST_PX / width)))
         pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
-    made, data = cv2.imencode(".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
-    if not made:
-        raise InputError(f"an image of {width}x{height} pixels cannot be encoded")
-    return data.tobytes()
+    return bytes(images.jpeg(pixels, QUALITY))

@@ -12,9 +12,9 @@ JPEG_QUALITY = 92
 _PNG_LEVEL = 1  # a rendered depth image of 424x240: 1.9 ms and 24 kB; OpenCV's default 1.0 ms and 36 kB, 3: 2.4 and 21
 
 
-def jpeg(pixels: NDArray[np.uint8]) -> memoryview:
+def jpeg(pixels: NDArray[np.uint8], quality: int = JPEG_QUALITY) -> memoryview:
     """The JPEG file of (height, width, 3) uint8 RGB; raises InputError if it cannot be encoded."""
-    return _encoded(".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    return _encoded(".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality])
 
 
 def png16(values: NDArray[np.uint16]) -> memoryview:
