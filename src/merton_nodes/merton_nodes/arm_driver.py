@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -25,6 +26,15 @@ from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode
 from merton_nodes.stop_node import StopNode
+
+ARRIVED_RAD = 0.002
+"""How far off its goal a joint may be [rad]. Ours: 2 mm at full reach; the simulated arm stays within 1.1e-4."""
+STILL_RAD = 5e-4
+"""How far a joint may stray while the arm counts as standing still [rad]. Ours: above a UR5's encoder noise."""
+NEVER_NS = sys.maxsize
+"""A stamp that no joint states will have: wait for the condition alone."""
+STALLED_S = 1.0
+"""An arm that stands still for so long will not arrive any more [s]. Ours."""
 
 
 class ArmDriver:
@@ -51,6 +61,10 @@ class ArmDriver:
         self.opening_m = 0.0
         self.stamp_ns = 0
         self.heard_s = 0.0
+        self.still_at_rad = np.full(6, np.nan)
+        self.still_since_ns = 0
+        self.clock_stands = False
+        """Whether the last message bore the stamp of the one before: a simulated cell at rest."""
         self.path: list[Point] = []
         self.moving = False
         self.interruption: Verdict | None = None
@@ -69,7 +83,10 @@ class ArmDriver:
             self.node.counters["dropped joint states"] += 1
             return
         stamp_ns = convert.nanoseconds_of(message.header.stamp)
-        if stamp_ns != self.stamp_ns:
+        self.clock_stands = stamp_ns == self.stamp_ns
+        if not np.abs(self.joints_rad - self.still_at_rad).max() <= STILL_RAD:
+            self.still_at_rad, self.still_since_ns = self.joints_rad, stamp_ns
+        if not self.clock_stands:
             self.stamp_ns, self.heard_s = stamp_ns, time.monotonic()
             if self.moving:
                 x, y, z = self.base_from_tcp[:3, 3].tolist()
@@ -144,9 +161,30 @@ class ArmDriver:
         if not reached():
             raise InfrastructureError(f"{names.JOINT_STATES} made no progress for {self.patience_s:g} s")
 
+    def standing_for(self, duration_s: float) -> bool:
+        """Whether the arm has not moved for so long, on the cell's clock, or can't because that clock stands."""
+        return self.clock_stands or (self.stamp_ns - self.still_since_ns) / 1e9 >= duration_s
+
     async def rest(self, given_up: Callable[[], bool]) -> None:
-        """Wait until an arm that was just halted has been seen standing still; see `until`."""
-        await self.until(self.stamp_ns + round(self.cell.simulation.settle_s * 1e9), given_up)
+        """Wait until an arm that was just halted has been seen standing still; raises as `until`."""
+        settle_s = self.cell.simulation.settle_s
+        await self.until(self.stamp_ns + round(settle_s * 1e9), given_up)
+        await self.until(NEVER_NS, lambda: self.standing_for(settle_s) or given_up())
+
+    async def arrive(self, joints_rad: NDArray[np.float64]) -> None:
+        """Wait for an arm that is late until it is at (6,) [rad], or stands still short of it; raises as `until`.
+
+        Standing still is no error here: the arm may press on an object. What must not be is known to the robot's own
+        node, which trips the stop.
+        """
+
+        def away_rad() -> float:
+            return float(np.abs(self.joints_rad - joints_rad).max())
+
+        await self.until(NEVER_NS, lambda: self.over or away_rad() <= ARRIVED_RAD or self.standing_for(STALLED_S))
+        if not self.over and away_rad() > ARRIVED_RAD:
+            self.node.counters["motions that ended short"] += 1
+            self.node.get_logger().warning(f"the arm stands {away_rad():.4f} rad short of where it was sent")
 
     def held(self) -> HeldObject | None:
         """What is between the fingers, as far as they can tell."""
@@ -177,6 +215,7 @@ class ArmDriver:
             if not self.stop.send(self.stop.commands, trajectory(segment)):
                 return segment.first
             await self.until(begin_ns + round((segment.times_s[-1] + self.cell.simulation.settle_s) * 1e9))
+            await self.arrive(segment.joints_rad[-1])
             if self.over and len(segment.times_s) != segment.deltas + 1:
                 return segment.first  # a planner's own way does not pass the waypoints
             if self.over:

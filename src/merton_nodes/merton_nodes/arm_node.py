@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -12,6 +13,7 @@ from merton_interfaces.action import ExecuteActions
 from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
+from rclpy.exceptions import InvalidHandle
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo
@@ -155,7 +157,8 @@ class ArmNode(StageNode):
     def on_trip(self) -> None:
         """Called by the stop path, from its thread."""
         if self.executor is not None:
-            self.executor.create_task(self.arm.wake)
+            with contextlib.suppress(AttributeError, InvalidHandle):  # the executor is being shut down
+                self.executor.create_task(self.arm.wake)
 
     def on_goal(self, request: ExecuteActions.Goal) -> GoalResponse:
         """One chunk at a time, and only while active; the one under way may be asked for again."""
