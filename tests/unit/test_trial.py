@@ -16,7 +16,7 @@ from merton.execution.safety import Code
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
 from merton.experiment.runner import Runner
-from merton.experiment.trial import TrialReport, run_trial
+from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
 from merton.observation import CameraView
 from merton.perception.distortion import distort
 from merton.results.records import Outcome, TestCase, TrialRecord
@@ -69,6 +69,26 @@ def test_the_expert_reaches(ports: LocalPorts) -> None:
     assert path[0] == pytest.approx((0.45, 0.0, 0.30), abs=0.002)
     assert path[-1] == pytest.approx(report.reference.base_from_tcp[:3, 3], abs=1e-3)
     assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 0.015, "20 ms apart, and no faster than 0.6 m/s"
+
+
+def test_the_corpus_is_each_scenes_answer_of_the_same_vlm_once() -> None:
+    spec = experiment("expert", "hold").model_copy(update={"reference_scenes": 1})
+    agents = (*spec.agents, AgentSpec(id="other", vlm="tiny-vlm", vla="hold"))
+    spec = spec.model_copy(update={"agents": agents})
+    asked: list[str] = []
+
+    def stored(trial_id: str) -> ReferenceRun | None:
+        asked.append(trial_id)
+        return None if trial_id == "expert.reach.1.reference.0" else ReferenceRun(trial_id, np.eye(4), (), True)
+
+    runner = Runner(spec, "id", ports=None, stored=stored)  # type: ignore[arg-type]
+    assert runner._corpus(trial(spec, "hold")) == [], "reference trials have none: their order does not matter"
+    first = ["expert.reach.0.reference.0", "expert.push.0.reference.0", "expert.push.1.reference.0"]
+    for agent in ("expert", "hold"):
+        corpus = runner._corpus(trial(spec, agent, level=3))
+        assert corpus == [*first, "hold.reach.1.reference.0"], "of whichever agent has one"
+    assert not any(item.startswith("other") for item in asked)
+    assert len(runner._corpus(trial(spec, "other", level=3))) == 4
 
 
 def test_a_failed_reference_without_an_expert_is_not_scored(ports: LocalPorts) -> None:

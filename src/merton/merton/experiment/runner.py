@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from merton.errors import InfrastructureError
 from merton.experiment.plan import ExperimentSpec, Trial
@@ -72,12 +73,19 @@ class Runner:
         if trial.case.is_reference:
             return []
         answers: dict[str, str] = {}
-        for other in self.spec.trials():
-            if other.case.is_reference and other.agent.vlm == trial.agent.vlm and other.case.id not in answers:
-                reference = self.reference_of(other)
-                if reference is not None:
-                    answers[other.case.id] = reference.answer
+        for other in self._reference_trials[trial.agent.vlm]:
+            if other.case.id not in answers and (reference := self.reference_of(other)) is not None:
+                answers[other.case.id] = reference.answer
         return list(answers.values())
+
+    @cached_property
+    def _reference_trials(self) -> dict[str, list[Trial]]:
+        """Of each VLM, in their order. Kept: a study has 100,000 trials, and each asks for its corpus."""
+        trials: dict[str, list[Trial]] = {agent.vlm: [] for agent in self.spec.agents}
+        for trial in self.spec.trials():
+            if trial.case.is_reference:
+                trials[trial.agent.vlm].append(trial)
+        return trials
 
 
 def run_all(
