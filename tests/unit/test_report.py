@@ -110,6 +110,17 @@ def test_every_trouble_is_listed(run: Path) -> None:
     assert all(str(record.error_message).replace("'", "&#39;") in text for record in troubles)
 
 
+def test_of_too_many_troubles_the_gravest_are_listed_and_all_are_counted(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total = page_of(run)[0].count("<tr data-outcome=")
+    monkeypatch.setattr(report, "TROUBLES_SHOWN", 3)
+    text, page = page_of(run)
+    assert text.count("<tr data-outcome=") == 3
+    assert '<tr data-outcome="failure"' not in text, "the fake run has graver ones"
+    assert f"Every trial that did not succeed: {total} of 324. Here are the gravest 3;" in page.text
+
+
 def test_the_same_run_gives_the_same_page(run: Path) -> None:
     assert page_of(run)[0] == page_of(run)[0]
 

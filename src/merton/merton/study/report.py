@@ -25,6 +25,8 @@ MAXIMUM = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
 """Score name to its maximum, in the order of the stages."""
 
 CASES_SHOWN = 10
+TROUBLES_SHOWN = 2000
+"""Rows of the table of failures: more make the page slow. Ours."""
 BLIND_DECISION = 0.999
 """An agent with a mean decision score above this does not look at the image."""
 
@@ -136,7 +138,8 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
             ],
             heat={stage: _panels(records, agents, stage) for stage in MAXIMUM},
             cards=gallery.build(run, records, sensitive),
-            troubles=_troubles(records),
+            troubles=(troubles := _troubles(records))[:TROUBLES_SHOWN],
+            trouble_count=len(troubles),
             rated_cases=len(rated),
             hardest=rated[:CASES_SHOWN],
             easiest=sorted(rated, key=lambda row: (_rating(row.standing), row.id))[:CASES_SHOWN],
