@@ -116,6 +116,43 @@ def test_distortion_drops_and_counts_malformed_frames(ros: Any, probe: Probe) ->
     ros.until(lambda: camera.publish(convert.color_message(picture(), STAMP_NS + 2, "frame")) or images)
 
 
+def test_distortion_shows_every_new_picture_whatever_its_stamp_and_encoding(ros: Any) -> None:
+    node = up(ros, DistortionNode, cameras=["top"], name="contrast_change", level=5.0)
+
+    def shown(message: Image) -> np.ndarray:
+        node.on_image("top", message)
+        return convert.color_array(node.sent["top"][2][0])
+
+    def message(pixels: np.ndarray, encoding: str) -> Image:
+        return Image(
+            height=48,
+            width=64,
+            encoding=encoding,
+            step=pixels.nbytes // 48,
+            data=np.ascontiguousarray(pixels).tobytes(),
+        )
+
+    expected = node.setting.apply("top", picture())
+    alpha = np.full((48, 64, 1), 7, np.uint8)
+    for encoding, pixels in (
+        ("rgb8", picture()),
+        ("bgr8", picture()[:, :, ::-1]),
+        ("rgba8", np.concatenate([picture(), alpha], axis=2)),
+        ("bgra8", np.concatenate([picture()[:, :, ::-1], alpha], axis=2)),
+    ):
+        assert np.array_equal(shown(message(pixels, encoding)), expected), encoding
+    assert not np.array_equal(shown(message(picture()[::-1], "rgb8")), expected), "no stamp, another picture"
+    sent = node.sent["top"]
+    shown(message(picture()[::-1], "rgb8"))
+    assert node.sent["top"] is sent, "seen before: not distorted again"
+    grey = shown(message(picture()[:, :, 0], "mono8"))
+    assert (grey == grey[:, :, :1]).all()
+    assert node.counters["dropped malformed frames"] == 0
+    shown(message(picture()[:, :, :2], "16UC1"))
+    assert node.counters["dropped malformed frames"] == 1
+    assert "16UC1" in node.details["last malformed frame"]
+
+
 def test_distortion_walks_through_a_schedule(ros: Any, probe: Probe) -> None:
     node = up(ros, DistortionNode, cameras=["top"], schedule=["jpeg 4 0.2", "white_noise 2 0.2"])
     infos = probe.listen(DistortionInfo, names.distortion_info("top"), names.SENSOR_QOS)
@@ -131,6 +168,7 @@ def test_distortion_walks_through_a_schedule(ros: Any, probe: Probe) -> None:
     infos.clear()
     ros.until(lambda: seen("jpeg", 4.0))
     assert not set_distortion(ros, probe, seed=3).successful, "the schedule has the say"
+    assert set_distortion(ros, probe, use_sim_time=False).successful, "over nothing else"
     assert node.schedule is not None
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import cv2
@@ -18,10 +20,10 @@ import pytest
 import yaml
 from PIL import Image as Pillow
 
-from merton.errors import InputError, MissingDependencyError
+from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.perception.attributes import attributes
-from merton.perception.dataset import CATEGORIES, Tags, build, read_tags, sample, verify
-from merton.perception.dataset.build import REFERENCE_METRICS
+from merton.perception.dataset import CATEGORIES, Tags, build, layout, read_tags, sample, verify
+from merton.perception.dataset.build import REFERENCE_METRICS, _settings
 from merton.perception.dataset.intake import decode, encode_png
 from merton.perception.dataset.sample import PHOTOGRAPHS, RENDERED
 from merton.perception.dataset.tables import read_table
@@ -118,55 +120,91 @@ def test_all_levels_hold_the_random_ones(references: Path, tmp_path: Path) -> No
 
 
 def test_a_kill_in_the_middle_leaves_no_trace(references: Path, tmp_path: Path) -> None:
-    for number in range(3, 6):  # enough for a middle to be killed in
-        (references / f"d{number}.png").write_bytes(encoded(picture(100, 80, number), "PNG"))
-    names = [path.name for path in sorted(references.iterdir()) if path.name != "tags.yaml"]
-    write_tags(references, names)
     out = tmp_path / "killed"
-    script = "import sys; from pathlib import Path; from merton.perception.dataset import build\n"
-    script += "if __name__ == '__main__': build(Path(sys.argv[1]), Path(sys.argv[2]), levels='all', workers=2)"
-    process = subprocess.Popen([sys.executable, "-c", script, str(references), str(out)])
-    deadline = time.monotonic() + 60
-    while not list(out.glob("records/*.json")) and time.monotonic() < deadline:
-        os.sched_yield()
-    workers = children(process.pid)
-    assert workers
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (out / "manifest.parquet").exists(), "it was killed too late to show anything"
+    script = """
+import multiprocessing, os, signal, sys
+from pathlib import Path
+from merton.perception.dataset import build
+
+def die(done, total):
+    print(*(process.pid for process in multiprocessing.active_children()), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]), Path(sys.argv[2]), workers=2, on_progress=die)
+"""
+    # returns when nobody holds its end of the pipe any longer: the workers have gone too
+    killed = subprocess.run(
+        [sys.executable, "-c", script, str(references), str(out)], capture_output=True, text=True, timeout=240
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    workers = [int(pid) for pid in killed.stdout.split()]
+    assert len(workers) == 2
+    assert not any(alive(worker) for worker in workers)
+    assert not (out / "manifest.parquet").exists()
     with pytest.raises(InputError, match="no finished dataset"):
         verify(out)
-    while any(alive(worker) for worker in workers):
-        assert time.monotonic() < deadline, "a worker lives on without its parent"
-        os.sched_yield()
-    unfinished = out / "distorted" / "a" / "jpeg_1.png.123.unfinished"
+    whole = len(list(out.glob("records/*.json")))
+    assert whole >= 1
+    unfinished = out / "distorted" / "a" / "123.unfinished"
     unfinished.parent.mkdir(parents=True, exist_ok=True)
     unfinished.write_bytes(b"half")
 
-    result = build(references, out, levels="all")
-    assert 0 < result.reused < result.distorted
+    result = build(references, out)
+    assert result.reused == len(DISTORTIONS) * whole
     assert verify(out) == []
-    build(references, tmp_path / "whole", levels="all")
+    build(references, tmp_path / "whole")
     assert contents(out) == contents(tmp_path / "whole")
-
-
-def status(pid: int) -> list[str]:
-    """State and parent of a process, from /proc; empty if it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
-    except OSError:
-        return []
 
 
 def alive(pid: int) -> bool:
     """Whether a process runs; one that nobody has buried yet does not."""
-    return status(pid)[:1] not in ([], ["Z"], ["X"])
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
 
 
-def children(parent: int) -> list[int]:
-    """The processes a process has started."""
-    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if status(pid)[1:] == [str(parent)]]
+def test_two_builds_do_not_share_a_folder(references: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with layout.alone(out), pytest.raises(InputError, match="another build is writing"):
+        build(references, out, workers=1)
+    assert build(references, out, workers=1).references == 3
+
+
+def test_a_folder_that_cannot_be_written_ends_the_build_with_a_sentence(
+    references: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "build.json").write_text(json.dumps(_settings("random", 0, {})))
+    (out / "distorted").write_bytes(b"in the way of the folder, as a full disk would be")
+    with pytest.raises(InfrastructureError, match=r"cannot write into .*out': Not a directory.*goes on from there"):
+        build(references, out, workers=2)
+    assert not list(out.rglob("*.unfinished"))
+    (out / "distorted").unlink()
+
+    def killed(*_: object) -> Iterator[None]:
+        raise BrokenProcessPool("as after the kernel ended a worker for its memory")
+        yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys.modules["merton.perception.dataset.build"], "_work", killed)
+        with pytest.raises(InfrastructureError, match="a process of the build was killed"):
+            build(references, out)
+    (references / os.fsdecode(b"caf\xe9.png")).write_bytes(b"")
+    (references / f"{'long' * 61}.png").write_bytes((references / "a.png").read_bytes())
+    write_tags(references, [*SIZES, f"{'long' * 61}.png"])
+    result = build(references, out, workers=2)
+    assert (result.references, result.refused) == (4, {"caf\\udce9.png": "no entry in tags.yaml"})
+    assert verify(out) == []
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        layout.write(tmp_path / "taken", b"content")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 def test_a_second_build_mends_and_follows_its_input(references: Path, tmp_path: Path) -> None:
@@ -258,6 +296,10 @@ def test_broken_images_are_refused_with_a_reason(references: Path, tmp_path: Pat
         "text.jpg": (b"not a picture", "not a PNG, JPEG or WEBP file"),
         "still.gif": (encoded(picture(32, 32), "GIF"), "not a PNG, JPEG or WEBP file"),
         "small.png": (encoded(picture(15, 40), "PNG"), "too small: 15 x 40 pixels, at least 16 x 16 are needed"),
+        "wide.png": (
+            encoded(np.zeros((16, 16400, 3), np.uint8), "PNG"),
+            "too large: 16400 x 16 pixels, at most 16383 a side are possible",
+        ),
         "a.webp": (whole["c.webp"], "same name as a.png"),
     }
     for name, (content, _) in bad.items():

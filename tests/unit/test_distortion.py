@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.ndimage import convolve
 
 from merton.errors import InputError, UnknownNameError
 from merton.observation import Image
@@ -160,6 +161,7 @@ def test_wrong_levels_are_refused(level):
         np.zeros((32, 32, 3), np.float32),
         np.zeros((15, 32, 3), np.uint8),
         np.zeros((0, 0, 3), np.uint8),
+        np.zeros((16, 16384, 3), np.uint8),
     ],
 )
 def test_wrong_images_are_refused(image):
@@ -227,6 +229,15 @@ def test_blur_kernels():
     edge[:, 50:] = 255
     slope = np.diff(distort(edge, "gaussian_blur", 4, rng())[20, :, 0].astype(float))  # the Gaussian, sigma 2 px
     assert (slope * (np.arange(100) - 49) ** 2).sum() / slope.sum() == pytest.approx(4.0, rel=0.05)
+
+
+@pytest.mark.parametrize("level", range(1, 6))
+def test_lens_blur_is_the_mean_over_the_disk(level):
+    """Every fast way gives what scipy computes in double precision, but for a rounding."""
+    image = rng().integers(0, 256, (40, 50, 3), dtype=np.uint8)
+    kernel = disk_kernel(DISTORTIONS["lens_blur"].levels[level - 1]).astype(float)
+    expected = np.stack([convolve(image[..., channel].astype(float), kernel, mode="mirror") for channel in range(3)], 2)
+    assert np.abs(distort(image, "lens_blur", level, rng()) - expected).max() < 0.51
 
 
 def test_blur_and_resolution_keep_a_flat_image():

@@ -39,7 +39,25 @@ def test_a_level_between_two_where_the_distortion_has_one() -> None:
         Setting("jpeg", 3.5)
 
 
-@pytest.mark.parametrize("bad", [{"name": "fog", "level": 1}, {"name": "jpeg", "level": 6}, {"seed": -1}])
+def test_an_id_stands_for_the_name() -> None:
+    assert Setting("2", 3) == Setting("lens_blur", 3)
+    assert Setting("02", 3).shown_name == "lens_blur"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"name": "fog", "level": 1},
+        {"name": "fog", "level": 0},
+        {"name": "reference", "level": 1},
+        {"name": "jpeg", "level": 6},
+        {"level": -1},
+        {"level": float("nan")},
+        {"level": None},
+        {"seed": -1},
+        {"seed": None},
+    ],
+)
 def test_what_does_not_exist_is_refused_before_any_frame(bad: dict) -> None:
     with pytest.raises(InputError):
         Setting(**bad)

@@ -21,7 +21,6 @@ from merton_nodes import names
 from merton_nodes.runtime import StageNode, run
 
 LATENCY_WINDOW = 300
-SCHEDULE_PERIOD_S = 0.05
 
 
 class DistortionNode(StageNode):
@@ -44,9 +43,8 @@ class DistortionNode(StageNode):
         self.schedule: Schedule | None = None
         if any(lines):
             self.schedule = parse_schedule(lines, seed)
-            self.every(SCHEDULE_PERIOD_S, self.follow_schedule)
         self.started_s = time.monotonic()
-        self.sent: dict[str, tuple] = {}
+        self.sent: dict[str, tuple[Setting, Image, tuple[Image, DistortionInfo]]] = {}
         self.latencies_ms: deque[float] = deque(maxlen=LATENCY_WINDOW)
         self.outputs = {
             camera: (
@@ -65,19 +63,16 @@ class DistortionNode(StageNode):
         """A schedule begins with the activation."""
         self.started_s = time.monotonic()
 
-    def follow_schedule(self) -> None:
-        """Take the setting whose time it is."""
-        if self.schedule is not None and self.active:
-            self.setting = self.schedule.at(time.monotonic() - self.started_s)
-
     def on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         """Take new values all at once, or none of them."""
         new = {"name": self.setting.name, "level": self.setting.level, "seed": self.setting.seed}
-        new.update({p.name: p.value for p in parameters if p.name in new})
+        given = {p.name: p.value for p in parameters if p.name in new}
+        if not given:
+            return SetParametersResult(successful=True)
         try:
             if self.schedule is not None:
                 raise InputError("a schedule is running: name, level and seed cannot be set")
-            self.setting = Setting(**new)
+            self.setting = Setting(**{**new, **given})
         except MertonError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
@@ -87,9 +82,11 @@ class DistortionNode(StageNode):
         if not self.active:
             return
         started = time.monotonic()
-        stamp_ns = convert.nanoseconds_of(message.header.stamp)
-        key = (stamp_ns, self.setting)
-        if self.sent.get(camera, (None,))[0] != key:
+        if self.schedule is not None:
+            self.setting = self.schedule.at(started - self.started_s)
+        last = self.sent.get(camera)
+        # all of the message, not its stamp alone: a camera that leaves the stamp out must not seem to stand still
+        if last is None or last[:2] != (self.setting, message):
             try:
                 image = self.setting.apply(camera, convert.color_array(message))
             except InputError as error:
@@ -102,8 +99,10 @@ class DistortionNode(StageNode):
                 level=float(self.setting.level),
                 seed=self.setting.seed,
             )
-            self.sent[camera] = (key, convert.color_message(image, stamp_ns, message.header.frame_id), info)
-        for publisher, out in zip(self.outputs[camera], self.sent[camera][1:], strict=True):
+            stamp_ns = convert.nanoseconds_of(message.header.stamp)
+            outputs = (convert.color_message(image, stamp_ns, message.header.frame_id), info)
+            self.sent[camera] = (self.setting, message, outputs)
+        for publisher, out in zip(self.outputs[camera], self.sent[camera][2], strict=True):
             publisher.publish(out)
         self.counters["frames"] += 1
         self.latencies_ms.append(1000 * (time.monotonic() - started))

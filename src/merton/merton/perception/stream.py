@@ -23,7 +23,7 @@ class Setting:
     """What is done to the frames of a stream.
 
     Attributes:
-        name: a distortion; anything at level 0, where the frames pass untouched.
+        name: a distortion, or its id, which is replaced by the name; or "reference", at level 0 only.
         level: 0 .. 5.
         seed: of the noise, >= 0.
 
@@ -36,13 +36,14 @@ class Setting:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise InputError(f"the seed of a distortion must be >= 0, got {self.seed}")
-        if float(self.level).is_integer():  # a parameter of type double, too, names one of the five levels
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise InputError(f"the seed of a distortion must be a whole number >= 0, got {self.seed!r}")
+        if isinstance(self.level, float) and self.level.is_integer():  # a parameter of type double, too, names a level
             object.__setattr__(self, "level", int(self.level))
-        if self.level != 0:
-            smallest = np.zeros((16, 16, 3), np.uint8)
-            distort(smallest, find_distortion(self.name).name, self.level, generator(self.seed))
+        if self.name == REFERENCE and self.level == 0:
+            return
+        object.__setattr__(self, "name", find_distortion(self.name).name)
+        distort(np.zeros((16, 16, 3), np.uint8), self.name, self.level, generator(self.seed))
 
     @property
     def shown_name(self) -> str:

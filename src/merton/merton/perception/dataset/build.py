@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -22,7 +23,7 @@ import cv2
 import numpy as np
 
 from merton import __version__
-from merton.errors import InputError, UnknownNameError
+from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.observation import Image
 from merton.perception.attributes import attributes
 from merton.perception.dataset import layout
@@ -110,7 +111,9 @@ def build(
         on_progress: called with (images done, images in all) after every reference.
 
     Raises:
-        InputError: no images, a faulty tag file, a folder that holds something else, or a wrong argument.
+        InputError: no images, a faulty tag file, a folder that holds something else or that another build is writing
+            into, or a wrong argument.
+        InfrastructureError: the folder cannot be written, or a worker was killed; the same call goes on from there.
         MissingDependencyError: pyarrow is not installed.
     """
     require_pyarrow()
@@ -126,8 +129,32 @@ def build(
             raise InputError(f"the bound of {name} must be a finite number, got {bound!r}")
     settings = _settings(levels, seed, bounds)
     jobs, refused = _jobs(references, out, tasks, levels, seed, bounds)
-    _claim(out, settings)
-    images = len(DISTORTIONS) * (_ALL_LEVELS if levels == "all" else _RANDOM_LEVELS)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{str(out)!r} is not a folder; choose another one")
+    try:
+        with layout.alone(out):
+            _claim(out, settings)
+            return _built(jobs, refused, out, settings, workers, on_progress)
+    except BrokenProcessPool:
+        raise InfrastructureError(
+            "a process of the build was killed, perhaps for lack of memory; the same command goes on from there"
+        ) from None
+    except OSError as error:
+        raise InfrastructureError(
+            f"cannot write into {str(out)!r}: {error.strerror}; once it can be, the same command goes on from there"
+        ) from error
+
+
+def _built(
+    jobs: Sequence[_Job],
+    refused: dict[str, str],
+    out: Path,
+    settings: dict[str, Any],
+    workers: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> Result:
+    """Do all jobs, then write the tables."""
+    images = len(DISTORTIONS) * (_ALL_LEVELS if settings["levels"] == "all" else _RANDOM_LEVELS)
     finished = []
     for done in _work(jobs, workers):
         finished.append(done)
@@ -161,7 +188,8 @@ def _jobs(
     refused: dict[str, str] = {}
     for file in files:
         if file.name not in tags:
-            refused[file.name] = f"no entry in {tag_file.name}"
+            shown = file.name.encode("utf-8", "backslashreplace").decode()  # it may not be UTF-8
+            refused[shown] = f"no entry in {tag_file.name}"
         elif file.stem in jobs:
             refused[file.name] = f"same name as {jobs[file.stem].source.name}"
         else:
@@ -194,7 +222,7 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
         if different:
             what = " and ".join(different)
             raise InputError(f"{str(out)!r} holds a dataset with other {what}; choose another folder")
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+    elif any(out.iterdir()):
         raise InputError(f"{str(out)!r} is neither empty nor a dataset; choose another folder")
     else:
         layout.write(file, json.dumps(settings, indent=1).encode())

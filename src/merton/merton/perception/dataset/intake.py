@@ -9,7 +9,7 @@ import numpy as np
 
 from merton.errors import InputError
 from merton.observation import Image
-from merton.perception.distortion.base import SMALLEST_SIDE_PX
+from merton.perception.distortion.base import LARGEST_SIDE_PX, SMALLEST_SIDE_PX
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"
@@ -21,7 +21,7 @@ def decode(content: bytes) -> Image:
     Deeper channels are reduced to 8 bit, transparency is dropped.
 
     Raises:
-        InputError: not a whole, still PNG, JPEG or WEBP picture of at least 16 x 16 pixels; the text is the reason.
+        InputError: not a whole, still PNG, JPEG or WEBP picture with sides of 16 .. 16383 pixels; the text says why.
     """
     if content.startswith(_PNG):
         _check_png(content)
@@ -42,9 +42,12 @@ def decode(content: bytes) -> Image:
         decoded = None
     if decoded is None:
         raise InputError("the file is broken: it cannot be decoded")
-    if min(decoded.shape[:2]) < SMALLEST_SIDE_PX:
-        side, (height, width) = SMALLEST_SIDE_PX, decoded.shape[:2]
+    height, width = decoded.shape[:2]
+    if min(height, width) < SMALLEST_SIDE_PX:
+        side = SMALLEST_SIDE_PX
         raise InputError(f"too small: {width} x {height} pixels, at least {side} x {side} are needed")
+    if max(height, width) > LARGEST_SIDE_PX:
+        raise InputError(f"too large: {width} x {height} pixels, at most {LARGEST_SIDE_PX} a side are possible")
     return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), dtype=np.uint8)
 
 

@@ -25,6 +25,9 @@ LEVELS = (0, 1, 2, 3, 4, 5)
 SMALLEST_SIDE_PX = 16
 """Images smaller than this hold less than one macro block, so block distortions would have nothing to act on."""
 
+LARGEST_SIDE_PX = 16383
+"""WebP holds no more."""
+
 Operation = Callable[[Image, float, np.random.Generator], Image]
 """(contiguous image, level value, generator) to a new image of the same shape; must not write to its input."""
 
@@ -130,7 +133,7 @@ def distort(
     """A distorted copy of an image.
 
     Args:
-        image: (height, width, 3) uint8 RGB, at least 16 x 16; never written to.
+        image: (height, width, 3) uint8 RGB, sides of 16 .. 16383 pixels; never written to.
         name: name or id of the distortion.
         level: 0 (an exact copy) .. 5 (worst). Fractions, where the parameter is continuous: between whole levels the
             parameter is interpolated linearly; below 1 the result of level 1 is mixed with the image, `level` of it.
@@ -182,4 +185,8 @@ def _check_image(image: Image) -> None:
         raise InputError(
             f"an image must be at least {SMALLEST_SIDE_PX} x {SMALLEST_SIDE_PX} pixels, "
             f"got {image.shape[1]} x {image.shape[0]}"
+        )
+    if max(image.shape[:2]) > LARGEST_SIDE_PX:
+        raise InputError(
+            f"an image must be at most {LARGEST_SIDE_PX} pixels wide and high, got {image.shape[1]} x {image.shape[0]}"
         )
