@@ -71,16 +71,16 @@ class Ros:
         return future.result()
 
     def call(self, node: Node, kind: Any, name: str, request: Any) -> Any:
-        """Call a service once it is there."""
+        """Call a service once it is there; after a while without an answer once more."""
         client = node.create_client(kind, name)
         self.until(client.service_is_ready)
-        return self.result(client.call_async(request))
+        return self.ask(client, request, 20.0)
 
-    def ask(self, client: Any, request: Any) -> Any:
+    def ask(self, client: Any, request: Any, again_s: float = 5.0) -> Any:
         """The answer of a service that may be asked twice: one to a client that is not discovered yet is dropped."""
         for _ in range(2):
             with contextlib.suppress(AssertionError):
-                return self.result(client.call_async(request), 5.0)
+                return self.result(client.call_async(request), again_s)
         return self.result(client.call_async(request))
 
     def action_client(self, node: Node, kind: Any, name: str) -> ActionClient:

@@ -107,10 +107,11 @@ def pressed(page: Any, stops: int) -> dict[str, Any]:
         operator.prepare()
         operator.stop = Finger(page)
         samples = []
-        for index in range(stops):
-            samples.append(operator.stop_once(index))
-            page.mouse.up()
-            page.locator("#safety.normal").wait_for()
+        with stop_latency.Load() as load:
+            for index in range(stops):
+                samples.append(operator.stop_once(index))
+                page.mouse.up()
+                page.locator("#safety.normal").wait_for()
         counts = page.locator("#cameras canvas").evaluate_all(
             "items => items.map((item) => Number(item.dataset.count))"
         )
@@ -120,11 +121,10 @@ def pressed(page: Any, stops: int) -> dict[str, Any]:
             "command": stop_latency._percentiles(command_ms),
             "held": stop_latency._percentiles(held_ms),
             "pictures_shown": sum(counts),
-            "answers": operator.answers,
+            **load.seen,
             "load_during": os.getloadavg()[0],
         }
     finally:
-        operator.asking = False
         executor.shutdown(timeout_sec=5)
         spinner.join(5)
         operator.node.destroy_node()

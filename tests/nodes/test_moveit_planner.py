@@ -210,17 +210,17 @@ def robot(ros: Ros, probe: Probe) -> Robot:
 def test_the_arm_goes_the_planned_way_to_the_same_pose_and_nowhere_if_it_is_refused(robot: Robot, ros: Ros) -> None:
     arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
     begin, seen = robot.position, len(robot.joints)
-    with planner(aside) as arm.planner:
+    with planner(aside) as arm.runner.planner:
         result = robot.execute(*[UP] * 3)
     assert (result.error_code, result.executed) == (0, 3)
     assert np.allclose(robot.position - begin, [0, 0, 0.06], atol=0.002), "the pose that the chunk asked for"
     turned = max(abs(message.position[0] - HOME[0]) for message in robot.joints[seen:])
     assert turned > 0.6 * ASIDE_RAD, "on a way that was not its own"
     here = robot.position
-    with planner(through_the_table) as arm.planner:
+    with planner(through_the_table) as arm.runner.planner:
         result = robot.execute(*[UP] * 3)
     assert (result.error_code, "the planned way was refused" in result.error_msg) == (400, True)
     assert np.allclose(robot.position, here, atol=1e-6)
     assert not arm.stop.latch.tripped, "no fault of the agent's, and nothing was touched"
-    arm.planner = None
+    arm.runner.planner = None
     assert robot.execute(UP).error_code == 0

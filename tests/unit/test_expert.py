@@ -10,7 +10,8 @@ from merton.decision.models import motions
 from merton.decision.models.base import POLICIES, Policy, example_observation, make_policy
 from merton.errors import InputError, UnknownNameError
 from merton.execution.gripper import Gripper
-from merton.execution.planner import MotionPlan, compose, plan, segments
+from merton.execution.planner import MotionPlan, plan, segments
+from merton.execution.waypoints import compose
 from merton.geometry import from_rpy, transform
 from merton.observation import Observation
 from merton.simulation.cell import Cell

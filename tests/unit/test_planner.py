@@ -116,6 +116,8 @@ class TestRefusals:
             1e300,
             np.zeros(7),
             np.zeros((3, 6)),
+            np.zeros((0, 3)),
+            np.zeros((5, 0)),
             np.zeros((2, 2, 7)),
             "nonsense",
             None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -20,17 +19,16 @@ from sensor_msgs.msg import CameraInfo
 from visualization_msgs.msg import MarkerArray
 
 from merton.cell import load_cell
-from merton.decision.action import ActionChunk
-from merton.errors import InfrastructureError, InvalidActionError, UnknownNameError
+from merton.errors import InvalidActionError, UnknownNameError
 from merton.execution.ledger import CommandLedger
-from merton.execution.planner import Segment, detour, plan, plan_again, segments
 from merton.execution.safety import MODES, Code, EmergencyStopLatch, Limits, Verdict, limits_of_mode
 from merton.execution.watchdog import Watchdog
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.arm_driver import ArmDriver
-from merton_nodes.markers import motion_markers, safety_marker, stop_markers
-from merton_nodes.moveit_planner import MoveItPlanner, Request
+from merton_nodes.chunk_runner import ChunkRunner
+from merton_nodes.markers import safety_marker
+from merton_nodes.moveit_planner import MoveItPlanner
 from merton_nodes.runtime import StageNode, run
 from merton_nodes.stop_node import StopNode
 
@@ -38,6 +36,8 @@ NO_JOINT_STATES = 400
 PLANNERS = ("merton", "moveit")
 LOOK_PERIOD_S = 0.02
 """How often the cameras' silence is looked at [s]."""
+RESULT_KEPT_S = 10
+"""How long a result waits for whoever has not fetched it [s]; every message of a goal's status lists all that wait."""
 CANCELLED = Verdict(message="cancelled")
 DEACTIVATED = Verdict(Code.STOPPED, "arm_node was deactivated")
 
@@ -104,9 +104,10 @@ class ArmNode(StageNode):
         """Resolved with that chunk's answer; None before its first goal is worked on."""
         self.watchdog = self.watch(watched, camera_timeout_s)
         self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
+        self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.markers.publish)
         self.server = ActionServer(
             self, ExecuteActions, names.EXECUTE, self.execute,
-            goal_callback=self.on_goal, cancel_callback=self.on_cancel,
+            goal_callback=self.on_goal, cancel_callback=self.on_cancel, result_timeout=RESULT_KEPT_S,
         )  # fmt: skip
 
     def watch(self, cameras: list[str], timeout_s: float) -> Watchdog:
@@ -199,18 +200,22 @@ class ArmNode(StageNode):
             self.counters["answered from memory"] += 1
             return known
         result = ExecuteActions.Result()
-        self.arm.begin()
+
+        def on_segment(index: int, clearance_m: float) -> None:
+            goal.publish_feedback(ExecuteActions.Feedback(index=index, clearance=clearance_m))
+
+        self.runner.begin()
         try:
             chunk = convert.chunk_of(request.chunk)
             stamp_ns = convert.nanoseconds_of(request.chunk.header.stamp)
             await self.arm.catch_up(stamp_ns)
-            verdict = self.stopped() or Verdict()
+            verdict = self.runner.stopped() or Verdict()
             if verdict.ok and (counted or stamp_ns):  # with neither it is a person's, who looked at the arm itself
                 verdict = self.ledger.check(request.trial, request.sequence, stamp_ns, self.arm.stamp_ns)
                 counted = counted and verdict.ok
             verdict = (self.silence() if verdict.ok else None) or verdict
             if verdict.ok:
-                verdict = await self.carry_out(chunk, goal, result)
+                verdict = await self.runner.carry_out(chunk, on_segment)
             result.error_code, result.error_msg = int(verdict.code), verdict.message
             self.counters[f"verdict: {verdict.code.name.lower()}"] += 1
         except InvalidActionError as error:
@@ -219,82 +224,12 @@ class ArmNode(StageNode):
         except Exception as error:  # whatever it was: the arm halts, and the goal ends with a sentence
             self.stop.halt()
             result.error_code, result.error_msg = NO_JOINT_STATES, self.explain(error)
-        result.path = self.arm.end()
+        result.executed, result.path = self.runner.executed, self.arm.end()
         if self.arm.joints_rad is not None:
             result.final_pose = convert.pose_stamped(self.arm.base_from_tcp, self.arm.stamp_ns)
         if counted:
             self.ledger.record(request.trial, request.sequence, result)
         return result
-
-    async def carry_out(self, chunk: ActionChunk, goal: ServerGoalHandle, result: ExecuteActions.Result) -> Verdict:
-        """Plan from the measured joints, move segment by segment, and say why it ended; counts into `result`."""
-        arm = self.arm
-        if arm.joints_rad is None:
-            raise InfrastructureError(f"no {names.JOINT_STATES} yet")
-        opened = arm.gripper.gripper_open(arm.opening_m)
-        motion = plan(
-            arm.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, self.cell, self.limits, opened, arm.held()
-        )
-        self.markers.publish(motion_markers(motion, self.cell))
-        index = 0
-        while not arm.over and index < len(parts := segments(motion)):
-            await arm.grip(parts[index])
-            if parts[index].gripper is not None and (held := arm.held()) is not None:  # it may reach further
-                motion = plan_again(motion, parts[index].first, held, self.cell, self.limits)
-            for segment in segments(motion)[index : index + 1]:
-                result.executed = await arm.move(await self.on_its_way(segment))
-            goal.publish_feedback(ExecuteActions.Feedback(index=index, clearance=motion.verdict.clearance_m))
-            index += 1
-        if not arm.over:
-            result.executed = motion.executed
-        verdict = motion.verdict
-        if verdict.stops and not arm.over:
-            self.stop.trip(
-                SafetyState(
-                    mode=SafetyState.COLLISION_STOP,
-                    link_a=verdict.link_a,
-                    link_b=verdict.link_b,
-                    clearance=verdict.clearance_m,
-                    message=verdict.message,
-                )
-            )
-            # the arm has to be seen standing still before anybody looks where it is
-            await arm.rest(lambda: False)
-        elif arm.interruption is not None:
-            await arm.rest(lambda: self.stop.latch.tripped)
-        if (stopped := self.stopped()) is None:
-            return arm.interruption or verdict
-        result.executed = 0
-        self.markers.publish(stop_markers(self.stop.state, arm.joints_rad, arm.opening_m, self.cell))
-        return stopped
-
-    async def on_its_way(self, segment: Segment) -> Segment:
-        """The segment as it is, or on a way of MoveIt's that has passed the gate; raises InfrastructureError."""
-        if self.planner is None or not segment.moves or self.arm.over:
-            return segment
-        opening_m, held, found = self.arm.opening_m, self.arm.held(), Future()
-        request = Request(segment.joints_rad[0], segment.joints_rad[-1], opening_m, held)
-
-        def work() -> None:
-            try:
-                found.set_result(self.planner.plan(request))
-            except Exception as error:
-                found.set_result(error)
-            if self.executor is not None:
-                self.executor.wake()
-
-        threading.Thread(target=work, name="moveit", daemon=True).start()
-        answer = await found
-        if isinstance(answer, Exception):
-            raise answer
-        return detour(segment, answer, self.cell, self.limits, self.arm.gripper.gripper_open(opening_m), held)
-
-    def stopped(self) -> Verdict | None:
-        """Why the latch is tripped; None if it is not."""
-        if not self.stop.latch.tripped:
-            return None
-        by_collision = self.stop.state.mode == SafetyState.COLLISION_STOP
-        return Verdict(Code.COLLISION if by_collision else Code.STOPPED, self.stop.latch.reason)
 
 
 def main() -> None:

@@ -181,9 +181,13 @@ class MujocoCellNode(StageNode):
         )
 
     def publish_all(self) -> None:
-        """Joint states and the cell's state; again and again at rest, for those who come late."""
+        """The cell's state and, at rest, joint states; again and again, for those who come late.
+
+        In motion joint states come from `advance` alone: one with the stamp of the last means that the clock stands.
+        """
         if self.scenes:
-            self.publish_joints()
+            if not self.cell.busy:
+                self.publish_joints()
             self.state.publish(self.state_message())
 
     def state_message(self) -> CellState:

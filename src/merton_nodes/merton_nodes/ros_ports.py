@@ -1,4 +1,4 @@
-"""The world of a trial over ROS: calls with a deadline, and looks that wait for every camera.
+"""The world of a trial over ROS: what it asks of nodes, and looks that wait for every camera.
 
 Used from a worker thread while an executor spins the node; every wait ends by its deadline with an InfrastructureError.
 """
@@ -6,13 +6,11 @@ Used from a worker thread while an executor spins the node; every wait ends by i
 from __future__ import annotations
 
 import math
-import threading
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from action_msgs.msg import GoalStatus
+import numpy as np
 from merton_interfaces.action import AnswerQuestion, ExecuteActions
 from merton_interfaces.msg import ActionChunk as ActionChunkMessage
 from merton_interfaces.msg import Answer as AnswerMessage
@@ -22,7 +20,6 @@ from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_srvs.srv import Trigger
 
@@ -34,7 +31,8 @@ from merton.decision.score import DecisionScore
 from merton.errors import InfrastructureError, InputError, InvalidActionError, OperatorStopError
 from merton.execution.gripper import Gripper
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
-from merton.execution.safety import Code
+from merton.execution.safety import Code, Limits
+from merton.execution.spline import parts
 from merton.experiment.ports import Execution, Judgement, Look
 from merton.geometry import Matrix
 from merton.observation import CameraView
@@ -42,18 +40,15 @@ from merton.observation import Image as Pixels
 from merton.results.records import Outcome
 from merton_nodes import conversions as convert
 from merton_nodes import names
+from merton_nodes.asking import MODEL_ERRORS, Asking
 from merton_nodes.free_cameras import PARTS, FreeCameras
 from merton_nodes.latest import Latest
 from merton_nodes.operator_desk import OperatorDesk
 
-MODEL_ERRORS = range(100, 200)
-ASK_AGAIN = 0.25
-"""Share of the deadline after which a service or an action is asked again: while nodes are still discovering
-each other, an answer can get lost on its way. Everything in the graph may be asked twice."""
 NOT_THE_MODELS_FAULT = (Code.STALE, Code.OUT_OF_ORDER)
 
 
-class RosPorts:
+class RosPorts(Asking):
     """`merton.experiment.ports.Ports` over the topics, services and actions of the graph.
 
     Args:
@@ -76,7 +71,8 @@ class RosPorts:
         lockstep: bool = True,
         reset_limit_s: float = 0.0,
     ) -> None:
-        self.node, self.cell, self.deadline_s, self.operator = node, cell, deadline_s, operator
+        super().__init__(node, deadline_s)
+        self.cell, self.operator = cell, operator
         self.reset_limit_s = reset_limit_s or deadline_s
         self.free_cameras = None if lockstep else FreeCameras(cell.camera_names)
         self.rested_ns = 0
@@ -124,82 +120,6 @@ class RosPorts:
                 if self.free_cameras is not None:
                     callback = self.latest.keep_with(self.free_cameras.add, camera, part)
                 sub(kind, topic, callback, names.SENSOR_QOS)
-
-    # Asking
-
-    def wait_for(self, future: Future, what: str, deadline_s: float) -> Any:
-        """The result of a future the executor completes; raises InfrastructureError after `deadline_s`."""
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
-        if not done.wait(deadline_s):
-            future.cancel()
-            raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
-        return future.result()
-
-    def call(self, client: Any, request: Any, deadline_s: float | None = None, *, again: bool = True) -> Any:
-        """Call a service; raises InfrastructureError if it is absent, late, or says that it could not serve.
-
-        It is asked `again` after a while, unless a person may be at work on the answer.
-        """
-        deadline_s = deadline_s or self.deadline_s
-        if not client.wait_for_service(timeout_sec=deadline_s):
-            raise InfrastructureError(f"no node offers {client.srv_name}")
-        future = client.call_async(request)
-        try:
-            response = self.wait_for(future, client.srv_name, deadline_s * (ASK_AGAIN if again else 1))
-        except InfrastructureError:
-            if not again:
-                raise
-            future = client.call_async(request)
-            response = self.wait_for(future, client.srv_name, deadline_s * (1 - ASK_AGAIN))
-        code = getattr(response, "error_code", 0)
-        if code and code not in MODEL_ERRORS:
-            raise InfrastructureError(f"{client.srv_name}: {response.error_msg}")
-        return response
-
-    def act_on(self, client: ActionClient, goal: Any, what: str, deadline_s: float) -> Any:
-        """Run an action to its end and return its result; the goal is cancelled if it is late.
-
-        What has not been answered after a while is asked again: the goal if it was not accepted, else its result.
-        Everything is sent from the executor's thread: rclpy's action client registers a request after sending it, and
-        from another thread the answer can be there first, and is then thrown away.
-        """
-        if not client.wait_for_server(timeout_sec=self.deadline_s):
-            raise InfrastructureError(f"no node offers {what}")
-        executor, handles, results, finished = self.node.executor, [], [], threading.Event()
-
-        def on_result(future: Future) -> None:
-            results.append(future.result())
-            finished.set()
-
-        def on_answer(future: Future) -> None:
-            handles.append(future.result())
-            if handles[-1].accepted:
-                handles[-1].get_result_async().add_done_callback(on_result)
-            else:
-                finished.set()
-
-        def ask() -> None:
-            if handles:
-                handles[-1].get_result_async().add_done_callback(on_result)
-            else:
-                client.send_goal_async(goal).add_done_callback(on_answer)
-
-        end_s = time.monotonic() + deadline_s
-        while not finished.is_set():
-            left_s = end_s - time.monotonic()
-            if left_s <= 0:
-                for handle in handles:
-                    executor.create_task(handle.cancel_goal_async)
-                raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
-            executor.create_task(ask)
-            finished.wait(min(left_s, self.deadline_s * ASK_AGAIN))
-        if not results:
-            raise InfrastructureError(f"{what} refused the goal: it is busy or not active")
-        result = results[0]
-        if result.status != GoalStatus.STATUS_SUCCEEDED:  # rclpy answers for a node that raised, with an empty result
-            raise InfrastructureError(f"{what} failed; the log of its node says why")
-        return result.result
 
     # merton.experiment.ports.Ports
 
@@ -303,7 +223,7 @@ class RosPorts:
         """What has not been seen with this stamp, or not distorted as wanted."""
         keys = ["joints"]
         for camera in self.cell.camera_names:
-            keys += [f"{camera} {part}" for part in ("color", "depth", "camera_info", "distorted", "distortion info")]
+            keys += [f"{camera} {part}" for part in PARTS]
         messages = self.latest.messages
 
         def fits(key: str) -> bool:
@@ -372,13 +292,18 @@ class RosPorts:
         goal = ExecuteActions.Goal(
             chunk=convert.chunk_message(chunk, look.stamp_ns), trial=self.command_trial, sequence=self.command_sequence
         )
-        duration_s = chunk.step_s * len(chunk.deltas)
-        result = self.act_on(self.arm, goal, names.EXECUTE, 2 * duration_s + 3 * self.deadline_s)
+        result = self.act_on(self.arm, goal, names.EXECUTE, self.longest_s(chunk) + 3 * self.deadline_s)
         if result.error_code >= 400 or result.error_code in NOT_THE_MODELS_FAULT:
             raise InfrastructureError(f"{names.EXECUTE}: {result.error_msg}")
         self.minimum_stamp_ns = max(self.minimum_stamp_ns, convert.nanoseconds_of(result.final_pose.header.stamp))
         path = tuple((p.x, p.y, p.z) for p in result.path)
         return Execution(result.executed, path, result.error_code, result.error_msg)
+
+    def longest_s(self, chunk: ActionChunk) -> float:
+        """How long arm_node may take to carry out a chunk that it slows down, and whose gripper moves [s]."""
+        commands = sum(command is not None for *_, command in parts(np.array([np.nan, *chunk.deltas[:, 6]])))
+        duration_s = chunk.step_s * len(chunk.deltas)
+        return Limits().most_slowdown * duration_s + Gripper.from_cell(self.cell).travel_time_s * commands
 
     def judge(self, trial_id: str, instruction: str, look: Look) -> Judgement:
         """What the operator says, if there is one, else what the cell says."""

@@ -13,34 +13,24 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from merton.cell import CellConfig
 from merton.errors import InfrastructureError, InputError
 from merton.execution.collision import HeldObject
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.execution.kinematics import base_from_tcp
 from merton.execution.prediction import Predictor
 from merton.execution.safety import Code, Limits, Verdict
-from merton.execution.spline import Peaks, parts, peaks, velocities
+from merton.execution.spline import parts, peaks, too_abrupt, velocities
 from merton.execution.trajectory import JointSpline
-from merton.geometry import Matrix, inverse
+from merton.execution.waypoints import FRAMES, WORKSPACE_TOLERANCE_M, checked, compose, waypoints
+from merton.geometry import Matrix
+
+__all__ = ["FRAMES", "MotionPlan", "Segment", "compose", "detour", "plan", "plan_again", "segments"]
 
 Array = NDArray[np.float64]
 
-FRAMES = ("base_link", "tcp")
-"""Frames a delta may be given in."""
-
-LONGEST_CHUNK = 256
-"""More deltas than this are no chunk; it keeps the time and memory of a check bounded."""
-
-SHORTEST_STEP_S, LONGEST_STEP_S = 1e-3, 10.0
-"""Faster than this no arm takes commands, and slower than this nothing is a motion."""
-
 DETOUR_STEP_S, DETOUR_TOLERANCE_RAD = 0.05, 1e-3
 """Waypoints of another planner's way: so far apart at most; and so near to where it must begin and end."""
-
-WORKSPACE_TOLERANCE_M = 0.001
-"""How far outside the workspace a waypoint may be, for arms that do not stop exactly where they were sent."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +119,11 @@ def plan(
         raise InputError(f"the start must be six finite joint angles, got {start_joints!r}")
     limits = limits or Limits()
     opened = np.nan if start_gripper is None else float(start_gripper)
-    actions, fault = _checked(deltas, step_s, frame, limits)
+    actions, fault = checked(deltas, step_s, frame, limits)
     if fault is not None:
         return _motion(start[None], np.array([opened]), 1.0, cell, fault)
 
-    joints, verdict = _waypoints(start, actions, float(step_s), frame, cell, limits)
+    joints, verdict = waypoints(start, actions, float(step_s), frame, cell, limits)
     gripper = np.concatenate([[opened], actions[: len(joints) - 1, 6]])
     return _longest_safe(joints, gripper, float(step_s), verdict, cell, limits, held)
 
@@ -217,7 +207,7 @@ def detour(
     if max(outside) > max(WORKSPACE_TOLERANCE_M, outside[0], outside[-1]):
         raise refuse(f"leaves the workspace by {max(outside):.3f} m")
     peak = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
-    hit, slowdown = _too_abrupt(peak, limits)
+    hit, slowdown = too_abrupt(peak, limits)
     if hit is None:
         gripper = np.full(count + 1, opened)
         predictor = Predictor(joints[0], gripper, cell, limits.stopping_margin_m, held)
@@ -226,100 +216,6 @@ def detour(
         raise refuse(hit.message)
     times: Array = np.arange(count + 1, dtype=np.float64) * (step_s * slowdown)
     return replace(segment, times_s=times, joints_rad=joints, velocities_rad_s=speeds / slowdown)
-
-
-def _checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:
-    """The deltas as (n, 7), and what is wrong with them as a whole. Not finite comes first: NaN passes comparisons."""
-    nothing = np.empty((0, 7))
-
-    def invalid(message: str, index: int = -1) -> tuple[Array, Verdict]:
-        return nothing, Verdict(Code.INVALID_ACTION, message, index)
-
-    try:
-        given = np.asarray(deltas)
-        actions = given.astype(np.float64) if given.dtype.kind in "biuf" else None
-        step = float(step_s)
-    except Exception:  # what a model hands over may raise whatever it likes when it is converted
-        actions = None
-    if actions is None:
-        return invalid("the action is not numeric")
-    if actions.size == 0:
-        actions = nothing
-    if actions.ndim != 2 or actions.shape[1] != 7:
-        return invalid(f"an action must have shape (n, 7), got {actions.shape}")
-    if len(actions) > LONGEST_CHUNK:
-        return invalid(f"an action may have at most {LONGEST_CHUNK} deltas, got {len(actions)}")
-    if not SHORTEST_STEP_S <= step <= LONGEST_STEP_S:  # NaN fails too
-        return invalid(f"the step of an action must take {SHORTEST_STEP_S:g} .. {LONGEST_STEP_S:g} s, got {step:g} s")
-    if not isinstance(frame, str) or frame not in FRAMES:
-        return invalid(f"unknown action frame {str(frame)[:40]!r}; choose one of: {', '.join(FRAMES)}")
-    for index, action in enumerate(actions):
-        if not np.isfinite(action).all():
-            return invalid(f"delta {index} is not finite", index)
-        if not 0 <= action[6] <= 1:
-            return invalid(f"the gripper of delta {index} must be in 0 .. 1, got {action[6]:g}", index)
-        # Each component first: the norm of 1e300 overflows.
-        translation, rotation = np.abs(action[:3]).max(), np.abs(action[3:6]).max()
-        if translation > limits.absurd_factor * limits.step_translation_m:
-            return invalid(f"delta {index} asks for {translation:g} m in one step", index)
-        if rotation > limits.absurd_factor * limits.step_rotation_rad:
-            return invalid(f"delta {index} asks for {rotation:g} rad in one step", index)
-    return actions, None
-
-
-def _waypoints(
-    start: Array, actions: Array, step_s: float, frame: str, cell: CellConfig, limits: Limits
-) -> tuple[Array, Verdict]:
-    """Joint angles (k, 6) from the start on, as far as steps, speeds and kinematics allow, and why they end.
-
-    A waypoint outside the workspace is the last one included, so that a collision on the way to it is found.
-    """
-    tcp_from_tool0 = inverse(cell.tool0_from_tcp)
-    pose = base_from_tcp(start, cell.tool0_from_tcp)
-    outside_at_start = cell.workspace.outside_m(pose[:3, 3])
-    joints = [start]
-    for index, action in enumerate(actions):
-
-        def cut(code: Code, message: str, index: int = index) -> tuple[Array, Verdict]:
-            return np.array(joints), Verdict(code, f"delta {index} {message}", index)
-
-        translation, rotation = np.linalg.norm(action[:3]), np.linalg.norm(action[3:6])
-        if translation > limits.step_translation_m:
-            return cut(Code.STEP_LIMIT, f"moves {translation:.3f} m, limit {limits.step_translation_m:g} m")
-        if rotation > limits.step_rotation_rad:
-            return cut(Code.STEP_LIMIT, f"turns {rotation:.3f} rad, limit {limits.step_rotation_rad:g} rad")
-        if translation / step_s > limits.tcp_speed_m_s:
-            return cut(Code.SPEED_LIMIT, f"moves at {translation / step_s:.3g} m/s, limit {limits.tcp_speed_m_s:g} m/s")
-        pose = compose(pose, action, frame)
-        found = UR5.solve(BASE_LINK_FROM_BASE @ pose @ tcp_from_tool0, joints[-1])
-        if not found.success:
-            return cut(Code.UNREACHABLE, f"is out of reach: {found.why}")
-        turn = np.abs(found.joints - joints[-1]).max()
-        if turn > limits.joint_step_rad:
-            return cut(Code.BRANCH_FLIP, f"turns a joint by {turn:.2f} rad, limit {limits.joint_step_rad:g} rad")
-        if turn / step_s > limits.joint_speed_rad_s:
-            return cut(
-                Code.SPEED_LIMIT,
-                f"turns a joint at {turn / step_s:.3g} rad/s, limit {limits.joint_speed_rad_s:g} rad/s",
-            )
-        joints.append(found.joints)
-        outside = cell.workspace.outside_m(pose[:3, 3])
-        if outside > max(WORKSPACE_TOLERANCE_M, outside_at_start):
-            return cut(Code.WORKSPACE, f"leaves the workspace by {outside:.3f} m")
-    return np.array(joints), Verdict()
-
-
-def compose(base_from_tcp: Matrix, delta: Array, frame: str) -> Matrix:
-    """The pose (4, 4) after one delta (at least 6 numbers), see `plan`."""
-    turn = Rotation.from_rotvec(delta[3:6]).as_matrix()
-    result = base_from_tcp.copy()
-    if frame == "tcp":
-        result[:3, 3] += base_from_tcp[:3, :3] @ delta[:3]
-        result[:3, :3] = base_from_tcp[:3, :3] @ turn
-    else:
-        result[:3, 3] += delta[:3]
-        result[:3, :3] = turn @ base_from_tcp[:3, :3]
-    return result
 
 
 def _longest_safe(
@@ -342,7 +238,7 @@ def _longest_safe(
     while len(joints) > 1:
         speeds = velocities(joints, gripper, step_s)
         peak = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
-        hit, slowdown = _too_abrupt(peak, limits)
+        hit, slowdown = too_abrupt(peak, limits)
         if hit is None:
             hit, least = predictor.first_hit(joints, gripper, speeds, step_s, peak)
         if hit is not None:
@@ -360,31 +256,6 @@ def _longest_safe(
     if verdict.code not in (Code.COLLISION, Code.SELF_COLLISION):
         verdict = replace(verdict, clearance_m=least)
     return _motion(joints, gripper, step_s, cell, verdict, slowdown)
-
-
-def _too_abrupt(peak: Peaks, limits: Limits) -> tuple[Verdict | None, float]:
-    """How much slower the motion has to be for the peak limits, 1 if not at all; a verdict if that is too much.
-
-    As in `Predictor.first_hit`, the verdict's message is the end of a sentence on the delta it names.
-    """
-    speed = np.maximum(
-        peak.joint_speed / limits.peak_joint_speed_rad_s,
-        peak.tcp_speed / limits.peak_tcp_speed_m_s,
-    )
-    # Slowing down by a factor takes its square off the acceleration.
-    acceleration = np.sqrt(
-        np.maximum(
-            peak.joint_acceleration / limits.peak_joint_acceleration_rad_s2,
-            peak.tcp_acceleration / limits.peak_tcp_acceleration_m_s2,
-        )
-    )
-    needed = np.maximum(speed, acceleration)
-    index = int((needed > limits.most_slowdown).argmax())
-    if needed[index] > limits.most_slowdown:
-        code = Code.SPEED_LIMIT if speed[index] >= acceleration[index] else Code.ACCELERATION_LIMIT
-        much = f"would have to be {needed[index]:.3g} times slower, limit {limits.most_slowdown:g}"
-        return Verdict(code, much, index), 1.0
-    return None, max(1.0, float(needed.max()))
 
 
 def _motion(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.execution.kinematics import base_from_tcp
+from merton.execution.safety import Code, Limits, Verdict
 from merton.geometry import Matrix
 
 Array = NDArray[np.float64]
@@ -116,3 +117,28 @@ def peaks(joints: Array, speeds: Array, step_s: float, tool0_from_tcp: Matrix) -
         BETWEEN_SAMPLES * tcp_speed.reshape(shape).max(axis=0),
         BETWEEN_SAMPLES * tcp_acceleration.reshape(shape).max(axis=0),
     )
+
+
+def too_abrupt(peak: Peaks, limits: Limits) -> tuple[Verdict | None, float]:
+    """How much slower the motion has to be for the peak limits, 1 if not at all; a verdict if that is too much.
+
+    As in `Predictor.first_hit`, the verdict's message is the end of a sentence on the delta it names.
+    """
+    speed = np.maximum(
+        peak.joint_speed / limits.peak_joint_speed_rad_s,
+        peak.tcp_speed / limits.peak_tcp_speed_m_s,
+    )
+    # Slowing down by a factor takes its square off the acceleration.
+    acceleration = np.sqrt(
+        np.maximum(
+            peak.joint_acceleration / limits.peak_joint_acceleration_rad_s2,
+            peak.tcp_acceleration / limits.peak_tcp_acceleration_m_s2,
+        )
+    )
+    needed = np.maximum(speed, acceleration)
+    index = int((needed > limits.most_slowdown).argmax())
+    if needed[index] > limits.most_slowdown:
+        code = Code.SPEED_LIMIT if speed[index] >= acceleration[index] else Code.ACCELERATION_LIMIT
+        much = f"would have to be {needed[index]:.3g} times slower, limit {limits.most_slowdown:g}"
+        return Verdict(code, much, index), 1.0
+    return None, max(1.0, float(needed.max()))
