@@ -52,7 +52,7 @@ class Visit:
 
     def __init__(self, browser: Any, **options: Any) -> None:
         self.context = browser.new_context(**options)
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(60_000)
         self.context.route(lambda address: not is_local(address), lambda route: route.abort())
         self.page = self.context.new_page()
         self.asked: list[str] = []
@@ -111,6 +111,20 @@ def test_every_kind_of_page_opens_without_a_complaint_and_fits_a_phone(browser: 
         assert all(visit.page.locator("img").evaluate_all("items => items.map(item => item.complete)"))
         visit.check()
         visit.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_that_keeps_anybody_out(browser: Any, site: str, scheme: str) -> None:
+    """axe-core's rules on a page of every kind: wide and light, narrow and dark."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe (requirements/dev.txt)").Axe()
+    narrow = scheme == "dark"
+    visit = Visit(browser, viewport={"width": 360 if narrow else 1280, "height": 740}, color_scheme=scheme)
+    for kind in KINDS:
+        visit.page.goto(f"{site}/{kind}.html")
+        found = axe.run(visit.page, options={"preload": False}).response["violations"]
+        assert [(kind, item["id"], item["nodes"][0]["html"][:200]) for item in found] == []
+    visit.check()
+    visit.context.close()
 
 
 def test_columns_sort_both_ways_and_the_address_remembers(visit: Visit, site: str) -> None:
@@ -188,7 +202,7 @@ def test_an_agent_and_a_case_are_found_by_keyboard_alone(visit: Visit, site: str
     page.wait_for_url("**/ratings.html")
     reach(page, "The same as a table")
     page.keyboard.press("Enter")
-    assert page.get_by_role("region", name="Histogram by likelihood").is_visible()
+    assert page.get_by_role("group", name="Histogram by likelihood").is_visible()
 
 
 def focused(page: Any) -> str:

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from merton.errors import MissingDependencyError
 
 if TYPE_CHECKING:  # most of these tests need no simulator
     from merton.simulation.cameras import SceneCameras
     from merton.simulation.cell import Cell
+
+# The same examples in every run, and no limit of time for one: a busy machine must not fail a test.
+settings.register_profile("merton", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("merton")
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,8 @@ from test_store import trial
 from merton import __version__
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.experiment.run import RunDirectory
+from merton.leaderboard import snapshot
+from merton.results.merge import merge
 from merton.results.records import AgentRecord, CaseRecord, ExperimentRecord, Outcome, TestCase
 from merton.results.schema import METADATA, SUBMISSIONS, TRIALS
 from merton.results.store import ResultStore, open_record
@@ -171,6 +173,31 @@ def test_a_reading_transaction_is_one_state(where: str) -> None:
             writer.record(trial(2))
             assert connection.scalar(count) == 1
         assert len(reader.ids("study")) == 2
+
+
+def test_what_reads_a_whole_record_reads_one_state(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody registers an agent and stores its trial between two reads of a snapshot, or of a merge."""
+    with ResultStore(where) as writer, ResultStore(where, read_only=True) as reader:
+        writer.record(trial(1))
+        writer.register_agent("servo", "1.0")
+        calm = snapshot.to_json(snapshot.take(reader))
+        read_agents = reader.agents
+        late = iter(range(10, 20))
+
+        def agents_and_then_a_write() -> list[AgentRecord]:
+            found = read_agents()
+            number = next(late)
+            writer.register_agent(f"late {number}", "2.0")
+            writer.record(trial(number, agent=f"late {number}"))
+            return found
+
+        monkeypatch.setattr(reader, "agents", agents_and_then_a_write)
+        assert snapshot.to_json(snapshot.take(reader)) == calm
+        with ResultStore(tmp_path / "lab.sqlite") as lab:
+            merge(reader, lab)
+            assert sorted(agent.id for agent in lab.agents()) == ["late 10", "servo"]
+            assert {item.agent for item in lab.records()} == {"late 10", "servo"}
+            assert {agent.id: agent.version for agent in lab.agents()}["late 10"] == "2.0"
 
 
 def test_an_error_inside_a_transaction_undoes_all_of_it(where: str) -> None:

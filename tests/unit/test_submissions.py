@@ -143,6 +143,43 @@ def test_the_second_of_a_month_is_refused_however_the_name_is_spelt(local: Datab
     assert logged(local)[1].reason == str(error)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("ACME", "\u0410\u0421\u041c\u0415"),  # all of it Cyrillic
+        ("ACME", "A\u0421ME"),
+        ("Ozone", "\u039fzone"),  # Greek
+        ("\u0420\u043e\u0441\u0430", "Poca"),  # the first to come keeps the name, in whatever script
+        ("IBM", "\u0406\u0412\u041c"),
+    ],
+)
+def test_a_name_that_looks_like_another_manufacturers_is_refused(local: Database, first: str, second: str) -> None:
+    submit(local, archived(manufacturer=first), now=NOVEMBER)
+    error = refusal(local, archived(manufacturer=second))
+    assert error.kind == "invalid"
+    assert f"looks like {first!r}" in str(error)
+    assert [attempt.accepted for attempt in logged(local)] == [True, False]
+    assert [receipt.manufacturer for receipt in taken(local)] == [first]
+
+
+def test_names_that_differ_to_the_eye_or_are_plain_are_accepted(local: Database) -> None:
+    names = (
+        "Lab 1",
+        "Lab l",
+        "modern",
+        "modem",
+        "\u042f\u043d\u0434\u0435\u043a\u0441 AI",
+        "日立 Hitachi",
+        "Ärzte",
+        "Arzte",
+    )
+    for name in names:
+        submit(local, archived(manufacturer=name), now=NOVEMBER)
+    assert {receipt.manufacturer for receipt in taken(local)} == set(names)
+    next_month = datetime(2026, 12, 2, tzinfo=timezone.utc)
+    submit(local, archived(manufacturer=names[0], scores=dict.fromkeys(ITEMS, 0.25)), now=next_month)
+
+
 def test_another_manufacturer_and_another_month_are_accepted(database: Database) -> None:
     submit(database, archived(), now=NOVEMBER)
     submit(database, archived(manufacturer="Emca"), now=NOVEMBER + timedelta(seconds=1))

@@ -8,6 +8,7 @@ from typing import Any
 
 from merton_interfaces.msg import Rating, RatingArray, TrialResult
 from merton_interfaces.srv import RecordTrial
+from rclpy.serialization import serialize_message
 from std_msgs.msg import String
 
 from merton.errors import InputError, MertonError
@@ -37,7 +38,8 @@ class AggregatorNode(StageNode):
                 "",
                 "record that every result is merged into and that ratings are of, from the start on: a run's "
                 "directory, an SQLite file or a postgresql:// URL; empty: ratings are of the last result's run",
-            )
+            ),
+            messages,
         )
         self.problem = ""
         self.ratings = self.create_publisher(RatingArray, names.RATINGS, names.LATCHED_QOS)
@@ -84,28 +86,35 @@ class AggregatorNode(StageNode):
 
     def publish_ratings(self) -> None:
         """Publish the ratings of what has come since, once they are there."""
-        made = self.boards.poll()
+        now = self.get_clock().now().to_msg()
+        made = self.boards.poll(now.sec, now.nanosec)
         if made is None:
             return
         if made.problem and made.problem != self.problem:
             self.get_logger().error(made.problem)
         self.counters["errors"] += made.problem != ""
         self.problem = self.details["shared record"] = made.problem
-        if not made.text:
-            return
-        self.ratings.publish(self.message(made))
-        self.board.publish(String(data=made.text))
+        if made.shown is not None:
+            ratings, text = made.shown
+            self.ratings.publish(ratings)
+            self.board.publish(String(data=text))
 
-    def message(self, made: LiveBoard) -> RatingArray:
-        """The ratings of a board."""
-        message = RatingArray(experiment_id=made.experiment)
-        message.header.stamp = self.get_clock().now().to_msg()
-        for kind, players in ((Rating.AGENT, made.agents), (Rating.TEST_CASE, made.cases)):
-            message.ratings += [
-                Rating(id=line.id, kind=kind, mean=line.mean, deviation=line.deviation, matches=line.matches)
-                for line in players
-            ]
-        return message
+
+def messages(board: LiveBoard, sec: int, nanosec: int) -> tuple[bytes, str] | None:
+    """A board as it is published: a serialised RatingArray and the text; None if it is empty.
+
+    Works in the process that rates, because 5,000 ratings take 0.1 to 0.2 s; stamped with when that was begun.
+    """
+    if not board.text:
+        return None
+    array = RatingArray(experiment_id=board.experiment)
+    array.header.stamp.sec, array.header.stamp.nanosec = sec, nanosec
+    for kind, players in ((Rating.AGENT, board.agents), (Rating.TEST_CASE, board.cases)):
+        array.ratings += [
+            Rating(id=line.id, kind=kind, mean=line.mean, deviation=line.deviation, matches=line.matches)
+            for line in players
+        ]
+    return serialize_message(array), board.text
 
 
 def main() -> None:

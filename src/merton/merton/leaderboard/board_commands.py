@@ -30,10 +30,10 @@ def arena_command(
 ) -> None:
     """Boards by the rules of Embodied Arena from the score of every question, 0 to 1."""
     boards = arena_boards(items)
+    _write(out, {"boards": [asdict(board) for board in boards]})
     for board in boards:
         if has_scores(board):
             print(render_text(board, _width()))
-    _write(out, {"boards": [asdict(board) for board in boards]})
 
 
 def world_model_command(
@@ -43,8 +43,9 @@ def world_model_command(
 ) -> None:
     """The board of world models as evaluators from annotators' scores of 0 to 3."""
     found = world_model_board(sheet, ground_truth)
-    print(render_text(found.board, _width()))
     agreement = found.agreement
+    _write(out, {"boards": [asdict(found.board)], "agreement": asdict(agreement)})
+    print(render_text(found.board, _width()))
     if agreement.kappa is None or agreement.interval is None:
         print("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")
     else:
@@ -53,7 +54,6 @@ def world_model_command(
             f"Agreement of the annotators (kappa, quadratic weights): {agreement.kappa:.2f} "
             f"[{low:.2f}, {high:.2f}], {agreement.n} videos, {len(agreement.pairs)} pairs"
         )
-    _write(out, {"boards": [asdict(found.board)], "agreement": asdict(agreement)})
 
 
 def arena_boards(items: Path) -> tuple[PublishedBoard, ...]:

@@ -45,10 +45,10 @@ def rate_command(
 
     with open_record(record, read_only=True) as store, _progress() as progress:
         taken = snapshot.take(store, name, progress)
+    if json is not None:  # before anything is printed: who pipes the board into `head` ends the command there
+        _write(json, snapshot.to_json(taken))
     print(board.render_text(taken, width()))
     _out.print(f"inputs {taken.inputs_sha256}", highlight=False, soft_wrap=True)
-    if json is not None:
-        _write(json, snapshot.to_json(taken))
 
 
 @app.command()

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
@@ -143,6 +144,15 @@ def canonical(name: str) -> str:
     return " ".join(folded.split())
 
 
+def look(name: str) -> str:
+    """What names that cannot be told apart by eye have in common, in whatever script: Unicode's confusable characters.
+
+    By UTS 39, section 4, with case folded as in `canonical`: Cyrillic "\u0410\u0421\u041c\u0415" looks like "acme".
+    """
+    letters = unicodedata.normalize("NFKD", name)
+    return canonical("".join(_stand_in(letter) for letter in letters))
+
+
 def dataset_sha256(items: Iterable[str]) -> str:
     """The hash of what is asked: of the ids of all its items, sorted by code point, each followed by a line feed."""
     return sha256("".join(f"{item}\n" for item in sorted(set(items))).encode()).hexdigest()
@@ -267,6 +277,16 @@ def _score(cell: str, where: str) -> float:
     if len(text) > 40 or not _SCORE.fullmatch(text) or not 0.0 <= float(text) <= 1.0:
         raise InputError(f"{where}: a score is a decimal number in 0 .. 1, got {one_line(text, 40)!r}")
     return float(text)
+
+
+@cache
+def _stand_in(character: str) -> str:
+    """One character, or some, for all that look like it; the same for each of them."""
+    from confusable_homoglyphs.confusables import confusables_data
+
+    alike = {character, *(other["c"] for other in confusables_data.get(character, ()))}
+    alike |= {other["c"] for one in tuple(alike) for other in confusables_data.get(one, ())}
+    return str(min(alike))
 
 
 def _decoded(data: bytes, name: str) -> str:

@@ -88,6 +88,8 @@ def take(
 ) -> Snapshot:
     """The snapshot of all that is in the record: trials of every experiment, imported scores, agents, submissions.
 
+    All of it is read in one transaction, so what somebody writes meanwhile is in it as a whole or not at all.
+
     Args:
         store: the record.
         name: of the snapshot; "leaderboard" if None.
@@ -101,10 +103,11 @@ def take(
         InfrastructureError: the record cannot be read.
     """
     progress("reading the record")
-    submitted, agents, shown = _submissions(store, window)
-    known = {agent.id for agent in agents}
-    agents += [agent for agent in store.agents() if agent.id not in known]
-    inputs = Inputs(store.records(), store.scores(), agents, submitted, shown)
+    with store.database.reading():
+        submitted, agents, shown = _submissions(store, window)
+        known = {agent.id for agent in agents}
+        agents += [agent for agent in store.agents() if agent.id not in known]
+        inputs = Inputs(store.records(), store.scores(), agents, submitted, shown)
     return compute(inputs, name or DEFAULT_NAME, SCHEMA_VERSION, checks, progress)
 
 

@@ -24,6 +24,7 @@ from merton.leaderboard.manifest import (
     canonical,
     checked_manufacturer,
     dataset_sha256,
+    look,
     manifest_bytes,
     read_submission,
 )
@@ -169,21 +170,23 @@ def _entered(database: Database, submission: Submission, now: datetime | None) -
             "archive_sha256": submission.archive_sha256,
             "manifest": manifest_bytes(manifest).decode(),
         }
-        reason = ""
-        if database.insert_new(connection, SUBMISSIONS, [row]):
+        kind: Refusal = "invalid"
+        reason = _mistakable(connection, manifest.manufacturer)
+        if not reason and not database.insert_new(connection, SUBMISSIONS, [row]):
+            kind = "limit"
+            reason = (
+                f"{manifest.manufacturer!r} has submitted in {month} already ({row['id']}); one a calendar month is "
+                f"accepted, the next from {_next_month(moment)} on"
+            )
+        if not reason:
             _supersede(connection, row)
             scores = [
                 {"submission": row["id"], "item": item, "score": score} for item, score in submission.scores.items()
             ]
             database.insert_new(connection, SUBMISSION_SCORES, scores)
-        else:
-            reason = (
-                f"{manifest.manufacturer!r} has submitted in {month} already ({row['id']}); one a calendar month is "
-                f"accepted, the next from {_next_month(moment)} on"
-            )
         _log(connection, moment, maker, submission.archive_sha256, reason)
     if reason:
-        raise RefusedError("limit", reason, _text(moment))
+        raise RefusedError(kind, reason, _text(moment))
     return _receipt(row)
 
 
@@ -327,6 +330,23 @@ def _known(connection: sa.Connection, submission: Submission) -> Receipt | None:
     same &= columns.manufacturer == canonical(submission.manifest.manufacturer)
     row = connection.execute(sa.select(SUBMISSIONS).where(same)).mappings().one_or_none()
     return None if row is None else _receipt({**row})
+
+
+def _mistakable(connection: sa.Connection, name: str) -> str:
+    """Why a name cannot be taken that looks like another manufacturer's; empty if it can.
+
+    Plain ASCII names may look alike, as Lab 1 and Lab l do: their owners did not look for strange letters.
+    """
+    taken = {canonical(receipt.manufacturer): receipt.manufacturer for receipt in submissions(connection)}
+    if canonical(name) in taken:
+        return ""
+    for other in taken.values():
+        if look(other) == look(name) and not (name.isascii() and other.isascii()):
+            return (
+                f"the manufacturer {name!r} looks like {other!r}, which has submitted before, but is written in other "
+                "characters; use the same if you are the same, else a name that can be told apart"
+            )
+    return ""
 
 
 def _supersede(connection: sa.Connection, new: Mapping[str, Any]) -> None:

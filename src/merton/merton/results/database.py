@@ -59,6 +59,7 @@ class Database:
         self.read_only = read_only
         # An SQLite connection is one for all threads; PostgreSQL has one for each.
         self._turn: AbstractContextManager[Any] = nullcontext()
+        self._reading = threading.local()  # .connection: of the reading transaction that this thread is in
         if isinstance(where, str) and "://" in where:
             self.dialect = "postgresql"
             self._engine, self.where = _postgresql_engine(where, read_only)
@@ -80,7 +81,7 @@ class Database:
 
         One writer at a time, so what is read inside stays true until the end of it.
 
-        Not to be nested: a transaction that is begun inside another one of the same `Database` is refused.
+        Not to be nested: one that is begun inside another transaction of the same `Database` is refused.
 
         Raises:
             InputError: what was to be written breaks a rule of the tables; nothing of the transaction was written.
@@ -89,9 +90,21 @@ class Database:
         """
         return self._began(write=True)
 
-    def reading(self) -> AbstractContextManager[sa.Connection]:
-        """A transaction that only reads: one consistent state, whoever writes meanwhile, and nobody waits for it."""
-        return self._began(write=False)
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that only reads: one consistent state, whoever writes meanwhile, and nobody waits for it.
+
+        Begun inside another one of the same thread, it is part of that one and sees the same state.
+        """
+        if (outer := getattr(self._reading, "connection", None)) is not None:
+            yield outer
+            return
+        with self._began(write=False) as connection:
+            self._reading.connection = connection
+            try:
+                yield connection
+            finally:
+                self._reading.connection = None
 
     @contextmanager
     def _began(self, write: bool) -> Iterator[sa.Connection]:

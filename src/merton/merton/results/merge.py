@@ -39,9 +39,9 @@ def merge(
         InputError: the two say different things of the same experiment, agent, case, trial or score.
         InfrastructureError: a database fails; the target is as before.
     """
-    experiments, agents, cases = source.about_experiments(), source.agents(), source.cases()
-    trials, scores = source.records(), source.scores()
     with source.database.reading() as connection:
+        experiments, agents, cases = source.about_experiments(), source.agents(), source.cases()
+        trials, scores = source.records(), source.scores()
         imports = [dict(row) for row in connection.execute(sa.select(IMPORTS)).mappings()]
     total = len(trials) + len(scores)
     with target.database.transaction() as connection:
@@ -58,4 +58,4 @@ def merge(
             of_this = [score for score in scores if score.source == name]
             new_scores += target.write_scores(connection, of_this)
         on_progress(total, total)
-    return Merged(len(source.experiments()), len(trials), new_trials, len(scores), new_scores)
+    return Merged(len({trial.experiment for trial in trials}), len(trials), new_trials, len(scores), new_scores)

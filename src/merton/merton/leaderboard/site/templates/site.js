@@ -102,6 +102,9 @@ function prepareFilter(form, table) {
 document.addEventListener("DOMContentLoaded", () => {
   prepareTheme();
   document.querySelectorAll("table.sortable").forEach(prepareSorting);
+  for (const box of document.querySelectorAll(".formula")) { // what scrolls can be reached by Tab
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  }
   const form = document.querySelector("form.controls"), table = document.querySelector("table[data-filtered]");
   if (form && table) prepareFilter(form, table);
 });

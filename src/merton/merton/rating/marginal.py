@@ -1,0 +1,300 @@
+"""The numbers behind the likelihood fit: cases integrated out, skills climbed to, and how sure they are.
+
+Index arrays and natural log-odds here; names, Elo points and what a reader is told are in
+`merton.rating.likelihood`, whose model this is. With skill a_i of agents, difficulty b of cases:
+
+    E[S] = 1 / (1 + exp(b - a_i))        b normal, mean 0, standard deviation `spread`
+
+Each case's integral over b is a sum over 11 points around its own most likely difficulty, as wide as the likelihood is
+there (adaptive Gauss-Hermite quadrature). The skills climb by Newton's method, the two spreads by expectation and
+maximisation (EM); whatever is asked of the cases is a mean under their posterior, from one pass over all of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from merton.rating.checking import Floats, Integers
+
+NODES = 11
+STEPS = 500
+TOLERANCE = 1e-5
+"""Log-odds, and relative change of the two spreads, at which the fit has arrived (0.002 Elo points)."""
+
+LEAP, MOST_LEAP = 8, 100.0
+"""Every how many steps the spread is extrapolated, and by how many of its last step at most."""
+
+ASSUMED_CASES, ASSUMED_SPREAD = 2, 1.0
+"""The spread of cases is estimated as if so many more cases, that far from the mean in log-odds (174 Elo points), were
+known (a scaled inverse chi-squared prior). Ours: two agents' answers to ten cases fit any spread however large, and
+with it any rating; 100 cases hardly feel it."""
+
+_LEAST_DISPERSION = 1e-3
+
+
+class Marginal:
+    """A fit under way.
+
+    Args:
+        agents: (matches,) index of the agent; the matches are sorted by case.
+        scores: (matches,) 0..1.
+        starts: (cases + 1,) where each case's matches begin.
+        n_agents: how many there are.
+        coin: whether all scores are 0 or 1, so that the dispersion is 1 and needs no estimate.
+
+    Attributes:
+        skill: (agents,) log-odds.
+        spread: standard deviation of the cases' difficulties.
+        dispersion: variance of the scores over that of a coin.
+        case_mean, case_deviation: (cases,) of the posterior of each difficulty, the skills being as they are.
+    """
+
+    def __init__(self, agents: Integers, scores: Floats, starts: Integers, n_agents: int, coin: bool) -> None:
+        n_cases = len(starts) - 1
+        self.agents, self.scores, self.starts, self.coin = agents, scores, starts, coin
+        count = np.bincount(agents, minlength=n_agents)
+        share = (np.bincount(agents, weights=scores, minlength=n_agents) + 0.5) / (count + 1.0)
+        self.skill = np.log(share / (1.0 - share))
+        self.spread, self.dispersion = 1.0, 1.0
+        self.mode, self.case_mean, self.case_deviation = np.zeros(n_cases), np.zeros(n_cases), np.zeros(n_cases)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        self._quadrature = (nodes, np.log(weights) + 0.5 * nodes**2)
+
+    def climb(self) -> bool:
+        """Newton steps in the skills, EM steps in the two spreads; True if they end by themselves.
+
+        EM steps in the cases' spread shrink by a constant ratio, which is close to 1 where little is known of it; so
+        every few steps the rest of that geometric series is taken at once (Aitken's extrapolation).
+        """
+        size = len(self.skill)
+        lost = len(self.scores) / max(len(self.scores) - size, 1)  # degrees of freedom that the skills took
+        pace = 0.0
+        information = np.zeros((size, size))
+        factor = None
+        for step in range(1, STEPS + 1):
+            renew = step & (step - 1) == 0  # at 1, 2, 4, 8, ...: it changes ever less
+            slope, curvature, moments = self._expect(information, renew)
+            if renew:
+                try:
+                    factor = cho_factor(information)
+                except LinAlgError:  # far from the maximum: the EM step always goes uphill
+                    factor = None
+            change = slope / curvature if factor is None else cho_solve(factor, slope)
+            change = np.clip(change, -1.0, 1.0)
+            squares, residual, variance = moments
+            spread = math.sqrt((squares + ASSUMED_CASES * ASSUMED_SPREAD**2) / (len(self.mode) + ASSUMED_CASES))
+            dispersion = 1.0 if self.coin else max(lost * residual / variance, _LEAST_DISPERSION)
+            before, pace = pace, math.log(spread / self.spread)
+            moved = max(float(np.abs(change).max()), abs(pace), abs(math.log(dispersion / self.dispersion)))
+            if step % LEAP == 0 and 0.0 < (ratio := pace / before if before else 0.0) < 1.0:
+                spread *= math.exp(pace * min(ratio / (1.0 - ratio), MOST_LEAP))
+            self.skill = self.skill + change
+            self.spread, self.dispersion = spread, dispersion
+            if moved < TOLERANCE:
+                return True
+        return False
+
+    def errors(self) -> tuple[Floats, Floats]:
+        """Standard errors of the skills and of the difficulties; the two spreads count as known.
+
+        Skills: the sandwich's, clustered by case, or the model's if those are larger: the sandwich takes the scatter of
+        an agent's own scores for what it is, none after one match, or where all its scores are as expected.
+        Difficulties: the posterior's variance, and what the errors of the skills hand on to its mean (Kass and
+        Steffey 1989): with few agents a case cannot be known better than they are.
+        """
+        size, n_cases = len(self.skill), len(self.mode)
+        information, scatter = np.zeros((size, size)), np.zeros((size, size))
+        self._expect(information, True, scatter)
+        inverse = np.linalg.pinv(information, hermitian=True)
+        covariance = inverse @ scatter @ inverse * (n_cases / max(n_cases - 1, 1))
+        variance = np.maximum(np.diag(covariance), np.maximum(np.diag(inverse), 0.0))
+        np.fill_diagonal(covariance, variance)
+        case = np.repeat(np.arange(n_cases), np.diff(self.starts))
+        p = 1.0 / (1.0 + np.exp(self.case_mean[case] - self.skill[self.agents]))
+        slopes = self.case_deviation[case] ** 2 * p * (1.0 - p) / self.dispersion  # of a difficulty's mean in a skill
+        handed_on = _quadratic(self.agents, slopes, self.starts, covariance)
+        return np.sqrt(variance), np.sqrt(self.case_deviation**2 + handed_on)
+
+    def weak_on_hard(self) -> tuple[Floats, Floats]:
+        """Expected and real scores of the weaker half of the agents on cases judged by the stronger half alone.
+
+        What weak agents did on a case is thus not in its difficulty, so without a guessing floor the two agree.
+        """
+        weak = np.zeros(len(self.skill), dtype=bool)
+        weak[np.argsort(self.skill, kind="stable")[: len(weak) // 2]] = True
+        left_out = weak[self.agents]
+        case = np.repeat(np.arange(len(self.mode)), np.diff(self.starts))
+        strong = Marginal(
+            self.agents[~left_out],
+            self.scores[~left_out],
+            np.concatenate(([0], np.cumsum(np.bincount(case[~left_out], minlength=len(self.mode))))),
+            len(self.skill),
+            self.coin,
+        )
+        strong.skill, strong.spread, strong.dispersion = self.skill, self.spread, self.dispersion
+        strong._expect(np.zeros((0, 0)), False)
+        expected = np.zeros(int(left_out.sum()))
+        nodes, log_weights = self._quadrature
+        for node, weight in zip(nodes, np.exp(log_weights - 0.5 * nodes**2) / math.sqrt(2.0 * math.pi), strict=True):
+            at = strong.case_mean + node * strong.case_deviation
+            expected += weight / (1.0 + np.exp(at[case[left_out]] - self.skill[self.agents[left_out]]))
+        return expected, self.scores[left_out]
+
+    def _expect(
+        self, information: Floats, renew: bool, scatter: Floats | None = None
+    ) -> tuple[Floats, Floats, tuple[float, float, float]]:
+        slope, curvature = np.zeros(len(self.skill)), np.zeros(len(self.skill))
+        if renew:
+            information[:] = 0.0
+        moments = _integrate(
+            self.agents,
+            self.scores,
+            self.starts,
+            self.skill,
+            self.spread,
+            self.dispersion,
+            *self._quadrature,
+            self.mode,
+            self.case_mean,
+            self.case_deviation,
+            slope,
+            curvature,
+            information,
+            renew,
+            np.zeros((0, 0)) if scatter is None else scatter,
+        )
+        if renew:
+            information += np.tril(information, -1).T + np.diag(curvature)
+            if scatter is not None:
+                scatter += np.tril(scatter, -1).T
+        return slope, curvature, moments
+
+
+@numba.njit(cache=True)
+def _quadratic(agents: Integers, slopes: Floats, starts: Integers, covariance: Floats) -> Floats:
+    """For each case the variance of the sum of its slopes times its agents' skills."""
+    found = np.zeros(len(starts) - 1)
+    for case in range(len(found)):
+        for i in range(starts[case], starts[case + 1]):
+            for j in range(starts[case], starts[case + 1]):
+                found[case] += slopes[i] * slopes[j] * covariance[agents[i], agents[j]]
+        found[case] = max(found[case], 0.0)
+    return found
+
+
+@numba.njit(cache=True)
+def _integrate(
+    agents: Integers,
+    scores: Floats,
+    starts: Integers,
+    skill: Floats,
+    spread: float,
+    dispersion: float,
+    nodes: Floats,
+    log_weights: Floats,
+    mode: Floats,
+    case_mean: Floats,
+    case_deviation: Floats,
+    slope: Floats,
+    curvature: Floats,
+    information: Floats,
+    renew: bool,
+    scatter: Floats,
+) -> tuple[float, float, float]:
+    """One pass over the cases: integrate each out, add its share to the arrays (lower triangles of the matrices).
+
+    `slope` is the gradient of the log-likelihood in the skills, `curvature` its information were the difficulties
+    known, `information` the observed one, `scatter` the sum of squares of the cases' gradients.
+    Returns the sums of E[difficulty²], of E[(score - P)²] and of E[P (1 - P)].
+    """
+    precision = 1.0 / spread**2
+    most = np.max(starts[1:] - starts[:-1])
+    chance = np.empty((len(nodes), most))  # expected score by node and match
+    weight, gradient, centre, able = np.empty(len(nodes)), np.empty(most), np.empty(most), np.empty(most)
+    squares = residual = variance = 0.0
+    for case in range(len(starts) - 1):
+        first, n = starts[case], starts[case + 1] - starts[case]
+        points = earned = 0.0
+        for i in range(n):
+            able[i] = skill[agents[first + i]]
+            points += scores[first + i]
+            earned += scores[first + i] * able[i]
+        b = mode[case]
+        flat = precision
+        for _ in range(50):  # Newton to the most likely difficulty, from where it was in the last pass
+            rise, flat = -b * precision - points / dispersion, precision
+            for i in range(n):
+                p = 1.0 / (1.0 + math.exp(b - able[i]))
+                rise += p / dispersion
+                flat += p * (1.0 - p) / dispersion
+            move = max(-2.0, min(2.0, rise / flat))
+            b += move
+            if abs(move) < 1e-4:  # the quadrature need not be centred better
+                break
+        mode[case] = b
+        width = 1.0 / math.sqrt(flat)
+
+        highest = -np.inf
+        for k in range(len(nodes)):
+            at = b + width * nodes[k]
+            # the sum of S log P + (1 - S) log(1 - P) is that of S (R - D) + log(1 - P); one logarithm of many factors
+            log_failures, failures = 0.0, 1.0
+            for i in range(n):
+                failure = 1.0 / (1.0 + math.exp(min(able[i] - at, 500.0)))
+                chance[k, i] = 1.0 - failure
+                failures *= failure
+                if failures < 1e-80:
+                    log_failures += math.log(failures)
+                    failures = 1.0
+            log_failures += math.log(failures)
+            weight[k] = log_weights[k] - 0.5 * at * at * precision + (earned - points * at + log_failures) / dispersion
+            highest = max(highest, weight[k])
+        total = 0.0
+        for k in range(len(nodes)):
+            weight[k] = math.exp(weight[k] - highest)
+            total += weight[k]
+        mean = square = 0.0
+        for k in range(len(nodes)):
+            weight[k] /= total
+            at = b + width * nodes[k]
+            mean += weight[k] * at
+            square += weight[k] * at * at
+        case_mean[case] = mean
+        case_deviation[case] = math.sqrt(max(square - mean * mean, 0.0))
+        squares += square
+
+        for i in range(n):
+            a, score = agents[first + i], scores[first + i]
+            expected = known = apart = 0.0
+            for k in range(len(nodes)):
+                p = chance[k, i]
+                expected += weight[k] * p
+                known += weight[k] * p * (1.0 - p)
+                apart += weight[k] * (score - p) ** 2
+            residual += apart
+            variance += known
+            gradient[i] = (score - expected) / dispersion
+            centre[i] = expected
+            slope[a] += gradient[i]
+            curvature[a] += known / dispersion
+        if renew:
+            for i in range(n):
+                # in place: what is left are deviations, scaled so that products of rows are covariances
+                for k in range(len(nodes)):
+                    chance[k, i] = (chance[k, i] - centre[i]) * math.sqrt(weight[k]) / dispersion
+            for i in range(n):
+                for j in range(n):
+                    a, other = agents[first + i], agents[first + j]
+                    if other > a:
+                        continue
+                    together = 0.0
+                    for k in range(len(nodes)):
+                        together += chance[k, i] * chance[k, j]
+                    information[a, other] -= together
+                    if len(scatter) > 0:
+                        scatter[a, other] += gradient[i] * gradient[j]
+    return squares, residual, variance
