@@ -1,6 +1,6 @@
 """The operator's screen: RViz on the cell; rqt with diagnostics, images, plots, services; the page of `merton monitor`.
 
-Beside sim, gazebo or lab.
+Beside sim, gazebo or lab. What is not installed is named and left out.
 
 ros2 launch merton_bringup monitor.launch.py use_sim_time:=true
 ros2 launch merton_bringup monitor.launch.py page:=false                    without the page
@@ -13,34 +13,46 @@ from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
+from merton.errors import MissingDependencyError
 from merton.graph.supervisor import enclave
 from merton.resources import resource
-from merton_nodes.launching import require, rviz
+from merton_nodes.launching import missing, rviz
 
 PLUGINS = ("rqt_image_view", "rqt_plot", "rqt_runtime_monitor", "rqt_service_caller")
 
 
 def screen(context):
-    """Both windows, and the page."""
-    require("rviz2", "rqt_gui", *PLUGINS)
+    """Both windows and the page, as far as they are installed; raises MissingDependencyError if nothing is."""
     use_sim_time = LaunchConfiguration("use_sim_time").perform(context) == "true"
+    wanted = [
+        ("RViz", missing("rviz2"), lambda: rviz(use_sim_time=use_sim_time)),
+        ("rqt", missing("rqt_gui", *PLUGINS), rqt),
+    ]
+    if LaunchConfiguration("page").perform(context) == "true":
+        absent = ", ".join(name for name in ("fastapi", "uvicorn", "websockets") if find_spec(name) is None)
+        wanted.append(("page", absent and f"not installed: {absent} (requirements/serve.txt)", page))
+    without = [f"no {name}: {why}" for name, why, _ in wanted if why]
+    if len(without) == len(wanted):
+        raise MissingDependencyError("; ".join(without))
+    return [LogInfo(msg=sentence) for sentence in without] + [make() for _, why, make in wanted if not why]
+
+
+def rqt():
+    """rqt with Merton's perspective."""
     perspective = str(resource("merton_bringup", "config/rqt/merton.perspective"))
-    rqt = Node(
+    return Node(
         package="rqt_gui",
         executable="rqt_gui",
         arguments=["--perspective-file", perspective],
         ros_arguments=enclave("operator"),
     )
-    return [rviz(use_sim_time=use_sim_time), rqt, *page(context)]
 
 
-def page(context):
-    """The page on http://127.0.0.1:8090/, unless it is not wanted or cannot be served."""
-    if LaunchConfiguration("page").perform(context) == "false":
-        return []
-    if missing := [name for name in ("fastapi", "uvicorn", "websockets") if find_spec(name) is None]:
-        return [LogInfo(msg=f"no page: {', '.join(missing)} not installed (requirements/serve.txt)")]
-    return [Node(package="merton_nodes", executable="monitor_node", ros_arguments=enclave("monitor_node"))]
+def page():
+    """The page; its node says where."""
+    return Node(
+        package="merton_nodes", executable="monitor_node", ros_arguments=enclave("monitor_node"), output="screen"
+    )
 
 
 def generate_launch_description():

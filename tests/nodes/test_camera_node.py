@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import CameraInfo, Image
 
+from merton.errors import InputError
+from merton.recording.writer import Channel, RecordingWriter
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.camera_node import CameraNode
@@ -127,6 +130,20 @@ def test_what_is_not_there_keeps_the_node_down(ros: Any, capfd: Any, parameters:
     node = ros.add(CameraNode, parameter_overrides=overrides)
     assert node.trigger_configure().name == "FAILURE"
     assert says in capfd.readouterr().err
+
+
+def test_a_recording_without_a_whole_frame_is_told_and_not_searched_for_ever(ros: Any, tmp_path: Path) -> None:
+    """Cut off after the first image, before anything that belongs to it."""
+    writer = RecordingWriter(tmp_path / "cut.mcap")
+    for kind, topic in ((Image, names.color("top")), (CameraInfo, names.color_info("top"))):
+        message = kind()
+        message.header.stamp.sec = len(topic)  # of different instants
+        writer.put(Channel(f"/{topic}", f"sensor_msgs/msg/{kind.__name__}"), bytes(serialize_message(message)), 1)
+    writer.close()
+    player = up(ros, CameraNode, source="bag", bag=str(tmp_path / "cut.mcap"), cameras=["top"])
+    with pytest.raises(InputError, match=r"cut\.mcap' has no frame of which all parts are there"):
+        ros.until(lambda: player.counters["times played"])
+    ros.error = None
 
 
 def test_what_the_recorder_wrote_is_played_again(ros: Any, probe: Probe, recording: Path, tmp_path: Path) -> None:

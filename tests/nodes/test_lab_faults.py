@@ -410,7 +410,7 @@ def test_row_10_a_model_server_that_is_ill_is_nobodys_failure_and_moves_nothing(
             "adapter": "openvla_rest",
             "cameras": ["top"],
             "convention": "libero",
-            "settings": {"url": wire.http, "patience": {"deadline_s": 1.0}},
+            "settings": {"url": wire.http, "patience": {"deadline_s": 2.0}},
         }
         (tmp_path / "catalogue.yaml").write_text(yaml.safe_dump({"vla": [entry]}))
         monkeypatch.setenv(VARIABLE, str(tmp_path / "catalogue.yaml"))
@@ -421,7 +421,7 @@ def test_row_10_a_model_server_that_is_ill_is_nobodys_failure_and_moves_nothing(
         result = lab.trial("ailing")
         assert result.outcome == TrialResult.INFRASTRUCTURE, result.error_msg
         assert np.isnan(result.execution)
-        assert len(wire.requests) >= 1
+        ros.until(lambda: wire.requests)  # its thread may get to read only after the deadline
         assert np.abs(np.array(lab.robot.joints[-1].position[:6]) - before).max() < 1e-6, "nothing moved"
         assert lab.operator.ids == ["reach.0"], "nobody was asked to judge it"
 

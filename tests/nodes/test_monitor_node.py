@@ -127,6 +127,19 @@ def test_a_busy_topic_is_taken_seldom(ros: Ros, probe: Probe, tmp_path: Path) ->
         assert node.hub.get("arm") is shown
 
 
+def test_an_arm_that_is_no_longer_heard_of_is_told(
+    ros: Ros, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while nobody looks: whoever opens the page must not take the past for now."""
+    node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"))
+    ros.until(lambda: node.hub.get("arm_seen") is False)
+    joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    message = convert.joint_state_message(0, np.asarray(load_cell().home_joints), np.zeros(6), 0.1)
+    ros.until(lambda: joints.publish(message) or node.hub.get("arm_seen"))
+    monkeypatch.setattr("merton_nodes.monitor_node.ARM_SILENT_S", 0.1)
+    ros.until(lambda: node.hub.get("arm_seen") is False)
+
+
 def test_what_is_wrong_is_one_sentence(ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from rclpy.parameter import Parameter
 

@@ -171,6 +171,18 @@ def test_monitor_opens_both_windows_and_the_page(monkeypatch):
     assert nodes_of(described("monitor")) == started
 
 
+def test_monitor_serves_the_page_where_no_window_can_be_opened(monkeypatch):
+    pytest.importorskip("launch_ros", reason=NO_LAUNCH)
+    from launch.actions import LogInfo
+
+    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: package == "rqt_gui")
+    actions = described("monitor")
+    assert nodes_of(actions) == {("merton_nodes", "monitor_node")}
+    said = ["".join(part.text for part in action.msg) for action in actions if isinstance(action, LogInfo)]
+    assert [sentence.partition(":")[0] for sentence in said] == ["no RViz", "no rqt"]
+    assert "ros-jazzy-rqt-image-view" in said[1]
+
+
 def test_sim_does_without_a_state_publisher(monkeypatch):
     pytest.importorskip("launch_ros", reason=NO_LAUNCH)
     monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: False)
@@ -183,7 +195,7 @@ def test_sim_does_without_a_state_publisher(monkeypatch):
         ("lab", "ur_robot_driver", {"arm": "ros2_control"}),
         ("lab", "moveit_py", {"arm": "moveit"}),
         ("gazebo", "ros_gz_sim", {}),
-        ("monitor", "rviz2", {}),
+        ("monitor", "rviz2", {"page": "false"}),
     ],
 )
 def test_what_is_missing_is_named_before_anything_starts(name, package, values, monkeypatch):

@@ -139,6 +139,22 @@ def test_a_recording_that_was_cut_off_plays_up_to_there(tmp_path: Path) -> None:
     assert len(list(BagCamera(file))) == COUNT - 1
 
 
+def test_the_parts_of_a_long_recording_are_played_in_order(tmp_path: Path) -> None:
+    (tmp_path / "night").mkdir()
+    messages = raw("top")[3:]
+    for number in (9, 10):
+        part = write(
+            tmp_path / f"part{number}",
+            messages[: len(messages) // 2] if number == 9 else messages[len(messages) // 2 :],
+        )
+        next(part.glob("*.mcap")).rename(tmp_path / "night" / f"night_{number}.mcap")
+    camera = BagCamera(tmp_path / "night")
+    assert [file.name for file in camera.files] == ["night_9.mcap", "night_10.mcap"]
+    stamps = [frame.stamp_ns for _, frame in camera]
+    assert len(stamps) > 1
+    assert stamps == sorted(stamps)
+
+
 def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no recording"):
         BagCamera(tmp_path / "absent.mcap")

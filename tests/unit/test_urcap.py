@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import threading
 import time
@@ -12,7 +13,7 @@ import pytest
 
 from merton.errors import InfrastructureError, InputError
 from merton.execution.gripper import Grip, Gripper
-from merton.execution.urcap import UrcapGripper, UrcapSocket
+from merton.execution.urcap import UrcapGripper, UrcapSocket, fault_sentence
 from merton.simulation.urcap_server import UrcapServer
 from simulated_ur import until
 
@@ -94,6 +95,18 @@ def test_activation_and_registers(served: Served) -> None:
     link.close()
 
 
+def test_faults_have_names_and_stop_the_fingers(served: Served, gripper: UrcapGripper) -> None:
+    """Robotiq, 2F-85 and 2F-140 instruction manual: 0 is none, 5 ends by itself with the activation."""
+    assert (fault_sentence(0), fault_sentence(5)) == ("", "")
+    assert fault_sentence(10) == "the gripper reports fault 10: supply voltage too low"
+    assert fault_sentence(3) == "the gripper reports fault 3: not in its manual"
+    served.gripper.registers["FLT"] = 14
+    until(lambda: gripper.reading and fault_sentence(gripper.reading.fault).endswith("motor current too high"))
+    gripper.command_gripper(0.0)
+    until(lambda: served.gripper.registers["PRE"] == 255)
+    assert gripper.gripper_opening_m == pytest.approx(0.140)
+
+
 def test_it_goes_to_an_opening_and_stops_on_the_way(gripper: UrcapGripper) -> None:
     assert gripper.gripper_opening_m == pytest.approx(0.140)
     gripper.command_gripper(0.070)
@@ -119,13 +132,20 @@ def test_it_feels_an_object(served: Served, gripper: UrcapGripper) -> None:
     until(lambda: gripper.reading and gripper.reading.grip is Grip.AT_POSITION)
 
 
-def test_it_connects_again_and_waits_for_a_new_command(served: Served, gripper: UrcapGripper) -> None:
+def test_it_connects_again_and_waits_for_a_new_command(
+    served: Served, gripper: UrcapGripper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise InfrastructureError("the gripper is away")
+
     gripper.command_gripper(0.100)
     until(lambda: gripper.reading and abs(gripper.gripper_opening_m - 0.100) < 0.001)
+    monkeypatch.setattr(gripper, "_serve", away)  # else it may be back before anybody has looked
     served.drop()
     until(lambda: gripper.reading is None)
     with pytest.raises(InfrastructureError, match="the gripper"):
         gripper.command_gripper(0.0)
+    monkeypatch.undo()
     until(lambda: gripper.reading)
     assert gripper.gripper_opening_m == pytest.approx(0.100, abs=0.001)
     gripper.command_gripper(0.050)
@@ -133,7 +153,7 @@ def test_it_connects_again_and_waits_for_a_new_command(served: Served, gripper: 
 
 
 class Misbehaving:
-    """A server that answers every request with the same bytes, then does as told."""
+    """A server that says something without waiting to be asked, then closes its half of the connection or does not."""
 
     def __init__(self, *answers: bytes, close: bool = False) -> None:
         self.listener = socket.create_server((HOST, 0))
@@ -146,11 +166,12 @@ class Misbehaving:
             connection, _ = self.listener.accept()
             with connection:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for answer in self.answers:
+                    connection.sendall(answer)
+                if self.close:
+                    connection.shutdown(socket.SHUT_WR)  # half closed: it still reads
                 while connection.recv(256):
-                    for answer in self.answers:
-                        connection.sendall(answer)
-                    if self.close:
-                        connection.shutdown(socket.SHUT_WR)  # half closed: it still reads
+                    pass
         except OSError:
             pass
 
@@ -171,6 +192,8 @@ class Misbehaving:
 def test_nonsense_is_one_clear_error_in_time(server: object, message: str) -> None:
     misbehaving = server()  # type: ignore[operator]
     link = UrcapSocket(HOST, 0.3, misbehaving.port)
+    if misbehaving.answers or misbehaving.close:
+        assert select.select([link._socket], [], [], 30)[0], "what it says is here already: only silence takes time"
     began_s = time.monotonic()
     with pytest.raises(InfrastructureError, match=message) as raised:
         link.get("POS")

@@ -49,7 +49,7 @@ app.command("monitor")(monitor_command)
 app.command("rate")(leaderboard_commands.rate_command)
 app.command("replay")(replay_command)
 app.add_typer(results_commands.app, name="results")
-out, err = Console(), Console(stderr=True)
+out, err = Console(emoji=False), Console(stderr=True, emoji=False)  # module:M: is a name
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="name=value, an argument of the graph.")]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
 
@@ -181,7 +181,7 @@ def _execute(
     The embedded cell gets a ROS domain of its own; any other graph is in the user's, where its operator's screen is.
     """
     values = dict(values or {})
-    how_to_go_on = _how_to_go_on(directory, name, values)
+    how_to_go_on = _how_to_go_on(directory, name, values, record)
     if record:
         values.setdefault("recording", str(free_path(directory.path)))
     graph = load_graph(name).with_arguments(values)
@@ -192,6 +192,7 @@ def _execute(
         str(find_executable("merton_nodes", "run_experiment")),
         str(directory.path),
         *(["--resume"] if resume else []),
+        *(["--recorded"] if "recording" in values else []),
         "--ros-args",
         *enclave("run_experiment"),
     ]
@@ -234,8 +235,9 @@ def _users_domain() -> int:
     return int(text)
 
 
-def _how_to_go_on(directory: RunDirectory, graph: str, values: dict[str, str]) -> str:
+def _how_to_go_on(directory: RunDirectory, graph: str, values: dict[str, str], record: bool) -> str:
     where = "" if graph == "sim" else f" --graph {graph}"
+    where += " --record" if record else ""
     where += "".join(f" --set {shlex.quote(f'{key}={value}')}" for key, value in values.items())
     return (
         f" Go on with: merton run {directory.path / 'experiment.yaml'}"

@@ -11,6 +11,7 @@ from merton_interfaces.msg import CellState
 from rclpy.exceptions import InvalidHandle
 from rclpy.impl.implementation_singleton import rclpy_implementation
 
+from merton.errors import InputError
 from merton.observation import CameraView
 from merton.perception.camera.bag import BagCamera
 from merton.perception.camera.folder import FolderCamera
@@ -93,7 +94,7 @@ class BagSource(Source):
     """The images of a recorded run at the pace of their stamps, over and over; stamped as if they were taken now."""
 
     def __init__(self, node: StageNode, show: Shows, cameras: list[str], bag: str) -> None:
-        self.node, self.show = node, show
+        self.node, self.show, self.file = node, show, bag
         self.bag = BagCamera(bag, cameras)
         self.frames = iter(self.bag)
         self.next: tuple[str, Frame] | None = None
@@ -108,6 +109,8 @@ class BagSource(Source):
         while True:
             if self.next is None:
                 self.next = next(self.frames, None)
+            if self.next is None and self.began is None:
+                raise InputError(f"{self.file!r} has no frame of which all parts are there: is it cut off?")
             if self.next is None:
                 self.frames, self.began = iter(self.bag), None
                 self.node.counters["times played"] += 1

@@ -138,7 +138,7 @@ def experiment(context: LaunchContext) -> list[Any]:
     client = Node(
         package="merton_nodes",
         executable="run_experiment",
-        arguments=[str(run.path)],
+        arguments=[str(run.path), *(["--recorded"] if LaunchConfiguration("recording").perform(context) else [])],
         ros_arguments=enclave("run_experiment"),
         output="screen",
     )
@@ -176,12 +176,17 @@ def is_installed(package: str) -> bool:
         return False
 
 
+def missing(*packages: str) -> str:
+    """Which of these ROS packages are not installed, and how to get them; empty if all are."""
+    absent = [package for package in packages if not is_installed(package)]
+    debian = " ".join("ros-jazzy-" + package.replace("_", "-") for package in absent)
+    return f"not installed: {', '.join(absent)}; run: sudo apt-get install {debian}" if absent else ""
+
+
 def require(*packages: str) -> None:
     """Raises MissingDependencyError for the ROS packages that are not installed, all at once."""
-    missing = [package for package in packages if not is_installed(package)]
-    if missing:
-        debian = " ".join("ros-jazzy-" + package.replace("_", "-") for package in missing)
-        raise MissingDependencyError(f"not installed: {', '.join(missing)}; run: sudo apt-get install {debian}")
+    if sentence := missing(*packages):
+        raise MissingDependencyError(sentence)
 
 
 def _go_on_without(name: str) -> Callable[[ProcessExited, LaunchContext], list[Any]]:

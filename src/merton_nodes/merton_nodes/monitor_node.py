@@ -38,6 +38,8 @@ from merton_nodes.runtime import StageNode, run
 LINK_PERIOD_S = 0.25
 SILENT_S = 0.5
 """A heartbeat 20 times a second that was not heard for so long has ceased [s]."""
+ARM_SILENT_S = 3.0
+"""Without joint states for so long the arm on the page is that of the past [s]; a cell at rest repeats them."""
 SHOWN_RESULTS = 30
 
 
@@ -63,7 +65,7 @@ class MonitorNode(StageNode):
         )
         self.period_s = 1 / rate_hz
         self.due_s: dict[str, float] = {}
-        self.heard_s = float("-inf")
+        self.heard_s = {names.HEARTBEAT: float("-inf"), names.JOINT_STATES: float("-inf")}
         self.results: deque[dict[str, Any]] = deque(maxlen=SHOWN_RESULTS)
         self.distortions: dict[str, Any] = {}
         self.scene_view = SceneView(load_cell())
@@ -114,7 +116,7 @@ class MonitorNode(StageNode):
         """Take a message of a busy topic when one is due and somebody looks; the others are not even unpacked."""
 
         def on_bytes(data: bytes) -> None:
-            now_s = time.monotonic()
+            now_s = self.heard_s[topic] = time.monotonic()
             if now_s >= self.due_s.get(topic, 0.0) and self.hub.watched:
                 self.due_s[topic] = now_s + self.period_s
                 callback(deserialize_message(data, kind))
@@ -148,12 +150,14 @@ class MonitorNode(StageNode):
 
     def on_heartbeat(self, _: bytes) -> None:
         """The stop path is alive."""
-        self.heard_s = time.monotonic()
+        self.heard_s[names.HEARTBEAT] = time.monotonic()
 
     def look_at_links(self) -> None:
-        """Whether a stop would be heard."""
-        alive = time.monotonic() - self.heard_s < SILENT_S
+        """Whether a stop would be heard, and whether the arm is."""
+        now_s = time.monotonic()
+        alive = now_s - self.heard_s[names.HEARTBEAT] < SILENT_S
         self.hub.put("stop_path", alive and self.controls.stopping.service_is_ready())
+        self.hub.put("arm_seen", now_s - self.heard_s[names.JOINT_STATES] < ARM_SILENT_S)
 
     def with_result(self, message: TrialResult) -> list[dict[str, Any]]:
         """The newest results, the newest first."""

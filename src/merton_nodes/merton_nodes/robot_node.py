@@ -8,7 +8,7 @@ from merton_interfaces.msg import SafetyState
 from std_msgs.msg import Float64MultiArray
 
 from merton.errors import MertonError
-from merton.execution.urcap import UrcapGripper
+from merton.execution.urcap import UrcapGripper, fault_sentence
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode
@@ -19,6 +19,7 @@ class RobotNode(StageNode):
 
     Attributes:
         gripper: the 2F-140; its node makes it and ends it.
+        opening_m: of the gripper, as last seen.
         fault: why nothing moves until `cell/release_stop`; empty if nothing is wrong.
         reported: mode and reason that were last published; None to have them said again.
     """
@@ -28,6 +29,7 @@ class RobotNode(StageNode):
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
         self.fault = ""
+        self.opening_m = 0.0
         self.reported: tuple[int, str] | None = None
 
     def halt(self) -> None:
@@ -48,6 +50,15 @@ class RobotNode(StageNode):
         except (MertonError, ValueError) as error:
             self.counters["dropped gripper commands"] += 1
             self.get_logger().warning(f"gripper command dropped: {error}")
+
+    def look_at_gripper(self) -> None:
+        """Keep the opening; hold the arm if the gripper is gone, or does not do as told."""
+        if (fingers := self.gripper.reading) is None:
+            self.hold(f"no connection to the gripper: {self.gripper.trouble}")
+            return
+        self.opening_m = fingers.opening_m
+        if why := fault_sentence(fingers.fault):
+            self.hold(why)
 
     def hold(self, why: str) -> None:
         """Nothing moves until `cell/release_stop`."""

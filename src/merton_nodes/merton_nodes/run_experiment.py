@@ -29,6 +29,7 @@ from merton_nodes.runtime import shut_down
 START_LIMIT_S = 60.0
 ASK_AGAIN_S = 10.0
 """After which the goal is sent again: while nodes are still discovering each other, an answer can get lost."""
+RECORDER_LIMIT_S = 30.0
 LINES = 10
 """Progress lines where there is no terminal to draw a bar on."""
 
@@ -43,6 +44,15 @@ class Client(Node):
         self.result: Any = None
         self.status = GoalStatus.STATUS_UNKNOWN
         self.goal: Any = None
+
+    def recorder_listens(self) -> bool:
+        """Wait until somebody listens to the evidence of trials, which nobody but a recorder does."""
+        end_s = time.monotonic() + RECORDER_LIMIT_S
+        while self.context.ok() and time.monotonic() < end_s:
+            if self.count_subscribers(names.TRIAL_EVIDENCE):
+                return True
+            self.finished.wait(0.05)
+        return False
 
     def sender(self, goal: RunExperiment.Goal, progress: Progress) -> Callable[[], None]:
         """What sends the goal, and may be called again; `finished` is set when there is a result or a refusal."""
@@ -74,7 +84,7 @@ class Client(Node):
         def ask() -> None:
             self.client.send_goal_async(goal, on_feedback, goal_id).add_done_callback(on_accepted)
 
-        return lambda: self.executor.create_task(ask)  # from the executor's thread: see RosPorts.act_on
+        return lambda: self.executor.create_task(ask)  # from the executor's thread: see Asking.act_on
 
 
 def main() -> None:
@@ -82,6 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run_directory", type=Path)
     parser.add_argument("--resume", action="store_true", help="go on with a run that has results already")
+    parser.add_argument("--recorded", action="store_true", help="do not begin before a recorder listens")
     arguments = parser.parse_args(remove_ros_args(sys.argv)[1:])
     rclpy.init()
     node = Client()
@@ -119,6 +130,8 @@ def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) 
         if not node.client.wait_for_server(timeout_sec=START_LIMIT_S):
             print(f"experiment_node did not come up within {START_LIMIT_S:g} s", file=sys.stderr)
             return 1
+        if arguments.recorded and not node.recorder_listens():
+            print(f"no recorder listens after {RECORDER_LIMIT_S:g} s: the run begins without", file=sys.stderr)
         goal = RunExperiment.Goal(run_directory=str(arguments.run_directory.resolve()), resume=arguments.resume)
         send, ask_at_s = node.sender(goal, progress), time.monotonic()
         accepted_by_s = ask_at_s + START_LIMIT_S

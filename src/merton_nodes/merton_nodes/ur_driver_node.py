@@ -78,6 +78,7 @@ class UrDriverNode(RobotNode):
         self.following = Following()
         self.joints_rad: NDArray[np.float64] | None = None
         self.heard_s = time.monotonic()
+        self.silent = False
         self.heard_by_s = self.heard_s + connect_s
         """The driver starts beside this node, and takes its time: before this its silence is no fault."""
         self.safety_mode: int | None = None
@@ -176,14 +177,13 @@ class UrDriverNode(RobotNode):
             return
         if self.following.moving and self.watchdog.look(now_s):
             self.hold(f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion")
-        if self.joints_rad is None or now_s - self.heard_s > SILENCE_S:
+        silent = self.joints_rad is None or now_s - self.heard_s > SILENCE_S
+        silent_before, self.silent = self.silent, silent
+        if silent and silent_before:  # twice: after a pause of this node's own, what the driver said still waits
             self.hold(f"no {names.DRIVER_JOINT_STATES} from the UR driver")
-        elif wrong := self.following.look(self.joints_rad, now_s):
+        elif not silent and (wrong := self.following.look(self.joints_rad, now_s)):
             self.hold(f"a motion was not carried out: {wrong}")
-        if (fingers := self.gripper.reading) is None:
-            self.hold(f"no connection to the gripper: {self.gripper.trouble}")
-        else:
-            self.opening_m = fingers.opening_m
+        self.look_at_gripper()
         mode, why = SafetyState.NORMAL, ""
         if self.safety_mode not in (NORMAL, REDUCED):
             known = {None: "no safety mode", PROTECTIVE_STOP: "a protective stop"}.get(

@@ -115,15 +115,12 @@ class UrRobotNode(RobotNode):
 
     def look(self) -> None:
         """Joint states as they come, the safety state when it changes."""
-        robot, fingers = self.robot.reading, self.gripper.reading
+        robot = self.robot.reading
         if self.motion and (ended := self.robot.over(self.motion)) not in AS_ASKED:
             self.hold(f"a motion was not carried out: {ended}")
         if robot is None:
             self.hold(f"no connection to the controller: {self.robot.trouble}")
-        if fingers is None:
-            self.hold(f"no connection to the gripper: {self.gripper.trouble}")
-        else:
-            self.opening_m = fingers.opening_m
+        self.look_at_gripper()
         if robot is not None and robot.time_s != self.controller_s:
             self.controller_s = robot.time_s
             stamp_ns = self.get_clock().now().nanoseconds

@@ -21,9 +21,31 @@ PORT = 63352
 ACTIVE = 3
 LONGEST_ANSWER = 64
 """Bytes; more than this is no answer of a gripper."""
+FAULTS = {
+    5: "a command waits until the activation is over",
+    7: "not activated",
+    8: "too hot: it waits until it has cooled down",
+    9: "no communication for a second",
+    10: "supply voltage too low",
+    11: "opening by itself (automatic release)",
+    12: "internal fault",
+    13: "activation failed: something is in the way of the fingers",
+    14: "motor current too high",
+    15: "opened by itself (automatic release)",
+}
+"""Values of FLT (Robotiq, 2F-85 and 2F-140 instruction manual, register FAULT STATUS); 0 is none."""
+PASSING_FAULT = 5
+"""Ends by itself, with the activation."""
 POLL_S = 0.05
 """Pause between two readings. Ours: four requests each take a few milliseconds over the URCap."""
 RECONNECT_S = 0.5
+
+
+def fault_sentence(fault: int) -> str:
+    """Why the fingers do not do as told, from the register FLT; empty if they do."""
+    if fault in (0, PASSING_FAULT):
+        return ""
+    return f"the gripper reports fault {fault}: {FAULTS.get(fault, 'not in its manual')}"
 
 
 class UrcapSocket:
@@ -72,7 +94,8 @@ class UrcapSocket:
         pause, end_s = threading.Event(), time.monotonic() + limit_s
         while self.get("STA") != ACTIVE:
             if time.monotonic() > end_s:
-                raise InfrastructureError(f"{self.name} was not active after {limit_s:g} s, fault {self.get('FLT')}")
+                why = fault_sentence(self.get("FLT")) or "it reports no fault"
+                raise InfrastructureError(f"{self.name} was not active after {limit_s:g} s: {why}")
             pause.wait(POLL_S)
 
     def reading(self, gripper: Gripper) -> GripperReading:

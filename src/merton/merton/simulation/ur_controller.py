@@ -8,7 +8,8 @@ must be a process of its own because the client's constructors hold Python's glo
 
 Faults are lines on its standard input, each answered by a line "done ...": `protective_stop`, `emergency_stop`,
 `unlock` (a person clears either stop at the robot), `drop_connections`, `stall SECONDS` (nothing is sent and nothing is
-read, the arm goes on), `object OPENING_M` (something lies between the fingers), `quit`.
+read, the arm goes on), `object OPENING_M` (something lies between the fingers), `gripper_fault NUMBER` (register FLT; 0
+ends it), `quit`.
 
 Packets: Universal Robots, "Real-Time Data Exchange (RTDE) Guide"; dashboard: "Dashboard Server CB3, port 29999".
 """
@@ -321,6 +322,8 @@ class UrController:
             self.stalled_until_s = asyncio.get_running_loop().time() + float(value)
         elif name == "object":
             self.gripper.object_opening_m = float(value)
+        elif name == "gripper_fault":
+            self.gripper.registers["FLT"] = int(value)
         else:
             raise KeyError(name)
 

@@ -75,7 +75,7 @@ class UrcapServer:
             self._activation_left_s -= duration_s
             if self._activation_left_s <= 0:
                 registers["STA"] = ACTIVE
-        if registers["STA"] != ACTIVE or not registers["GTO"]:
+        if registers["STA"] != ACTIVE or not registers["GTO"] or registers["FLT"]:
             return
         slow, fast = SPEED_RANGE_M_S
         speed_m_s = slow + (fast - slow) * registers["SPE"] / 255

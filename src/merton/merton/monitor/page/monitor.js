@@ -156,6 +156,7 @@ const onSection = {
   cameras: (names) => (pictures = { ...show.cameras(names), layout: show.layout() }),
   cell: (content) => { view.cell = content; view.redraw(); },
   arm: (content) => { view.arm = content; view.redraw(); show.arm(content); },
+  arm_seen: show.armSeen,
   path: (content) => { view.path = content; view.redraw(); },
   scene: (content) => { view.objects = content.objects.filter((o) => o.at.every((v) => v !== null)); view.redraw(); show.scene(content); },
   results: show.results,

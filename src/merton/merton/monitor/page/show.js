@@ -76,6 +76,12 @@ export function arm(content) {
   ]);
 }
 
+// A picture of the past must not look like one of now.
+export function armSeen(seen) {
+  byId("arm").classList.toggle("old", !seen);
+  say("arm-silent", seen ? "" : "its joints are silent: what is drawn is the past");
+}
+
 export function scene(content) {
   say("task", content.instruction ? `${content.instruction}${content.success ? " – done" : ""}` : "");
 }
@@ -143,6 +149,7 @@ export function layout() {
 // The pictures of every camera, before and after; the canvases by stream.
 export function cameras(names) {
   const canvases = {};
+  byId("cameras").classList.toggle("many", names.length > 4);
   const pairs = names.map((name) => {
     const pair = element("div", "", "pair");
     for (const which of ["before", "after"]) {
@@ -158,6 +165,6 @@ export function cameras(names) {
     }
     return pair;
   });
-  byId("cameras").replaceChildren(...pairs);
+  byId("cameras").replaceChildren(...(pairs.length ? pairs : [element("p", "no camera is shown", "quiet")]));
   return canvases;
 }

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.observation import Image
+from merton.perception.calibration.corners import MODULES, registered
 
-MODULES = 8
-"""Modules (smallest squares) along a square of the board: a marker is 6 of them, with one more on either side."""
 DICTIONARY = "4X4_50"
 """Markers of the board. Ours: the fewest bits, so the largest modules, for cameras of 424 x 240 pixels."""
 MOST_SQUARES = 100
@@ -27,8 +26,8 @@ FEWEST_CORNERS = 6
 
 _SMALL_PX, _ENLARGED = 1000, 2
 """Images narrower than this are enlarged for the detector. Ours: it finds next to nothing with 2 pixels a module."""
-_NEIGHBOURHOOD = 0.35
-"""Half of the window in which a corner is refined, as a share of the square's edge: it stays off the markers."""
+_PX_PER_BLUR, _SHARP_PX = 2.5, 0.4
+"""A Gaussian blur takes this many times its sigma from black to white, and even a sharp edge some of it."""
 
 
 @dataclass(frozen=True)
@@ -112,35 +111,26 @@ class Board:
         homography, _ = cv2.findHomography(places[:, :2], found)
         if homography is None:
             return None
-        self._refine(grey, found, places, homography)
-        extent = np.ptp(found, axis=0)
+        edge_px = self._edge_px(grey, homography)
+        blur_px = edge_px / _PX_PER_BLUR - _SHARP_PX
+        module_m = self.square_m / MODULES
+        corners_px = registered(
+            grey, found.astype(np.float64), np.asarray(homography, np.float64), places, self.pattern, module_m, blur_px
+        )
+        agrees = np.isfinite(corners_px).all(axis=1)
+        if agrees.sum() < FEWEST_CORNERS:
+            return None
+        corners_px, places = corners_px[agrees], places[agrees]
+        extent = np.ptp(corners_px, axis=0)
         height, width = grey.shape
         span = float(extent.max() / width)
-        return Sighting(name, (width, height), found.astype(np.float64), places, span, self._edge_px(grey, homography))
+        return Sighting(name, (width, height), corners_px, places, span, edge_px)
 
     def count_markers(self, image: Image) -> int:
         """How many markers of the dictionary an image shows, whatever board they are on."""
         grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
         numbers = cv2.aruco.ArucoDetector(_dictionary()).detectMarkers(grey)[1]
         return 0 if numbers is None else len(numbers)
-
-    def _refine(
-        self, grey: NDArray[np.uint8], found: NDArray[np.float32], places: NDArray[np.float64], homography: NDArray[Any]
-    ) -> None:
-        """Move corners, in place, to the saddle points of the image, in windows as large as the squares allow.
-
-        Ours: the detector's own windows are two pixels wide or so, whatever the size of the board.
-        """
-        for index, place in enumerate(places):
-            around = place[:2] + self.square_m * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
-            seen = cv2.perspectiveTransform(around[None], homography)[0]
-            nearest = float(np.linalg.norm(seen - found[index], axis=1).min())
-            half = int(np.clip(round(_NEIGHBOURHOOD * nearest / np.sqrt(2)), 2, 15))
-            window = found[index : index + 1, None].copy()
-            stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_COUNT, 50, 1e-4)
-            cv2.cornerSubPix(grey, window, (half, half), (-1, -1), stop)
-            if np.linalg.norm(window[0, 0] - found[index]) < half:
-                found[index] = window[0, 0]
 
     def _edge_px(self, grey: NDArray[np.uint8], homography: NDArray[Any]) -> float:
         """Contrast over the steepest slope, in the direction of four in which edges are least steep [px].

@@ -59,9 +59,14 @@ class Lens:
         return np.asarray(ideal, np.float64).reshape(-1, 2)
 
     def camera_from_board(self, sighting: Sighting) -> tuple[Matrix, float]:
-        """The pose (4, 4) of the board in one image, and the error of its corners [px, root mean square]."""
+        """The pose (4, 4) of the board in one image, and the error of its corners [px, root mean square].
+
+        Raises InputError if there is none.
+        """
         points, corners = self.undistort(sighting.corners_px), sighting.corners_m
         _, turns, places, errors = cv2.solvePnPGeneric(corners, points, self.matrix, None, flags=cv2.SOLVEPNP_IPPE)
+        if len(turns) == 0 or not np.isfinite(errors).any():
+            raise InputError(f"{sighting.name}: the pose of the board does not follow from these corners: leave it out")
         best = int(np.argmin(np.ravel(errors)))  # a plane has two poses that look alike
         turn, place = cv2.solvePnPRefineLM(corners, points, self.matrix, None, turns[best], places[best])
         seen, _ = cv2.projectPoints(corners, turn, place, self.matrix, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -150,7 +151,8 @@ def _part(topic: str) -> tuple[str, str] | None:
 def _files(path: Path) -> list[Path]:
     """The MCAP files of a recording."""
     if path.is_dir():
-        files = sorted(path.glob("*.mcap"))
+        # a long recording is in parts, and number 10 comes after number 9
+        files = sorted(path.glob("*.mcap"), key=lambda file: [part.zfill(9) for part in re.split(r"(\d+)", file.name)])
         if not files:
             raise InputError(f"the folder {str(path)!r} holds no recording; its files must end in .mcap")
         return files
