@@ -14,6 +14,7 @@ from merton_interfaces.action import AnswerQuestion
 from merton_interfaces.srv import PredictActions
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
+from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from merton.cell import ARM_JOINTS, load_cell
@@ -26,7 +27,7 @@ from merton.experiment.ports import Look
 from merton.observation import Observation
 from merton.simulation.scene import make_scene
 from merton_nodes import conversions as convert
-from merton_nodes import names
+from merton_nodes import names, vlm_node
 from merton_nodes.ros_ports import RosPorts
 from merton_nodes.vla_node import VlaNode
 from merton_nodes.vlm_node import VlmNode
@@ -91,6 +92,7 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Parrot.gate = threading.Event()
     Parrot.gate.set()
     Parrot.batches, Parrot.warm = [], []
+    monkeypatch.setattr(vlm_node, "RESULT_KEPT_S", 2 * LIMIT_S)  # a busy machine loses no result of these tests
     for catalogue in (MODELS, POLICIES):
         assert "oracle" not in catalogue  # read now, so that the additions go with the test
         monkeypatch.setattr(catalogue, "_entries", dict(catalogue._entries))
@@ -213,6 +215,56 @@ def test_a_malformed_request_is_not_the_models_failure(ros: Ros, probe: Probe) -
     result = ros.act(probe, AnswerQuestion, names.ANSWER, goal)
     assert result.error_code == 400
     assert "yuv422" in result.error_msg
+
+
+def test_what_is_answered_keeps_no_picture(ros: Ros, probe: Probe) -> None:
+    node = up(ros, VlmNode, preload=["parrot"])
+    assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello")).answer == "hello"
+    kept = list(node.server._goal_handles.values())
+    assert kept, "the result is still there for whoever asks again"
+    assert [len(handle.request.image.data) for handle in kept] == [0] * len(kept)
+
+
+def test_what_is_answered_is_soon_forgotten(ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vlm_node, "RESULT_KEPT_S", 0.05)
+    node = up(ros, VlmNode, preload=["parrot"])
+    client = ros.action_client(probe, AnswerQuestion, names.ANSWER)
+    ros.until(client.server_is_ready)
+    ros.executor.create_task(lambda: client.send_goal_async(question("hello")) and None)
+    ros.until(lambda: node.counters["answers"])
+    ros.until(lambda: not node.server._goal_handles)
+
+
+class Forgetful:
+    """An action whose result is forgotten when it is first asked for."""
+
+    def __init__(self) -> None:
+        self.goals: list[Any] = []
+
+    def wait_for_server(self, timeout_sec: float) -> bool:
+        return True
+
+    def send_goal_async(self, goal: Any) -> Future:
+        self.goals.append(goal)
+        return done(self)
+
+    accepted = True
+
+    def get_result_async(self) -> Future:
+        status = GoalStatus.STATUS_UNKNOWN if len(self.goals) == 1 else GoalStatus.STATUS_SUCCEEDED
+        return done(AnswerQuestion.Impl.GetResultService.Response(status=status))
+
+
+def done(value: Any) -> Future:
+    future = Future()
+    future.set_result(value)
+    return future
+
+
+def test_a_result_that_was_forgotten_is_asked_for_anew(ros: Ros, probe: Probe) -> None:
+    ports, client = RosPorts(probe, load_cell(), deadline_s=1.0), Forgetful()
+    assert ports.act_on(client, "goal", "it", LIMIT_S) == AnswerQuestion.Result()
+    assert client.goals == ["goal", "goal"]
 
 
 @pytest.mark.parametrize("told", ["hello", "out of memory", "no text", "no server", "no extra"])

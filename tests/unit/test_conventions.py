@@ -127,6 +127,18 @@ def test_the_gripper_ends_at_its_ends() -> None:
     assert CONVENTIONS["bridge"].chunk(rows).deltas[:, 6].tolist() == [1.0, 0.0]
 
 
+def test_the_environment_of_libero_closes_with_plus_one() -> None:
+    raw = [[1.0, -0.5, 3.0, 1.0, 0.0, -2.0, -1.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]]
+    deltas = CONVENTIONS["libero_env"].chunk(raw).deltas
+    assert deltas[0] == pytest.approx([0.05, -0.025, 0.05, 0.5, 0.0, -0.5, 1.0]), "-1 is open, as in openpi's main.py"
+    assert deltas[1] == pytest.approx([0.0] * 7)
+
+
+def test_a_number_too_large_to_be_one_is_no_action() -> None:
+    with pytest.raises(InvalidActionError, match="not numeric"):
+        CONVENTIONS["bridge"].chunk([10**400, 0, 0, 0, 0, 0, 0])
+
+
 def test_libero_is_controller_units_and_a_rotation_vector() -> None:
     chunk = CONVENTIONS["libero"].chunk([1.0, -0.5, 3.0, 1.0, 0.0, -2.0, 0.0])
     assert chunk.deltas[0] == pytest.approx([0.05, -0.025, 0.05, 0.5, 0.0, -0.5, 0.0])

@@ -66,6 +66,7 @@ def test_further_fields_and_fields_left_out() -> None:
         ("", ""),
         ("  \n", ""),
         ([{"type": "text", "text": "Red "}, {"type": "text", "text": "cube"}], "Red cube"),
+        ("red\ud800 \0cube", "red? cube"),
     ],
 )
 def test_saying_nothing_is_an_answer(content: Any, text: str) -> None:
@@ -80,8 +81,12 @@ def test_an_answer_that_was_cut_off_says_so() -> None:
 
 @pytest.mark.parametrize(
     "step",
-    [saying(7), replying(500, {"error": {"message": "RuntimeError: weights", "type": "model_error"}})],
-    ids=["no text", "the model failed"],
+    [
+        saying(7),
+        saying([{"type": "text", "text": 7}]),
+        replying(500, {"error": {"message": "RuntimeError: weights", "type": "model_error"}}),
+    ],
+    ids=["no text", "a part without text", "the model failed"],
 )
 def test_the_models_own_failure_is_no_fault_of_the_server(step: Any) -> None:
     with http_server(step) as wire:

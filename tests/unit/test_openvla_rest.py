@@ -60,6 +60,8 @@ def test_other_forms_of_an_array(reply: Any) -> None:
         {"__numpy__": "!", "dtype": "<f8", "shape": [7]},
         {"__numpy__": "AAAA", "dtype": "<f8", "shape": [7]},
         {"__numpy__": "AAAA", "dtype": "|O", "shape": [1]},
+        [10**400, 0, 0, 0, 0, 0, 0],
+        ("[" * 900 + "]" * 900).encode(),
     ],
 )
 def test_an_act_servers_own_failure_is_an_invalid_action(reply: Any) -> None:

@@ -384,10 +384,10 @@ def test_the_command_and_the_file_alone(tmp_path: Path, how: str, protocol: str)
 
 
 def test_a_mistake_on_the_command_line_is_one_line() -> None:
-    command = [sys.executable, "-m", "merton", "serve", "nowhere:Model", "--protocol", "act"]
+    command = [sys.executable, "-m", "merton", "serve", "nowhere:M", "--protocol", "act"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "merton: cannot import nowhere:Model: there is no module 'nowhere' here\n"
+    assert done.stderr == "merton: cannot import nowhere:M: there is no module 'nowhere' here\n"
 
 
 def test_the_file_stays_fit_for_old_environments() -> None:

@@ -72,6 +72,9 @@ def test_words():
     assert words(" ... ") == []
     assert words("don\u2019t") == ["don't"]
     assert words("Stop.") == ["stop"]
+    assert words("cafe\u0301") == words("caf\u00e9"), "the same letter in two pieces and in one"
+    assert words("\ufb01ne \uff11") == ["fine", "1"]
+    assert words("\u0130stanbul") == ["i\u0307stanbul"], "an accent that has no letter of its own takes no word apart"
     with pytest.raises(InputError, match="NoneType"):
         words(None)
 

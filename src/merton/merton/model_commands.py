@@ -18,7 +18,7 @@ from merton.decision.models.conventions import CONVENTIONS
 from merton.errors import UnknownNameError
 
 app = typer.Typer(help="The catalogue of models: what there is, and what works here.", no_args_is_help=True)
-_out = Console()
+_out = Console(emoji=False)
 
 
 @app.command("list")

@@ -9,6 +9,7 @@ from typing import Any
 from merton_interfaces.action import AnswerQuestion
 from rclpy.action import ActionServer, CancelResponse
 from rclpy.action.server import ServerGoalHandle
+from sensor_msgs.msg import Image
 
 from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, Question, VisionLanguageModel
 from merton.model_worker import Kind
@@ -23,6 +24,12 @@ KIND: Kind[VisionLanguageModel, Question, Answer] = Kind(
     call=lambda model, questions: model.answer_batch(questions),
 )
 
+RESULT_KEPT_S = 2.0
+"""How long a result waits for whoever has not fetched it [s]; who comes later asks anew.
+
+Ours: each message about a goal lists all that are kept, 20 us each to read, and in rclpy's own 900 s that is thousands.
+"""
+
 
 class VlmNode(ModelNode[VisionLanguageModel, Question, Answer]):
     """Every model of the catalogue behind one action; one that is not preloaded is loaded when it is first asked."""
@@ -33,7 +40,14 @@ class VlmNode(ModelNode[VisionLanguageModel, Question, Answer]):
     def set_up(self) -> None:
         """Load the models named for preloading, offer the action."""
         self.serve(MODELS, KIND, ["describe"])
-        self.server = ActionServer(self, AnswerQuestion, names.ANSWER, self.on_answer, cancel_callback=self.on_cancel)
+        self.server = ActionServer(
+            self,
+            AnswerQuestion,
+            names.ANSWER,
+            self.on_answer,
+            cancel_callback=self.on_cancel,
+            result_timeout=RESULT_KEPT_S,
+        )
 
     def tear_down(self) -> None:
         """End the action server and the models."""
@@ -61,6 +75,7 @@ class VlmNode(ModelNode[VisionLanguageModel, Question, Answer]):
             pass
         except Exception as error:  # a model may raise anything; the node goes on
             result.error_code, result.error_msg = self.failure(error)
+        request.image = Image()  # rclpy keeps the request as long as the result; its memory is for the next image
         if goal.is_cancel_requested:
             self.counters["cancelled"] += 1
             goal.canceled()

@@ -24,7 +24,7 @@ ENGINES = ("local", "ray")
 PAGE = "models.html"
 """The study of models, beside the tables."""
 
-_out, _err = Console(), Console(stderr=True)
+_out, _err = Console(emoji=False), Console(stderr=True, emoji=False)
 
 
 def annotate_command(

@@ -1,7 +1,8 @@
 """How alike two sentences are: BLEU, ROUGE-L and CIDEr over the same words.
 
 A word is a run of letters and digits, with inner apostrophes, hyphens and points ("don't", "half-open", "0.5"); case
-and punctuation do not count. So "Pick up the cube." and "pick up the cube" are the same answer to all three.
+and punctuation do not count, nor how Unicode writes a letter: "Pick up the cube." and "pick up the cube" are the same
+answer to all three, and so are an accented letter in one piece and in two.
 
 Every measure has a batch form that takes the i-th reference with the i-th candidate. What it gives for a pair does not
 depend, to the last bit, on what else is in the batch: a study that was interrupted ends with the same numbers.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -32,7 +34,8 @@ CIDER_MAXIMUM = 10.0
 BATCH = 10_000
 """Pairs whose n-grams are held in memory at once; of no influence on the results."""
 
-_WORD = re.compile(r"\w+(?:['.\-]\w+)*")
+_LETTER = r"\w[\u0300-\u036f]*"  # with accents that have no form in one piece
+_WORD = re.compile(rf"(?:{_LETTER})+(?:['.\-](?:{_LETTER})+)*")
 
 Scores = NDArray[np.float64]
 
@@ -41,7 +44,10 @@ def words(sentence: str) -> list[str]:
     """The words of a sentence in lower case; raises InputError if it is not text."""
     if not isinstance(sentence, str):
         raise InputError(f"an answer must be text, got {type(sentence).__name__}")
-    return _WORD.findall(sentence.lower().replace("\u2019", "'"))
+    text = sentence.lower()
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+    return _WORD.findall(text)
 
 
 def bleu(reference: str, candidate: str) -> float:

@@ -53,7 +53,7 @@ def checked_chunk(
     """
     try:
         array = np.array(deltas, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidActionError(f"the action of {model or 'the model'} is not numeric: {error}") from None
     if array.size == 0:
         array = array.reshape(0, DIMENSIONS)

@@ -183,10 +183,13 @@ class OpenAIChat(VisionLanguageModel):
         except (TypeError, KeyError, IndexError):
             raise InfrastructureError(f"{self._server.url} replies, but not as chat does: {reply.excerpt()}") from None
         if isinstance(content, list):
-            content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
+            parts = [part.get("text") or "" for part in content if isinstance(part, dict)]
+            content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
         if not isinstance(content, str | None):
             raise InvalidAnswerError(f"the answer of {self.name} is no text but a {type(content).__name__}")
-        return (content or "").strip(), choice.get("finish_reason") == "length"
+        # what JSON can write and UTF-8 cannot (half a surrogate pair), and what ends a string in a ROS message
+        text = (content or "").encode("utf-8", "replace").decode().replace("\0", "")
+        return text.strip(), choice.get("finish_reason") == "length"
 
 
 def png_url(image: Image) -> str:

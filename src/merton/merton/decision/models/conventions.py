@@ -133,7 +133,7 @@ class Convention:
         """
         try:
             rows = np.asarray(raw, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidActionError(f"the output of {model or self.name} is not numeric: {error}") from None
         rows = rows[None] if rows.ndim == 1 else rows
         if rows.ndim != 2 or len(rows) == 0 or rows.shape[1] not in self.columns:
@@ -190,6 +190,12 @@ _LIBERO_SCALE = np.array([0.05] * 3 + [0.5] * 3)
 def _libero(rows: Rows, _: Rows) -> Rows:
     # The controller clips to its input range, and takes the last three as a rotation vector, not as angles.
     return np.column_stack((np.clip(rows[:, :6], -1.0, 1.0) * _LIBERO_SCALE, rows[:, 6]))
+
+
+def _libero_env(rows: Rows, state: Rows) -> Rows:
+    deltas = _libero(rows, state)
+    deltas[:, 6] = (1.0 - rows[:, 6]) / 2.0
+    return deltas
 
 
 def _rt1x(rows: Rows, _: Rows) -> Rows:
@@ -251,6 +257,14 @@ for _convention in (
         "OpenVLA, run_libero_eval.py; robosuite, OSC_POSE",
         _libero,
         normalised="quantiles",
+    ),
+    Convention(
+        "libero_env",
+        "as libero, the gripper -1 open +1 closed: what LIBERO's environment takes, as openpi's servers give it; 20 Hz",
+        (7,),
+        0.05,
+        "openpi, examples/libero/main.py; robosuite, OSC_POSE",
+        _libero_env,
     ),
     Convention(
         "cogact",

@@ -123,5 +123,5 @@ class OpenVlaRest(Policy):
             if isinstance(reply, str):  # of servers that were asked with "encoded", and of some forks always
                 reply = json.loads(reply)
             return np.asarray(from_json(reply))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise InvalidActionError(f"the reply of {self.name} is no array: {error}") from None
