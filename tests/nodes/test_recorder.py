@@ -13,7 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from merton_interfaces.msg import SafetyState
+from merton_interfaces.msg import Answer, SafetyState
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import Image, JointState
 
@@ -40,6 +40,9 @@ def frame(number: int) -> tuple[Image, Image]:
 def test_everything_is_in_the_file_once_and_as_it_was(ros: Ros, probe: Probe, tmp_path: Path) -> None:
     safety = probe.create_publisher(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
     safety.publish(SafetyState(mode=SafetyState.REDUCED, message="before the recorder came"))
+    answers = probe.create_publisher(Answer, names.answers("reference"), names.KEPT_QOS)
+    for text in ("said", "before it came"):
+        answers.publish(Answer(answer=text))
     path = tmp_path / "run" / "recording.mcap"
     node = up(ros, RecorderNode, path=str(path))
     heard = probe.listen(DiagnosticArray, "/diagnostics", 10)
@@ -48,6 +51,7 @@ def test_everything_is_in_the_file_once_and_as_it_was(ros: Ros, probe: Probe, tm
     joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
     ros.until(lambda: all(p.get_subscription_count() == 1 for p in (color, depth, joints)))
     ros.until(lambda: node.writer.written["/arm/safety_state"] == 1)
+    ros.until(lambda: node.writer.written["/experiment/answer/reference"] == 2)
     frames = [frame(number) for number in range(3)]
     for number, (picture, depths) in enumerate(frames):
         for _ in range(2):  # as a camera that looks at a still scene

@@ -97,7 +97,11 @@ def window(request: pytest.FixtureRequest, browser: Any, cell: Cell) -> Iterator
     page.on("pageerror", lambda error: window.complaints.append(str(error)))
     page.goto(cell.address)
     page.locator("#line.live").wait_for()
-    page.locator("#safety.normal").wait_for()
+    try:
+        page.locator("#safety.normal").wait_for()
+    except playwright.TimeoutError:
+        ended = [name for name, process in cell.graph.processes.items() if process.poll() is not None]
+        pytest.fail(f"not normal: {page.locator('#safety').inner_text()!r}; ended: {ended}")
     assert bool(page.locator("#name").is_visible()), "a new browser is asked for a name"
     page.get_by_label("Your name").fill("Ada Lovelace")
     page.keyboard.press("Enter")

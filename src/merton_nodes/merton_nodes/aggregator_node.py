@@ -44,7 +44,7 @@ class AggregatorNode(StageNode):
         self.problem = ""
         self.ratings = self.create_publisher(RatingArray, names.RATINGS, names.LATCHED_QOS)
         self.board = self.create_publisher(String, names.LEADERBOARD, names.LATCHED_QOS)
-        self.results = self.create_publisher(TrialResult, names.TRIAL_RESULTS, names.RELIABLE_QOS)
+        self.results = self.create_publisher(TrialResult, names.TRIAL_RESULTS, names.KEPT_QOS)
         self.create_service(RecordTrial, names.RECORD, self.on_record)
         self.every(POLL_PERIOD_S, self.publish_ratings)
 

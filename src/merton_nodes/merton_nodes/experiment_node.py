@@ -68,7 +68,7 @@ class ExperimentNode(StageNode):
         desk = OperatorDesk(self, limit_s) if success == "operator" else None
         self.ports = RosPorts(self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s)
         self.recorder = self.create_client(RecordTrial, names.RECORD)
-        self.evidence = self.create_publisher(TrialEvidence, names.TRIAL_EVIDENCE, names.RELIABLE_QOS)
+        self.evidence = self.create_publisher(TrialEvidence, names.TRIAL_EVIDENCE, names.KEPT_QOS)
         self.busy = False
         group = ReentrantCallbackGroup()
         common: dict[str, Any] = {

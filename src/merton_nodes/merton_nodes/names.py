@@ -111,5 +111,7 @@ LATEST_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 
 """For a reader that may be slower than the writer: it always gets the newest, old ones are dropped."""
 RELIABLE_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 500)
 """Commands and joint states: none may be lost."""
+KEPT_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 500)
+"""What a trial leaves: a recorder that is discovered a moment late still gets all of it."""
 LATCHED_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 1)
 """States: whoever comes late gets the last one."""

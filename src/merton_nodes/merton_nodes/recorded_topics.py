@@ -54,11 +54,11 @@ def recorded_topics(cameras: Sequence[str]) -> Iterator[tuple[str, type, QoSProf
     yield names.CELL_STATE, CellState, reliable
     yield names.HEARTBEAT, Header, reliable
     yield names.ARM_MARKERS, MarkerArray, reliable
-    yield names.TRIAL_RESULTS, TrialResult, reliable
-    yield names.TRIAL_EVIDENCE, TrialEvidence, reliable
+    yield names.TRIAL_RESULTS, TrialResult, names.KEPT_QOS
+    yield names.TRIAL_EVIDENCE, TrialEvidence, names.KEPT_QOS
     for side in ("reference", "distorted"):
-        yield names.answers(side), Answer, reliable
-        yield names.chunks(side), ActionChunk, reliable
+        yield names.answers(side), Answer, names.KEPT_QOS
+        yield names.chunks(side), ActionChunk, names.KEPT_QOS
     yield DIAGNOSTICS, DiagnosticArray, reliable
     for camera in cameras:
         yield names.color(camera), Image, sensor

@@ -87,10 +87,8 @@ class RosPorts(Asking):
         self.subscribe()
         self.looked: Look | None = None
         sides = ("reference", "distorted")
-        self.said = {s: node.create_publisher(AnswerMessage, names.answers(s), names.RELIABLE_QOS) for s in sides}
-        self.decided = {
-            s: node.create_publisher(ActionChunkMessage, names.chunks(s), names.RELIABLE_QOS) for s in sides
-        }
+        self.said = {s: node.create_publisher(AnswerMessage, names.answers(s), names.KEPT_QOS) for s in sides}
+        self.decided = {s: node.create_publisher(ActionChunkMessage, names.chunks(s), names.KEPT_QOS) for s in sides}
         create = node.create_client
         self.reset_cell = create(ResetCell, names.CELL_RESET)
         self.release_collision = create(Trigger, names.RELEASE_COLLISION)

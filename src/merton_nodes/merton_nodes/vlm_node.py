@@ -24,7 +24,7 @@ KIND: Kind[VisionLanguageModel, Question, Answer] = Kind(
     call=lambda model, questions: model.answer_batch(questions),
 )
 
-RESULT_KEPT_S = 2.0
+RESULT_KEPT_S = 0.5
 """How long a result waits for whoever has not fetched it [s]; who comes later asks anew.
 
 Ours: each message about a goal lists all that are kept, 20 us each to read, and in rclpy's own 900 s that is thousands.
