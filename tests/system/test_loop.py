@@ -43,6 +43,8 @@ distortions: [white_noise, jpeg]
 levels: [0, 5]
 """
 TRIALS = 3 * 2 * 3
+REMEMBERING = ("mujoco_cell_node", "arm_node", "aggregator_node", "experiment_node")
+"""Nodes that would lose something."""
 MERTON = [sys.executable, "-m", "merton"]
 
 
@@ -196,10 +198,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 def test_a_run_killed_at_every_node_comes_out_as_if_nothing_had_happened(
     undisturbed: RunDirectory, tmp_path: Path
 ) -> None:
-    """kill -9 of each node in turn: the run says who died and loses nothing; resumed, its numbers are the same."""
+    """kill -9 of one node after the other: the run says who died and loses nothing; resumed, its numbers are the same.
+
+    Of the nodes that remember nothing one stands for all, unless `MERTON_KILL_EVERY_NODE` is set: each costs 15 s.
+    """
     run = small_run(tmp_path, "killed")
-    victims = [node.executable for node in load_graph("sim").nodes]
-    for victim in victims:
+    every = [node.executable for node in load_graph("sim").nodes]
+    assert set(REMEMBERING) < set(every)
+    for victim in every if os.environ.get("MERTON_KILL_EVERY_NODE") else [*REMEMBERING, "camera_node"]:
         before = {record.id: record for record in records(run)}
         process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
         until(lambda before=before: len(records(run)) > len(before))

@@ -46,6 +46,8 @@ START_TOLERANCE_RAD = 0.02
 SETTLED_RAD, SETTLED_RAD_S, SETTLE_S = 0.001, 0.01, 1.0
 """A trajectory is over when the joints are this near its end and this slow, or are not after this time."""
 
+STOP_REPORT_S = 0.5
+"""How much later than its effect a safety stop may be reported [s]; nothing moves meanwhile. Ours."""
 PROGRAM_START_S = 3.0
 """How long the control program may take to start on the controller."""
 
@@ -228,7 +230,7 @@ class Driver:
                 self.control.kickWatchdog()
             return
         if not self.program_runs():
-            self.finish("the control program ended on the controller")
+            self.finish(self.safety_stop() or "the control program ended on the controller")
         elif self.watchdog is not None and self.watchdog.look(now):
             self.end(f"held: no heartbeat for {self.timeout_s:g} s")
         elif motion.spline is None:
@@ -246,12 +248,20 @@ class Driver:
         if not self.control.servoJ(
             motion.setpoint.tolist(), JOINT_SPEED_RAD_S, JOINT_SPEED_RAD_S, CYCLE_S, LOOKAHEAD_S, GAIN
         ):
-            self.finish(describe(int(self.receive.getSafetyStatusBits())) or "the controller refused a set point")
+            self.finish(self.safety_stop() or "the controller refused a set point")
         elif elapsed_s >= spline.duration_s:
             if self.near(motion.goal):
                 self.end("reached")
             elif elapsed_s > spline.duration_s + SETTLE_S:
                 self.end(f"did not settle: {np.abs(self.joints - motion.goal).max():.4f} rad from the end")
+
+    def safety_stop(self) -> str:
+        """The safety stop that ended a motion, empty if none did: it may be reported a moment after its effect."""
+        limit_s = time.monotonic() + STOP_REPORT_S
+        while not self.safety_bits & STOP_BITS and time.monotonic() < limit_s:
+            time.sleep(CYCLE_S)
+            self.read()
+        return describe(self.safety_bits) if self.safety_bits & STOP_BITS else ""
 
     def near(self, goal: Array) -> bool:
         """Whether the arm rests at joint angles."""
