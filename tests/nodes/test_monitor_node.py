@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from merton_interfaces.msg import (
     TrialResult,
 )
 from sensor_msgs.msg import Image, JointState
+from std_msgs.msg import Header
+from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from ros import Probe, Ros, up
@@ -138,6 +141,21 @@ def test_an_arm_that_is_no_longer_heard_of_is_told(
     ros.until(lambda: joints.publish(message) or node.hub.get("arm_seen"))
     monkeypatch.setattr("merton_nodes.monitor_node.ARM_SILENT_S", 0.1)
     ros.until(lambda: node.hub.get("arm_seen") is False)
+
+
+def test_whether_a_stop_would_be_heard_does_not_wait_for_anything_else(ros: Ros, probe: Probe, tmp_path: Path) -> None:
+    node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"))
+    heartbeat = probe.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
+    probe.create_service(Trigger, names.STOP, lambda _, response: response)
+    ros.until(lambda: node.controls.stopping.service_is_ready())
+    free = threading.Event()
+    ros.executor.create_task(free.wait)  # as if every image took for ever
+    try:
+        for _ in range(2):
+            ros.until(lambda: heartbeat.publish(Header()) or node.hub.get("stop_path"))
+            ros.until(lambda: node.hub.get("stop_path") is False)
+    finally:
+        free.set()
 
 
 def test_what_is_wrong_is_one_sentence(ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

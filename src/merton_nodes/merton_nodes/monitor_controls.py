@@ -1,23 +1,30 @@
-"""The buttons of the operator's page as service calls, apart from everything else that the page needs of ROS."""
+"""The buttons of the operator's page as service calls, and whether a stop would be heard; nothing else of ROS."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 from merton_interfaces.srv import ConfirmSuccess
 from rclpy.client import Client
+from rclpy.clock import Clock, ClockType
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 from merton.errors import InfrastructureError
+from merton.execution.watchdog import LOOKS_PER_TIMEOUT, Watchdog
 from merton.monitor.buttons import Answer
 from merton_nodes import names
 
+SILENT_S = 0.5
+"""A heartbeat 20 times a second that was not heard for so long has ceased [s]."""
 VERDICTS = {
     "success": ConfirmSuccess.Request.SUCCESS,
     "failure": ConfirmSuccess.Request.FAILURE,
@@ -28,15 +35,26 @@ VERDICTS = {
 class ServiceControls(Node):
     """Sends requests from the caller's thread; its own executor and thread take the answers, and do nothing else.
 
-    So neither an image that is being converted nor one on its way to a browser can delay a stop.
+    So neither an image that is being converted nor one on its way to a browser can delay a stop, or the heartbeat that
+    tells that it would be heard.
+
+    Args:
+        context: ROS, in which this node lives.
+        on_stop_path: told several times a second, from that thread, whether a stop would be heard.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, on_stop_path: Callable[[bool], None]) -> None:
         super().__init__("monitor_controls", context=context)
         self.stopping = self.create_client(Trigger, names.STOP)
         self.resetting = self.create_client(Trigger, names.RESET_STOP)
         self.arranging = self.create_client(ConfirmSuccess, names.ARRANGED)
         self.confirming = self.create_client(ConfirmSuccess, names.CONFIRM)
+        self.on_stop_path = on_stop_path
+        self.heartbeat = Watchdog([names.HEARTBEAT], SILENT_S)
+        self.heard = False
+        self.create_subscription(Header, names.HEARTBEAT, self.on_heartbeat, names.LATEST_QOS, raw=True)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(SILENT_S / LOOKS_PER_TIMEOUT, self.look_at_stop_path, clock=steady)
         self.own_executor = SingleThreadedExecutor(context=context)
         self.own_executor.add_node(self)
         self.thread = threading.Thread(target=self.spin, name="controls", daemon=True)
@@ -46,6 +64,16 @@ class ServiceControls(Node):
         """The thread that takes answers."""
         with contextlib.suppress(ExternalShutdownException, ShutdownException):
             self.own_executor.spin()
+
+    def on_heartbeat(self, _: bytes) -> None:
+        """The stop path is alive."""
+        self.heard = True
+        self.heartbeat.heard(names.HEARTBEAT)
+
+    def look_at_stop_path(self) -> None:
+        """Say whether a stop would be heard."""
+        alive = self.heartbeat.look(time.monotonic()) is None and self.heard
+        self.on_stop_path(alive and self.stopping.service_is_ready())
 
     def end(self) -> None:
         """Stop listening."""

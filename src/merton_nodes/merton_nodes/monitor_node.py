@@ -22,7 +22,7 @@ from merton_interfaces.msg import (
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import Image, JointState
-from std_msgs.msg import Header, String
+from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
 from merton.cell import load_cell
@@ -35,9 +35,7 @@ from merton_nodes import monitor_views as views
 from merton_nodes import names
 from merton_nodes.runtime import StageNode, run
 
-LINK_PERIOD_S = 0.25
-SILENT_S = 0.5
-"""A heartbeat 20 times a second that was not heard for so long has ceased [s]."""
+ARM_PERIOD_S = 0.25
 ARM_SILENT_S = 3.0
 """Without joint states for so long the arm on the page is that of the past [s]; a cell at rest repeats them."""
 SHOWN_RESULTS = 30
@@ -65,20 +63,20 @@ class MonitorNode(StageNode):
         )
         self.period_s = 1 / rate_hz
         self.due_s: dict[str, float] = {}
-        self.heard_s = {names.HEARTBEAT: float("-inf"), names.JOINT_STATES: float("-inf")}
+        self.heard_s = {names.JOINT_STATES: float("-inf")}
         self.results: deque[dict[str, Any]] = deque(maxlen=SHOWN_RESULTS)
         self.distortions: dict[str, Any] = {}
         self.scene_view = SceneView(load_cell())
         self.hub = Hub()
         self.hub.put("cameras", list(cameras))
         self.hub.put("cell", self.scene_view.still())
-        self.controls = ServiceControls(self.context)
+        self.controls = ServiceControls(self.context, lambda heard: self.hub.put("stop_path", heard))
         self.server = MonitorServer(
             self.hub, self.controls, Path(log).expanduser(), host, port,
             tokens=Path(tokens).expanduser() if tokens else None, names=[name for name in hosts if name],
         )  # fmt: skip
         self.listen(cameras)
-        self.every(LINK_PERIOD_S, self.look_at_links)
+        self.every(ARM_PERIOD_S, self.look_at_arm)
 
     def listen(self, cameras: list[str]) -> None:
         """Everything that is shown."""
@@ -87,7 +85,6 @@ class MonitorNode(StageNode):
             self.seldom(Image, names.distorted(camera), lambda m, c=camera: self.on_image(f"{c}/after", m))
             self.seldom(DistortionInfo, names.distortion_info(camera), lambda m, c=camera: self.on_distortion(c, m))
         self.seldom(JointState, names.JOINT_STATES, self.on_joints)
-        self.create_subscription(Header, names.HEARTBEAT, self.on_heartbeat, names.LATEST_QOS, raw=True)
         self.show(CellState, names.CELL_STATE, names.LATEST_QOS, "scene", views.scene)
         self.show(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS, "safety", views.safety)
         self.show(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS, "cell_safety", views.safety)
@@ -148,16 +145,9 @@ class MonitorNode(StageNode):
             return
         self.hub.put("arm", self.scene_view.arm(joints_rad, opening_m))
 
-    def on_heartbeat(self, _: bytes) -> None:
-        """The stop path is alive."""
-        self.heard_s[names.HEARTBEAT] = time.monotonic()
-
-    def look_at_links(self) -> None:
-        """Whether a stop would be heard, and whether the arm is."""
-        now_s = time.monotonic()
-        alive = now_s - self.heard_s[names.HEARTBEAT] < SILENT_S
-        self.hub.put("stop_path", alive and self.controls.stopping.service_is_ready())
-        self.hub.put("arm_seen", now_s - self.heard_s[names.JOINT_STATES] < ARM_SILENT_S)
+    def look_at_arm(self) -> None:
+        """Whether the arm is heard."""
+        self.hub.put("arm_seen", time.monotonic() - self.heard_s[names.JOINT_STATES] < ARM_SILENT_S)
 
     def with_result(self, message: TrialResult) -> list[dict[str, Any]]:
         """The newest results, the newest first."""
