@@ -185,6 +185,9 @@ def _operator() -> Any:
                 SetParametersAtomically, f"{names.DISTORTION_NODE}/set_parameters_atomically"
             )
             self.speed = 0.0
+            self.stamp: Any = None
+            self.clock_stands = False
+            """Whether the cell has simulated all there was to simulate."""
             self.changed = threading.Condition()
             self.command_s = self.held_s = float("nan")
             node.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_command, names.RELIABLE_QOS)
@@ -203,6 +206,7 @@ def _operator() -> Any:
         def on_joints(self, message: JointState) -> None:
             with self.changed:
                 self.speed = max(map(abs, message.velocity[:6]))
+                self.clock_stands, self.stamp = message.header.stamp == self.stamp, message.header.stamp
                 self.changed.notify_all()
 
         def wait(self, condition: Any, what: str) -> None:
@@ -251,7 +255,7 @@ def _operator() -> Any:
             self.wait(lambda: self.held_s >= begin_s, "the cell to hold the arm")
             held_s = self.held_s
             self.wait(lambda: stopped.done() and self.command_s >= begin_s, "the stop command")
-            self.wait(lambda: self.speed < 0.01, "the arm to rest")
+            self.wait(lambda: self.speed < 0.01 or self.clock_stands, "the arm to rest")
             assert self.call(self.reset, Trigger.Request()).success
             return self.command_s - begin_s, held_s - begin_s
 
