@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.optimize import minimize
 from merton.errors import InputError
 from merton.rating.agi_elo import rate
 from merton.rating.checking import Match, Q
-from merton.rating.likelihood import fit, side_by_side
+from merton.rating.likelihood import Estimate, fit, side_by_side
 
 
 def simulated(
@@ -37,6 +38,12 @@ def error(found: list[float], truth: np.ndarray) -> float:
     """Root mean square error after both are centred, Elo points."""
     values = np.array(found)
     return float(np.sqrt(np.mean(((values - values.mean()) - (truth - truth.mean())) ** 2)))
+
+
+def covered(truths: np.ndarray, found: Mapping[str, Estimate]) -> list[bool]:
+    """Whether each 95 % interval holds the truth; `truths` in the order of the sorted names, around 1500."""
+    intervals = [found[name].interval for name in sorted(found)]
+    return [low <= 1500 + truth <= high for truth, (low, high) in zip(truths, intervals, strict=True)]
 
 
 def agent_means(ratings) -> list[float]:
@@ -70,12 +77,8 @@ def test_intervals_cover_the_truth() -> None:
     for seed in range(20):
         skill, hardness, played = simulated(6, 300, 100 + seed)
         found = fit(played)
-        for truth, name in zip(skill, sorted(found.agents), strict=True):
-            low, high = found.agents[name].interval
-            agents.append(low <= 1500 + truth <= high)
-        for truth, name in zip(hardness, sorted(found.cases), strict=True):
-            low, high = found.cases[name].interval
-            cases.append(low <= 1500 + truth <= high)
+        agents += covered(skill, found.agents)
+        cases += covered(hardness, found.cases)
     assert 0.89 <= np.mean(agents) <= 0.99
     assert 0.93 <= np.mean(cases) <= 0.97
 
@@ -91,12 +94,8 @@ def test_small_studies_give_ratings_that_can_be_believed(n_agents: int, n_cases:
         skill, hardness, played = simulated(n_agents, n_cases, 300 + seed, partial=partial)
         found = fit(played)
         assert max(abs(item.mean - 1500) for item in found.agents.values()) < 1300
-        for truth, name in zip(skill, sorted(found.agents), strict=True):
-            low, high = found.agents[name].interval
-            agents.append(low <= 1500 + truth <= high)
-        for truth, name in zip(hardness, sorted(found.cases), strict=True):
-            low, high = found.cases[name].interval
-            cases.append(low <= 1500 + truth <= high)
+        agents += covered(skill, found.agents)
+        cases += covered(hardness, found.cases)
     assert np.mean(agents) >= 0.88
     assert np.mean(cases) >= 0.83
 

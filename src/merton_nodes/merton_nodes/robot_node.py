@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from merton_interfaces.msg import SafetyState
@@ -14,7 +15,7 @@ from merton_nodes import names
 from merton_nodes.runtime import StageNode
 
 
-class RobotNode(StageNode):
+class RobotNode(StageNode, ABC):
     """A node between the cell's topics and a robot that is held once something went wrong.
 
     Attributes:
@@ -32,9 +33,9 @@ class RobotNode(StageNode):
         self.opening_m = 0.0
         self.reported: tuple[int, str] | None = None
 
+    @abstractmethod
     def halt(self) -> None:
         """Stop arm and fingers where they are."""
-        raise NotImplementedError
 
     def offer_state(self) -> None:
         """Publish the safety state, and take the gripper's commands; called by `set_up`."""

@@ -301,7 +301,7 @@ class RosPorts(Asking):
         """How long arm_node may take to carry out a chunk that it slows down, and whose gripper moves [s]."""
         commands = sum(command is not None for *_, command in parts(np.array([np.nan, *chunk.deltas[:, 6]])))
         duration_s = chunk.step_s * len(chunk.deltas)
-        return Limits().most_slowdown * duration_s + Gripper.from_cell(self.cell).travel_time_s * commands
+        return Limits().most_slowdown * duration_s + self.gripper.travel_time_s * commands
 
     def judge(self, trial_id: str, instruction: str, look: Look) -> Judgement:
         """What the operator says, if there is one, else what the cell says."""
