@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from merton_nodes import arm_driver, arm_node, names
 from merton_nodes import conversions as convert
 from merton_nodes.arm_driver import ARRIVED_RAD
 from merton_nodes.arm_node import ArmNode
-from merton_nodes.ros_ports import RosPorts
+from merton_nodes.ros_ports import longest_s
 from ros import Probe, Ros, up
 
 CELL = load_cell()
@@ -118,7 +117,6 @@ def test_a_chunk_that_is_slowed_down_and_grips_is_waited_for() -> None:
     chunk = checked_chunk(deltas, 0.1)
     motion = plan(CELL.home_joints, chunk.deltas, chunk.step_s, chunk.frame, CELL, MODES["reduced"], 1.0)
     assert (motion.verdict.ok, motion.slowdown > 2, len(segments(motion))) == (True, True, 40)
-    gripper_s = Gripper.from_cell(CELL).travel_time_s
-    needed_s = sum(part.times_s[-1] + CELL.simulation.settle_s + gripper_s for part in segments(motion))
-    longest_s = RosPorts.longest_s(SimpleNamespace(cell=CELL), chunk)
-    assert 2 * chunk.step_s * len(deltas) < needed_s < longest_s
+    gripper = Gripper.from_cell(CELL)
+    needed_s = sum(part.times_s[-1] + CELL.simulation.settle_s + gripper.travel_time_s for part in segments(motion))
+    assert 2 * chunk.step_s * len(deltas) < needed_s < longest_s(chunk, gripper)

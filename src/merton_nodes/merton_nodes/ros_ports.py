@@ -290,18 +290,12 @@ class RosPorts(Asking):
         goal = ExecuteActions.Goal(
             chunk=convert.chunk_message(chunk, look.stamp_ns), trial=self.command_trial, sequence=self.command_sequence
         )
-        result = self.act_on(self.arm, goal, names.EXECUTE, self.longest_s(chunk) + 3 * self.deadline_s)
+        result = self.act_on(self.arm, goal, names.EXECUTE, longest_s(chunk, self.gripper) + 3 * self.deadline_s)
         if result.error_code >= 400 or result.error_code in NOT_THE_MODELS_FAULT:
             raise InfrastructureError(f"{names.EXECUTE}: {result.error_msg}")
         self.minimum_stamp_ns = max(self.minimum_stamp_ns, convert.nanoseconds_of(result.final_pose.header.stamp))
         path = tuple((p.x, p.y, p.z) for p in result.path)
         return Execution(result.executed, path, result.error_code, result.error_msg)
-
-    def longest_s(self, chunk: ActionChunk) -> float:
-        """How long arm_node may take to carry out a chunk that it slows down, and whose gripper moves [s]."""
-        commands = sum(command is not None for *_, command in parts(np.array([np.nan, *chunk.deltas[:, 6]])))
-        duration_s = chunk.step_s * len(chunk.deltas)
-        return Limits().most_slowdown * duration_s + self.gripper.travel_time_s * commands
 
     def judge(self, trial_id: str, instruction: str, look: Look) -> Judgement:
         """What the operator says, if there is one, else what the cell says."""
@@ -333,3 +327,9 @@ class RosPorts(Asking):
         )
         response = self.call(self.scorers["execution"], request)
         return (None if math.isnan(response.score) else response.score), response.distance
+
+
+def longest_s(chunk: ActionChunk, gripper: Gripper) -> float:
+    """How long arm_node may take to carry out a chunk that it slows down, and whose gripper moves [s]."""
+    commands = sum(command is not None for *_, command in parts(np.array([np.nan, *chunk.deltas[:, 6]])))
+    return Limits().most_slowdown * chunk.step_s * len(chunk.deltas) + gripper.travel_time_s * commands
