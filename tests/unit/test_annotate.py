@@ -32,7 +32,7 @@ from merton.annotate.cache import Cache, Cached
 from merton.annotate.dataset import Reference, Shown, pixels_sha256, read_dataset
 from merton.annotate.engines import LocalEngine
 from merton.annotate.run import ROUNDS, Progress, Summary, annotate
-from merton.annotate.tables import ANNOTATIONS, LOG, SCORES, Tables
+from merton.annotate.tables import ANNOTATIONS, LOG, SCORES
 from merton.annotate.work import Job, Reply, rows_and_jobs
 from merton.catalogue import VARIABLE
 from merton.cell import load_cell
@@ -43,6 +43,7 @@ from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.decision.score import score as decision_score
 from merton.errors import InfrastructureError, InputError, MissingDependencyError, UnknownNameError
+from merton.folders import alone
 from merton.perception.dataset import build
 from merton.perception.dataset.intake import decode, encode_png
 from merton.perception.distortion import DISTORTIONS
@@ -286,7 +287,10 @@ def test_two_kills_leave_no_trace(dataset: Path, catalogue: Path, tmp_path: Path
 
 
 def test_two_runs_do_not_write_into_one_folder(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
-    with Tables(tmp_path / "out", {}), pytest.raises(InputError, match="another merton annotate is writing into"):
+    with (
+        alone(tmp_path / "out", "merton annotate"),
+        pytest.raises(InputError, match="another merton annotate is at work"),
+    ):
         run(dataset, ["teller"], tmp_path / "out")
     assert run(dataset, ["teller"], tmp_path / "out").unanswered == 0
 

@@ -18,6 +18,7 @@ from merton import __version__, calibration_commands, model_commands
 from merton.annotate.commands import annotate_command
 from merton.errors import InputError, MertonError
 from merton.experiment.run import RunDirectory, latest_run
+from merton.folders import alone
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Exit, Supervisor, claim_domain, enclave, environment, find_executable, last_lines
 from merton.leaderboard import commands as leaderboard_commands
@@ -196,7 +197,11 @@ def _execute(
         "--ros-args",
         *enclave("run_experiment"),
     ]
-    with claim, Supervisor(graph, directory.path / "logs", variables, claim) as supervisor:
+    with (
+        alone(directory.path, "merton run"),
+        claim,
+        Supervisor(graph, directory.path / "logs", variables, claim) as supervisor,
+    ):
         supervisor.start("run_experiment", client, logged=False)
         try:
             ended = _first_exit(supervisor)
@@ -291,7 +296,7 @@ def _conclude(directory: RunDirectory) -> None:
     from merton.study.report import write_report
 
     records = _records(directory)
-    print(board.render_text(snapshot.of_trials(records), leaderboard_commands.width()))
+    print(board.render_text(snapshot.of_trials(records), board.terminal_width()))
     path = write_report(directory.path)
     out.print(f"{len(records)} trials. Report: {path}", soft_wrap=True, highlight=False)
 

@@ -18,6 +18,7 @@ from merton.annotate.work import Job, Row, rows_and_jobs
 from merton.cognition.models.base import ModelEntry
 from merton.decision.models.base import PolicyEntry
 from merton.errors import InputError
+from merton.folders import alone
 from merton.perception.dataset import layout
 from merton.perception.dataset.tables import require_pyarrow
 
@@ -96,7 +97,8 @@ def annotate(
 
     Raises:
         UnknownNameError: a name that is not in the catalogue.
-        InputError: no dataset or no models, a model that is named twice or cannot be served with a still image.
+        InputError: no dataset or no models, a model that is named twice or cannot be served with a still image, or
+            another run that writes into `out`.
         MissingDependencyError: pyarrow, or what a model's adapter is made of, is not installed.
         InfrastructureError: cache or tables cannot be read or written.
     """
@@ -119,7 +121,7 @@ def annotate(
     }
     tasks = sum(len(one.reference.tasks) for one in shown)
     tally = _Tally({entry.name: entry.cost_per_1000 / 1000 for entry in entries}, tasks, on_progress)
-    with Cache(cache) as responses, engine, Tables(out, about) as tables:
+    with alone(out, "merton annotate"), Cache(cache) as responses, engine, Tables(out, about) as tables:
         for entry, who in zip(entries, identities, strict=True):
             rows, jobs = rows_and_jobs(entry, who, shown, batch)
             tables.add(_annotated(entry, rows, jobs, responses, engine, tally))

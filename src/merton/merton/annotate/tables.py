@@ -7,7 +7,6 @@ as `merton.study.models` reads them; `log.parquet` what differs from run to run.
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import CIDER_MAXIMUM, Cider
 from merton.decision.action import ActionChunk
 from merton.decision.score import score_batch as decision_scores
-from merton.errors import InfrastructureError, InputError
+from merton.errors import InfrastructureError
 from merton.perception.dataset.tables import require_pyarrow
 
 ANNOTATIONS, SCORES, LOG = "annotations.parquet", "scores.parquet", "log.parquet"
@@ -85,7 +84,6 @@ class Tables:
 
     Raises:
         MissingDependencyError: pyarrow is not installed.
-        InputError: another process is writing into the folder.
         InfrastructureError: here or later, a file cannot be written.
     """
 
@@ -96,16 +94,6 @@ class Tables:
         self._schemas, self._writers = {}, {}
         arrow = self._arrow
         types = {"list<list<float64>>": arrow.list_(arrow.list_(arrow.float64())), "bool": arrow.bool_()}
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            self._lock = (out / ".lock").open("w")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with this process, however it ends
-        except BlockingIOError:
-            raise InputError(
-                f"another merton annotate is writing into {out}; wait for it or choose another folder"
-            ) from None
-        except OSError as error:
-            raise InfrastructureError(f"{out} cannot be written: {error}") from None
         try:
             for name, columns in _COLUMNS.items():
                 fields = [(column, types.get(kind, kind)) for column, kind in columns.items()]
@@ -130,7 +118,6 @@ class Tables:
                 self._unfinished(name).replace(self._out / name)
             else:
                 self._unfinished(name).unlink()
-        self._lock.close()
 
     def add(self, annotated: Annotated) -> None:
         """Score a model's responses and write its rows."""

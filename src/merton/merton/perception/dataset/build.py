@@ -24,6 +24,7 @@ import numpy as np
 
 from merton import __version__
 from merton.errors import InfrastructureError, InputError, UnknownNameError
+from merton.folders import alone
 from merton.observation import Image
 from merton.perception.attributes import attributes
 from merton.perception.dataset import layout
@@ -132,7 +133,7 @@ def build(
     if out.exists() and not out.is_dir():
         raise InputError(f"{str(out)!r} is not a folder; choose another one")
     try:
-        with layout.alone(out):
+        with alone(out, "merton dataset build"):
             _claim(out, settings)
             return _built(jobs, refused, out, settings, workers, on_progress)
     except BrokenProcessPool:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-
-from merton.errors import InputError
 
 REFERENCES = "references"
 DISTORTED = "distorted"
@@ -36,30 +32,6 @@ def write(file: Path, content: bytes) -> str:
             unfinished.unlink()
         raise
     return hashlib.sha256(content).hexdigest()
-
-
-@contextmanager
-def alone(dataset: Path) -> Iterator[None]:
-    """Make the folder if need be and keep other builds out of it until the end of this process, however it ends.
-
-    Raises:
-        InputError: another build is at work there.
-        OSError: there can be no such folder.
-    """
-    dataset.mkdir(parents=True, exist_ok=True)
-    folder = os.open(dataset, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"another build is writing into {str(dataset)!r}; wait for it, or choose another folder"
-            ) from None
-        except OSError:  # a file system that locks no folders, such as some network ones: nobody keeps watch there
-            pass
-        yield
-    finally:
-        os.close(folder)
 
 
 def sha256_of(file: Path) -> str | None:
