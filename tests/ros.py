@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import rclpy
 from rclpy.action import ActionClient
-from rclpy.exceptions import InvalidHandle
-from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
+
+from merton_nodes.runtime import Spinner
 
 Result = TypeVar("Result")
 LIMIT_S = 60.0
@@ -27,24 +27,19 @@ class Ros:
     def __init__(self) -> None:
         self.context = rclpy.Context()
         rclpy.init(args=[], context=self.context, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
-        self.executor = SingleThreadedExecutor(context=self.context)
+        self.spinner = Spinner(self.context)
+        self.executor = self.spinner.executor
         self.nodes: list[Node] = []
         self.clients: dict[tuple[Node, str], ActionClient] = {}
         self.error: BaseException | None = None
-        self.closing = False
         self.thread = threading.Thread(target=self._spin, daemon=True)
         self.thread.start()
 
     def _spin(self) -> None:
         try:
-            self.executor.spin()
-        except (ExternalShutdownException, ShutdownException):
-            pass
+            self.spinner.spin()
         except BaseException as error:
-            # rclpy's shutdown does not wait: it takes the executor's own guards from under this thread, which then
-            # finds handles that are invalid or None
-            if not (self.closing and isinstance(error, (InvalidHandle, AttributeError))):
-                self.error = error
+            self.error = error
 
     def add(self, make: Callable[..., Node], *args: Any, **kwargs: Any) -> Any:
         """A node in this context; a StageNode is configured and activated."""
@@ -116,9 +111,9 @@ class Ros:
 
     def close(self) -> None:
         """End everything; raises what the executor thread raised."""
-        self.closing = True
-        self.executor.shutdown(timeout_sec=5)
+        self.spinner.ask_to_end()
         self.thread.join(10)
+        self.executor.shutdown()
         for node in self.nodes:
             getattr(node, "tear_down", lambda: None)()
             node.destroy_node()

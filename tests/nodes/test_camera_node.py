@@ -99,6 +99,7 @@ def test_a_stall_is_reported_and_recovered_while_the_other_camera_goes_on(
         statuses = [status for message in diagnostics for status in message.status]
         return any(
             status.level == DiagnosticStatus.WARN
+            and "errors" in status.message
             and any(value.key == "wrist" and words in value.value for value in status.values)
             for status in statuses
         )
@@ -165,8 +166,11 @@ def test_what_the_recorder_wrote_is_played_again(ros: Any, probe: Probe, recordi
 
     player = up(ros, CameraNode, source="bag", bag=str(file), cameras=["top"])
     ros.until(lambda: live.all(5) and player.counters["times played"])
-    for message in live.depth:
-        assert bytes(message.data) == bytes(original[int(np.frombuffer(message.data, np.uint16).max())].data)
+    again = {int(np.frombuffer(message.data, np.uint16).max()): message for message in live.depth}
+    both = original.keys() & again.keys()  # best effort: recorder and probe need not have heard the same
+    assert len(both) >= 3
+    for number in both:
+        assert bytes(again[number].data) == bytes(original[number].data), "not a byte is lost"
     assert (live.info[0].k[0], live.info[0].k[4]) == FOCAL_PX
     assert list(live.info[0].d) == [float(np.float32(value)) for value in LENS]
     stamps = [convert.nanoseconds_of(message.header.stamp) for message in live.color]

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from merton_interfaces.action import RunExperiment
+from action_msgs.msg import GoalStatus
+from merton_interfaces.action import RunExperiment, RunTrial
 from merton_interfaces.msg import TrialEvidence
-from rclpy.action import ActionServer, GoalResponse
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.task import Future
+from rich.progress import Progress
 
+from merton.errors import InputError
 from merton_nodes import names, run_experiment
+from merton_nodes.experiment_node import one_trial
 from merton_nodes.run_experiment import Client
 from ros import Probe, Ros
 
@@ -88,3 +92,36 @@ def test_a_recorded_run_begins_when_its_recorder_listens(
         server.destroy()
     assert heard == [int(comes)]
     assert ("no recorder listens after 0.2 s" in capsys.readouterr().err) == (not comes)
+
+
+def test_an_interrupted_client_ends_what_it_asked_for(ros: Ros, probe: Probe) -> None:
+    cancelled = Future()
+
+    async def execute(goal: Any) -> RunExperiment.Result:
+        await cancelled
+        goal.canceled()
+        return RunExperiment.Result()
+
+    def on_cancel(_: Any) -> CancelResponse:
+        cancelled.set_result(None)
+        return CancelResponse.ACCEPT
+
+    server = ActionServer(probe, RunExperiment, names.RUN_EXPERIMENT, execute, cancel_callback=on_cancel)
+    node = ros.add(Client)
+    try:
+        ros.until(node.client.server_is_ready)
+        node.sender(RunExperiment.Goal(), Progress(disable=True))()
+        ros.until(lambda: node.goal)
+        node.cancel()
+        ros.until(node.finished.is_set)
+    finally:
+        server.destroy()
+    assert node.status == GoalStatus.STATUS_CANCELED
+
+
+@pytest.mark.parametrize(
+    ("goal", "sentence"), [({}, "^vla_id is empty"), ({"vla_id": "servo", "task": "reach", "agent_id": "A B"}, "^id: ")]
+)
+def test_a_trial_that_cannot_be_run_says_what_is_wrong_with_it(goal: dict[str, str], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        one_trial(RunTrial.Goal(**goal))

@@ -1,12 +1,19 @@
-"""What every node shares: how it ends."""
+"""What every node shares: how it ends; and when arm_node ends by itself."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
+import pytest
+from trajectory_msgs.msg import JointTrajectory
+
+from merton_nodes.arm_node import ArmNode
+from ros import Ros, up
+
 IMPATIENT = """
-import os, signal, sys
+import gc, os, signal, sys
+from rclpy.signals import get_current_signal_handlers_options
 from merton_nodes.runtime import StageNode, run
 
 class Slow(StageNode):
@@ -16,7 +23,7 @@ class Slow(StageNode):
     def tear_down(self):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
-        print("braked")
+        print("braked", gc.get_freeze_count() > 10_000, self.context.ok(), get_current_signal_handlers_options().name)
 
 sys.exit(run(lambda: Slow("slow")))
 """
@@ -24,5 +31,19 @@ sys.exit(run(lambda: Slow("slow")))
 
 def test_a_second_ctrl_c_does_not_cut_off_what_a_node_does_last() -> None:
     ended = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stdout) == (0, "braked\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, "braked True True NO\n"), ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_arm_node_ends_if_its_stop_path_fails(ros: Ros) -> None:
+    """What cannot be stopped any more must not go on: the end of the process is seen by everybody."""
+    arm = up(ros, ArmNode)
+    arm.draw(lambda: pytest.fail("made for nobody"))
+    assert arm.stop.send(arm.stop.commands, JointTrajectory())
+
+    def fail() -> None:
+        raise ValueError("what nobody thought of")
+
+    arm.stop.spinner.executor.create_task(fail)
+    ros.until(lambda: not ros.context.ok())
+    assert not arm.stop.send(arm.stop.commands, JointTrajectory())

@@ -163,6 +163,11 @@ def test_motions_gripper_and_stop_pass_through(ros: Ros, bench: Bench) -> None:
     assert bench.driver.refused == 0, "the driver never sees what it does not understand"
     assert bench.mode == SafetyState.NORMAL
 
+    bench.begin()
+    bench.node.look_at_gripper = lambda: None
+    bench.node.tear_down()
+    ros.until(lambda: bench.driver.spline is not None and bench.driver.spline.duration_s < 1.0)
+
 
 def test_what_is_not_followed_or_begins_elsewhere_is_a_fault(ros: Ros, probe: Probe, bench: Bench) -> None:
     bench.driver.follows = False

@@ -52,6 +52,7 @@ def lab_graph(address: str, recording: Path, folder: Path) -> GraphSpec:
             "stall_s": 5.0,
             "connect_timeout_s": 120.0,
         },
+        "experiment_node": {"deadline_s": 180.0},
         "ur_robot_node": {"heartbeat_timeout_s": 2.0, "connect_timeout_s": 60.0},
         "arm_node": {"latch_file": str(folder / "stop.json"), "camera_timeout_s": 6.0},
     }
@@ -75,7 +76,7 @@ def test_a_whole_experiment_with_simulated_counterparts(ros: Ros, probe: Probe, 
         Supervisor(lab_graph(ur.address, recording, tmp_path), run.path / "logs", environment()) as supervisor,
     ):
         supervisor.start("run_experiment", client)
-        ended = supervisor.next_exit(240)
+        ended = supervisor.next_exit(480)
         assert ended is not None, f"asked: {operator.ids}"
         why = last_lines(ended.log, 20) + last_lines(run.path / "logs" / "experiment_node.log", 20)
         assert (ended.name, ended.code) == ("run_experiment", 0), f"{ended}, asked: {operator.ids}\n{why}"

@@ -12,6 +12,9 @@ import runpy
 from pathlib import Path
 
 import pytest
+import rclpy
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from ruamel.yaml import YAML
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
@@ -62,7 +65,7 @@ def flat(parameters: dict, prefix: str = "") -> dict[str, object]:
 def parameter_file(graph: GraphSpec) -> dict[str, dict[str, object]]:
     """Node to its parameters."""
     tree = YAML(typ="safe").load(graph.parameter_file)
-    return {node: flat(entry["ros__parameters"]) for node, entry in tree.items()}
+    return {node.removeprefix("/**/"): flat(entry["ros__parameters"]) for node, entry in tree.items()}
 
 
 @pytest.fixture(params=GRAPHS)
@@ -104,8 +107,23 @@ def test_safety_limits_in_parameter_files_exist(graph):
     assert limits <= {f"limits.{name}" for name in vars(Limits())}
 
 
+def test_parameters_hold_in_a_namespace_too(graph):
+    """Without them an arm in the lab would move at full speed, and its stop not survive a restart."""
+    assert all(key.startswith("/**/") for key in YAML(typ="safe").load(graph.parameter_file))
+    context = rclpy.Context()
+    arguments = ["--ros-args", "--params-file", str(graph.parameter_file)]
+    rclpy.init(args=arguments, context=context, signal_handler_options=SignalHandlerOptions.NO)
+    node = Node("distortion_node", namespace="/lab/one", context=context)
+    try:
+        assert node.declare_parameter("cameras", [""]).value == parameter_file(graph)["distortion_node"]["cameras"]
+    finally:
+        node.destroy_node()
+        context.try_shutdown()
+
+
 def test_arguments_set_parameters_of_the_parameter_file(graph):
     parameters = parameter_file(graph)
+    assert graph.help.keys() == graph.arguments.keys()
     for argument, target in graph.arguments.items():
         node, _, name = target.partition(".")
         assert node in {spec.name for spec in (*graph.nodes, *graph.optional)}, (

@@ -251,7 +251,8 @@ def test_a_stop_that_nobody_hears_is_told(cell: Cell, window: Window) -> None:
     """Last: arm_node does not come back."""
     page = window.page
     cell.graph.processes["arm_node"].kill()
-    page.locator("#safety", has_text="would not be heard").wait_for()
+    page.locator("#safety.stopped", has_text="would not be heard").wait_for()
+    assert page.locator("#safety-mode").inner_text() == "SILENT", "what was heard last is no news of now"
     page.keyboard.press("Escape")
     page.locator("#alarm", has_text="THE STOP IS NOT CONFIRMED").wait_for()
     wait_for(page, "() => document.querySelector('#presses li')?.textContent.includes('FAILED')")

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from merton.errors import InfrastructureError, InputError
-from merton.execution.robots import safety_status
+from merton.execution.robots import rtde_driver, safety_status
 from merton.execution.robots.rtde import RobotReading, RtdeRobot
-from merton.execution.robots.rtde_driver import JOINT_SPEED_RAD_S, Driver
+from merton.execution.robots.rtde_driver import CONTROLLER, JOINT_SPEED_RAD_S, Driver
 from merton.execution.trajectory import JointSpline
+from merton.execution.watchdog import Watchdog
 from simulated_ur import SimulatedUr, free_address, simulated_ur, until
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")
@@ -320,6 +323,44 @@ def test_a_silent_false_of_movej_is_reported() -> None:
     driver.begin("move", 7, np.zeros(6), 1.0, 1.0)
     assert driver.motion is None
     assert (driver.number, driver.ended) == (7, "refused: the controller refused moveJ: protective stop")
+
+
+def test_a_driver_that_was_kept_from_running_does_not_take_that_for_the_controllers_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Client:
+        def getTimestamp(self) -> float:
+            return 1.0
+
+        def getActualQ(self) -> list[float]:
+            return [0.0] * 6
+
+        getActualQd = getActualQ
+
+        def getSafetyStatusBits(self) -> int:
+            return 1
+
+        def isConnected(self) -> bool:
+            return True
+
+    now_s = 100.0
+    monkeypatch.setattr(rtde_driver, "time", SimpleNamespace(monotonic=lambda: now_s))
+    here, there = multiprocessing.Pipe()
+    with here, there:
+        driver = Driver.__new__(Driver)
+        driver.control = driver.receive = Client()
+        driver.link, driver.controller_s, driver.silence = there, 0.0, Watchdog([CONTROLLER], 0.2)
+        driver.motion, driver.number, driver.ended, driver.statistics = None, 0, "", (0, 0.0, 0.0, 0.0)
+        driver.read()
+        now_s += 1.0
+        for _ in range(10):
+            driver.read()
+            now_s += 0.008
+        now_s += 0.05
+        driver.read()
+        now_s += 0.05
+        with pytest.raises(InfrastructureError, match=r"the controller has said nothing for 0\.2 s"):
+            driver.read()
 
 
 def test_nobody_there_is_one_clear_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -247,7 +248,19 @@ class TestLatch:
         EmergencyStopLatch(tmp_path / "stop.json").trip("")
         assert EmergencyStopLatch(tmp_path / "stop.json").tripped
 
-    @pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"tripped": "no", "reason": ""}', "\x00\xff"])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "{",
+            "[]",
+            "null",
+            "{}",
+            '{"tripped": "no", "reason": ""}',
+            "\x00\xff",
+            pytest.param("[" * 10**5, id="deep"),
+        ],
+    )
     def test_a_file_nobody_understands_counts_as_tripped(self, tmp_path: Path, text: str) -> None:
         path = tmp_path / "stop.json"
         path.write_text(text, encoding="latin-1")
@@ -258,6 +271,8 @@ class TestLatch:
 
     def test_latched_even_if_it_cannot_be_written(self, tmp_path: Path) -> None:
         latch = EmergencyStopLatch(tmp_path / "folder" / "stop.json")
+        (tmp_path / "folder" / "stop.json").unlink()
+        (tmp_path / "folder").rmdir()
         (tmp_path / "folder").write_text("a file in the way")
         with pytest.raises(InfrastructureError, match="emergency stop"):
             latch.trip("table")
@@ -265,6 +280,34 @@ class TestLatch:
         with pytest.raises(InfrastructureError, match="emergency stop"):
             latch.reset()
         assert latch.tripped
+
+    @pytest.mark.parametrize("end", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+    def test_a_trip_that_could_not_be_written_to_its_end_survives_nevertheless(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: BaseException
+    ) -> None:
+        """A full disk, or a process that is killed while it writes."""
+
+        def ends(*_: object) -> None:
+            raise end
+
+        path = tmp_path / "stop.json"
+        latch = EmergencyStopLatch(path)
+        assert not EmergencyStopLatch(path).tripped
+        monkeypatch.setattr(json, "dump", ends)
+        with pytest.raises((InfrastructureError, KeyboardInterrupt)):
+            latch.trip("table")
+        assert EmergencyStopLatch(path).tripped
+        with pytest.raises((InfrastructureError, KeyboardInterrupt)):
+            latch.reset()
+        assert EmergencyStopLatch(path).tripped, "and a reset that could not be written lifts nothing"
+
+    def test_a_place_nothing_can_be_written_to_is_said_before_anything_moves(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").write_text("a file in the way")
+        latch = EmergencyStopLatch(tmp_path / "folder" / "stop.json")
+        assert latch.tripped, "what stands in the way of reading counts as tripped"
+        (tmp_path / "stop.json.tmp").mkdir()
+        with pytest.raises(InfrastructureError, match="cannot write the emergency stop"):
+            EmergencyStopLatch(tmp_path / "stop.json")
 
 
 def test_codes_fall_into_their_hundreds() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from merton_interfaces.action import ExecuteActions
 from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
@@ -21,6 +24,7 @@ from visualization_msgs.msg import MarkerArray
 from merton.cell import load_cell
 from merton.errors import InvalidActionError, UnknownNameError
 from merton.execution.ledger import CommandLedger
+from merton.execution.planner import FRAMES, plan
 from merton.execution.safety import MODES, Code, EmergencyStopLatch, Limits, Verdict, limits_of_mode
 from merton.execution.watchdog import Watchdog
 from merton_nodes import conversions as convert
@@ -51,9 +55,10 @@ class ArmNode(StageNode):
     def set_up(self) -> None:
         """Read limits and cell, offer the action, start the stop path."""
         mode = self.parameter("mode", "normal", f"robot mode, whose limits hold: {' or '.join(MODES)}")
+        meanings = dict(re.findall(r"(\w+): (.+)", Limits.__doc__ or ""))
         self.limits = Limits(
             **{
-                name: self.parameter(f"limits.{name}", value, f"safety limit {name}", minimum=0.0, maximum=100.0)
+                name: self.parameter(f"limits.{name}", value, meanings.get(name, name), minimum=0.0, maximum=100.0)
                 for name, value in vars(limits_of_mode(mode)).items()
             }
         )
@@ -89,6 +94,8 @@ class ArmNode(StageNode):
             raise UnknownNameError("planner", planner, PLANNERS)
         self.planner = MoveItPlanner() if planner == "moveit" else None
         self.cell = load_cell()
+        # once before anything moves: what is compiled is loaded at its first use, and a stop would wait for that
+        plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, FRAMES[0], self.cell, self.limits)
         watched = [name for name in watched if name]
         for name in watched:
             if name not in self.cell.camera_names:
@@ -104,11 +111,16 @@ class ArmNode(StageNode):
         """Resolved with that chunk's answer; None before its first goal is worked on."""
         self.watchdog = self.watch(watched, camera_timeout_s)
         self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
-        self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.markers.publish)
+        self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.draw)
         self.server = ActionServer(
             self, ExecuteActions, names.EXECUTE, self.execute,
             goal_callback=self.on_goal, cancel_callback=self.on_cancel, result_timeout=RESULT_KEPT_S,
         )  # fmt: skip
+
+    def draw(self, make: Callable[[], MarkerArray]) -> None:
+        """Show people something, if anybody looks: making it takes longer than planning a motion."""
+        if self.markers.get_subscription_count():
+            self.markers.publish(make())
 
     def watch(self, cameras: list[str], timeout_s: float) -> Watchdog:
         """Listen to the cameras that must be heard while the arm moves."""
@@ -143,12 +155,14 @@ class ArmNode(StageNode):
         return super().on_deactivate(state)
 
     def tear_down(self) -> None:
-        """End the stop path and the action server."""
-        if getattr(self, "planner", None) is not None:
-            self.planner.close()
+        """Halt the arm; end the stop path and the action server."""
         if hasattr(self, "server"):
+            if self.arm.moving and self.context.ok():
+                self.stop.halt()
             self.server.destroy()
             self.stop.end()
+        if getattr(self, "planner", None) is not None:
+            self.planner.close()
 
     def observe(self) -> None:
         """Say the safety state in words, again and again: whoever draws it may come late."""

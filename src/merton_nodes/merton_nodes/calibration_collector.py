@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 from sensor_msgs.msg import CameraInfo, Image, JointState
 
@@ -19,8 +19,7 @@ from merton.errors import InfrastructureError, InputError, MertonError
 from merton.perception.calibration import Lens, add_shot
 from merton_nodes import conversions as convert
 from merton_nodes import names
-from merton_nodes.run_experiment import spin
-from merton_nodes.runtime import shut_down
+from merton_nodes.runtime import Spinner
 
 PATIENCE_S = 5.0
 AT_REST_RAD = 5e-4
@@ -89,12 +88,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--camera", default="wrist")
     arguments = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    rclpy.init()
-    node = CalibrationCollector(arguments.camera, arguments.folder)
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    spinner = threading.Thread(target=spin, args=(executor,), daemon=True)
-    spinner.start()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    node, spinner = CalibrationCollector(arguments.camera, arguments.folder), Spinner()
+    spinner.executor.add_node(node)
+    spinner.start("collector")
     print("Bring the arm to rest and press Enter; q and Enter ends.")
     try:
         for line in sys.stdin:
@@ -107,10 +104,9 @@ def main() -> None:
     except KeyboardInterrupt:
         pass
     finally:
-        executor.shutdown(timeout_sec=5)
-        spinner.join(5)
+        spinner.end()
         node.destroy_node()
-        shut_down()
+        rclpy.try_shutdown()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from merton_interfaces.msg import SafetyState
 from rclpy.task import Future
@@ -28,14 +29,18 @@ class ChunkRunner:
         arm: what moves, and the stop path before it.
         limits: of the gate.
         planner: who finds the ways between the poses, None for the gate's own.
-        draw: publishes what people are shown.
+        draw: publishes what people are shown, and makes it only if anybody looks.
 
     Attributes:
         executed: how many deltas of the chunk were carried out; 0 once it ended in a stop.
     """
 
     def __init__(
-        self, arm: ArmDriver, limits: Limits, planner: MoveItPlanner | None, draw: Callable[[MarkerArray], None]
+        self,
+        arm: ArmDriver,
+        limits: Limits,
+        planner: MoveItPlanner | None,
+        draw: Callable[[Callable[[], MarkerArray]], None],
     ) -> None:
         self.arm, self.stop, self.cell, self.limits = arm, arm.stop, arm.cell, limits
         self.planner, self.draw = planner, draw
@@ -58,7 +63,7 @@ class ChunkRunner:
         motion = plan(
             arm.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, self.cell, self.limits, opened, arm.held()
         )
-        self.draw(motion_markers(motion, self.cell))
+        self.draw(partial(motion_markers, motion, self.cell))
         index = 0
         while not arm.over and index < len(parts := segments(motion)):
             await arm.grip(parts[index])
@@ -89,7 +94,7 @@ class ChunkRunner:
             return arm.interruption or verdict
         self.executed = 0
         if (stopped := self.stopped()) is not None:
-            self.draw(stop_markers(self.stop.state, arm.joints_rad, arm.opening_m, self.cell))
+            self.draw(partial(stop_markers, self.stop.state, arm.joints_rad, arm.opening_m, self.cell))
         return stopped or (verdict if verdict.stops else RELEASED)
 
     async def on_its_way(self, segment: Segment) -> Segment:

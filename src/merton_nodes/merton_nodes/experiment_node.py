@@ -206,6 +206,8 @@ class ExperimentNode(StageNode):
 
 def one_trial(request: RunTrial.Goal) -> tuple[ExperimentSpec, Trial]:
     """The trial a goal asks for, and the experiment it stands in. Raises InputError for names that do not exist."""
+    if not request.vla_id:
+        raise InputError("vla_id is empty: name the policy that acts, such as servo")
     try:
         agent = AgentSpec(id=request.agent_id or request.vla_id, vlm=request.vlm_id or "describe", vla=request.vla_id)
         spec = ExperimentSpec(
@@ -218,7 +220,10 @@ def one_trial(request: RunTrial.Goal) -> tuple[ExperimentSpec, Trial]:
             max_steps=request.max_steps or 8,
         )
     except ValidationError as error:
-        raise InputError(str(error.errors()[0]["msg"]).removeprefix("Value error, ")) from None
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        sentence = str(problem["msg"]).removeprefix("Value error, ")
+        raise InputError(f"{where}: {sentence}" if where else sentence) from None
     distortion = request.distortion if request.level else "reference"
     return spec, Trial(agent, TestCase(request.task, request.scene_seed, distortion, request.level))
 

@@ -56,7 +56,9 @@ def describe(
     """
     graph = load_graph(name)
     own = [
-        DeclareLaunchArgument(argument, default_value="", description=f"sets {target}; empty: as in the parameter file")
+        DeclareLaunchArgument(
+            argument, default_value="", description=f"{graph.help[argument]}; empty: {target} of the parameter file"
+        )
         for argument, target in graph.arguments.items()
     ]
 

@@ -35,7 +35,7 @@ MODES = {
 
 def motion_markers(motion: MotionPlan, cell: CellConfig) -> MarkerArray:
     """The path the tool is about to take, green, or red if the gate cut it short, and the arm's shape at its end."""
-    line = _marker("path", 0, Marker.LINE_STRIP, ALLOWED if motion.verdict.ok else REFUSED, np.eye(4))
+    line = _marker("path", 0, Marker.LINE_STRIP, ALLOWED if motion.verdict.ok else REFUSED, Pose())
     line.scale.x = PATH_WIDTH_M
     line.points = [Point(x=x, y=y, z=z) for x, y, z in motion.base_from_tcp[:, :3, 3].tolist()]
     joints, opened = motion.joints_rad[-1], motion.gripper_open[-1]
@@ -54,7 +54,7 @@ def stop_markers(state: SafetyState, joints_rad: ArrayLike, opening_m: float, ce
 def safety_marker(state: SafetyState) -> Marker:
     """The safety state in words, above the arm: red if it is stopped."""
     stopped = state.mode not in (SafetyState.NORMAL, SafetyState.REDUCED)
-    marker = _marker("safety", 0, Marker.TEXT_VIEW_FACING, REFUSED if stopped else ALLOWED, np.eye(4))
+    marker = _marker("safety", 0, Marker.TEXT_VIEW_FACING, REFUSED if stopped else ALLOWED, Pose())
     marker.pose.position.z, marker.scale.z = TEXT_HEIGHT_M, TEXT_SIZE_M
     marker.text = MODES[state.mode] + (f": {state.message}" if stopped and state.message else "")
     return marker
@@ -66,38 +66,35 @@ def capsule_markers(joints_rad: ArrayLike, opening_m: float, cell: CellConfig) -
     markers = []
     for index, ((start, end), radius) in enumerate(zip(ends[0], radii.tolist(), strict=True)):
         length = float(np.linalg.norm(end - start))
-        cylinder = _marker("capsules", 3 * index, Marker.CYLINDER, SHAPE, _along(start, end))
+        cylinder = _marker("capsules", 3 * index, Marker.CYLINDER, SHAPE, convert.pose_message(_along(start, end)))
         cylinder.scale = Vector3(x=2 * radius, y=2 * radius, z=max(length, 1e-4))
         markers.append(cylinder)
         for which, point in enumerate((start, end), start=1):
-            sphere = _marker("capsules", 3 * index + which, Marker.SPHERE, SHAPE, _at(point))
-            sphere.scale = Vector3(x=2 * radius, y=2 * radius, z=2 * radius)
-            markers.append(sphere)
+            markers.append(_ball("capsules", 3 * index + which, SHAPE, point, 2 * radius))
     return markers
 
 
 def contact_marker(joints_rad: ArrayLike, opening_m: float, link_a: str, link_b: str, cell: CellConfig) -> Marker:
     """The point where two bodies met or would have met; takes the last one away if there is none."""
     point = point_of_contact(cell, joints_rad, link_a, link_b, opening_m) if link_a else None
-    marker = _marker("contact", 0, Marker.SPHERE, REFUSED, np.eye(4) if point is None else _at(point))
-    marker.scale = Vector3(x=CONTACT_SIZE_M, y=CONTACT_SIZE_M, z=CONTACT_SIZE_M)
+    marker = _ball("contact", 0, REFUSED, np.zeros(3) if point is None else point, CONTACT_SIZE_M)
     if point is None:
         marker.action = Marker.DELETE
     return marker
 
 
-def _marker(group: str, number: int, kind: int, color: ColorRGBA, base_from_marker: Matrix) -> Marker:
-    pose: Pose = convert.pose_message(base_from_marker)
-    marker = Marker(ns=group, id=number, type=kind, action=Marker.ADD, color=color, pose=pose)
-    marker.header.frame_id = names.BASE_FRAME
+def _ball(group: str, number: int, color: ColorRGBA, point: NDArray[np.float64], size_m: float) -> Marker:
+    """A sphere of a diameter [m] at a point (3,) [m]."""
+    x, y, z = point.tolist()
+    marker = _marker(group, number, Marker.SPHERE, color, Pose(position=Point(x=x, y=y, z=z)))
+    marker.scale = Vector3(x=size_m, y=size_m, z=size_m)
     return marker
 
 
-def _at(point: NDArray[np.float64]) -> Matrix:
-    """A pose (4, 4) at a point (3,) [m], not turned."""
-    pose = np.eye(4)
-    pose[:3, 3] = point
-    return pose
+def _marker(group: str, number: int, kind: int, color: ColorRGBA, pose: Pose) -> Marker:
+    marker = Marker(ns=group, id=number, type=kind, action=Marker.ADD, color=color, pose=pose)
+    marker.header.frame_id = names.BASE_FRAME
+    return marker
 
 
 def _along(start: NDArray[np.float64], end: NDArray[np.float64]) -> Matrix:
@@ -108,6 +105,7 @@ def _along(start: NDArray[np.float64], end: NDArray[np.float64]) -> Matrix:
     helper = np.eye(3)[np.abs(z).argmin()]
     x = np.cross(helper, z)
     x /= np.linalg.norm(x)
-    pose = _at((start + end) / 2)
+    pose = np.eye(4)
+    pose[:3, 3] = (start + end) / 2
     pose[:3, :3] = np.column_stack([x, np.cross(z, x), z])
     return pose

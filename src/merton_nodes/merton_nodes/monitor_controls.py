@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -13,7 +12,6 @@ from merton_interfaces.srv import ConfirmSuccess
 from rclpy.client import Client
 from rclpy.clock import Clock, ClockType
 from rclpy.context import Context
-from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
@@ -22,6 +20,7 @@ from merton.errors import InfrastructureError
 from merton.execution.watchdog import LOOKS_PER_TIMEOUT, Watchdog
 from merton.monitor.buttons import Answer
 from merton_nodes import names
+from merton_nodes.runtime import Spinner
 
 SILENT_S = 0.5
 """A heartbeat 20 times a second that was not heard for so long has ceased [s]."""
@@ -55,15 +54,9 @@ class ServiceControls(Node):
         self.create_subscription(Header, names.HEARTBEAT, self.on_heartbeat, names.LATEST_QOS, raw=True)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(SILENT_S / LOOKS_PER_TIMEOUT, self.look_at_stop_path, clock=steady)
-        self.own_executor = SingleThreadedExecutor(context=context)
-        self.own_executor.add_node(self)
-        self.thread = threading.Thread(target=self.spin, name="controls", daemon=True)
-        self.thread.start()
-
-    def spin(self) -> None:
-        """The thread that takes answers."""
-        with contextlib.suppress(ExternalShutdownException, ShutdownException):
-            self.own_executor.spin()
+        self.spinner = Spinner(context)
+        self.spinner.executor.add_node(self)
+        self.spinner.start("controls")
 
     def on_heartbeat(self, _: bytes) -> None:
         """The stop path is alive."""
@@ -77,8 +70,7 @@ class ServiceControls(Node):
 
     def end(self) -> None:
         """Stop listening."""
-        self.own_executor.shutdown(timeout_sec=5)
-        self.thread.join(5)
+        self.spinner.end()
         self.destroy_node()
 
     def stop(self) -> Future[Answer]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
+import signal
 import sys
 import threading
 import time
@@ -16,20 +16,22 @@ import rclpy
 from action_msgs.msg import GoalStatus
 from merton_interfaces.action import RunExperiment
 from rclpy.action import ActionClient
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from unique_identifier_msgs.msg import UUID
 
 from merton_nodes import names
-from merton_nodes.runtime import shut_down
+from merton_nodes.runtime import Spinner, on_signals
 
 START_LIMIT_S = 60.0
 ASK_AGAIN_S = 10.0
 """After which the goal is sent again: while nodes are still discovering each other, an answer can get lost."""
 RECORDER_LIMIT_S = 30.0
+CANCEL_LIMIT_S = 1.0
+"""How long an answer to a cancelled goal is awaited: the nodes may be ending as well."""
 LINES = 10
 """Progress lines where there is no terminal to draw a bar on."""
 
@@ -86,38 +88,42 @@ class Client(Node):
 
         return lambda: self.executor.create_task(ask)  # from the executor's thread: see Asking.act_on
 
+    def cancel(self) -> None:
+        """Have the run end after the trial under way, if it has begun."""
+        if self.goal is None:
+            return
+        answered = threading.Event()
+        goal = self.goal
+        self.executor.create_task(lambda: goal.cancel_goal_async().add_done_callback(lambda _: answered.set()))
+        answered.wait(CANCEL_LIMIT_S)
+
 
 def main() -> None:
-    """Entry point: exit code 0 if every trial was run, 1 if the run ended with an error, 130 if interrupted."""
+    """Entry point: exit code 0 if every trial was run, 1 if the run ended with an error, 130 or 143 if interrupted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run_directory", type=Path)
     parser.add_argument("--resume", action="store_true", help="go on with a run that has results already")
     parser.add_argument("--recorded", action="store_true", help="do not begin before a recorder listens")
     arguments = parser.parse_args(remove_ros_args(sys.argv)[1:])
-    rclpy.init()
-    node = Client()
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    spinner = threading.Thread(target=spin, args=(executor,), daemon=True)
-    spinner.start()
+    # not rclpy's handlers: they would end the context, and with it the way to cancel the goal
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    on_signals(lambda number, _: sys.exit(128 + number))
+    node, spinner = Client(), Spinner()
+    spinner.executor.add_node(node)
+    spinner.start("client")
+    code: Any = 1
     try:
-        code = run(node, arguments, spinner)
-    except KeyboardInterrupt:
-        if node.goal is not None:
-            executor.create_task(node.goal.cancel_goal_async)
-        code = 130
+        assert spinner.thread is not None
+        code = run(node, arguments, spinner.thread)
+    except SystemExit as interrupted:
+        code = interrupted.code
+        node.cancel()
     finally:
-        executor.shutdown(timeout_sec=5)
-        spinner.join(5)
+        on_signals(signal.SIG_IGN)
+        spinner.end()
         node.destroy_node()
-        shut_down()
+        rclpy.try_shutdown()
     sys.exit(code)
-
-
-def spin(executor: SingleThreadedExecutor) -> None:
-    """The thread that listens."""
-    with contextlib.suppress(ExternalShutdownException):
-        executor.spin()
 
 
 def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) -> int:

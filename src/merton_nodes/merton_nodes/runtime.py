@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import signal
+import socket
 import sys
+import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.clock import Clock, ClockType
+from rclpy.context import Context
 from rclpy.exceptions import ParameterException
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
@@ -126,12 +130,12 @@ class StageNode(LifecycleNode):
 
     def _publish_diagnostics(self) -> None:
         self.observe()
-        troubled = any(count and key.startswith(("dropped", "error")) for key, count in self.counters.items())
+        troubles = [f"{key}: {n}" for key, n in self.counters.items() if n and key.startswith(("dropped", "error"))]
         values = {**self.details, **{key: str(count) for key, count in sorted(self.counters.items())}}
         status = DiagnosticStatus(
-            level=DiagnosticStatus.WARN if troubled else DiagnosticStatus.OK,
+            level=DiagnosticStatus.WARN if troubles else DiagnosticStatus.OK,
             name=self.get_fully_qualified_name(),
-            message="active" if self.active else "inactive",
+            message="; ".join(["active" if self.active else "inactive", *troubles]),
             values=[KeyValue(key=key, value=value) for key, value in values.items()],
         )
         message = DiagnosticArray(status=[status])
@@ -139,41 +143,123 @@ class StageNode(LifecycleNode):
         self._diagnostics.publish(message)
 
 
+class Spinner:
+    """Spins nodes, and ends before anything that it uses is destroyed: then the executor, the nodes, the context last.
+
+    Ours: `Executor.shutdown` does not wait for the thread that spins, which then finds its guards gone.
+
+    Args:
+        context: of the nodes; None for the default one.
+    """
+
+    def __init__(self, context: Context | None = None) -> None:
+        self.executor = SingleThreadedExecutor(context=context)
+        self.ending = False
+        self.thread: threading.Thread | None = None
+
+    def spin(self) -> None:
+        """Spin in this thread until somebody asks to end, or ends the context."""
+        with contextlib.suppress(ExternalShutdownException, ShutdownException):
+            while not self.ending and self.executor.context.ok():
+                self.executor.spin_once()
+
+    def start(self, name: str, on_failure: Callable[[], None] | None = None) -> None:
+        """Spin in a thread of its own; `on_failure` is called while what a callback raised is being handled."""
+
+        def work() -> None:
+            try:
+                self.spin()
+            except Exception:
+                if on_failure is None:
+                    raise
+                on_failure()
+
+        self.thread = threading.Thread(target=work, name=name, daemon=True)
+        self.thread.start()
+
+    def ask_to_end(self) -> None:
+        """The callback under way is the last; from any thread."""
+        self.ending = True
+        self.executor.create_task(lambda: None)  # only woken, it would wait for the next message
+
+    def end(self) -> None:
+        """Nothing spins any more; what was spun may be destroyed."""
+        self.ask_to_end()
+        if self.thread is not None:
+            self.thread.join(5)
+        self.executor.shutdown()
+
+
 def run(make_node: Callable[[], StageNode], args: Sequence[str] | None = None) -> int:
     """Start a node, bring it up unless its parameter `autostart` is false, and spin until SIGINT or SIGTERM.
 
-    Returns the exit code: 0 after a shutdown, 1 if the node could not be configured.
+    Called in the main thread. Returns the exit code: 0 after a shutdown, 1 if the node could not be configured.
     """
     keep_freed_memory()
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.ALL)
-    executor = SingleThreadedExecutor()
+    # not rclpy's handlers: their thread ends the context under the callbacks, and triggers guards that may be gone
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    on_signals(signal.default_int_handler)
+    spinner = Spinner()
     node: StageNode | None = None
     code = 0
     try:
         node = make_node()
-        executor.add_node(node)
+        spinner.executor.add_node(node)
         if node.parameter("autostart", True, "configure and activate at once, without a lifecycle manager"):
             succeeded = TransitionCallbackReturn.SUCCESS
             if node.trigger_configure() != succeeded or node.trigger_activate() != succeeded:
                 code = 1
         if code == 0:
-            executor.spin()
-    except (KeyboardInterrupt, ExternalShutdownException):
+            gc.freeze()  # what is there now stays: no collection has to look at it again, and keep a stop waiting
+            with ended_by_signals(spinner):
+                spinner.spin()
+    except KeyboardInterrupt:
         pass
     except MertonError as error:
         print(error, file=sys.stderr)
         code = 1
     finally:
-        # asked again, as by a second Ctrl-C: what is on its way, such as braking an arm, is not to be cut off
-        with contextlib.suppress(ValueError):  # only the main thread has signals
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)
-        executor.shutdown(timeout_sec=5)
+        on_signals(signal.SIG_IGN)  # what is on its way, such as braking an arm, is not to be cut off
+        spinner.end()
         if node is not None:
             node.tear_down()
             node.destroy_node()
-        shut_down()
+        rclpy.try_shutdown()
     return code
+
+
+def on_signals(handler: Any) -> None:
+    """What SIGINT and SIGTERM do from now on; in the main thread."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def ended_by_signals(spinner: Spinner) -> Iterator[None]:
+    """SIGINT and SIGTERM ask a spinner to end; asked again, the callback that does not come to its end is interrupted.
+
+    Python's handlers run only between two instructions of the main thread, and that may be waiting in C for a message:
+    so the signal is also written into a socket, where another thread waits for it.
+    """
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+
+    def listen() -> None:
+        if reader.recv(1):
+            spinner.ask_to_end()
+
+    listener = threading.Thread(target=listen, name="signals", daemon=True)
+    listener.start()
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    on_signals(lambda number, _: signal.signal(number, signal.default_int_handler))
+    try:
+        yield
+    finally:
+        on_signals(signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+        writer.close()
+        listener.join()
+        reader.close()
 
 
 def keep_freed_memory() -> None:
@@ -186,9 +272,3 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_IN_HEAP)
         mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
-
-
-def shut_down() -> None:
-    """End ROS in this process; the signal handler's thread may be doing the same at this moment."""
-    with contextlib.suppress(RuntimeError):
-        rclpy.try_shutdown()

@@ -5,15 +5,14 @@ It supplements the safety controller of the robot and never replaces it.
 
 from __future__ import annotations
 
-import contextlib
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 from merton_interfaces.msg import SafetyState
 from rclpy.clock import Clock, ClockType
 from rclpy.context import Context
-from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from std_msgs.msg import Header
@@ -24,8 +23,10 @@ from merton.errors import MertonError
 from merton.execution.safety import EmergencyStopLatch
 from merton_nodes import conversions as convert
 from merton_nodes import names
+from merton_nodes.runtime import Spinner
 
 HEARTBEAT_PERIOD_S = 0.05
+UNKNOWN_M = float("nan")
 STOPS_BY_THEMSELVES = (SafetyState.COLLISION_STOP, SafetyState.FAULT)
 """What the cell reports of its own accord."""
 
@@ -68,26 +69,28 @@ class StopNode(Node):
         self.release = self.create_client(Trigger, names.CELL_RELEASE)
         self.cell_stopped = False
         # why a latch was tripped in an earlier life is not known: then only a person may release it
-        self.state = SafetyState(mode=SafetyState.EMERGENCY_STOP if latch.tripped else running)
-        self.executor_thread = threading.Thread(target=self.spin, name="stop", daemon=True)
-        self.own_executor = SingleThreadedExecutor(context=context)
-        self.own_executor.add_node(self)
+        mode = SafetyState.EMERGENCY_STOP if latch.tripped else running
+        self.state = SafetyState(mode=mode, clearance=UNKNOWN_M)
+        self.spinner = Spinner(context)
+        self.spinner.executor.add_node(self)
 
     def start(self) -> None:
-        """Report the state as it is (a latch kept on disk may be tripped), and listen."""
+        """Report the state as it is (a latch kept on disk may be tripped), and listen until `end`."""
         self.publish(self.state)
-        self.executor_thread.start()
+        if self.spinner.thread is None:
+            self.spinner.start("stop", self.fail)
 
-    def spin(self) -> None:
-        """The thread of the stop path."""
-        with contextlib.suppress(ExternalShutdownException, ShutdownException):
-            self.own_executor.spin()
+    def fail(self) -> None:
+        """The stop path failed, and with it the process ends: nothing may move that cannot be stopped."""
+        with self.gate:
+            self.trips += 1  # from now on nothing is sent
+            self.commands.publish(JointTrajectory())
+        self.get_logger().fatal(f"the stop path failed, and arm_node with it:\n{traceback.format_exc()}")
+        self.context.try_shutdown()
 
     def end(self) -> None:
         """Stop listening."""
-        self.own_executor.shutdown(timeout_sec=5)
-        if self.executor_thread.is_alive():
-            self.executor_thread.join(5)
+        self.spinner.end()
         self.destroy_node()
 
     def beat(self) -> None:
@@ -129,7 +132,7 @@ class StopNode(Node):
 
     def on_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service: stop now."""
-        self.trip(SafetyState(mode=SafetyState.EMERGENCY_STOP, message="stopped by request"))
+        self.trip(SafetyState(mode=SafetyState.EMERGENCY_STOP, clearance=UNKNOWN_M, message="stopped by request"))
         response.success, response.message = True, "stopped; reset_stop releases"
         return response
 
@@ -163,7 +166,7 @@ class StopNode(Node):
             if (not only_collision or self.cell_stopped) and self.release.service_is_ready():
                 self.release.call_async(Trigger.Request())
             self.cell_stopped = False
-            self.state = SafetyState(mode=self.running, message="released")
+            self.state = SafetyState(mode=self.running, clearance=UNKNOWN_M, message="released")
             self.released = seen
             self.publish(self.state)
         response.success, response.message = True, "released"

@@ -98,6 +98,8 @@ class UrDriverNode(RobotNode):
 
     def tear_down(self) -> None:
         """Halt the arm, end the connection."""
+        if hasattr(self, "following") and self.following.moving and self.context.ok():
+            self.halt()
         if hasattr(self, "gripper"):
             self.gripper.close()
 

@@ -134,6 +134,9 @@ class EmergencyStopLatch:
     Args:
         path: JSON file for the state, or None to keep it in memory only. A file that cannot be understood counts as
             tripped: after a crash the safe side is to stand still.
+
+    Raises:
+        InfrastructureError: the file cannot be written. Said now: a stop could not be kept.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -141,6 +144,8 @@ class EmergencyStopLatch:
         self._reason: str | None = None
         if self._path is not None:
             self._reason = _read_reason(self._path)
+            if self._reason is None:
+                self._replace()
 
     @property
     def tripped(self) -> bool:
@@ -154,34 +159,46 @@ class EmergencyStopLatch:
 
     def trip(self, reason: str) -> None:
         """Latch; the first reason stays. Raises InfrastructureError, latched nevertheless, if it cannot be written."""
-        if self._reason is None:
-            self._reason = reason
-            self._save()
+        if self._reason is not None:
+            return
+        self._reason = reason
+        if self._path is not None:
+            # in place: from its first moment on, empty, the file counts as tripped, whatever ends this process or
+            # fills the disk before it is whole
+            self._write(self._path)
 
     def reset(self) -> None:
         """Lift the stop; raises InfrastructureError, and stays tripped, if that cannot be written."""
         before, self._reason = self._reason, None
         try:
-            self._save()
+            self._replace()
         except InfrastructureError:
             self._reason = before
             raise
 
-    def _save(self) -> None:
+    def _replace(self) -> None:
+        """Write the state beside the file and put it in its place: the file says what it said until that is done."""
         if self._path is None:
             return
-        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.tmp")
+        temporary = self._path.with_name(f"{self._path.name}.tmp")
+        self._write(temporary)
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with open(temporary, "w", encoding="utf-8") as file:
+            os.replace(temporary, self._path)
+        except OSError as error:
+            raise self._unwritten(error) from None
+
+    def _write(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
                 json.dump({"tripped": self.tripped, "reason": self.reason}, file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, self._path)
         except OSError as error:
-            raise InfrastructureError(
-                f"cannot write the emergency stop's state to {self._path}: {error.strerror}"
-            ) from None
+            raise self._unwritten(error) from None
+
+    def _unwritten(self, error: OSError) -> InfrastructureError:
+        return InfrastructureError(f"cannot write the emergency stop's state to {self._path}: {error.strerror}")
 
 
 def _read_reason(path: Path) -> str | None:
@@ -190,5 +207,5 @@ def _read_reason(path: Path) -> str | None:
         return str(state["reason"]) if state["tripped"] is not False else None
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return f"the emergency stop's state in {path} cannot be read"

@@ -167,7 +167,8 @@ class UrcapGripper:
         """Why there is none."""
         self._wanted: dict[str, int] | None = None
         self._commanding = threading.Lock()
-        """Around `_wanted`: a command that comes while the last one is taken must not get lost."""
+        """Around `_wanted`: a command that comes while the last one is taken must not get lost, nor one outlive the
+        connection it was meant for."""
         self._wake, self._closing = threading.Event(), threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._work, name="urcap", daemon=True)
@@ -213,9 +214,9 @@ class UrcapGripper:
         return self.reading.opening_m
 
     def _command(self, registers: dict[str, int]) -> None:
-        if self.reading is None:
-            raise InfrastructureError(f"the gripper is not connected: {self.trouble}")
         with self._commanding:
+            if self.reading is None:
+                raise InfrastructureError(f"the gripper is not connected: {self.trouble}")
             self._wanted = registers
         self._wake.set()
 
@@ -225,7 +226,8 @@ class UrcapGripper:
                 self._serve()
             except (InfrastructureError, InputError) as error:
                 self.trouble = str(error)
-            self.reading, self._wanted = None, None
+            with self._commanding:
+                self.reading, self._wanted = None, None
             self._ready.clear()
             self._closing.wait(RECONNECT_S)
 

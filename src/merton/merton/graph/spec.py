@@ -38,6 +38,7 @@ class GraphSpec(Model):
         parameters: the ROS parameter file, relative to `config`.
         nodes: the processes, in the order they are started.
         arguments: names that a launch file or `merton up` may set, to the node parameter ("node.parameter") they set.
+        help: what each of them is, for `--show-args`.
         optional: processes that are started only if an argument sets one of their parameters; the graph can do without,
             so their end ends nothing.
     """
@@ -46,6 +47,7 @@ class GraphSpec(Model):
     parameters: str
     nodes: Annotated[tuple[NodeSpec, ...], Field(min_length=1)]
     arguments: dict[str, str] = Field(default_factory=dict)
+    help: dict[str, str] = Field(default_factory=dict)
     optional: tuple[NodeSpec, ...] = ()
 
     def can_do_without(self, name: str) -> bool:
@@ -70,7 +72,7 @@ class GraphSpec(Model):
             node, _, parameter = self.arguments[argument].partition(".")
             if node not in nodes:  # first: it is to see the others start
                 nodes = {node: next(spec for spec in self.optional if spec.name == node), **nodes}
-            kind = type(defaults[node]["ros__parameters"][parameter])
+            kind = type(defaults[f"/**/{node}"]["ros__parameters"][parameter])  # in whatever namespace
             changed = {**nodes[node].parameters, parameter: _typed(argument, value, kind)}
             nodes[node] = nodes[node].model_copy(update={"parameters": changed})
         return self.model_copy(update={"nodes": tuple(nodes.values())})

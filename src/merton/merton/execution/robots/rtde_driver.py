@@ -51,7 +51,7 @@ STOP_REPORT_S = 0.5
 PROGRAM_START_S = 3.0
 """How long the control program may take to start on the controller."""
 
-HEARTBEAT = "heartbeat"
+HEARTBEAT, CONTROLLER = "heartbeat", "the controller"
 VARIABLES = ["timestamp", "actual_q", "actual_qd", "safety_status_bits", "robot_status_bits", "runtime_state"]
 
 
@@ -89,7 +89,7 @@ class Driver:
         self.number, self.ended = 0, ""
         self.statistics = (0, 0.0, 0.0, 0.0)
         self.watchdog = Watchdog([HEARTBEAT], timeout_s) if timeout_s else None
-        self.heard_s = time.monotonic()
+        self.silence = Watchdog([CONTROLLER], timeout_s or 1.0)
         self.controller_s = 0.0
         self.program_is_ours = False
         self.due_s = time.monotonic()
@@ -115,12 +115,12 @@ class Driver:
 
     def read(self) -> None:
         """Take the newest state of the controller and tell the parent."""
-        now = time.monotonic()
         controller_s = self.receive.getTimestamp()
         if controller_s != self.controller_s:
-            self.controller_s, self.heard_s = controller_s, now
-        elif now - self.heard_s > (self.timeout_s or 1.0):
-            raise InfrastructureError(f"the controller has said nothing for {now - self.heard_s:.2f} s")
+            self.controller_s = controller_s
+            self.silence.heard(CONTROLLER)
+        if self.silence.look(time.monotonic()):
+            raise InfrastructureError(f"the controller has said nothing for {self.silence.timeout_s:g} s")
         if not (self.receive.isConnected() and self.control.isConnected()):
             raise InfrastructureError("the controller closed the connection")
         joints, velocities = self.receive.getActualQ(), self.receive.getActualQd()

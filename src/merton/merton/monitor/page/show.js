@@ -44,6 +44,7 @@ export function safety(state, known) {
   const arm = state.safety;
   const cell = state.cell_safety;
   const stopped = arm && STOPPED.includes(arm.mode);
+  const held = cell && STOPPED.includes(cell.mode);
   let kind = "";
   let mode = "unknown";
   let why = "nothing was heard of the arm yet";
@@ -51,19 +52,21 @@ export function safety(state, known) {
     mode = arm.mode.replace("_", " ");
     why = arm.message + (arm.links.length ? ` (${arm.links.join(" – ")})` : "");
     kind = stopped ? "stopped" : arm.mode === "REDUCED" ? "reduced" : "normal";
-    if (!stopped && cell && STOPPED.includes(cell.mode)) {
+    if (!stopped && held) {
       [kind, mode, why] = ["stopped", `CELL: ${cell.mode.replace("_", " ")}`, cell.message];
     }
   }
   if (!known || state.stop_path !== true) {
-    kind = stopped ? "stopped" : "reduced";
+    if (arm && !stopped && !held) mode = known ? "SILENT" : "LOST"; // what was heard last is no news of now
+    kind = arm ? "stopped" : "reduced";
     why = known ? "A stop would not be heard: arm_node is silent." : "This is the past: the connection is lost.";
+    why += " Use the robot's own stop.";
   }
   byId("safety").className = `safety ${kind}`;
   say("safety-mode", mode);
   say("safety-why", why === "released" ? "" : why);
   say("stop-text", stopped ? "STOPPED" : "STOP");
-  byId("release").hidden = !(stopped || (cell && STOPPED.includes(cell.mode)));
+  byId("release").hidden = !(stopped || held);
   if (byId("release").hidden) byId("guard").hidden = true;
 }
 

@@ -34,8 +34,8 @@ SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0
 """Pause before the second attempt to open a camera; doubled for each further one, up to the longest."""
 SPARE_S = 2.0
 """A driver that is so much later than its own limits hangs, and is killed."""
-START_S = 20.0
-"""How long a driver may take before it has opened its camera."""
+START_S = 60.0
+"""How long a driver may take before it has opened its camera: a busy machine needs long to start a process."""
 KEPT = 300
 """Frames that rate and delay are told of."""
 
