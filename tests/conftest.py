@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +18,19 @@ os.environ.pop("ROS_LOCALHOST_ONLY", None)
 os.environ.update(environment(_DOMAIN))
 os.environ["ROS_LOG_DIR"] = tempfile.mkdtemp(prefix="merton_test_ros_log_")
 os.environ["RCUTILS_COLORIZED_OUTPUT"] = "0"
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    # A suite that a script starts in the background ignores Ctrl-C, and so would all that its tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What tests of a file share is made once: by the same worker, unless the file names a group itself."""
+    for item in items:
+        defined = item._fixtureinfo.name2fixturedefs.values() if hasattr(item, "_fixtureinfo") else ()
+        shared = any(one[-1].scope == "module" and one[-1].baseid.startswith("tests") for one in defined)
+        if shared and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0].rpartition("/")[2]))
 
 
 @pytest.fixture

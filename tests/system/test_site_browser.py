@@ -13,6 +13,7 @@ import pytest
 from merton.leaderboard import snapshot as snapshots
 from merton.leaderboard.site import write_site
 from merton.results.store import open_record
+from merton.study.report import write_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
 CHROMIUM = shutil.which("chromium")
@@ -21,19 +22,20 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (
 AGENTS = ("expert", "servo", "blobs", "hold")
 KINDS = (
     *("index", "boards", "boards/task", "agents/servo", "cases", "cases/pick.0.jpeg.5", "ratings", "history"),
-    *("submissions", "methods", "downloads"),
+    *("submissions", "methods", "downloads", "../run/report"),
 )
-"""A page of every kind."""
+"""A page of every kind, and the report of the run."""
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Address of the pages of an invented run with an earlier snapshot."""
+    """Address of the pages of an invented run with an earlier snapshot; its report lies in the run beside them."""
     sys.path.append(str(Path(__file__).parents[1] / "unit"))
     from fake_run import make_fake_run
 
     folder = tmp_path_factory.mktemp("browser")
     make_fake_run(folder / "run", agents=AGENTS, distortions=("gaussian_blur", "jpeg"), tasks=("pick", "push"))
+    write_report(folder / "run")
     with open_record(folder / "run") as store:
         snapshots.store_snapshot(store, snapshots.of_trials(store.records()))
         return write_site(snapshots.take(store), folder / "site", store).parent.as_uri()

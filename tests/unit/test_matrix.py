@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from postgres import new_database
 from test_store import trial
+from typer.testing import CliRunner
 
 from merton.errors import InputError
+from merton.results import commands
 from merton.results.matrix import Imported, import_matrix, read_matrix
 from merton.results.records import AgentRecord, CaseRecord, ForeignScore
 from merton.results.schema import IMPORTS
@@ -142,6 +144,18 @@ def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, name: str) -> N
         assert len(str(caught.value)) < 500
         assert "\n" not in str(caught.value)
         assert (store.agents(), store.cases(), store.scores()) == ([], [], [])
+
+
+@pytest.mark.parametrize("words", [["matrix.csv"], ["absent.csv"], ["good.csv", "--source", "=x"]])
+def test_what_is_refused_leaves_no_record_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, BAD["percent"][0])
+    written(tmp_path, "model,a\none,1\n", "good.csv")
+    result = CliRunner().invoke(commands.app, ["import", "record.sqlite", *words])
+    assert isinstance(result.exception, InputError)
+    assert not list(tmp_path.glob("*record.sqlite*"))
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:

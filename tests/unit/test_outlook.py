@@ -148,13 +148,24 @@ def test_a_quantile_does_not_hang_on_one_case() -> None:
     assert abs(most[1] - most[0]) < 15.0
 
 
-def test_the_interval_of_a_quantile_covers_the_truth() -> None:
+@pytest.mark.parametrize(
+    ("n", "quantile", "normal"), [(200, 0.9, 1.2815516), (22, 0.99, 2.3263479), (4, 0.99, 2.3263479)]
+)
+def test_the_interval_of_a_quantile_covers_the_truth(n: int, quantile: float, normal: float) -> None:
+    """Also where the hardest of few cases is easier than the quantile nearly always."""
     draw, held = np.random.default_rng(0), []
     for _ in range(300):
-        cases = [Estimate(float(mean), 0.0, 1) for mean in draw.normal(1500, 250, 200)]
-        low, high = gap_with_interval(Estimate(1500.0, 0.0, 1), cases, 0.5, 0.9).interval
-        held.append(low <= 1.2815516 * 250 <= high)  # the 90 % quantile of the normal distribution
+        cases = [Estimate(float(mean), 0.0, 1) for mean in draw.normal(1500, 250, n)]
+        low, high = gap_with_interval(Estimate(1500.0, 0.0, 1), cases, 0.5, quantile).interval
+        held.append(low <= normal * 250 <= high)
     assert 0.93 <= np.mean(held) <= 1.0
+
+
+def test_a_quantile_of_one_or_two_cases_is_a_number() -> None:
+    for cases in ([Estimate(1500.0, 100.0, 1)], [Estimate(1500.0, 100.0, 1)] * 2):
+        found = gap_with_interval(Estimate(1500.0, 10.0, 1), cases, 0.5, 0.99)
+        assert np.isfinite(found.interval).all()
+        assert found.interval[1] >= 190.0
 
 
 @pytest.mark.parametrize(("cases", "quantile"), [([], 1.0), (list(CASES.values()), 0.0), (list(CASES.values()), 1.1)])

@@ -302,6 +302,7 @@ def test_forms_of_other_sites_are_told(shown: TestClient, headers: dict[str, str
     for path in ("/submit", "/api/submissions"):
         answer = shown.post(path, headers=headers, files={"archive": b"no archive"})
         assert answer.status_code == (403 if elsewhere else 422)
+    assert shown.post("/api/board", headers=headers).status_code == (403 if elsewhere else 405)
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,21 @@ class Doorkeeper:
         policy: Content-Security-Policy of every answer.
         names: further host names of this server, besides "localhost" and addresses.
         longest_body: more bytes than this are not taken.
+        uploads: paths whose POST may be longer; whoever reads those counts.
     """
 
-    def __init__(self, app: ASGIApp, policy: str, names: Iterable[str] = (), longest_body: int = 4096) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        policy: str,
+        names: Iterable[str] = (),
+        longest_body: int = 4096,
+        uploads: Iterable[str] = (),
+    ) -> None:
         self.app = app
         self._headers = {"Content-Security-Policy": policy, **HEADERS}
         self._names = {"localhost", *(name.lower() for name in names)}
-        self._longest_body = longest_body
+        self._longest_body, self._uploads = longest_body, frozenset(uploads)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection, as ASGI has it. A WebSocket that is refused gets status 403 and is never opened."""
@@ -81,7 +89,8 @@ class Doorkeeper:
             return problem(421, "this server does not go by that name; whoever runs it can add it with --name")
         if (scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD")) and is_from_elsewhere(headers):
             return problem(403, "this was sent by another site's page; open the page of this server")
-        if announced_bytes(headers) > self._longest_body:
+        is_upload = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self._uploads
+        if not is_upload and announced_bytes(headers) > self._longest_body:
             return problem(413, f"no more than {self._longest_body} bytes are taken here")
         return None
 

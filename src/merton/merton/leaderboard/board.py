@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from rich.text import Text
 from scipy.special import stdtrit
 
 if TYPE_CHECKING:  # what a board shows needs all of the ratings; a command that only draws does not
-    from merton.leaderboard.contents import AgentRow, Snapshot
+    from merton.leaderboard.contents import AgentRow, Snapshot, Standing
 
 FLOOR_AGENT = "hold"
 """The agent that does nothing; its score is the chance floor."""
@@ -27,6 +28,11 @@ NAME = 44
 
 Z_95 = 1.959963984540054
 """Half-width of a 95 % interval in standard deviations."""
+
+
+def terminal_width() -> int:
+    """Characters in a line of a board on this terminal, 100..160; 140 where there is none."""
+    return max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -159,14 +165,23 @@ def formatted(value: float | None, pattern: str = "{:.2f}") -> str:
 def _likelihood(row: AgentRow) -> str:
     if row.likelihood is None:
         return MISSING
-    if row.likelihood.flag:  # a bound has no interval
-        return f"{'≥' if row.likelihood.flag == 'only wins' else '≤'} {row.likelihood.mean:.0f}"
+    if row.likelihood.flag:
+        return f"{bound_sign(row.likelihood)} {row.likelihood.mean:.0f}"
     low, high = row.likelihood.interval
     return f"{row.likelihood.mean:.0f} [{low:.0f}, {high:.0f}]"
 
 
 def _agi_elo(row: AgentRow) -> str:
-    return MISSING if row.agi_elo is None else f"{row.agi_elo.mean:.0f} ± {row.agi_elo.deviation:.0f}"
+    if row.agi_elo is None:
+        return MISSING
+    if row.agi_elo.flag:
+        return f"{bound_sign(row.agi_elo)} {row.agi_elo.mean:.0f}"
+    return f"{row.agi_elo.mean:.0f} ± {row.agi_elo.deviation:.0f}"
+
+
+def bound_sign(standing: Standing) -> str:
+    """The sign before a rating that is a bound: at least so much after only wins, at most after only losses."""
+    return "≥" if standing.flag == "only wins" else "≤"
 
 
 def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merton.errors import InputError
-from merton.leaderboard.published import PublishedBoard, render_text, to_json
 
 if TYPE_CHECKING:
+    from merton.leaderboard.published import PublishedBoard
     from merton.leaderboard.world_model import Evaluation
 
 GroundTruthOption = Annotated[
@@ -29,11 +28,14 @@ def arena_command(
     out: OutOption = None,
 ) -> None:
     """Boards by the rules of Embodied Arena from the score of every question, 0 to 1."""
+    from merton.leaderboard.board import terminal_width
+    from merton.leaderboard.published import render_text
+
     boards = arena_boards(items)
     _write(out, {"boards": [asdict(board) for board in boards]})
     for board in boards:
         if has_scores(board):
-            print(render_text(board, _width()))
+            print(render_text(board, terminal_width()))
 
 
 def world_model_command(
@@ -42,10 +44,13 @@ def world_model_command(
     out: OutOption = None,
 ) -> None:
     """The board of world models as evaluators from annotators' scores of 0 to 3."""
+    from merton.leaderboard.board import terminal_width
+    from merton.leaderboard.published import render_text
+
     found = world_model_board(sheet, ground_truth)
     agreement = found.agreement
     _write(out, {"boards": [asdict(found.board)], "agreement": asdict(agreement)})
-    print(render_text(found.board, _width()))
+    print(render_text(found.board, terminal_width()))
     if agreement.kappa is None or agreement.interval is None:
         print("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")
     else:
@@ -83,11 +88,9 @@ def has_scores(board: PublishedBoard) -> bool:
     return any(cell.n for row in board.rows for cell in row.cells)
 
 
-def _width() -> int:
-    return max(100, min(160, shutil.get_terminal_size((120, 40)).columns))
-
-
 def _write(out: Path | None, content: Mapping[str, Any]) -> None:
+    from merton.leaderboard.published import to_json
+
     if out is None:
         return
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,7 +46,7 @@ def rate_command(
         taken = snapshot.take(store, name, progress)
     if json is not None:  # before anything is printed: who pipes the board into `head` ends the command there
         _write(json, snapshot.to_json(taken))
-    print(board.render_text(taken, width()))
+    print(board.render_text(taken, board.terminal_width()))
     _out.print(f"inputs {taken.inputs_sha256}", highlight=False, soft_wrap=True)
 
 
@@ -124,11 +123,6 @@ def verify(
     if differences:
         raise typer.Exit(1)
     _out.print(f"identical: {len(data)} bytes", highlight=False)
-
-
-def width() -> int:
-    """Characters in a line of a board on the terminal."""
-    return max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
 
 
 @contextmanager

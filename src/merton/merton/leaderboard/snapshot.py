@@ -94,7 +94,7 @@ def take(
         store: the record.
         name: of the snapshot; "leaderboard" if None.
         window: a day, ISO 8601, whose submissions are on the board (see `merton.leaderboard.submissions`); today if
-            None. It makes no difference to a record without submissions.
+            None; "" for before there was any. It makes no difference to a record without submissions.
         checks: also test the methods on held-out matches, which takes as long as the rating itself.
         progress: is told what takes a while.
 
@@ -210,7 +210,7 @@ def verify(store: ResultStore, data: bytes, progress: Progress = lambda text: No
         InputError: `data` is no snapshot.
     """
     claimed = from_json(data)
-    found = take(store, claimed.name, progress, claimed.window or None)
+    found = take(store, claimed.name, progress, claimed.window)
     if to_json(found) == data:
         return ()
     differences = []
@@ -231,7 +231,7 @@ def verify(store: ResultStore, data: bytes, progress: Progress = lambda text: No
 def _submissions(store: ResultStore, window: str | None) -> tuple[list[ForeignScore], list[AgentRecord], str]:
     """Scores and agents of the submissions on the board in a window, and its first day; "" if there never were any."""
     with store.database.reading() as connection:
-        if not submissions.submissions(connection):
+        if window == "" or not submissions.submissions(connection):
             return [], [], ""
         day = _midnight(window) if window else datetime.now(timezone.utc)
         entries = submissions.on_board(connection, day)

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from merton.errors import InputError
 from merton.rating.agi_elo import START_MEAN, Rating, Ratings
@@ -55,17 +56,20 @@ class Estimate:
             Cases: posterior deviation, with what the agents' errors add to it.
         matches: how many matches the player took part in.
         flag: "only wins", "only losses", or empty: an agent's rating is then a bound, a case's leans on the prior.
+        half_width: of the 95 % interval, in deviations. Cases: Student's, as the spread of cases is only estimated.
     """
 
     mean: float
     deviation: float
     matches: int
     flag: str = ""
+    half_width: float = Z_95
 
     @property
     def interval(self) -> tuple[float, float]:
         """95 % interval."""
-        return self.mean - Z_95 * self.deviation, self.mean + Z_95 * self.deviation
+        half = self.half_width * self.deviation
+        return self.mean - half, self.mean + half
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ def fit(matches: Iterable[Match]) -> Fit:
     )
     arrived = state.climb()
     errors, case_errors = state.errors()
+    case_half_width = float(stdtrit(state.cases_known(), 0.975))
 
     skill = START_MEAN + state.skill / Q
     found = list(warnings(game, agent_flags, case_flags))
@@ -151,6 +156,7 @@ def fit(matches: Iterable[Match]) -> Fit:
                 float(case_errors[i] / Q),
                 int(starts[i + 1] - starts[i]),
                 case_flags[i],
+                case_half_width,
             )
             for i, name in enumerate(game.case_ids)
         },

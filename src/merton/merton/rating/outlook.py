@@ -7,11 +7,13 @@ either method, `agi_elo.Rating` or `likelihood.Estimate`.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import nct
 
 from merton.errors import InputError
 from merton.rating.checking import Z_95, Q, checked_rating
@@ -120,7 +122,8 @@ def gap_with_interval(agent: Rated, cases: Collection[Rated], p: float, quantile
     With quantile 1 it is the paper's: it hangs on one extreme case, and the interval holds the deviations of that case
     and of the agent, but not that another case might be the hardest. A quantile below 1 is ours: it asks for mastery of
     that share of the task; its interval holds the sampling of the cases (the order statistics that cover the quantile
-    in 95 % of samples) and the agent's deviation.
+    in 95 % of samples) and the agent's deviation. Few cases do not reach so far up, fewer than some 380 for 0.99: then
+    the upper end is that of a normal distribution's quantile (ours: difficulties are normal in the likelihood fit).
 
     Args:
         agent: the agent's rating.
@@ -146,15 +149,27 @@ def target(cases: Collection[Rated], quantile: float = 1.0) -> Target:
         raise InputError(f"the quantile of cases must lie above 0 and at most at 1, got {quantile!r}")
     ordered = sorted(cases, key=lambda case: (case.mean, case.deviation))
     means = [checked_rating("case's", case.mean) for case in ordered]
-    if quantile == 1.0:
+    n = len(means)
+    if quantile == 1.0 or n == 1:
         half = Z_95 * ordered[-1].deviation
         return Target(quantile, means[-1], half, half)
-    n = len(means)
     mean = float(np.quantile(means, quantile))
     reach = Z_95 * math.sqrt(n * quantile * (1.0 - quantile))
     low = means[max(math.floor(n * quantile - reach) - 1, 0)]
-    high = means[min(math.ceil(n * quantile + reach), n - 1)]
+    above = math.ceil(n * quantile + reach)
+    high = means[above] if above < n else max(means[-1], _normal_limit(means, ordered, quantile))
     return Target(quantile, mean, max(mean - low, 0.0), max(high - mean, 0.0))
+
+
+def _normal_limit(means: Sequence[float], cases: Sequence[Rated], quantile: float) -> float:
+    """Upper 97.5 % limit of a normal distribution's quantile by a sample of it (noncentral t; Owen 1968).
+
+    The difficulties scatter as their ratings do and by what those are uncertain.
+    """
+    n = len(means)
+    spread = math.sqrt(float(np.var(means, ddof=1)) + float(np.mean([case.deviation**2 for case in cases])))
+    reach = float(nct.ppf(0.975, n - 1, math.sqrt(n) * float(ndtri(quantile))))
+    return float(np.mean(means)) + spread * reach / math.sqrt(n)
 
 
 def gap_to(agent: Rated, target: Target, p: float) -> Gap:

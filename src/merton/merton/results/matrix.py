@@ -37,6 +37,7 @@ class ResponseMatrix:
     """A response matrix as it was read.
 
     Attributes:
+        source: its name.
         agents: one for each row.
         cases: names of the columns with scores.
         cells: (agent, case, score in 0..1) of every cell that is not blank.
@@ -44,6 +45,7 @@ class ResponseMatrix:
         file_name, file_sha256: where it came from.
     """
 
+    source: str
     agents: tuple[AgentRecord, ...]
     cases: tuple[str, ...]
     cells: tuple[tuple[str, str, float], ...]
@@ -91,8 +93,16 @@ def import_matrix(
         InfrastructureError: the record or the disk fails.
         MissingDependencyError: the file is Parquet and pyarrow is not installed.
     """
-    matrix = read_matrix(path, agent_column=agent_column, version_column=version_column)
-    source = _tame("name of the source", source or path.stem)
+    return take_in(
+        store, read_matrix(path, source, agent_column=agent_column, version_column=version_column), on_progress
+    )
+
+
+def take_in(
+    store: ResultStore, matrix: ResponseMatrix, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> Imported:
+    """Write a matrix that was read into the record, as `import_matrix` does; raises what the record has against it."""
+    source = matrix.source
     scores = [ForeignScore(source, *cell) for cell in matrix.cells]
     with store.database.transaction() as connection:
         origin = {"source": source, "file_sha256": matrix.file_sha256, "file_name": matrix.file_name}
@@ -117,8 +127,10 @@ def add_cases(store: ResultStore, connection: sa.Connection, cases: Sequence[Cas
             )
 
 
-def read_matrix(path: Path, *, agent_column: str | None = None, version_column: str | None = None) -> ResponseMatrix:
-    """Read and check a response matrix; raises as `import_matrix` does. Blank stays missing, it is never a zero."""
+def read_matrix(
+    path: Path, source: str | None = None, *, agent_column: str | None = None, version_column: str | None = None
+) -> ResponseMatrix:
+    """Read and check a response matrix; takes and raises what `import_matrix` does. A blank is never a zero."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -161,9 +173,14 @@ def read_matrix(path: Path, *, agent_column: str | None = None, version_column: 
     if not agents:
         raise InputError(f"{path.name} has no agents: there is nothing below its header")
     return ResponseMatrix(
-        tuple(agents.values()), tuple(header[place] for place in places), tuple(cells), blanks,
-        _tame("name of the file", path.name), hashlib.sha256(content).hexdigest(),
-    )  # fmt: skip
+        source=_tame("name of the source", source or path.stem),
+        agents=tuple(agents.values()),
+        cases=tuple(header[place] for place in places),
+        cells=tuple(cells),
+        blanks=blanks,
+        file_name=_tame("name of the file", path.name),
+        file_sha256=hashlib.sha256(content).hexdigest(),
+    )
 
 
 Row = tuple[str, list[Any]]

@@ -14,7 +14,7 @@ import numpy as np
 
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard import snapshot as snapshots
-from merton.leaderboard.board import MISSING, disagreements, formatted, mean, one_line, printable
+from merton.leaderboard.board import MISSING, bound_sign, disagreements, formatted, mean, one_line, printable
 from merton.leaderboard.contents import AgentRow, CaseRow, Snapshot, Standing
 from merton.rating.outlook import predicted_score
 from merton.results.records import Outcome, TrialRecord
@@ -234,7 +234,12 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters.update(shown=one_line, number=_number, percent=_percent, words=_words)
     environment.globals.update(
-        figures=figures, MISSING=MISSING, MAXIMUM=MAXIMUM, marks=OUTCOME_MARKS, DIMENSION_LABELS=DIMENSION_LABELS
+        figures=figures,
+        bound_sign=bound_sign,
+        MISSING=MISSING,
+        MAXIMUM=MAXIMUM,
+        marks=OUTCOME_MARKS,
+        DIMENSION_LABELS=DIMENSION_LABELS,
     )
     return environment
 

@@ -1,6 +1,5 @@
 """A leaderboard over HTTP: the static site, a form for submissions, and a JSON API.
 
-guard       who may ask: host names, origins, sizes, headers of every answer
 tokens      who may submit
 publisher   the snapshot and the pages that are served, renewed in the background
 uploads     from a request to a verdict on a submission

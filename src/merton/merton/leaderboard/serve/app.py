@@ -21,18 +21,24 @@ from starlette.responses import Response
 import merton
 from merton.leaderboard import submissions
 from merton.leaderboard.serve import api, pages
-from merton.leaderboard.serve.guard import Guard
 from merton.leaderboard.serve.models import describe_attributes
 from merton.leaderboard.serve.publisher import Publisher
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.serve.uploads import Uploads
 from merton.results.store import open_record
-from merton.web import is_loopback, listening, problem
+from merton.web import Doorkeeper, is_loopback, listening, problem
 
 SHUTDOWN_S = 5
 """How long requests may go on after Ctrl-C [s]."""
 CONNECTIONS = 200
 """Connections at the same time; further ones are told to come back (503)."""
+LONGEST_BODY = 64 * 1024
+"""Of a request that is no submission [bytes]; nothing reads it."""
+POLICY = (
+    "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+"""Content-Security-Policy of every answer: files of this server, and nothing written into a page."""
 
 
 def create_app(
@@ -89,7 +95,13 @@ def create_app(
     app.include_router(api.health_router)
     pages.add_to(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
-    app.add_middleware(Guard, names=tuple(names), uploads=(pages.FORM, "/api/submissions"))
+    app.add_middleware(
+        Doorkeeper,
+        policy=POLICY,
+        names=tuple(names),
+        longest_body=LONGEST_BODY,
+        uploads=(pages.FORM, "/api/submissions"),
+    )
     return app
 
 

@@ -19,7 +19,7 @@ from merton.leaderboard.archive import MAX_ARCHIVE_BYTES
 from merton.leaderboard.board import one_line
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.submissions import Receipt, Refusal, RefusedError
-from merton.web import announced_bytes, is_from_elsewhere
+from merton.web import announced_bytes
 
 MAX_UPLOAD_BYTES = MAX_ARCHIVE_BYTES + 64 * 1024
 """The longest body of a submission: the archive, and what a form puts around it."""
@@ -92,8 +92,6 @@ class Uploads:
 
     def _admit(self, request: Request) -> None:
         """What can be told before anything is read."""
-        if is_from_elsewhere(request.headers):
-            raise Refused(403, "this was sent by another site; open the form on this server and send it from there")
         if self.closed:
             raise Refused(403, self.closed)
         if token := _bearer(request):

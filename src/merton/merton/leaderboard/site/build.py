@@ -17,7 +17,7 @@ import numpy as np
 from markupsafe import Markup
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.board import formatted, one_line
+from merton.leaderboard.board import bound_sign, formatted, one_line
 from merton.leaderboard.contents import Snapshot
 from merton.leaderboard.published import PublishedBoard
 from merton.leaderboard.site import beside, figures
@@ -283,7 +283,7 @@ def _environment() -> jinja2.Environment:
 class _Pictures:
     """What templates draw with; `scale_gradient` is for the report's style sheet."""
 
-    bound = staticmethod(figures.bound)
+    bound = staticmethod(bound_sign)
     interval_bar = staticmethod(figures.interval_bar)
     heat_class = staticmethod(figures.heat_class)
     scale_gradient = staticmethod(scale_gradient)

@@ -60,11 +60,6 @@ def domain(standings: Iterable[Standing | None], of_agents: bool = True) -> Inte
     return (100.0 * math.floor(min(ends) / 100), 100.0 * math.ceil(max(ends) / 100)) if ends else (0.0, 100.0)
 
 
-def bound(standing: Standing) -> str:
-    """The sign before a rating that is a bound: at least so much after only wins, at most after only losses."""
-    return "≥" if standing.flag == "only wins" else "≤"
-
-
 def interval_bar(standing: Standing, span: Interval, of_agent: bool = True) -> Markup:
     """A rating as a dot on its 95 % interval, on the common range `span`.
 
