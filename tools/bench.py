@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as every node and worker has it; numpy reads it once
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray

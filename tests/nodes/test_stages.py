@@ -145,6 +145,8 @@ def test_distortion_shows_every_new_picture_whatever_its_stamp_and_encoding(ros:
     sent = node.sent["top"]
     shown(message(picture()[::-1], "rgb8"))
     assert node.sent["top"] is sent, "seen before: not distorted again"
+    node.observe()
+    assert "over 6 frames" in node.details["latency"]
     grey = shown(message(picture()[:, :, 0], "mono8"))
     assert (grey == grey[:, :, :1]).all()
     assert node.counters["dropped malformed frames"] == 0

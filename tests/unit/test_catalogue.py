@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from merton.catalogue import VARIABLE, Catalogue, Entry, examine
+from merton.catalogue import VARIABLE, Catalogue, Entry, Finding, examine
 from merton.checkpoints import locate, missing_weights, revision_of
 from merton.cli import app
 from merton.cognition.models.base import ADAPTERS as VLM_ADAPTERS
 from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, VisionLanguageModel
+from merton.config import loads
 from merton.decision.models.base import ADAPTERS as VLA_ADAPTERS
 from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS
 from merton.errors import InputError, InvalidActionError, MissingDependencyError, UnknownNameError
-from merton.model_commands import conventions_table, tables
+from merton.model_commands import as_yaml, conventions_table, tables
 
 ROOT = Path(__file__).parents[2]
 PAPERS_VLMS = (
@@ -186,15 +187,44 @@ def test_a_file_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
     [
         ("test_catalogue:Macaw", {}, "no class 'Macaw' in 'test_catalogue'"),
         ("no_such_module:Parrot", {}, "no module 'no_such_module'"),
-        ("parrot", {}, "no module 'parrot'|no class"),
+        ("parrot", {}, "unknown adapter 'parrot'; choose one of: .*transformers.*or name a class"),
+        ("torn:Parrot", {}, r"'torn' cannot be imported: SyntaxError: .*torn.py, line 1"),
+        ("asks_too_much:Parrot", {}, r"'asks_too_much' cannot be imported: ImportError: .*asks_too_much.py, line 1"),
         ("test_catalogue:Parrot", {"colour": "red"}, "refuses its settings: .*colour"),
     ],
 )
-def test_an_adapter_that_cannot_be_built(adapter: str, settings: dict[str, str], complaint: str) -> None:
+def test_an_adapter_that_cannot_be_built(
+    adapter: str, settings: dict[str, str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "torn.py").write_text("def parrot(:\n")
+    (tmp_path / "asks_too_much.py").write_text("from merton.catalogue import Cage\n")
     entry = ModelEntry(name="ours", description="", adapter=adapter, settings=settings)
     with pytest.raises(InputError, match=f"ours: .*({complaint})"):
         entry.build()
     assert [finding.fine for finding in examine(entry, entry.build)] == [False]
+
+
+def test_what_a_labs_adapter_lacks_is_named_and_not_the_adapter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "needs_more.py").write_text("import no_such_framework\n")
+    entry = ModelEntry(name="ours", description="", adapter="needs_more:Parrot")
+    with pytest.raises(MissingDependencyError, match="ours needs no_such_framework, which its adapter 'needs_more:"):
+        entry.build()
+
+
+def test_a_model_whose_code_fails_is_a_finding_with_its_place() -> None:
+    class Torn:
+        def check(self) -> Iterator[Finding]:
+            raise KeyError("beak")
+
+    entry = ModelEntry(name="ours", description="", adapter="describe")
+    adapter, model = examine(entry, Torn)
+    assert adapter.fine
+    assert not model.fine
+    assert re.fullmatch(r"its code failed: KeyError: 'beak' \(.*test_catalogue.py, line \d+\)", model.seen)
 
 
 def test_unknown_names_are_answered_with_the_choices() -> None:
@@ -277,6 +307,9 @@ def test_show_prints_an_entry() -> None:
     code, output = run("show", "pi0-droid")
     assert code == 0
     assert "convention: droid" in output
+    entries = [("vlm" if isinstance(entry, ModelEntry) else "vla", entry) for entry in ENTRIES]
+    copies = as_yaml(entries)  # what `show` prints is an entry that says the same
+    assert [*loads(copies, MODELS._form).vlm, *loads(copies, POLICIES._form).vla] == ENTRIES
     assert CliRunner().invoke(app, ["models", "show", "gpt"]).exception.args == (
         UnknownNameError("model", "gpt", [entry.name for entry in ENTRIES]).args
     )

@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -24,7 +26,7 @@ from merton.errors import InfrastructureError, InputError, MissingDependencyErro
 from merton.folders import alone
 from merton.perception.attributes import attributes
 from merton.perception.dataset import CATEGORIES, Tags, build, layout, read_tags, sample, verify
-from merton.perception.dataset.build import REFERENCE_METRICS, _settings
+from merton.perception.dataset.build import REFERENCE_METRICS, _Done, _settings
 from merton.perception.dataset.intake import decode, encode_png
 from merton.perception.dataset.sample import PHOTOGRAPHS, RENDERED
 from merton.perception.dataset.tables import read_table
@@ -158,6 +160,33 @@ if __name__ == "__main__":
     assert contents(out) == contents(tmp_path / "whole")
 
 
+def test_each_worker_of_a_build_computes_in_one_thread(
+    references: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads of linear algebra in as many processes as there are cores wait for one another more than they work."""
+    seen = []
+
+    class Pool:
+        def submit(self, work: object, job: Any) -> Future:
+            seen.append((self.count, os.environ.get("OPENBLAS_NUM_THREADS")))
+            future: Future = Future()
+            future.set_result(_Done(job.id, None, "not today"))
+            return future
+
+        def __init__(self, count: int) -> None:
+            self.count = count
+
+        def shutdown(self, cancel_futures: bool) -> None:
+            pass
+
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(sys.modules["merton.perception.dataset.build"], "pool", Pool)
+    assert build(references, tmp_path / "out").references == 0
+    assert seen == [(2, "1")] * 3
+    assert "OPENBLAS_NUM_THREADS" not in os.environ, "this process is left as it was"
+
+
 def alive(pid: int) -> bool:
     """Whether a process runs; one that nobody has buried yet does not."""
     try:
@@ -224,7 +253,9 @@ def test_a_second_build_mends_and_follows_its_input(references: Path, tmp_path: 
     assert not [name for name in contents(out) if name.startswith(("distorted/b/", "references/b", "records/b"))]
 
 
-def test_other_settings_and_foreign_folders_are_refused(references: Path, tmp_path: Path) -> None:
+def test_other_settings_and_foreign_folders_are_refused(
+    references: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.txt").write_text("years of work")
@@ -234,6 +265,12 @@ def test_other_settings_and_foreign_folders_are_refused(references: Path, tmp_pa
     (tmp_path / "out" / "build.json").write_text('{"seed": 1}')
     with pytest.raises(InputError, match="other levels and seed"):
         build(references, tmp_path / "out", seed=2)
+    (tmp_path / "changed").mkdir()
+    (tmp_path / "changed" / "build.json").write_text(json.dumps(_settings("random", 0, {})))
+    with monkeypatch.context() as patched:  # as after an edit of a distortion: images of the old one are no use
+        patched.setattr(sys.modules["merton.perception.dataset.build"], "_code_sha256", lambda: "of other code")
+        with pytest.raises(InputError, match="holds a dataset with other code_sha256; choose another folder"):
+            build(references, tmp_path / "changed")
     with pytest.raises(InputError, match="random, all"):
         build(references, tmp_path / "new", levels="some")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="no folder"):
@@ -288,7 +325,7 @@ def test_broken_images_are_refused_with_a_reason(references: Path, tmp_path: Pat
         moving[kind] = file.getvalue()
     bad = {
         "cut_png.png": (whole["a.png"][:-20], "the PNG file is cut off"),
-        "cut_jpg.jpg": (whole["b.jpg"][:-200], "the JPEG file is cut off"),
+        "cut_jpg.jpg": (whole["b.jpg"][:-200], "the JPEG file is damaged: premature end of JPEG file"),
         "cut_webp.webp": (whole["c.webp"][:-20], "the WEBP file is cut off"),
         "flipped.png": (bytes(flipped), "the PNG file is broken: a checksum is wrong"),
         "moving.png": (moving["PNG"], "the PNG file is animated"),
@@ -346,6 +383,26 @@ def test_pixels_survive_intake() -> None:
     np.testing.assert_array_equal(decode(encoded(image, "WEBP", lossless=True)), image)
     np.testing.assert_array_equal(decode(encode_png(image)), image)
     assert decode(encoded(image[..., 0], "PNG")).shape == (21, 33, 3)
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_blocks": 4}], ids=str)
+def test_a_jpeg_with_a_hole_is_refused_and_what_follows_a_whole_one_is_not_looked_at(options: dict) -> None:
+    """A decoder paints grey over a hole and goes on; phones append a film or a second picture to a whole JPEG."""
+    noise = np.random.default_rng(0).integers(0, 256, (90, 120, 3), np.uint8)
+    whole = encoded(noise, "JPEG", **options)
+    third = len(whole) // 3
+    for damaged in (
+        whole[:third] + whole[2 * third :],  # a lost piece
+        whole[:third] + bytes(third) + whole[2 * third :],  # a sector of zeros
+        whole[: 2 * third] + b"\xff\xd9",  # a cut that somebody closed
+    ):
+        with pytest.raises(InputError, match=r"the JPEG file is damaged: [a-z0-9]"):
+            decode(damaged)
+    np.testing.assert_array_equal(decode(whole + b"film\xff\xda and no end marker"), decode(whole))
+    assert decode(encoded(noise[..., 0], "JPEG", **options)).shape == noise.shape
+    file = io.BytesIO()
+    Pillow.fromarray(noise).convert("CMYK").save(file, "JPEG", **options)
+    assert decode(file.getvalue()).shape == noise.shape
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])

@@ -32,8 +32,18 @@ def test_gallery_shows_every_type_at_every_level(tmp_path: Path) -> None:
     assert all(name in page for name in DISTORTIONS)
     worst = distort(picture(), "white_noise", 5, generator(0, "white_noise"))
     assert f"5: 0.01 · {measure('psnr', worst, picture()):.1f} dB" in page
-    gallery(picture(), tmp_path / "gallery.png", levels=(1, 5))
-    assert cv2.imread(str(tmp_path / "gallery.png")).shape == (30 * (48 + 16), 150 + 2 * 66, 3)
+
+
+def test_the_middle_is_shown_pixel_for_pixel_so_that_noise_is_seen(tmp_path: Path) -> None:
+    image = cv2.resize(picture(), (180, 140))
+    gallery(image, tmp_path / "gallery.png", levels=(1, 5))
+    shown = cv2.imread(str(tmp_path / "gallery.png"))[..., ::-1]
+    assert shown.shape == (10 * (120 + 16), 3 * (150 + 2 * 162), 3)
+    for number, name in enumerate(DISTORTIONS):
+        block, row = divmod(number, 10)
+        worst = distort(image, name, 5, generator(0, name))
+        tile = shown[row * 136 :, block * 474 + 150 + 162 :][:120, :160]
+        assert np.array_equal(tile, worst[10:130, 10:170]), name
 
 
 def test_wrong_targets_are_refused(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_faults_of_the_server_are_never_an_answer(step: Any) -> None:
 def test_slow_and_absent_servers() -> None:
     with http_server(silent) as wire, pytest.raises(InfrastructureError, match="within the deadline"):
         chat(wire, patience=Patience(deadline_s=0.3)).answer([IMAGE], "?")
-    with pytest.raises(InfrastructureError, match="attempt 3: ConnectError"):
+    with pytest.raises(InfrastructureError, match="3 times ConnectError"):
         chat(Wire(closed_port())).answer([IMAGE], "?")
 
 

@@ -126,6 +126,15 @@ def test_it_says_what_it_lacks(tmp_path: Path) -> None:
     here = [*model.check()]
     assert [finding.fine for finding in here] == [True, False]
     assert here[1].subject == "weights"
+
+    def full(_: Path) -> Any:
+        raise RuntimeError("CUDA out of memory")
+
+    large = OpenVla("large", str(tmp_path), PIN, CONVENTIONS["bridge"], "bridge_orig", load=full)
+    with pytest.raises(
+        MissingDependencyError, match=r"large cannot be loaded from .*: RuntimeError: CUDA out of memory"
+    ):
+        large.act(large.make_example())
     away = OpenVla("away", "nobody/nothing", PIN, CONVENTIONS["bridge"], "bridge_orig")
     with pytest.raises(MissingDependencyError, match=f"hf download nobody/nothing --revision {PIN}|not installed"):
         away.act(away.make_example())

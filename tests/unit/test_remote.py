@@ -60,9 +60,7 @@ def test_what_may_pass_is_tried_again(fault: Any) -> None:
 
 def test_retries_end_and_say_what_was_tried() -> None:
     with http_server(replying(503, "warming up")) as wire:
-        with pytest.raises(
-            InfrastructureError, match=r"attempt 1: HTTP 503.*attempt 2.*attempt 3: HTTP 503: \"warming"
-        ):
+        with pytest.raises(InfrastructureError, match=r"no answer \(3 times HTTP 503: \"warming up\"\)"):
             asking(HttpServer(wire.http, QUICK))()
         assert len(wire.requests) == 3
 
@@ -110,7 +108,7 @@ def test_a_dead_server_is_left_alone_and_tried_again_after_a_rest(monkeypatch: p
     patience = Patience(deadline_s=LIMIT_S, attempts=2, pause_s=0, failures=2, rest_s=1000)
     ask = asking(HttpServer(f"http://127.0.0.1:{closed_port()}", patience))
     for _ in range(2):
-        with pytest.raises(InfrastructureError, match="attempt 2: ConnectError"):
+        with pytest.raises(InfrastructureError, match="2 times ConnectError"):
             ask()
     with pytest.raises(
         InfrastructureError, match=r"left alone for another \d+\.\d s after 2 failed calls.*ConnectError"
@@ -118,7 +116,7 @@ def test_a_dead_server_is_left_alone_and_tried_again_after_a_rest(monkeypatch: p
         ask()
     real = time.monotonic
     monkeypatch.setattr("merton.remote.time.monotonic", lambda: real() + 1001)
-    with pytest.raises(InfrastructureError, match=r"no answer \(attempt 1"):
+    with pytest.raises(InfrastructureError, match=r"no answer \(2 times"):
         ask()
     with pytest.raises(InfrastructureError, match=r"left alone.* after 3 failed calls"):
         ask()

@@ -162,8 +162,17 @@ def test_what_it_refuses(folder: Path, tmp_path: Path) -> None:
         TransformersVlm("m", "a/b", batch_size=0)
     with pytest.raises(MissingDependencyError, match="hf download nobody/nothing --revision abc"):
         TransformersVlm("m", "nobody/nothing", "abc").answer(QUESTIONS[0].images, "how?")
-    with pytest.raises(InputError, match="no checkpoint to load"):
+    with pytest.raises(MissingDependencyError, match="no checkpoint to load"):  # nobody was asked, so nobody failed
         TransformersVlm("m", str(tmp_path)).answer(QUESTIONS[0].images, "how?")
+
+
+def test_torn_weights_are_no_failure_of_the_model(folder: Path, tmp_path: Path) -> None:
+    tiny("llava", folder)
+    shutil.copytree(folder / "llava", tmp_path / "torn")
+    (weights,) = (tmp_path / "torn").glob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(MissingDependencyError, match=r"torn cannot be loaded from .*Safetensor"):
+        TransformersVlm("torn", str(tmp_path / "torn")).answer(QUESTIONS[0].images, "how?")
 
 
 def test_a_checkpoint_without_weights_is_looked_at_all_the_same(folder: Path, tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ and names it in MERTON_CATALOGUE (several: separated as in PATH), or keeps it in
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, model_validator
@@ -124,23 +126,48 @@ def make(entry: Entry, adapters: Mapping[str, Adapter]) -> Any:
     """The model of an entry, not loaded yet: `from_entry(entry)` of its class if it has that, else `class(**settings)`.
 
     Raises:
-        InputError: there is no such class, or it refuses the settings.
-        MissingDependencyError: the class needs an extra that is not installed; the text names it.
+        InputError: there is no such adapter or class, it cannot be imported, or it refuses the settings.
+        MissingDependencyError: the class needs an extra or a package that is not installed; the text names it.
     """
+    if entry.adapter not in adapters and ":" not in entry.adapter:
+        raise InputError(
+            f"{entry.name}: unknown adapter {entry.adapter!r}; choose one of: {', '.join(sorted(adapters))}, "
+            "or name a class of your own as module:Class"
+        )
     known = adapters.get(entry.adapter) or Adapter(path=entry.adapter)
     module, _, attribute = known.path.partition(":")
     try:
-        factory = getattr(import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if known.extra:
-            raise MissingDependencyError(f"{entry.name} needs {error.name}: {install_hint(known.extra)}") from None
-        raise InputError(f"{entry.name}: no module {module!r} for its adapter {entry.adapter!r}") from None
-    except (AttributeError, ValueError):
-        raise InputError(f"{entry.name}: no class {attribute!r} in {module!r} for its adapter") from None
-    try:
+        factory = getattr(_imported(entry, module, known.extra), attribute, None)
+        if not callable(factory):
+            raise InputError(f"{entry.name}: no class {attribute!r} in {module!r} for its adapter")
         return factory.from_entry(entry) if hasattr(factory, "from_entry") else factory(**entry.settings)
     except TypeError as error:
         raise InputError(f"{entry.name}: {entry.adapter} refuses its settings: {error}") from None
+
+
+def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
+    """The module of an adapter; raises as `make` does. What a lab's own file lacks or gets wrong is told as such."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if extra:
+            raise MissingDependencyError(f"{entry.name} needs {error.name}: {install_hint(extra)}") from None
+        if error.name and not f"{module}.".startswith(f"{error.name}."):
+            raise MissingDependencyError(
+                f"{entry.name} needs {error.name}, which its adapter {entry.adapter!r} imports and is not installed"
+            ) from None
+        raise InputError(f"{entry.name}: no module {module!r} for its adapter {entry.adapter!r}") from None
+    except Exception as error:  # the code of a lab may raise anything
+        raise InputError(f"{entry.name}: {module!r} cannot be imported: {in_a_sentence(error)}") from error
+
+
+def in_a_sentence(error: Exception) -> str:
+    """What was raised by code that is not Merton's, and where: kind, text, file and line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = (
+        f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames and not isinstance(error, SyntaxError) else ""
+    )
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
 def install_hint(extra: str) -> str:
@@ -222,4 +249,8 @@ def examine(entry: Entry, build: Callable[[], Any]) -> list[Finding]:
     except MertonError as error:
         subject = "adapter" if not findings else "model"
         findings.append(Finding(subject, False, str(error)))
+    except (
+        Exception
+    ) as error:  # the code of a lab, or of a checkpoint, may raise anything; the others are checked still
+        findings.append(Finding("model", False, f"its code failed: {in_a_sentence(error)}"))
     return findings

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from merton.catalogue import install_hint
-from merton.errors import MissingDependencyError
+from merton.catalogue import in_a_sentence, install_hint
+from merton.errors import MertonError, MissingDependencyError
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.ckpt", "*.msgpack")
 
@@ -31,10 +33,31 @@ def locate(checkpoint: str, revision: str = "") -> Path:
     try:
         return Path(snapshot_download(checkpoint, revision=revision or None, local_files_only=True))
     except (OSError, ValueError):  # not in the cache; or no name of a repository, such as a folder that is not there
-        at = f" --revision {revision}" if revision else ""
         raise MissingDependencyError(
-            f"{checkpoint} is not on this machine: hf download {checkpoint}{at}, or name its folder as checkpoint"
+            f"{checkpoint} is not on this machine: {download(checkpoint, revision)}, or name its folder as checkpoint"
         ) from None
+
+
+def download(checkpoint: str, revision: str = "") -> str:
+    """What brings a checkpoint, or the rest of it, onto this machine."""
+    if Path(checkpoint).expanduser().is_dir():
+        return "copy the rest of it into that folder"
+    return f"hf download {checkpoint}" + (f" --revision {revision}" if revision else "")
+
+
+@contextmanager
+def loading(name: str, folder: Path) -> Iterator[None]:
+    """Around the loading of weights: whatever goes wrong there, the model was not asked yet, and so did not fail.
+
+    Raises:
+        MissingDependencyError: a torn file, too little memory, a class that does not fit; the text says which.
+    """
+    try:
+        yield
+    except MertonError:
+        raise
+    except Exception as error:
+        raise MissingDependencyError(f"{name} cannot be loaded from {folder}: {in_a_sentence(error)}") from error
 
 
 def revision_of(folder: Path) -> str:

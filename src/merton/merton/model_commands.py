@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from io import StringIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from ruamel.yaml import YAML
 
 from merton.catalogue import Entry, examine
-from merton.cognition.models.base import MODELS, ModelEntry
-from merton.decision.models.base import POLICIES, PolicyEntry
-from merton.decision.models.conventions import CONVENTIONS
 from merton.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from merton.cognition.models.base import ModelEntry
+    from merton.decision.models.base import PolicyEntry
 
 app = typer.Typer(help="The catalogue of models: what there is, and what works here.", no_args_is_help=True)
 _out = Console(emoji=False)
@@ -41,11 +44,8 @@ def list_command(
 
 @app.command("show")
 def show_command(name: Annotated[str, typer.Argument(help="A name of `merton models list`.")]) -> None:
-    """Print what the catalogue says of a model."""
-    for kind, entry in _named(name):
-        _out.print(f"{kind} {entry.name}", highlight=False, style="bold")
-        for key, value in entry.model_dump(exclude={"name"}, exclude_defaults=True).items():
-            _out.print(f"  {key}: {value}", markup=False, highlight=False, soft_wrap=True)
+    """Print what the catalogue says of a model, as YAML: a copy in a catalogue of yours replaces it."""
+    typer.echo(as_yaml(_named(name)), nl=False)
 
 
 @app.command("check")
@@ -57,21 +57,40 @@ def check_command(
     Loads processor and configuration where the checkpoint is on disk, asks a server where one should answer, and lets
     the model answer its example where its weights are there.
     """
-    ready = True
+    checked = missing = 0
     for kind, entry in _entries() if name is None else _named(name):
         _out.print(f"{kind} {entry.name}", highlight=False, style="bold")
-        for finding in examine(entry, entry.build):
+        findings = examine(entry, entry.build)
+        for finding in findings:
             mark = "[green]ok     [/]" if finding.fine else "[red]missing[/]"
             _out.print(f"  {mark} {finding.subject:<10} {escape(finding.seen)}", highlight=False, soft_wrap=True)
             if finding.remedy:
                 _out.print(f"          {'':<10} {escape(finding.remedy)}", highlight=False, soft_wrap=True)
-            ready = ready and finding.fine
-    if not ready:
+        checked += 1
+        missing += not all(finding.fine for finding in findings)
+    if name is None:
+        _out.print(f"{checked - missing} of {checked} can be used here", highlight=False)
+    if missing:
         raise typer.Exit(1)
+
+
+def as_yaml(entries: Iterable[tuple[str, Entry]]) -> str:
+    """Entries (kind, entry) as a file of the catalogue, without what is as it is by default."""
+    said: dict[str, list[dict[str, Any]]] = {}
+    for kind, entry in entries:
+        said.setdefault(kind, []).append(entry.model_dump(mode="json", exclude_defaults=True))
+    yaml, text = YAML(typ="safe"), StringIO()
+    yaml.default_flow_style = yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 4096
+    yaml.dump(said, text)
+    return text.getvalue()
 
 
 def tables() -> str:
     """The catalogue as Markdown tables: VLMs, then VLAs."""
+    from merton.cognition.models.base import MODELS
+    from merton.decision.models.base import POLICIES
+
     vlms = ["| name | paper's | checkpoint | adapter | image | verified | needs its weights or server |"]
     vlas = ["| name | paper's | checkpoint | adapter | means | verified | needs its weights or server |"]
     for rows in (vlms, vlas):
@@ -83,6 +102,8 @@ def tables() -> str:
 
 def conventions_table() -> str:
     """The conventions of policies as a Markdown table."""
+    from merton.decision.models.conventions import CONVENTIONS
+
     rows = ["| convention | a row is | rows | source |", "|---|---|---|---|"]
     for convention in CONVENTIONS.values():
         columns = " or ".join(str(count) for count in convention.columns)
@@ -113,6 +134,9 @@ def _image(entry: ModelEntry) -> str:
 
 def _entries() -> Iterator[tuple[str, ModelEntry | PolicyEntry]]:
     """(kind, entry) of every model."""
+    from merton.cognition.models.base import MODELS
+    from merton.decision.models.base import POLICIES
+
     yield from (("vlm", entry) for entry in MODELS.values())
     yield from (("vla", entry) for entry in POLICIES.values())
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import ipaddress
+import itertools
 import json
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -33,6 +34,10 @@ Form = TypeVar("Form", bound=Model)
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """The longest reply that is read."""
+NO_SERVER = (
+    "start it there (docs/serving.md), or write its address as `url` into a copy of the entry: see `merton models show`"
+)
+"""What to do where no server answers."""
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError)  # one class from Python 3.11 on
 
 
@@ -116,7 +121,7 @@ class Remote:
             try:
                 return await attempt()
             except TransientError as error:
-                tried.append(f"attempt {number + 1}: {error}")
+                tried.append(str(error))
                 if number + 1 == self.patience.attempts:
                     raise
                 pause_s = max(self.patience.pause_s * 2**number, error.wait_s or 0.0)
@@ -140,7 +145,7 @@ class Remote:
         )
 
     def _failed(self, tried: list[str]) -> InfrastructureError:
-        text = f"{self.url} gave no answer ({'; '.join(tried)})"
+        text = f"{self.url} gave no answer ({'; then '.join(_grouped(tried))})"
         self._count(text)
         return InfrastructureError(text)
 
@@ -149,6 +154,12 @@ class Remote:
             self._failures += 1
             self._last = text
             self._resting_until = time.monotonic() + self.patience.rest_s
+
+
+def _grouped(tried: Sequence[str]) -> list[str]:
+    """What happened, in order; what happened several times in a row is told once."""
+    runs = [(text, len(list(same))) for text, same in itertools.groupby(tried)]
+    return [f"{count} times {text}" if count > 1 else text for text, count in runs]
 
 
 @dataclass(frozen=True)

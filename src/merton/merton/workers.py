@@ -6,9 +6,29 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 
 import cv2
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""For every worker: several would be in each other's way, and how many there are may change the last bit of a sum."""
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Processes that begin meanwhile do their linear algebra in one thread, unless the environment says otherwise.
+
+    OpenBLAS reads the environment once, when numpy is imported: a process cannot be told later.
+    """
+    added = {name: value for name, value in ONE_THREAD.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 def pool(workers: int) -> ProcessPoolExecutor:

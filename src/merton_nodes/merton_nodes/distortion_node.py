@@ -85,8 +85,7 @@ class DistortionNode(StageNode):
         if self.schedule is not None:
             self.setting = self.schedule.at(started - self.started_s)
         last = self.sent.get(camera)
-        # all of the message, not its stamp alone: a camera that leaves the stamp out must not seem to stand still
-        if last is None or last[:2] != (self.setting, message):
+        if last is None or last[0] != self.setting or not _same(last[1], message):
             try:
                 image = self.setting.apply(camera, convert.color_array(message))
             except InputError as error:
@@ -106,9 +105,23 @@ class DistortionNode(StageNode):
             publisher.publish(out)
         self.counters["frames"] += 1
         self.latencies_ms.append(1000 * (time.monotonic() - started))
-        if self.counters["frames"] % 30 == 0:
+
+    def observe(self) -> None:
+        """How long the last frames took."""
+        if self.latencies_ms:
             p50, p99 = np.percentile(self.latencies_ms, (50, 99))
             self.details["latency"] = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms over {len(self.latencies_ms)} frames"
+
+
+def _same(one: Image, other: Image) -> bool:
+    """Whether two messages show the same picture of the same instant.
+
+    The stamp alone does not tell: a camera that leaves it out must not seem to stand still. The pixels are looked at
+    only if all else is equal, and as bytes: the arrays of a message compare element by element, seven times as slowly.
+    """
+    if any(getattr(one, field) != getattr(other, field) for field in ("header", "height", "width", "encoding", "step")):
+        return False
+    return bytes(one.data) == bytes(other.data)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -13,9 +12,6 @@ from merton import workers
 from merton.annotate.asking import Asker
 from merton.annotate.work import Job, Reply
 from merton.errors import InputError
-
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""For every worker: several would be in each other's way, and how many there are may change the last bit of a sum."""
 
 
 class Engine(Protocol):
@@ -46,18 +42,17 @@ class LocalEngine:
             raise InputError(f"at least one worker is needed, got {count}")
         self._count = count
         self._pool: ProcessPoolExecutor | None = None
-        self._environment: list[str] = []
+        self._one_thread = workers.one_thread_each()
 
     def __enter__(self) -> LocalEngine:
-        self._environment = [name for name in ONE_THREAD if name not in os.environ]
-        os.environ.update({name: ONE_THREAD[name] for name in self._environment})  # inherited by the workers
+        self._one_thread = workers.one_thread_each()
+        self._one_thread.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for name in self._environment:
-            os.environ.pop(name, None)
+        self._one_thread.__exit__(kind, error, trace)
         self._end(self._pool)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[list[Reply]]:

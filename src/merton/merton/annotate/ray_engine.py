@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from merton.annotate.asking import Asker
-from merton.annotate.engines import ONE_THREAD
 from merton.annotate.work import Job, Reply
 from merton.catalogue import install_hint
 from merton.errors import InputError, MissingDependencyError
+from merton.workers import ONE_THREAD
 
 _BLOCKS = 2000
 """Most blocks the jobs are dealt into; a block is what is lost with a worker."""

@@ -22,7 +22,7 @@ from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Questio
 from merton.config import Model
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError
 from merton.observation import Image
-from merton.remote import HttpServer, Patience, Reply, settings
+from merton.remote import NO_SERVER, HttpServer, Patience, Reply, settings
 
 
 class ChatSettings(Model):
@@ -140,8 +140,10 @@ class OpenAIChat(VisionLanguageModel):
             remedy = "" if known else f"set `model` to one of: {', '.join(served)}"
             yield Finding("server", known, f"{self._server.url} serves {', '.join(served)}", remedy)
             yield from super().check()
-        except (InfrastructureError, InvalidAnswerError) as error:
-            yield Finding("server", False, str(error), f"start a server for {self._chosen.model} (docs/serving.md)")
+        except InvalidAnswerError as error:
+            yield Finding("example", False, str(error))
+        except InfrastructureError as error:
+            yield Finding("server", False, str(error), NO_SERVER)
 
     async def _served(self, headers: dict[str, str]) -> list[str]:
         reply = (await self._server.request("GET", "/models", headers=headers)).json()

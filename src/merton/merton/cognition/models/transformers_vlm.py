@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.catalogue import Finding, install_hint
-from merton.checkpoints import locate, missing_weights, revision_of
+from merton.checkpoints import download, loading, locate, missing_weights, revision_of
 from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.observation import Image
@@ -102,7 +102,7 @@ class TransformersVlm(VisionLanguageModel):
         shapes = {key: tuple(value.shape) for key, value in self._inputs([self.make_example()]).items()}
         yield Finding("example", True, ", ".join(f"{key} {shape}" for key, shape in shapes.items()))
         if missing := missing_weights(folder):
-            yield Finding("weights", False, f"missing: {', '.join(missing)}", f"hf download {self.checkpoint}")
+            yield Finding("weights", False, f"missing: {', '.join(missing)}", download(self.checkpoint, self.revision))
             return
         yield from super().check()
 
@@ -114,7 +114,8 @@ class TransformersVlm(VisionLanguageModel):
         folder = locate(self.checkpoint, self.revision)
         self._load_processor(folder)
         if missing := missing_weights(folder):
-            raise MissingDependencyError(f"{self.checkpoint} lacks {', '.join(missing)}: hf download {self.checkpoint}")
+            remedy = download(self.checkpoint, self.revision)
+            raise MissingDependencyError(f"{self.checkpoint} lacks {', '.join(missing)}: {remedy}")
         import transformers
 
         device = torch.device(self._device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -122,8 +123,9 @@ class TransformersVlm(VisionLanguageModel):
         dtype = torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
         extra = {"trust_remote_code": True} if self.remote_code else {}
         transformers.utils.logging.disable_progress_bar()  # a node's log is no place for it
-        model = kind.from_pretrained(folder, dtype=dtype, local_files_only=True, **extra)
-        self._model = model.to(device).eval()
+        with loading(self.name, folder):
+            model = kind.from_pretrained(folder, dtype=dtype, local_files_only=True, **extra)
+            self._model = model.to(device).eval()
 
     def _load_processor(self, folder: Path) -> None:
         """Tokenizer and image processor, and what puts them together; a few megabytes."""
@@ -141,7 +143,9 @@ class TransformersVlm(VisionLanguageModel):
         except ImportError as error:
             raise MissingDependencyError(f"{self.name}: {_first_line(error)}") from None
         except (OSError, ValueError) as error:
-            raise InputError(f"{self.name}: {folder} is no checkpoint to load: {_first_line(error)}") from None
+            raise MissingDependencyError(
+                f"{self.name}: {folder} is no checkpoint to load: {_first_line(error)}"
+            ) from None
         self._chats = not isinstance(self._config, transformers.VisionEncoderDecoderConfig)
         if not self._chats:
             self._processor = self._images

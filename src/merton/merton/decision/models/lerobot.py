@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from merton.catalogue import Finding, install_hint
-from merton.checkpoints import locate, missing_weights
+from merton.checkpoints import download, loading, locate, missing_weights
 from merton.decision.action import ActionChunk
 from merton.decision.models.arms import UR5E
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
@@ -102,7 +102,7 @@ class LeRobot(Policy):
         folder = locate(self.checkpoint, self.revision)
         yield Finding("checkpoint", True, f"{folder}")
         if missing := missing_weights(folder):
-            yield Finding("weights", False, f"missing: {', '.join(missing)}", f"hf download {self.checkpoint}")
+            yield Finding("weights", False, f"missing: {', '.join(missing)}", download(self.checkpoint, self.revision))
             return
         yield from super().check()
 
@@ -122,13 +122,14 @@ class LeRobot(Policy):
 
             folder = locate(self.checkpoint, self.revision)
             device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
-            config = PreTrainedConfig.from_pretrained(folder)
-            config.device = device
-            policy = get_policy_class(config.type).from_pretrained(folder, config=config).to(device).eval()
-            overrides = {"device_processor": {"device": device}}
-            before, after = make_pre_post_processors(
-                policy.config, pretrained_path=str(folder), preprocessor_overrides=overrides
-            )
+            with loading(self.name, folder):
+                config = PreTrainedConfig.from_pretrained(folder)
+                config.device = device
+                policy = get_policy_class(config.type).from_pretrained(folder, config=config).to(device).eval()
+                overrides = {"device_processor": {"device": device}}
+                before, after = make_pre_post_processors(
+                    policy.config, pretrained_path=str(folder), preprocessor_overrides=overrides
+                )
             self._loaded = policy, before, after
         return self._loaded
 

@@ -28,6 +28,7 @@ from merton.geometry import rotation_vector_of
 from merton.observation import Image, Observation
 from merton.remote import (
     MAX_REPLY_BYTES,
+    NO_SERVER,
     HttpServer,
     Patience,
     Remote,
@@ -193,8 +194,10 @@ class OpenPi(Policy):
             said = self._server.call(self._greet)
             yield Finding("server", True, f"{self._chosen.url} says {said}")
             yield from super().check()
-        except (InfrastructureError, InvalidActionError) as error:
-            yield Finding("server", False, str(error), "start its server (docs/serving.md)")
+        except InvalidActionError as error:
+            yield Finding("example", False, str(error))
+        except InfrastructureError as error:
+            yield Finding("server", False, str(error), NO_SERVER)
 
     async def _greet(self) -> str:
         async def talk(_: Any) -> str:

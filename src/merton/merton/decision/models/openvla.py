@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from merton.catalogue import Finding, ImagePreparation, install_hint
-from merton.checkpoints import locate, missing_weights, revision_of
+from merton.checkpoints import download, loading, locate, missing_weights, revision_of
 from merton.decision.action import ActionChunk
 from merton.decision.models.action_tokens import ActionTokens
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
@@ -107,7 +107,7 @@ class OpenVla(Policy):
         folder = locate(self.checkpoint, self.revision)
         yield Finding("checkpoint", True, f"{folder}")
         if missing := missing_weights(folder):
-            yield Finding("weights", False, f"missing: {', '.join(missing)}", f"hf download {self.checkpoint}")
+            yield Finding("weights", False, f"missing: {', '.join(missing)}", download(self.checkpoint, self.revision))
             return
         yield from super().check()
 
@@ -116,7 +116,8 @@ class OpenVla(Policy):
             folder = locate(self.checkpoint, self.revision)
             if revision_of(folder) not in ("", self.revision):
                 raise InputError(f"{folder} is not the revision {self.revision} that was agreed to")
-            self._loaded = self._load(folder)
+            with loading(self.name, folder):
+                self._loaded = self._load(folder)
         return self._loaded
 
     def _from_chain(self, model: Any, tokens: Any) -> Any:

@@ -19,7 +19,7 @@ from merton.decision.models.base import Policy, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.errors import InfrastructureError, InputError, InvalidActionError
 from merton.observation import Observation
-from merton.remote import HttpServer, Patience, settings
+from merton.remote import NO_SERVER, HttpServer, Patience, settings
 from merton.serving import from_json, to_json
 
 
@@ -111,8 +111,10 @@ class OpenVlaRest(Policy):
         """Whether the server acts on the example; the protocol has nothing else to ask it."""
         try:
             yield from super().check()
-        except (InfrastructureError, InvalidActionError) as error:
-            yield Finding("server", False, str(error), "start its server (docs/serving.md)")
+        except InvalidActionError as error:
+            yield Finding("example", False, str(error))
+        except InfrastructureError as error:
+            yield Finding("server", False, str(error), NO_SERVER)
 
     def _array(self, reply: Any) -> np.ndarray:
         if reply == "error":

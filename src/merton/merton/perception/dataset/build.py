@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -21,7 +22,10 @@ from typing import Any, Literal, get_args
 
 import cv2
 import numpy as np
+import scipy
+import simplejpeg
 
+import merton
 from merton import __version__
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.folders import alone
@@ -34,7 +38,7 @@ from merton.perception.dataset.tags import TAG_FILES, Tags, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS, distort
 from merton.perception.quality import measure
 from merton.seeding import derive_seed, generator
-from merton.workers import pool
+from merton.workers import one_thread_each, pool
 
 Levels = Literal["random", "all"]
 """One random level per reference and type, as in Embodied-IQA, section 3.1, or all five."""
@@ -93,7 +97,7 @@ def build(
     tasks: Path | None = None,
     levels: Levels = "random",
     seed: int = 0,
-    workers: int = 2,
+    workers: int | None = None,
     bounds: Mapping[str, float] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Result:
@@ -106,7 +110,7 @@ def build(
         tasks: the tag file (see `read_tags`); if None, the one in `references`.
         levels: "random" or "all".
         seed: everything random follows from it, from the image file's sha256 and from the type's name.
-        workers: number of processes.
+        workers: number of processes; if None, as many as there are cores.
         bounds: largest value of a metric in `REFERENCE_METRICS` that a reference may have: one that is worse was
             distorted before anything was done to it, and is refused, as in Embodied-IQA, section 3.1.
         on_progress: called with (images done, images in all) after every reference.
@@ -120,6 +124,8 @@ def build(
     require_pyarrow()
     if levels not in get_args(Levels):
         raise InputError(f"levels must be one of {', '.join(get_args(Levels))}, got {levels!r}")
+    if workers is None:
+        workers = os.cpu_count() or 1
     if workers < 1:
         raise InputError(f"at least one worker is needed, got {workers}")
     bounds = dict(sorted((bounds or {}).items()))
@@ -138,7 +144,8 @@ def build(
             return _built(jobs, refused, out, settings, workers, on_progress)
     except BrokenProcessPool:
         raise InfrastructureError(
-            "a process of the build was killed, perhaps for lack of memory; the same command goes on from there"
+            "a process of the build was killed, perhaps for lack of memory, which fewer workers need less of; "
+            "the same command goes on from there"
         ) from None
     except OSError as error:
         raise InfrastructureError(
@@ -207,8 +214,27 @@ def _settings(levels: Levels, seed: int, bounds: Mapping[str, float]) -> dict[st
         "seed": seed,
         "bounds": dict(bounds),
         "distortions": {name: [float(level) for level in entry.levels] for name, entry in DISTORTIONS.items()},
-        "versions": {"merton": __version__, "numpy": np.__version__, "opencv": cv2.__version__},
+        "versions": {
+            "merton": __version__,
+            "numpy": np.__version__,
+            "opencv": cv2.__version__,
+            "scipy": scipy.__version__,
+            "simplejpeg": simplejpeg.__version__,
+        },
+        "code_sha256": _code_sha256(),
     }
+
+
+def _code_sha256() -> str:
+    """Hash of the files that decide what is made: a version says nothing about a distortion somebody has changed."""
+    library = Path(merton.__file__).parent
+    shared = (
+        library / name for name in ("convolution.py", "perception/attributes.py", "perception/quality.py", "seeding.py")
+    )
+    digest = hashlib.sha256()
+    for file in (*sorted((library / "perception/distortion").glob("*.*")), *shared):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _claim(out: Path, settings: dict[str, Any]) -> None:
@@ -233,7 +259,9 @@ def _work(jobs: Sequence[_Job], workers: int) -> Iterator[_Done]:
     """Yield a `_Done` for every job, in the order in which they finish."""
     executor = pool(min(workers, len(jobs)))
     try:
-        for future in as_completed([executor.submit(_make, job) for job in jobs]):
+        with one_thread_each():
+            futures = [executor.submit(_make, job) for job in jobs]
+        for future in as_completed(futures):
             yield future.result()
     finally:
         executor.shutdown(cancel_futures=True)

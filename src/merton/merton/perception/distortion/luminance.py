@@ -7,7 +7,6 @@ from functools import lru_cache
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
 
 from merton.observation import Image
 from merton.perception.distortion.base import register
@@ -66,6 +65,8 @@ def tone_table(knots: tuple[tuple[float, float], ...]) -> NDArray[np.uint8]:
 
     Ours: a shape-preserving cubic (PCHIP), which does not overshoot between the knots as a plain spline does.
     """
+    from scipy.interpolate import PchipInterpolator  # here: everything that names distortions imports this file
+
     inputs, outputs = zip((0.0, 0.0), *knots, (1.0, 1.0), strict=True)
     return _as_table(PchipInterpolator(inputs, outputs)(np.linspace(0.0, 1.0, 256)))
 

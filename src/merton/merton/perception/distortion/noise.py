@@ -8,7 +8,6 @@ from functools import lru_cache
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from merton.observation import Image
 from merton.perception.distortion.base import register
@@ -132,4 +131,6 @@ def _quantiles() -> NDArray[np.float64]:
     Ours: drawing an index and looking the value up is about five times as fast as drawing a normal deviate; the price
     is tails that end at 4.3 standard deviations.
     """
+    from scipy.special import ndtri  # here: everything that names distortions imports this file
+
     return ndtri((np.arange(65536) + 0.5) / 65536)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import distance_transform_edt
 
 from merton.observation import Image
 from merton.perception.distortion.base import register
@@ -104,6 +103,8 @@ def block_interpolation(image: Image, share: float, rng: np.random.Generator) ->
 )
 def block_repeat(image: Image, share: float, rng: np.random.Generator) -> Image:
     """Lost macro blocks replaced by a copy of the nearest block that did arrive."""
+    from scipy.ndimage import distance_transform_edt  # here: everything that names distortions imports this file
+
     received, lost = _blocks_with_losses(image, share, rng)
     row, column = distance_transform_edt(lost, return_distances=False, return_indices=True)
     blocks = _as_blocks(received, block_side_px(image))
