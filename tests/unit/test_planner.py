@@ -14,7 +14,7 @@ from merton.execution.collision import HELD, Guard, HeldObject
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.planner import MotionPlan, plan, plan_again, segments
 from merton.execution.safety import MODES, Code, Limits
-from merton.execution.spline import peaks
+from merton.execution.spline import ADDED_TO_ACCELERATION, ADDED_TO_SPEED, peaks
 from merton.geometry import rotation_vector_of
 
 Array = NDArray[np.float64]
@@ -293,7 +293,8 @@ class TestPace:
         free = run(cell, actions)
         peak = peaks(free.joints_rad, free.velocities_rad_s, STEP_S, cell.tool0_from_tcp)
         reached = getattr(peak, field.removeprefix("peak_").rsplit("_m_s")[0].rsplit("_rad_s")[0]).max()
-        slow = run(cell, actions, limits=Limits(**{field: reached / 2**order}))
+        added = ADDED_TO_SPEED if order == 1 else ADDED_TO_ACCELERATION
+        slow = run(cell, actions, limits=Limits(**{field: added * reached / 2**order}))
         assert slow.verdict.ok
         assert slow.slowdown == pytest.approx(2.0)
         assert (slow.joints_rad == free.joints_rad).all()
