@@ -21,6 +21,7 @@ from merton.seeding import generator
 
 AGENTS = 20
 CURVE = (10_000, 100_000, 1_000_000, 10_000_000)
+SHUFFLES = 4
 PEER_CASES = 50_000
 FEW = 20_000
 """Matches for peers in plain Python."""
@@ -45,7 +46,7 @@ class Study:
 
 
 def ratings() -> dict[str, Any]:
-    """Matches per second: one pass in the order given, one with its shuffle and gather, the fit, and peers."""
+    """Matches per second: one pass in the order given; passes with their shuffles, threads together; the fit; peers."""
     result: dict[str, Any] = {"load": os.getloadavg()[0], "curve": {}}
     for n in CURVE:
         study = Study(n // AGENTS)
@@ -55,11 +56,14 @@ def ratings() -> dict[str, Any]:
         def update(matches: tuple[Any, ...] = given, n_cases: int = study.n_cases) -> Any:
             return agi_elo.update(*matches, n_agents=AGENTS, n_cases=n_cases)
 
-        def one_pass(matches: NDArray[np.void] = packed, n_cases: int = study.n_cases) -> Any:
-            """What `rate` does for each of its shuffles."""
-            return agi_elo._after(matches[generator("bench").permutation(len(matches))], AGENTS, n_cases)
+        def passes(matches: NDArray[np.void] = packed, n_cases: int = study.n_cases) -> Any:
+            """What `rate` does for its shuffles."""
+            return agi_elo.shuffled_passes(matches, AGENTS, n_cases, 0, SHUFFLES)
 
-        result["curve"][str(n)] = {"update_per_s": n / seconds(update), "with_shuffle_per_s": n / seconds(one_pass)}
+        result["curve"][str(n)] = {
+            "update_per_s": n / seconds(update),
+            "with_shuffle_per_s": SHUFFLES * n / seconds(passes),
+        }
     quickstart = [(f"a{i % 3}", f"c{i // 3}", (i * 7919 % 101) / 100) for i in range(372)]
     result["quickstart_20_shuffles_ms"] = 1e3 * seconds(lambda: agi_elo.rate(quickstart, 0))
     result["quickstart_likelihood_ms"] = 1e3 * seconds(lambda: likelihood.fit(quickstart))
