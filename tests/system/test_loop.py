@@ -14,21 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from merton_interfaces.action import RunTrial
-from merton_interfaces.msg import SafetyState, TrialResult
-from sensor_msgs.msg import CameraInfo, Image
-from std_srvs.srv import Trigger
 
 from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
 from merton.folders import alone
 from merton.graph.spec import load_graph
-from merton.graph.supervisor import Supervisor, environment
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore, compare
-from merton_nodes import conversions as convert
-from merton_nodes import names
 
 pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
 
@@ -49,7 +42,7 @@ REMEMBERING = ("mujoco_cell_node", "arm_node", "aggregator_node", "experiment_no
 MERTON = [sys.executable, "-m", "merton"]
 
 
-def until(condition: Callable[[], Any], limit_s: float = 90.0) -> Any:
+def until(condition: Callable[[], Any], limit_s: float = 300.0) -> Any:
     """The first true value of `condition`; fails after `limit_s`."""
     end, pause = time.monotonic() + limit_s, threading.Event()
     while time.monotonic() < end:
@@ -57,82 +50,6 @@ def until(condition: Callable[[], Any], limit_s: float = 90.0) -> Any:
             return result
         pause.wait(0.02)
     raise AssertionError(f"nothing came of {condition} in {limit_s} s")
-
-
-@pytest.fixture(scope="module")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
-    """`merton up sim`, as a library call."""
-    with Supervisor(load_graph("sim"), tmp_path_factory.mktemp("logs"), environment()) as supervisor:
-        yield supervisor
-
-
-def test_a_second_process_sees_nodes_and_cameras_and_runs_trials(graph: Supervisor, ros: Any) -> None:
-    from rclpy.node import Node
-
-    node = ros.add(Node, "observer")
-    ros.action_client(node, RunTrial, names.RUN_TRIAL)
-    expected = {spec.name for spec in graph.graph.nodes} | {"stop_node"}
-    ros.until(lambda: expected <= set(node.get_node_names()), 60)
-
-    seen: dict[str, Any] = {}
-    for camera in ("wrist", "top", "side"):
-        for name, kind in (
-            (names.color(camera), Image),
-            (names.depth(camera), Image),
-            (names.color_info(camera), CameraInfo),
-            (names.distorted(camera), Image),
-        ):
-            node.create_subscription(kind, name, lambda m, name=name: seen.setdefault(name, m), names.SENSOR_QOS)
-    ros.until(lambda: len(seen) == 12, 60)
-    assert convert.color_array(seen[names.color("top")]).std() > 10, "a blank picture"
-    depth = convert.depth_array(seen[names.depth("top")])
-    assert depth is not None
-    assert 0.3 < float(depth[depth > 0].min()) < 1.5
-
-    stages: list[str] = []
-    goal = RunTrial.Goal(vla_id="expert", task="pick", scene_seed=3, distortion="jpeg", level=5, seed=9)
-    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal, lambda m: stages.append(m.feedback.stage)).result
-    assert (result.outcome, result.execution) == (TrialResult.SUCCESS, 100.0)
-    assert {"perception", "cognition", "decision", "execution", "scores"} <= set(stages)
-
-    goal.vla_id = "gpt"
-    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
-    assert result.outcome == TrialResult.INFRASTRUCTURE
-    assert "unknown vla 'gpt'; choose one of: " in result.error_msg
-
-
-def test_an_agent_that_dives_is_stopped_and_the_latch_holds(graph: Supervisor, ros: Any) -> None:
-    from rclpy.node import Node
-
-    node = ros.add(Node, "observer")
-    ros.action_client(node, RunTrial, names.RUN_TRIAL)
-    safety: list[SafetyState] = []
-    node.create_subscription(SafetyState, names.ARM_SAFETY, safety.append, names.LATCHED_QOS)
-    goal = RunTrial.Goal(vla_id="plunge", task="reach", max_steps=20)
-    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
-    assert (result.outcome, result.execution) == (TrialResult.EMERGENCY_STOP, 0.0)
-    ros.until(lambda: safety and safety[-1].mode == SafetyState.COLLISION_STOP)
-    assert safety[-1].link_b == "table"
-    assert ros.call(node, Trigger, names.RESET_STOP, Trigger.Request()).success
-    ros.until(lambda: safety[-1].mode == SafetyState.NORMAL)
-
-
-def test_a_stop_by_a_person_ends_the_trial_and_the_next_waits_for_that_person(graph: Supervisor, ros: Any) -> None:
-    from rclpy.node import Node
-
-    node = ros.add(Node, "observer")
-    ros.action_client(node, RunTrial, names.RUN_TRIAL)
-    assert ros.call(node, Trigger, names.STOP, Trigger.Request()).success
-    safety: list[SafetyState] = []
-    node.create_subscription(SafetyState, names.ARM_SAFETY, safety.append, names.LATCHED_QOS)
-    ros.until(lambda: safety and safety[-1].mode == SafetyState.EMERGENCY_STOP)
-    goal = RunTrial.Goal(vla_id="expert", task="reach")
-    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
-    assert result.outcome == TrialResult.INFRASTRUCTURE
-    assert "arm was stopped" in result.error_msg
-    assert safety[-1].mode == SafetyState.EMERGENCY_STOP, "nobody but a person may release it"
-    assert ros.call(node, Trigger, names.RESET_STOP, Trigger.Request()).success
-    assert ros.act(node, RunTrial, names.RUN_TRIAL, goal).result.outcome == TrialResult.SUCCESS
 
 
 def small_run(folder: Path, name: str) -> RunDirectory:
@@ -196,6 +113,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     return run
 
 
+@pytest.mark.timeout(1800)
 def test_a_run_killed_at_every_node_comes_out_as_if_nothing_had_happened(
     undisturbed: RunDirectory, tmp_path: Path
 ) -> None:
@@ -211,7 +129,7 @@ def test_a_run_killed_at_every_node_comes_out_as_if_nothing_had_happened(
         process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
         until(lambda before=before: len(records(run)) > len(before))
         os.kill(children(process.pid)[victim], signal.SIGKILL)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=180)
         assert process.returncode == 3, output
         assert re.search(rf"{victim} was ended by SIGKILL", output), output
         after = {record.id: record for record in records(run)}
@@ -236,7 +154,7 @@ def test_a_run_killed_at_every_node_comes_out_as_if_nothing_had_happened(
     assert all(record.execution == 0 for record in finished if record.agent == "plunge")
 
     process = merton("compare", run.path, undisturbed.path)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=180)
     assert process.returncode == 0, output
     assert f"identical: {TRIALS} trials" in output
     assert run_is_complete(run)
@@ -250,9 +168,9 @@ def test_however_it_ends_no_node_is_left(number: signal.Signals, code: int, tmp_
     nodes = children(process.pid)
     assert len(nodes) == len(load_graph("sim").nodes) + 1
     process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=180)
     assert process.returncode == code, output
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in nodes.values()), 30)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in nodes.values()))
     if number == signal.SIGINT:
         assert f"--resume --runs {run.path.parent} --name {run.id}" in output
     assert "finished" not in (run.path / "run.json").read_text()
@@ -265,22 +183,22 @@ def test_a_moved_run_keeps_its_results_and_an_empty_one_says_so(undisturbed: Run
     shutil.copytree(undisturbed.path, moved)
     assert RunDirectory(moved).id == undisturbed.id
     process = merton("compare", moved, undisturbed.path)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=180)
     assert (process.returncode, f"identical: {TRIALS} trials" in output) == (0, True), output
     empty = small_run(tmp_path, "empty")
     with ResultStore(empty.database):
         pass
     process = merton("report", empty.path)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=180)
     assert (process.returncode, "has no results" in output) == (2, True), output
     other = tmp_path / "other.yaml"
     other.write_text(EXPERIMENT.replace("seed: 5", "seed: 6"))
     process = merton("run", other, "--resume", "--runs", empty.path.parent, "--name", empty.id)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=180)
     assert (process.returncode, "a run of another experiment" in output) == (2, True), output
     with alone(empty.path, "merton run"):
         process = merton("run", empty.path / "experiment.yaml", "--resume", "--runs", empty.path.parent)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=180)
     assert (process.returncode, "another merton run is at work" in output) == (2, True), output
 
 
@@ -314,7 +232,7 @@ def test_a_changed_score_is_seen(undisturbed: RunDirectory) -> None:
 )
 def test_a_users_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], says: str, tmp_path: Path) -> None:
     process = merton(*arguments)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=180)
     assert process.returncode == 2, output
     assert says in output
     assert "Traceback" not in output
@@ -322,6 +240,6 @@ def test_a_users_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], s
 
 def test_doctor_finds_this_machine_fit() -> None:
     process = merton("doctor")
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=180)
     assert process.returncode == 0, output
     assert "fail" not in output

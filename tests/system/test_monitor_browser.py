@@ -225,6 +225,7 @@ def test_a_stop_latches_until_somebody_releases_it_twice_asked(cell: Cell, windo
     assert states[-1].mode == SafetyState.EMERGENCY_STOP, "one press releases nothing"
     page.keyboard.press("Space")  # stops once more, and must not press the button in focus
     page.locator("#guard").wait_for(state="hidden")
+    ros.until(lambda: [one["press"] for one in cell.logged[-2:]] == ["stop", "stop"])
     page.get_by_role("button", name="Release").click()
     page.get_by_role("button", name="Everybody is clear").click()
     ros.until(lambda: states[-1].mode == SafetyState.NORMAL)

@@ -43,6 +43,27 @@ def test_a_registry_refuses_duplicates_and_lists_choices() -> None:
     assert registry.get("two") is None
 
 
+HALF_TURNS = [(np.pi, 0, 0), (0, np.pi, 0), (0, 0, np.pi), (2.0, -2.0, 1.0), (0, 0, 0)]
+
+
+@pytest.mark.parametrize("length_rad", [1e-300, 1e-9, 0.9e-3, 1.1e-3, 0.5, 3.1, 3.2, 9.0])
+def test_rotations_are_those_of_scipy(length_rad: float) -> None:
+    rng = np.random.default_rng(3)
+    for turn in (*HALF_TURNS, *rng.normal(size=(40, 3))):
+        vector = np.array(turn) * length_rad
+        expected = Rotation.from_rotvec(vector) * Rotation.from_rotvec(turn)
+        assert np.allclose(geometry.rotation_of_vector(vector), Rotation.from_rotvec(vector).as_matrix(), atol=1e-15)
+        matrix = geometry.transform(rotation=expected)
+        assert np.allclose(geometry.quaternion_of(matrix), expected.as_quat(canonical=True), atol=1e-15)
+        assert np.allclose(geometry.rotation_vector_of(matrix), Rotation.from_matrix(matrix[:3, :3]).as_rotvec())
+        doubled = geometry.from_quaternion((0, 0, 0), 2 * expected.as_quat())
+        assert np.allclose(doubled, matrix, atol=1e-15)
+        by_angles = geometry.from_rpy((0, 0, 0), vector)
+        assert np.allclose(by_angles[:3, :3], Rotation.from_euler("xyz", vector).as_matrix(), atol=1e-15)
+    with pytest.raises(InputError, match="zeros"):
+        geometry.from_quaternion((0, 0, 0), (0, 0, 0, 0))
+
+
 @given(st.lists(st.floats(-3, 3), min_size=6, max_size=6))
 def test_a_transform_times_its_inverse_is_nothing(numbers: list[float]) -> None:
     matrix = geometry.transform(numbers[:3], Rotation.from_rotvec(numbers[3:]))

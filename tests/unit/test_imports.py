@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ ADAPTERS_ONLY = {
 }
 
 
+@cache
 def imports(file: Path) -> set[str]:
     """Every module a file imports, at its top or inside a function."""
     found = set()

@@ -25,6 +25,9 @@ def test_it_is_the_cubic_hermite_spline_of_scipy(seed: int) -> None:
     joints, speeds = zip(*(spline.at(moment) for moment in moments), strict=True)
     assert np.allclose(joints, reference(moments), atol=1e-12)
     assert np.allclose(speeds, reference.derivative()(moments), atol=1e-9)
+    at_once = spline.sampled(np.append(moments, spline.duration_s))
+    assert np.allclose(at_once[0], reference(np.append(moments, spline.duration_s)), atol=1e-14)
+    assert np.allclose(at_once[1], reference(np.append(moments, spline.duration_s), 1), atol=1e-12)
     sampled = np.abs(reference.derivative()(np.linspace(0, spline.duration_s, 20_000))).max()
     assert sampled - 1e-9 <= spline.peak_speed_rad_s() <= sampled * 1.001
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from merton.cell import CellConfig, load_cell
 from merton.errors import InputError
-from merton.geometry import Matrix, inverse, rotation_vector_of
 
 if TYPE_CHECKING:
+    from merton.cell import CellConfig
+    from merton.geometry import Matrix
     from merton.perception.calibration import Calibration, LensCheck
 
 AHEAD_M = 0.5
@@ -57,6 +56,7 @@ def solve_command(
     square_mm: _Square = 36.0,
 ) -> None:
     """Compute a camera's place from a folder of pictures, and say how far it is from the present one."""
+    from merton.cell import load_cell
     from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
     from merton.perception import calibration
     from merton.perception.camera import d455_intrinsics
@@ -98,6 +98,10 @@ def camera_yaml(camera: str, parent: str, parent_from_camera: Matrix) -> str:
 
 
 def _show(camera: str, result: Calibration, check: LensCheck, warnings: list[str], cell: CellConfig) -> None:
+    import numpy as np
+
+    from merton.geometry import inverse, rotation_vector_of
+
     table = Table("picture", "corners px", "place mm", "angle deg", "", box=None)
     for pose in result.poses:
         cells = (f"{pose.error_px:.2f}", f"{1000 * pose.position_m:.2f}", f"{np.degrees(pose.angle_rad):.3f}")

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -17,7 +17,6 @@ from rich.console import Console
 from merton import __version__, calibration_commands, model_commands
 from merton.annotate.commands import annotate_command
 from merton.errors import InputError, MertonError
-from merton.experiment.run import RunDirectory, latest_run
 from merton.folders import alone
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Exit, Supervisor, claim_domain, enclave, environment, find_executable, last_lines
@@ -28,6 +27,9 @@ from merton.recording.commands import replay_command
 from merton.recording.writer import free_path, mcap_writer
 from merton.resources import resource
 from merton.results import commands as results_commands
+
+if TYPE_CHECKING:
+    from merton.experiment.run import RunDirectory
 
 USER_MISTAKE = 2
 NODE_DIED = 3
@@ -58,6 +60,8 @@ RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds t
 @app.command()
 def demo(runs: RunsOption = RUNS) -> None:
     """Run the quickstart experiment from start to report."""
+    from merton.experiment.run import RunDirectory
+
     err.print("Merton quickstart: the cell, four agents, six distortions. Ctrl-C stops it and says how to go on.")
     _execute(RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml")), resume=False)
 
@@ -73,6 +77,8 @@ def run(
     argument: SetOption = None,
 ) -> None:
     """Run an experiment on the embedded cell or a real one, then write its report."""
+    from merton.experiment.run import RunDirectory, latest_run
+
     values = _values(argument)
     load_graph(graph).with_arguments(values)  # a mistake is found before anything is written
     if record:
@@ -88,6 +94,8 @@ def run(
 @app.command()
 def report(run_directory: Annotated[Path, typer.Argument(help="A run, such as runs/quickstart-...")]) -> None:
     """Write the report of a run anew, and show its board."""
+    from merton.experiment.run import RunDirectory
+
     _conclude(RunDirectory(run_directory))
 
 
@@ -96,6 +104,7 @@ def compare(
     first: Annotated[Path, typer.Argument(help="A run.")], second: Annotated[Path, typer.Argument(help="Another.")]
 ) -> None:
     """Compare scores and ratings of two runs; exit code 1 if anything but wall time differs."""
+    from merton.experiment.run import RunDirectory
     from merton.leaderboard import snapshot
     from merton.results import store
 

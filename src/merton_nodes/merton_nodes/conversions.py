@@ -13,7 +13,7 @@ from merton_interfaces.msg import ActionDelta, CellState, DistortionInfo, TrialE
 from merton_interfaces.msg import CameraView as CameraViewMessage
 from merton_interfaces.msg import SceneObject as SceneObjectMessage
 from numpy.typing import NDArray
-from sensor_msgs.msg import CameraInfo, CompressedImage, Image, JointState
+from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Header
 
 from merton.cell import ARM_JOINTS, FINGER_JOINTS
@@ -22,7 +22,6 @@ from merton.errors import InputError
 from merton.experiment.evidence import Evidence
 from merton.geometry import Matrix, from_quaternion, quaternion_of
 from merton.observation import CameraView, Intrinsics, SceneObject, SceneState
-from merton.recording.images import jpeg, png16
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton_nodes import names
 
@@ -116,30 +115,21 @@ def color_array(message: Image) -> NDArray[np.uint8]:
     return np.repeat(pixels, 3, axis=2) if channels == 1 else pixels[:, :, :3]
 
 
+def millimetre_array(message: Image) -> NDArray[np.uint16]:
+    """(height, width) millimetres of a 16UC1 image. Raises InputError for sizes that do not fit together."""
+    return np.ascontiguousarray(_plane(message, 2)).view(">u2" if message.is_bigendian else "<u2")
+
+
 def depth_array(message: Image) -> NDArray[np.float32] | None:
     """(height, width) float32 metres, 0 where unknown; None if empty. Raises InputError as `color_array`."""
     if not message.data:
         return None
     if message.encoding == "16UC1":
-        order = ">u2" if message.is_bigendian else "<u2"
-        plane = np.ascontiguousarray(_plane(message, 2)).view(order)
-        return plane.astype(np.float32) * np.float32(0.001)
+        return millimetre_array(message).astype(np.float32) * np.float32(0.001)
     if message.encoding == "32FC1":
         plane = np.ascontiguousarray(_plane(message, 4)).view("<f4")
         return np.nan_to_num(plane.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
     raise InputError(f"depth encoding {message.encoding!r} is not supported; use 16UC1 (mm) or 32FC1 (m)")
-
-
-def compressed_message(message: Image) -> CompressedImage:
-    """An image as JPEG; 16UC1, which is depth, as PNG of 16 bits, without loss. Raises InputError as `color_array`."""
-    if message.encoding == "16UC1":
-        plane = np.ascontiguousarray(_plane(message, 2)).view(">u2" if message.is_bigendian else "<u2")
-        kind, data = "16UC1; png compressed ", png16(plane.astype(np.uint16))
-    else:
-        kind, data = "rgb8; jpeg compressed bgr8", jpeg(color_array(message))
-    compressed = CompressedImage(header=message.header, format=kind)
-    compressed._data = data
-    return compressed
 
 
 def camera_info_message(

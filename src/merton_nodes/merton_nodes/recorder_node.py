@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rclpy.callback_groups import CallbackGroup
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message, serialize_message
@@ -16,6 +17,7 @@ from sensor_msgs.msg import CompressedImage, Image
 
 from merton.cell import load_cell
 from merton.errors import InputError
+from merton.recording.images import jpeg, png16
 from merton.recording.writer import Channel, RecordingWriter
 from merton_nodes import conversions as convert
 from merton_nodes.recorded_topics import DIAGNOSTICS, qos_text, recorded_topics, type_name
@@ -42,8 +44,19 @@ class Polled(CallbackGroup):
 
 
 def compress(data: bytes) -> bytes:
-    """A serialized CompressedImage of a serialized Image; raises InputError for an image that cannot be encoded."""
-    return bytes(serialize_message(convert.compressed_message(deserialize_message(data, Image))))
+    """A serialized Image as a serialized CompressedImage: JPEG; depth (16UC1) as PNG of 16 bits, without loss.
+
+    Raises InputError for an image that cannot be encoded.
+    """
+    image = deserialize_message(data, Image)
+    compressed = CompressedImage(header=image.header)
+    if image.encoding == "16UC1":
+        compressed.format = "16UC1; png compressed "
+        compressed._data = png16(convert.millimetre_array(image).astype(np.uint16))
+    else:
+        compressed.format = "rgb8; jpeg compressed bgr8"
+        compressed._data = jpeg(convert.color_array(image))
+    return bytes(serialize_message(compressed))
 
 
 class RecorderNode(StageNode):

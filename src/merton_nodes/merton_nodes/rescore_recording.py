@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from merton.errors import MertonError
-from merton.experiment.evidence import Evidence, Scores, rescore
+from merton.experiment.evidence import Evidence
+from merton.experiment.rescoring import Scores, rescore
 from merton.recording.reader import RecordingReader
 from merton.results.records import TrialRecord
 from merton_nodes import conversions as convert
@@ -35,7 +36,7 @@ class Rescored:
     Attributes:
         checked: trials whose scores were computed anew.
         unchecked: trials whose result is there without what it follows from, as at the start of a late recording.
-        differences: scores that differ by more than `merton.experiment.evidence.TOLERANCE`.
+        differences: scores that differ by more than `merton.experiment.rescoring.TOLERANCE`.
         torn: where the recording breaks off; empty if it does not.
     """
 

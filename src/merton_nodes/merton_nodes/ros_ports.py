@@ -25,9 +25,9 @@ from std_srvs.srv import Trigger
 
 from merton.cell import ARM_JOINTS, CellConfig
 from merton.cognition.models.base import Answer
-from merton.cognition.score import CognitionScore
+from merton.cognition.result import CognitionScore
 from merton.decision.action import ActionChunk
-from merton.decision.score import DecisionScore
+from merton.decision.result import DecisionScore
 from merton.errors import InfrastructureError, InputError, InvalidActionError, OperatorStopError
 from merton.execution.gripper import Gripper
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp

@@ -13,7 +13,7 @@ from merton.decision.score import score as score_decision
 from merton.errors import MertonError
 from merton.execution.score import position_distance_m
 from merton.execution.score import score as score_execution
-from merton.experiment.evidence import cider_of
+from merton.experiment.rescoring import cider_of
 from merton_nodes import conversions as convert
 from merton_nodes import names
 from merton_nodes.runtime import StageNode, run

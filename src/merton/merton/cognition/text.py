@@ -10,10 +10,7 @@ depend, to the last bit, on what else is in the batch: a study that was interrup
 
 from __future__ import annotations
 
-import hashlib
 import math
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -23,6 +20,7 @@ from sacrebleu.metrics.bleu import BLEU
 from scipy.sparse import csr_array
 
 from merton.cognition.ngrams import ORDERS, Integers, NGrams, ngrams_of, word_ranks
+from merton.cognition.words import corpus_version, words
 from merton.errors import InputError
 
 ROUGE_BETA = 1.2
@@ -34,20 +32,7 @@ CIDER_MAXIMUM = 10.0
 BATCH = 10_000
 """Pairs whose n-grams are held in memory at once; of no influence on the results."""
 
-_LETTER = r"\w[\u0300-\u036f]*"  # with accents that have no form in one piece
-_WORD = re.compile(rf"(?:{_LETTER})+(?:['.\-](?:{_LETTER})+)*")
-
 Scores = NDArray[np.float64]
-
-
-def words(sentence: str) -> list[str]:
-    """The words of a sentence in lower case; raises InputError if it is not text."""
-    if not isinstance(sentence, str):
-        raise InputError(f"an answer must be text, got {type(sentence).__name__}")
-    text = sentence.lower()
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-    return _WORD.findall(text)
 
 
 def bleu(reference: str, candidate: str) -> float:
@@ -76,15 +61,6 @@ def rouge_l(reference: str, candidate: str) -> float:
 def rouge_l_batch(references: Sequence[str], candidates: Sequence[str]) -> Scores:
     """`rouge_l` of each pair, shape (n,); raises InputError for lists of different lengths, or what is not text."""
     return _joined(_rouge_l(pairs) for pairs in _batches(references, candidates))
-
-
-def corpus_version(reference_corpus: Iterable[str]) -> str:
-    """16 hexadecimal digits that stand for a corpus of answers: equal if the words are, whatever the order.
-
-    CIDEr scores compare only if they were made with the same corpus, so this is kept beside them.
-    """
-    documents = sorted(" ".join(words(text)) for text in reference_corpus)
-    return hashlib.sha256("\n".join(documents).encode()).hexdigest()[:16]
 
 
 class Cider:

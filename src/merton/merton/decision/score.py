@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from merton.decision.action import DIMENSIONS, ActionChunk
+from merton.decision.result import DecisionScore
 from merton.errors import InputError
 
 NO_ROTATION_RAD = 1e-3
@@ -24,16 +25,6 @@ POSITION_RANGE_M = 0.5
 """Distance at which positions have nothing in common [m]. Ours: about the size of the area the objects stand in."""
 
 Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class DecisionScore:
-    """Similarity of two chunks, each 0..1; `total` is the mean of the other three."""
-
-    total: float
-    position: float
-    rotation: float
-    state: float
 
 
 @dataclass(frozen=True)

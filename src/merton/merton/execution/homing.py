@@ -6,10 +6,10 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from merton.cell import CellConfig
 from merton.execution.kinematics import base_from_tcp
+from merton.geometry import rotation_vector_of
 
 STEP_S = 0.2
 STEP_M, STEP_RAD = 0.03, 0.15
@@ -39,7 +39,7 @@ def deltas_home(joints_rad: ArrayLike, cell: CellConfig) -> NDArray[np.float64]:
     )
     rise = np.array([0.0, 0.0, max(0.0, home[2, 3] - here[2, 3])])
     across = home[:3, 3] - here[:3, 3] - rise
-    turn = Rotation.from_matrix(home[:3, :3] @ here[:3, :3].T).as_rotvec()
+    turn = rotation_vector_of(home[:3, :3] @ here[:3, :3].T)
     return np.concatenate([_steps(rise, np.zeros(3)), _steps(across, turn)])
 
 

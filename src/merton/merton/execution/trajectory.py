@@ -73,6 +73,21 @@ class JointSpline:
         slope = 6 * (u**2 - u) * (p0 - p1) + (3 * u**2 - 4 * u + 1) * v0 + (3 * u**2 - 2 * u) * v1
         return joints, slope / step
 
+    def sampled(self, times_s: Array) -> tuple[Array, Array]:
+        """Joint angles and velocities, (m, 6) each, at times (m,) [s] from its first point to its last (two or more).
+
+        Ours: in the order in which scipy's CubicHermiteSpline computes them, bit for bit; see `merton.geometry` why.
+        """
+        steps = np.diff(self.times_s)[:, None]
+        p, v, mean = self.joints_rad[:-1], self.velocities_rad_s, np.diff(self.joints_rad, axis=0) / steps
+        bend = (v[:-1] + v[1:] - 2 * mean) / steps
+        square, cube = (mean - v[:-1]) / steps - bend, bend / steps
+        piece = np.clip(np.searchsorted(self.times_s, times_s, side="right") - 1, 0, len(p) - 1)
+        s = (times_s - self.times_s[piece])[:, None]
+        ss = s * s
+        joints = p[piece] + v[piece] * s + square[piece] * ss + cube[piece] * (ss * s)
+        return joints, v[piece] + square[piece] * s * 2 + cube[piece] * ss * 3
+
     def peak_speed_rad_s(self) -> float:
         """Highest speed of any joint anywhere on the spline [rad/s]: at a piece's ends, or where its slope peaks."""
         if len(self.times_s) < 2:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from merton.cell import CellConfig
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.safety import Code, Limits, Verdict
-from merton.geometry import Matrix, inverse
+from merton.geometry import Matrix, inverse, rotation_of_vector
 
 Array = NDArray[np.float64]
 
@@ -112,7 +111,7 @@ def waypoints(
 
 def compose(base_from_tcp: Matrix, delta: Array, frame: str) -> Matrix:
     """The pose (4, 4) after one delta (at least 6 numbers), see `planner.plan`."""
-    turn = Rotation.from_rotvec(delta[3:6]).as_matrix()
+    turn = rotation_of_vector(delta[3:6])
     result = base_from_tcp.copy()
     if frame == "tcp":
         result[:3, 3] += base_from_tcp[:3, :3] @ delta[:3]

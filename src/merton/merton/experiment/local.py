@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
-from merton.cognition.score import CognitionScore
+from merton.cognition.result import CognitionScore
 from merton.cognition.score import score as cognition_score
 from merton.cognition.text import Cider
 from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models.base import POLICIES, Policy
-from merton.decision.score import DecisionScore
+from merton.decision.result import DecisionScore
 from merton.decision.score import score as decision_score
 from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, InvalidActionError
 from merton.execution.collision import HeldObject, held_object

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.cognition.models.base import Answer
-from merton.cognition.score import CognitionScore
+from merton.cognition.result import CognitionScore
 from merton.decision.action import ActionChunk
-from merton.decision.score import DecisionScore
+from merton.decision.result import DecisionScore
 from merton.geometry import Matrix
 from merton.observation import CameraView, Image
 from merton.results.records import Outcome

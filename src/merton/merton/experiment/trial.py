@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from merton.cognition.models.base import question_for
-from merton.cognition.text import corpus_version
+from merton.cognition.words import corpus_version
 from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES
 from merton.errors import InvalidActionError, OperatorStopError

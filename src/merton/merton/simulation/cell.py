@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import CubicHermiteSpline
 
 from merton.cell import load_cell
 from merton.errors import InputError
@@ -105,8 +104,7 @@ class Cell:
             )
         if self.stopped:
             return False
-        spline = spline.starting_from(*self._arm_now())
-        self._follow(spline.times_s, spline.joints_rad, spline.velocities_rad_s)
+        self._follow(spline.starting_from(*self._arm_now()))
         self._arm_end = self._step + len(self._arm) + _steps(self.config.simulation.settle_s)
         return True
 
@@ -244,16 +242,16 @@ class Cell:
         return self.scene
 
     def _hold(self, joints: NDArray[np.float64]) -> None:
-        self._follow(np.array([0.0]), joints[None], np.zeros((1, 6)))
+        self._follow(JointSpline([0.0], joints[None]))
 
-    def _follow(self, times: NDArray[np.float64], points: NDArray[np.float64], speeds: NDArray[np.float64]) -> None:
+    def _follow(self, spline: JointSpline) -> None:
         """Sample the spline once per physics step, up to and including its end."""
-        if times.size == 1:
-            self._arm, self._arm_speed = points, speeds * 0
+        if len(spline.times_s) == 1:
+            self._arm, self._arm_speed = spline.joints_rad, np.zeros((1, 6))
         else:
-            at = np.minimum(np.arange(1, _steps(times[-1]) + 1) * TIMESTEP_S, times[-1])
-            spline = CubicHermiteSpline(times, points, speeds)
-            self._arm, self._arm_speed = spline(at), spline(at, 1)
+            end_s = spline.duration_s
+            at = np.minimum(np.arange(1, _steps(end_s) + 1) * TIMESTEP_S, end_s)
+            self._arm, self._arm_speed = spline.sampled(at)
             self._arm_speed[-1] = 0.0  # after its end the arm rests
         self._arm_start = self._step
 

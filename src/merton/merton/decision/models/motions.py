@@ -10,10 +10,9 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from merton.decision.action import DIMENSIONS
-from merton.geometry import Matrix
+from merton.geometry import Matrix, rotation_of_vector, rotation_vector_of
 from merton.tasks import DIRECTIONS
 
 STEP_S = 0.2
@@ -71,7 +70,7 @@ class Motion:
     def turn(self, rotation_vector: ArrayLike, *, max_rotation_rad: float = MAX_ROTATION_RAD) -> Motion:
         """Turn about the tool centre point by a rotation vector (3,) in `base_link` [rad]."""
         target = self.base_from_tcp.copy()
-        target[:3, :3] = Rotation.from_rotvec(rotation_vector).as_matrix() @ target[:3, :3]
+        target[:3, :3] = rotation_of_vector(rotation_vector) @ target[:3, :3]
         line = straight_line(self.base_from_tcp, target, self.gripper_open, max_rotation_rad=max_rotation_rad)
         self._deltas.append(line)
         self.base_from_tcp = target
@@ -104,7 +103,7 @@ def straight_line(
         max_translation_m, max_rotation_rad: longest translation and largest turn of one delta.
     """
     translation = target[:3, 3] - base_from_tcp[:3, 3]
-    turn = Rotation.from_matrix(target[:3, :3] @ base_from_tcp[:3, :3].T).as_rotvec()
+    turn = rotation_vector_of(target[:3, :3] @ base_from_tcp[:3, :3].T)
     steps = max(np.linalg.norm(translation) / max_translation_m, np.linalg.norm(turn) / max_rotation_rad)
     count = math.ceil(steps - 1e-9)
     delta = np.concatenate((translation, turn)) / max(count, 1)

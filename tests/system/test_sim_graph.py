@@ -1,0 +1,177 @@
+"""The graph `sim`, started once: seen from another process, stopped, and out of reach of other machines."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from merton_interfaces.action import RunTrial
+from merton_interfaces.msg import SafetyState, TrialResult
+from rclpy.node import Node
+from sensor_msgs.msg import CameraInfo, Image
+from std_srvs.srv import Trigger
+
+from merton.graph.spec import load_graph
+from merton.graph.supervisor import Supervisor, environment
+from merton_nodes import conversions as convert
+from merton_nodes import names
+
+pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
+
+LINUX = pytest.mark.skipif(not Path("/proc/net/udp").exists(), reason="open sockets are read from Linux' /proc")
+TCP_LISTEN = "0A"
+FAKE = b"not a message of DDS"
+
+
+@dataclass(frozen=True)
+class Socket:
+    """A line of /proc/net."""
+
+    protocol: str
+    address: str
+    port: int
+    state: str
+    waiting_bytes: int
+    inode: str
+
+    @property
+    def is_loopback(self) -> bool:
+        return ipaddress.ip_address(self.address).is_loopback
+
+    @property
+    def listens(self) -> bool:
+        """Anybody may send to a UDP socket, but connect to a TCP socket only if it listens."""
+        return self.protocol.startswith("udp") or self.state == TCP_LISTEN
+
+
+def sockets(pid: int) -> list[Socket]:
+    """The open IP sockets of a process."""
+    inodes = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = os.readlink(descriptor)
+        except OSError:  # closed meanwhile
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    found = []
+    for protocol in ("tcp", "tcp6", "udp", "udp6"):
+        table = Path(f"/proc/net/{protocol}")
+        for line in table.read_text().splitlines()[1:] if table.exists() else []:
+            fields = line.split()
+            if fields[9] in inodes:
+                host, port = fields[1].split(":")
+                words = [int(host[i : i + 8], 16) for i in range(0, len(host), 8)]
+                packed = struct.pack(f"={len(words)}I", *words)
+                waiting = int(fields[4].split(":")[1], 16)
+                address = str(ipaddress.ip_address(packed))
+                found.append(Socket(protocol, address, int(port, 16), fields[3], waiting, fields[9]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
+    """`merton up sim`, as a library call."""
+    with Supervisor(load_graph("sim"), tmp_path_factory.mktemp("logs"), environment()) as supervisor:
+        yield supervisor
+
+
+def test_a_second_process_sees_nodes_and_cameras_and_runs_trials(graph: Supervisor, ros: Any) -> None:
+    node = ros.add(Node, "observer")
+    ros.action_client(node, RunTrial, names.RUN_TRIAL)
+    expected = {spec.name for spec in graph.graph.nodes} | {"stop_node"}
+    ros.until(lambda: expected <= set(node.get_node_names()), 240)
+
+    seen: dict[str, Any] = {}
+    for camera in ("wrist", "top", "side"):
+        for name, kind in (
+            (names.color(camera), Image),
+            (names.depth(camera), Image),
+            (names.color_info(camera), CameraInfo),
+            (names.distorted(camera), Image),
+        ):
+            node.create_subscription(kind, name, lambda m, name=name: seen.setdefault(name, m), names.SENSOR_QOS)
+    ros.until(lambda: len(seen) == 12, 120)
+    assert convert.color_array(seen[names.color("top")]).std() > 10, "a blank picture"
+    depth = convert.depth_array(seen[names.depth("top")])
+    assert depth is not None
+    assert 0.3 < float(depth[depth > 0].min()) < 1.5
+
+    stages: list[str] = []
+    goal = RunTrial.Goal(vla_id="expert", task="pick", scene_seed=3, distortion="jpeg", level=5, seed=9)
+    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal, lambda m: stages.append(m.feedback.stage)).result
+    assert (result.outcome, result.execution) == (TrialResult.SUCCESS, 100.0)
+    assert {"perception", "cognition", "decision", "execution", "scores"} <= set(stages)
+
+    goal.vla_id = "gpt"
+    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
+    assert result.outcome == TrialResult.INFRASTRUCTURE
+    assert "unknown vla 'gpt'; choose one of: " in result.error_msg
+
+
+def test_an_agent_that_dives_is_stopped_and_the_latch_holds(graph: Supervisor, ros: Any) -> None:
+    node = ros.add(Node, "observer")
+    ros.action_client(node, RunTrial, names.RUN_TRIAL)
+    safety: list[SafetyState] = []
+    node.create_subscription(SafetyState, names.ARM_SAFETY, safety.append, names.LATCHED_QOS)
+    goal = RunTrial.Goal(vla_id="plunge", task="reach", max_steps=20)
+    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
+    assert (result.outcome, result.execution) == (TrialResult.EMERGENCY_STOP, 0.0)
+    ros.until(lambda: safety and safety[-1].mode == SafetyState.COLLISION_STOP)
+    assert safety[-1].link_b == "table"
+    assert ros.call(node, Trigger, names.RESET_STOP, Trigger.Request()).success
+    ros.until(lambda: safety[-1].mode == SafetyState.NORMAL)
+
+
+def test_a_stop_by_a_person_ends_the_trial_and_the_next_waits_for_that_person(graph: Supervisor, ros: Any) -> None:
+    node = ros.add(Node, "observer")
+    ros.action_client(node, RunTrial, names.RUN_TRIAL)
+    assert ros.call(node, Trigger, names.STOP, Trigger.Request()).success
+    safety: list[SafetyState] = []
+    node.create_subscription(SafetyState, names.ARM_SAFETY, safety.append, names.LATCHED_QOS)
+    ros.until(lambda: safety and safety[-1].mode == SafetyState.EMERGENCY_STOP)
+    goal = RunTrial.Goal(vla_id="expert", task="reach")
+    result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
+    assert result.outcome == TrialResult.INFRASTRUCTURE
+    assert "arm was stopped" in result.error_msg
+    assert safety[-1].mode == SafetyState.EMERGENCY_STOP, "nobody but a person may release it"
+    assert ros.call(node, Trigger, names.RESET_STOP, Trigger.Request()).success
+    assert ros.act(node, RunTrial, names.RUN_TRIAL, goal).result.outcome == TrialResult.SUCCESS
+
+
+@LINUX
+def test_nothing_is_heard_that_does_not_come_through_loopback(graph: Supervisor, ros: Any) -> None:
+    """DDS binds ports beyond loopback to send; what arrives there waits in the system, and is never read."""
+    node = ros.add(Node, "observer")
+    expected = {spec.name for spec in graph.graph.nodes} | {"stop_node"}
+    ros.until(lambda: expected <= set(node.get_node_names()), 240)
+    processes = [process.pid for process in graph.processes.values()]
+    opened = {one for pid in processes for one in sockets(pid)}
+    listening = [one for one in opened if one.listens]
+    beyond = [one for one in listening if not one.is_loopback]
+    exposed = [one for one in beyond if one.protocol != "udp" or one.port in dds_ports()]
+    assert not exposed, "other machines reach these"
+    assert len(listening) - len(beyond) >= 2 * len(processes), "no sockets of DDS were found"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for one in beyond:
+            everywhere = ipaddress.ip_address(one.address).is_unspecified
+            stranger.sendto(FAKE, ("127.0.0.1" if everywhere else one.address, one.port))
+    inodes = {one.inode for one in beyond}
+
+    def unread() -> set[str]:
+        return {one.inode for pid in processes for one in sockets(pid) if one.waiting_bytes and one.inode in inodes}
+
+    ros.until(lambda: unread() == inodes)
+
+
+def dds_ports() -> range:
+    """The ports on which DDS listens in this domain: OMG DDSI-RTPS 2.5, 9.6.2."""
+    first = 7400 + 250 * int(os.environ["ROS_DOMAIN_ID"])
+    return range(first, first + 250)
