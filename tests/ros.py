@@ -42,7 +42,7 @@ class Ros:
             self.error = error
 
     def add(self, make: Callable[..., Node], *args: Any, **kwargs: Any) -> Any:
-        """A node in this context; a StageNode is configured and activated."""
+        """A node in this context, which is spun and in the end destroyed; `up` brings a StageNode up as well."""
         node = make(*args, context=self.context, **kwargs)
         self.nodes.append(node)
         self.executor.add_node(node)

@@ -46,9 +46,9 @@ UP = [0.0, 0.0, 0.02, 0, 0, 0, 1.0]
 DOWN = [0.0, 0.0, -0.05, 0, 0, 0, 1.0]
 LIFT_M = 0.0125
 LIFT = [[0.0, 0.0, LIFT_M, 0, 0, 0, 1.0]] * 15
+"""Upwards, 0.19 m: long enough to be in the middle of."""
 LIFT_STEP_S, UNDER_WAY_M = 0.4, 0.015
 """A lift is slow: what halts it has seconds before its end, also on a busy machine."""
-"""Upwards, 0.19 m: long enough to be in the middle of."""
 
 
 class Robot:

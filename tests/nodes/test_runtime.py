@@ -12,26 +12,42 @@ from merton_nodes.arm_node import ArmNode
 from ros import Ros, up
 
 IMPATIENT = """
-import gc, os, signal, sys
+import gc, os, signal, sys, time
 from rclpy.signals import get_current_signal_handlers_options
 from merton_nodes.runtime import StageNode, run
 
+class Failing(StageNode):
+    def start(self):
+        self.every(0.05, self.context.try_shutdown)
+
 class Slow(StageNode):
     def set_up(self):
-        self.every(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
+        signal.signal(signal.SIGCHLD, lambda *_: print("a child"))
+        self.ticks = 0
+        self.every(0.05, self.tick)
+
+    def tick(self):
+        self.ticks += 1
+        if self.ticks == 1:
+            os.kill(os.getpid(), signal.SIGCHLD)  # no reason to end
+        else:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(600)
 
     def tear_down(self):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
         print("braked", gc.get_freeze_count() > 10_000, self.context.ok(), get_current_signal_handlers_options().name)
 
+print("failed", run(lambda: Failing("failing")))
 sys.exit(run(lambda: Slow("slow")))
 """
 
 
-def test_a_second_ctrl_c_does_not_cut_off_what_a_node_does_last() -> None:
+def test_a_second_signal_interrupts_a_callback_and_not_what_a_node_does_last() -> None:
     ended = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stdout) == (0, "braked True True NO\n"), ended.stderr
+    assert (ended.returncode, ended.stdout) == (0, "failed 1\na child\nbraked True True NO\n"), ended.stderr
     assert "Traceback" not in ended.stderr
 
 

@@ -31,7 +31,9 @@ from merton_nodes.arm_node import ArmNode
 from merton_nodes.camera_node import CameraNode
 from merton_nodes.distortion_node import DistortionNode
 from merton_nodes.mujoco_cell_node import MujocoCellNode
+from merton_nodes.recorder_node import RecorderNode
 from merton_nodes.scorer_node import ScorerNode
+from merton_nodes.vla_node import VlaNode
 from ros import Probe, up
 
 STAMP_NS = 5_000_000_000
@@ -46,6 +48,12 @@ def set_distortion(ros: Any, probe: Node, **values: Any) -> Any:
         parameters=[Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
     )
     return ros.call(probe, SetParametersAtomically, "distortion_node/set_parameters_atomically", request).result
+
+
+def test_a_node_that_waits_for_its_lifecycle_manager_says_how_it_is_and_ends(ros: Any) -> None:
+    waiting = (ArmNode, CameraNode, DistortionNode, MujocoCellNode, RecorderNode, ScorerNode, VlaNode)
+    for make in waiting:
+        ros.add(make).observe()
 
 
 def test_distortion_follows_its_parameters_and_says_what_it_did(ros: Any, probe: Probe) -> None:

@@ -28,6 +28,7 @@ class DistortionNode(StageNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("distortion_node", **options)
+        self.latencies_ms: deque[float] = deque(maxlen=LATENCY_WINDOW)
 
     def set_up(self) -> None:
         """Declare the dynamic parameters, wire every camera."""
@@ -45,7 +46,6 @@ class DistortionNode(StageNode):
             self.schedule = parse_schedule(lines, seed)
         self.started_s = time.monotonic()
         self.sent: dict[str, tuple[Setting, Image, tuple[Image, DistortionInfo]]] = {}
-        self.latencies_ms: deque[float] = deque(maxlen=LATENCY_WINDOW)
         self.outputs = {
             camera: (
                 self.create_publisher(Image, names.distorted(camera), names.SENSOR_QOS),

@@ -110,11 +110,9 @@ def main() -> None:
     on_signals(lambda number, _: sys.exit(128 + number))
     node, spinner = Client(), Spinner()
     spinner.executor.add_node(node)
-    spinner.start("client")
     code: Any = 1
     try:
-        assert spinner.thread is not None
-        code = run(node, arguments, spinner.thread)
+        code = run(node, arguments, spinner.start("client"))
     except SystemExit as interrupted:
         code = interrupted.code
         node.cancel()

@@ -28,6 +28,7 @@ from rclpy.timer import Timer
 from merton.errors import MertonError
 
 DIAGNOSTICS_PERIOD_S = 1.0
+ENDING = (signal.SIGINT, signal.SIGTERM)
 KEPT_BYTES = 128 << 20
 """Memory that is free and yet kept for the next image, in a process, at most [bytes]."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
@@ -163,7 +164,7 @@ class Spinner:
             while not self.ending and self.executor.context.ok():
                 self.executor.spin_once()
 
-    def start(self, name: str, on_failure: Callable[[], None] | None = None) -> None:
+    def start(self, name: str, on_failure: Callable[[], None] | None = None) -> threading.Thread:
         """Spin in a thread of its own; `on_failure` is called while what a callback raised is being handled."""
 
         def work() -> None:
@@ -176,6 +177,7 @@ class Spinner:
 
         self.thread = threading.Thread(target=work, name=name, daemon=True)
         self.thread.start()
+        return self.thread
 
     def ask_to_end(self) -> None:
         """The callback under way is the last; from any thread."""
@@ -187,13 +189,14 @@ class Spinner:
         self.ask_to_end()
         if self.thread is not None:
             self.thread.join(5)
-        self.executor.shutdown()
+        self.executor.shutdown(timeout_sec=0)  # the wait is over, also for a callback that never ends
 
 
 def run(make_node: Callable[[], StageNode], args: Sequence[str] | None = None) -> int:
     """Start a node, bring it up unless its parameter `autostart` is false, and spin until SIGINT or SIGTERM.
 
-    Called in the main thread. Returns the exit code: 0 after a shutdown, 1 if the node could not be configured.
+    Called in the main thread. Returns the exit code: 0 after a signal, 1 if the node could not be configured or
+    something in the process ended its context, such as a stop path that failed.
     """
     keep_freed_memory()
     # not rclpy's handlers: their thread ends the context under the callbacks, and triggers guards that may be gone
@@ -213,6 +216,7 @@ def run(make_node: Callable[[], StageNode], args: Sequence[str] | None = None) -
             gc.freeze()  # what is there now stays: no collection has to look at it again, and keep a stop waiting
             with ended_by_signals(spinner):
                 spinner.spin()
+            code = 0 if spinner.ending else 1
     except KeyboardInterrupt:
         pass
     except MertonError as error:
@@ -230,13 +234,13 @@ def run(make_node: Callable[[], StageNode], args: Sequence[str] | None = None) -
 
 def on_signals(handler: Any) -> None:
     """What SIGINT and SIGTERM do from now on; in the main thread."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING:
         signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def ended_by_signals(spinner: Spinner) -> Iterator[None]:
-    """SIGINT and SIGTERM ask a spinner to end; asked again, the callback that does not come to its end is interrupted.
+    """SIGINT and SIGTERM ask a spinner to end; the second, of either kind, interrupts a callback that does not end.
 
     Python's handlers run only between two instructions of the main thread, and that may be waiting in C for a message:
     so the signal is also written into a socket, where another thread waits for it.
@@ -245,13 +249,14 @@ def ended_by_signals(spinner: Spinner) -> Iterator[None]:
     writer.setblocking(False)
 
     def listen() -> None:
-        if reader.recv(1):
-            spinner.ask_to_end()
+        while number := reader.recv(1):
+            if number[0] in ENDING:  # every signal with a handler of Python's is written, such as SIGCHLD
+                spinner.ask_to_end()
 
     listener = threading.Thread(target=listen, name="signals", daemon=True)
     listener.start()
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    on_signals(lambda number, _: signal.signal(number, signal.default_int_handler))
+    on_signals(lambda *_: on_signals(signal.default_int_handler))
     try:
         yield
     finally:
