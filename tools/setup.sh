@@ -98,7 +98,7 @@ install_requirements() {
 # What pip would do on one core, on all of them, and without what hardly anybody imports: that is compiled when it is
 # imported. Some packages hold files that are no Python of today, which is no fault.
 compile_requirements() {
-  "$venv/bin/python" -m compileall -qq -j 0 -x '/tests?/|/transformers/models/' "$venv/lib" || true
+  "$venv/bin/python" -m compileall -qq -j 0 -x '/site-packages/.*/tests?/|/transformers/models/' "$venv/lib" || true
 }
 
 # The virtual environment is an ament prefix: packages are found in it without sourcing anything.

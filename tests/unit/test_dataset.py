@@ -180,7 +180,7 @@ def test_each_worker_of_a_build_computes_in_one_thread(
             pass
 
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3})
     monkeypatch.setattr(sys.modules["merton.perception.dataset.build"], "pool", Pool)
     assert build(references, tmp_path / "out").references == 0
     assert seen == [(2, "1")] * 3
@@ -403,6 +403,18 @@ def test_a_jpeg_with_a_hole_is_refused_and_what_follows_a_whole_one_is_not_looke
     file = io.BytesIO()
     Pillow.fromarray(noise).convert("CMYK").save(file, "JPEG", **options)
     assert decode(file.getvalue()).shape == noise.shape
+
+
+def test_a_jpeg_with_a_careless_header_is_accepted() -> None:
+    """Phones and editors write them; the decoder warns of the header, and the picture is whole."""
+    whole = encoded(np.random.default_rng(0).integers(0, 256, (90, 120, 3), np.uint8), "JPEG")
+    scan = whole.index(b"\xff\xda")
+    last_coefficient = scan + 2 + int.from_bytes(whole[scan + 2 : scan + 4], "big") - 2
+    for place, value in ((last_coefficient, 0), (whole.index(b"JFIF") + 5, 3)):
+        careless = whole[:place] + bytes([value]) + whole[place + 1 :]
+        np.testing.assert_array_equal(decode(careless), decode(whole))
+        with pytest.raises(InputError, match="the JPEG file is cut off"):
+            decode(careless[: len(whole) // 2])
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])

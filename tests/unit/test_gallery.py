@@ -46,6 +46,15 @@ def test_the_middle_is_shown_pixel_for_pixel_so_that_noise_is_seen(tmp_path: Pat
         assert np.array_equal(tile, worst[10:130, 10:170]), name
 
 
+def test_a_type_of_ones_own_is_shown_below_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number of types that does not fill the last block, which stays white."""
+    monkeypatch.setattr("merton.perception.gallery.DISTORTIONS", dict(list(DISTORTIONS.items())[:11]))
+    gallery(picture(), tmp_path / "gallery.png", levels=(1,))
+    shown = cv2.imread(str(tmp_path / "gallery.png"))
+    assert shown.shape == (10 * (48 + 16), 2 * (150 + 66), 3)
+    assert (shown[48 + 16 :, 150 + 66 :] == 255).all()
+
+
 def test_wrong_targets_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not 'gallery"):
         gallery(picture(), tmp_path / "gallery.pdf")

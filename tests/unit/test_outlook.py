@@ -137,6 +137,9 @@ def test_gap_to_the_hardest_case() -> None:
     assert found.oracle == oracle(2000.0, 0.9)
     assert found.gap == gap(1700.0, 2000.0, 0.9)
     assert found.interval == pytest.approx((found.gap - 1.959964 * 25, found.gap + 1.959964 * 25))  # 15, 20, 25
+    few = [Estimate(1990.0, 10.0, 5), Estimate(2000.0, 20.0, 5, half_width=3.0)]  # Student's, as of a fit to few cases
+    wide = gap_with_interval(Estimate(1700.0, 0.0, 50), few, 0.9)
+    assert wide.interval == pytest.approx((wide.gap - 60.0, wide.gap + 60.0))
 
 
 def test_a_quantile_does_not_hang_on_one_case() -> None:

@@ -164,10 +164,10 @@ def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
 def in_a_sentence(error: Exception) -> str:
     """What was raised by code that is not Merton's, and where: kind, text, file and line."""
     frames = traceback.extract_tb(error.__traceback__)
-    where = (
-        f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames and not isinstance(error, SyntaxError) else ""
-    )
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if not frames or isinstance(error, SyntaxError):  # whose text says where
+        return text
+    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"
 
 
 def install_hint(extra: str) -> str:
@@ -249,8 +249,6 @@ def examine(entry: Entry, build: Callable[[], Any]) -> list[Finding]:
     except MertonError as error:
         subject = "adapter" if not findings else "model"
         findings.append(Finding(subject, False, str(error)))
-    except (
-        Exception
-    ) as error:  # the code of a lab, or of a checkpoint, may raise anything; the others are checked still
+    except Exception as error:  # the code of a lab, or of a checkpoint, may raise anything
         findings.append(Finding("model", False, f"its code failed: {in_a_sentence(error)}"))
     return findings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Protocol
 
@@ -42,17 +43,16 @@ class LocalEngine:
             raise InputError(f"at least one worker is needed, got {count}")
         self._count = count
         self._pool: ProcessPoolExecutor | None = None
-        self._one_thread = workers.one_thread_each()
+        self._one_thread = ExitStack()
 
     def __enter__(self) -> LocalEngine:
-        self._one_thread = workers.one_thread_each()
-        self._one_thread.__enter__()
+        self._one_thread.enter_context(workers.one_thread_each())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._one_thread.__exit__(kind, error, trace)
+        self._one_thread.close()
         self._end(self._pool)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[list[Reply]]:

@@ -109,6 +109,7 @@ def _as_picture(rows: Iterable[tuple[Distortion, list[Cell]]]) -> Image:
             strip[:height, left : left + width] = tile
             _write(strip, f"{level}: {psnr:.1f} dB, {ssim:.3f}", left, height + 12)
         strips.append(strip)
+    strips += [np.full_like(strips[0], 255)] * (-len(strips) % _PICTURE_ROWS)  # the last block is as high as the others
     blocks = [np.concatenate(strips[first : first + _PICTURE_ROWS]) for first in range(0, len(strips), _PICTURE_ROWS)]
     return np.concatenate(blocks, axis=1)
 

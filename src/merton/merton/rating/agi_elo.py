@@ -303,7 +303,7 @@ def _bootstrap(packed: NDArray[np.void], game: Played, seed: int) -> Floats:
 
 def _in_threads(work: Callable[[int], T], n: int) -> list[T]:
     """Results of work(0) to work(n - 1), in this order. Worth it: drawing, gathering and playing hold no lock."""
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as threads:
+    with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), MOST_THREADS)) as threads:
         return list(threads.map(work, range(n)))
 
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import nct
+from scipy.special import nctdtrit, ndtri
 
 from merton.errors import InputError
 from merton.rating.checking import Z_95, Q, checked_rating
@@ -33,6 +32,10 @@ class Rated(Protocol):
     @property
     def deviation(self) -> float:
         """Its standard deviation."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +122,8 @@ def gap(agent_rating: float, hardest_case_rating: float, p: float) -> float:
 def gap_with_interval(agent: Rated, cases: Collection[Rated], p: float, quantile: float = 1.0) -> Gap:
     """The gap to mastery and how sure it is.
 
-    With quantile 1 it is the paper's: it hangs on one extreme case, and the interval holds the deviations of that case
-    and of the agent, but not that another case might be the hardest. A quantile below 1 is ours: it asks for mastery of
+    With quantile 1 it is the paper's: it hangs on one extreme case, and the interval holds those of that case and of
+    the agent, but not that another case might be the hardest. A quantile below 1 is ours: it asks for mastery of
     that share of the task; its interval holds the sampling of the cases (the order statistics that cover the quantile
     in 95 % of samples) and the agent's deviation. Few cases do not reach so far up, fewer than some 380 for 0.99: then
     the upper end is that of a normal distribution's quantile (ours: difficulties are normal in the likelihood fit).
@@ -151,8 +154,8 @@ def target(cases: Collection[Rated], quantile: float = 1.0) -> Target:
     means = [checked_rating("case's", case.mean) for case in ordered]
     n = len(means)
     if quantile == 1.0 or n == 1:
-        half = Z_95 * ordered[-1].deviation
-        return Target(quantile, means[-1], half, half)
+        low, high = ordered[-1].interval
+        return Target(quantile, means[-1], means[-1] - low, high - means[-1])
     mean = float(np.quantile(means, quantile))
     reach = Z_95 * math.sqrt(n * quantile * (1.0 - quantile))
     low = means[max(math.floor(n * quantile - reach) - 1, 0)]
@@ -168,7 +171,7 @@ def _normal_limit(means: Sequence[float], cases: Sequence[Rated], quantile: floa
     """
     n = len(means)
     spread = math.sqrt(float(np.var(means, ddof=1)) + float(np.mean([case.deviation**2 for case in cases])))
-    reach = float(nct.ppf(0.975, n - 1, math.sqrt(n) * float(ndtri(quantile))))
+    reach = float(nctdtrit(n - 1, math.sqrt(n) * float(ndtri(quantile)), 0.975))
     return float(np.mean(means)) + spread * reach / math.sqrt(n)
 
 

@@ -110,7 +110,7 @@ def build(
         tasks: the tag file (see `read_tags`); if None, the one in `references`.
         levels: "random" or "all".
         seed: everything random follows from it, from the image file's sha256 and from the type's name.
-        workers: number of processes; if None, as many as there are cores.
+        workers: number of processes; if None, as many as there are cores for this one.
         bounds: largest value of a metric in `REFERENCE_METRICS` that a reference may have: one that is worse was
             distorted before anything was done to it, and is refused, as in Embodied-IQA, section 3.1.
         on_progress: called with (images done, images in all) after every reference.
@@ -125,7 +125,7 @@ def build(
     if levels not in get_args(Levels):
         raise InputError(f"levels must be one of {', '.join(get_args(Levels))}, got {levels!r}")
     if workers is None:
-        workers = os.cpu_count() or 1
+        workers = len(os.sched_getaffinity(0))
     if workers < 1:
         raise InputError(f"at least one worker is needed, got {workers}")
     bounds = dict(sorted((bounds or {}).items()))

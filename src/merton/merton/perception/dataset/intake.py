@@ -14,6 +14,8 @@ from merton.perception.distortion.base import LARGEST_SIDE_PX, SMALLEST_SIDE_PX
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"
+_HARMLESS = ("Adobe color transform", "JFIF revision", "SOS parameters", "ICC marker")
+"""Warnings of the JPEG decoder that some phones and editors cause in all their files: about the header alone."""
 
 
 def decode(content: bytes) -> Image:
@@ -81,5 +83,9 @@ def _check_jpeg(content: bytes) -> None:
         space = "CMYK" if color in ("CMYK", "YCCK") else "GRAY"
         simplejpeg.decode_jpeg(content, space, min_height=1, min_width=1, min_factor=8, strict=True)
     except ValueError as error:
+        if any(name in str(error) for name in _HARMLESS):  # it says no more of such a file: look for the end at least
+            if content.rfind(b"\xff\xd9") < content.rfind(b"\xff\xda"):
+                raise InputError("the JPEG file is cut off") from None
+            return
         reason = str(error).removeprefix("Corrupt JPEG data: ")
         raise InputError(f"the JPEG file is damaged: {reason[:1].lower()}{reason[1:]}") from None
