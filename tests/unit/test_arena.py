@@ -15,7 +15,7 @@ from merton.errors import InputError
 from merton.leaderboard import arena, board_commands, commands
 from merton.leaderboard.arena import Benchmark, ItemScore, Taxonomy, boards, load_taxonomy, read_items
 from merton.leaderboard.published import PublishedBoard, PublishedRow, absent, mean_of, render_text, share
-from merton.results.matrix import import_matrix
+from merton.results.matrix import import_matrix, read_matrix
 from merton.results.store import ResultStore
 
 
@@ -350,7 +350,7 @@ def test_the_command_shows_boards_and_writes_the_same_bytes(tmp_path: Path, caps
 def test_the_boards_are_among_the_pages_of_a_record(tmp_path: Path) -> None:
     (tmp_path / "matrix.csv").write_text("agent,one,two\na,0.5,0.75\nb,0.25,0.5\n")
     with ResultStore(tmp_path / "record.sqlite") as store:
-        import_matrix(store, tmp_path / "matrix.csv")
+        import_matrix(store, read_matrix(tmp_path / "matrix.csv"))
     items = [f"{e.agent},{e.benchmark},{e.item},{e.dimension},{e.score}\n" for e in worked("visitor")]
     (tmp_path / "items.csv").write_text(HEADER + "".join(items))
     (tmp_path / "sheet.csv").write_text("team,task,video,annotator,score\nred,task1,v,x,3\n")

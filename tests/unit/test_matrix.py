@@ -59,9 +59,10 @@ def test_columns_of_agents_can_be_named(tmp_path: Path) -> None:
 def test_an_import_is_remembered_with_its_file_and_done_once(store: ResultStore, tmp_path: Path) -> None:
     path = written(tmp_path, "model,revision,a,b\none,v1,0.5,\ntwo,v2,0,1\n")
     told: list[tuple[int, int]] = []
-    assert import_matrix(store, path, on_progress=lambda *done: told.append(done)) == Imported("matrix", 2, 2, 3, 1, 3)
+    done = import_matrix(store, read_matrix(path), on_progress=lambda *done: told.append(done))
+    assert done == Imported("matrix", 2, 2, 3, 1, 3)
     assert told[-1] == (3, 3)
-    assert import_matrix(store, path) == Imported("matrix", 2, 2, 3, 1, 0)
+    assert import_matrix(store, read_matrix(path)) == Imported("matrix", 2, 2, 3, 1, 0)
     assert store.scores() == [
         ForeignScore("matrix", "one", "a", 0.5),
         ForeignScore("matrix", "two", "a", 0.0),
@@ -77,13 +78,13 @@ def test_an_import_is_remembered_with_its_file_and_done_once(store: ResultStore,
 
 
 def test_a_matrix_may_grow_and_not_change(store: ResultStore, tmp_path: Path) -> None:
-    import_matrix(store, written(tmp_path, "model,a,b\none,0.5,\n"), "s")
-    assert import_matrix(store, written(tmp_path, "model,a,b,c\none,0.5,0.25,\ntwo,,,1\n"), "s").new == 2
+    import_matrix(store, read_matrix(written(tmp_path, "model,a,b\none,0.5,\n"), "s"))
+    assert import_matrix(store, read_matrix(written(tmp_path, "model,a,b,c\none,0.5,0.25,\ntwo,,,1\n"), "s")).new == 2
     before = store.scores(), store.agents(), store.cases()
     with pytest.raises(InputError, match=r"'one' on 'a' is already stored as 0.5, not 0.75"):
-        import_matrix(store, written(tmp_path, "model,a,z\nnew,1,1\none,0.75,1\n"), "s")
+        import_matrix(store, read_matrix(written(tmp_path, "model,a,z\nnew,1,1\none,0.75,1\n"), "s"))
     with pytest.raises(InputError, match=r"case 'a' of 's' already"):
-        import_matrix(store, written(tmp_path, "model,a\nnew,1\n"), "another")
+        import_matrix(store, read_matrix(written(tmp_path, "model,a\nnew,1\n"), "another"))
     assert (store.scores(), store.agents(), store.cases()) == before
 
 
@@ -91,10 +92,10 @@ def test_foreign_and_own_results_do_not_mix_by_accident(store: ResultStore, tmp_
     store.record(trial())
     store.register_agent("servo", version="1.0")
     with pytest.raises(InputError, match="of Merton's own already"):
-        import_matrix(store, written(tmp_path, f"model,{trial().case.id}\none,1\n"))
+        import_matrix(store, read_matrix(written(tmp_path, f"model,{trial().case.id}\none,1\n")))
     with pytest.raises(InputError, match=r"agent 'servo' is in the record with version '1\.0', not '2\.0'"):
-        import_matrix(store, written(tmp_path, "model,version,a\nservo,2.0,1\n"))
-    assert import_matrix(store, written(tmp_path, "model,version,a\nservo,1.0,1\n")).new == 1
+        import_matrix(store, read_matrix(written(tmp_path, "model,version,a\nservo,2.0,1\n")))
+    assert import_matrix(store, read_matrix(written(tmp_path, "model,version,a\nservo,1.0,1\n"))).new == 1
     assert [match[0] for match in store.matches()] == ["servo", "servo"]
 
 
@@ -140,7 +141,7 @@ def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, name: str) -> N
     text, sentence = BAD[name]
     with ResultStore(tmp_path / "record.sqlite") as store:
         with pytest.raises(InputError, match=sentence) as caught:
-            import_matrix(store, written(tmp_path, text))
+            import_matrix(store, read_matrix(written(tmp_path, text)))
         assert len(str(caught.value)) < 500
         assert "\n" not in str(caught.value)
         assert (store.agents(), store.cases(), store.scores()) == ([], [], [])
@@ -205,7 +206,7 @@ def test_no_file_whatever_does_more_than_be_refused(tmp_path_factory: pytest.Tem
 def test_the_mteb_matrix_is_taken_in_whole(store: ResultStore) -> None:
     if not MTEB.is_file():
         pytest.skip("the MTEB matrix is not beside this checkout")
-    done = import_matrix(store, MTEB, "mteb")
+    done = import_matrix(store, read_matrix(MTEB, "mteb"))
     assert done == Imported("mteb", 101, 28, 101 * 28 - 168, 168, 101 * 28 - 168)
-    assert import_matrix(store, MTEB, "mteb").new == 0
+    assert import_matrix(store, read_matrix(MTEB, "mteb")).new == 0
     assert len(store.matches()) == 101 * 28 - 168

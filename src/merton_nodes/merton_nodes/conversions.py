@@ -26,6 +26,8 @@ from merton.results.records import Outcome, TestCase, TrialRecord
 from merton_nodes import names
 
 GRIPPER_JOINT = FINGER_JOINTS[0]
+UNKNOWN_M = float("nan")
+"""The clearance of a safety state, where nobody knows it."""
 
 _OUTCOMES = {
     Outcome.SUCCESS: TrialResult.SUCCESS,

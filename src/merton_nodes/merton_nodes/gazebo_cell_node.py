@@ -233,7 +233,7 @@ class GazeboCellNode(StageNode):
 
     def publish_safety(self) -> None:
         """What the arm touched, if it touched what it must not."""
-        message = SafetyState(header=convert.header(self.time.stamp_ns, names.BASE_FRAME), clearance=float("nan"))
+        message = SafetyState(header=convert.header(self.time.stamp_ns, names.BASE_FRAME), clearance=convert.UNKNOWN_M)
         if (contact := self.touches.contact) is not None:
             message.mode = SafetyState.COLLISION_STOP
             message.link_a, message.link_b, message.force = contact.link_a, contact.link_b, contact.force_n

@@ -207,7 +207,7 @@ class MujocoCellNode(StageNode):
 
     def publish_safety(self) -> None:
         """What the arm touched, if it touched what it must not, or why the cell holds it."""
-        message = SafetyState(header=convert.header(self.cell.time_ns, names.BASE_FRAME), clearance=float("nan"))
+        message = SafetyState(header=convert.header(self.cell.time_ns, names.BASE_FRAME), clearance=convert.UNKNOWN_M)
         contact = self.cell.contact
         if contact is not None:
             message.mode = SafetyState.COLLISION_STOP

@@ -74,4 +74,4 @@ class RobotNode(StageNode, ABC):
         if (mode, why) != self.reported:
             self.reported = mode, why
             header = convert.header(self.get_clock().now().nanoseconds, names.BASE_FRAME)
-            self.safety.publish(SafetyState(header=header, mode=mode, message=why, clearance=float("nan")))
+            self.safety.publish(SafetyState(header=header, mode=mode, message=why, clearance=convert.UNKNOWN_M))

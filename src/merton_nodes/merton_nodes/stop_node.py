@@ -26,7 +26,6 @@ from merton_nodes import names
 from merton_nodes.runtime import Spinner
 
 HEARTBEAT_PERIOD_S = 0.05
-UNKNOWN_M = float("nan")
 STOPS_BY_THEMSELVES = (SafetyState.COLLISION_STOP, SafetyState.FAULT)
 """What the cell reports of its own accord."""
 
@@ -70,7 +69,7 @@ class StopNode(Node):
         self.cell_stopped = False
         # why a latch was tripped in an earlier life is not known: then only a person may release it
         mode = SafetyState.EMERGENCY_STOP if latch.tripped else running
-        self.state = SafetyState(mode=mode, clearance=UNKNOWN_M)
+        self.state = SafetyState(mode=mode, clearance=convert.UNKNOWN_M)
         self.spinner = Spinner(context)
         self.spinner.executor.add_node(self)
 
@@ -132,7 +131,9 @@ class StopNode(Node):
 
     def on_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service: stop now."""
-        self.trip(SafetyState(mode=SafetyState.EMERGENCY_STOP, clearance=UNKNOWN_M, message="stopped by request"))
+        self.trip(
+            SafetyState(mode=SafetyState.EMERGENCY_STOP, clearance=convert.UNKNOWN_M, message="stopped by request")
+        )
         response.success, response.message = True, "stopped; reset_stop releases"
         return response
 
@@ -166,7 +167,7 @@ class StopNode(Node):
             if (not only_collision or self.cell_stopped) and self.release.service_is_ready():
                 self.release.call_async(Trigger.Request())
             self.cell_stopped = False
-            self.state = SafetyState(mode=self.running, clearance=UNKNOWN_M, message="released")
+            self.state = SafetyState(mode=self.running, clearance=convert.UNKNOWN_M, message="released")
             self.released = seen
             self.publish(self.state)
         response.success, response.message = True, "released"

@@ -64,29 +64,24 @@ class JointSpline:
         times = self.times_s
         if not times[0] < time_s < times[-1]:
             return self.joints_rad[0 if time_s <= times[0] else -1], np.zeros(6)
-        piece = int(np.searchsorted(times, time_s, side="right")) - 1
-        step = times[piece + 1] - times[piece]
-        u = (time_s - times[piece]) / step
-        (p0, p1), (v0, v1) = self.joints_rad[piece : piece + 2], self.velocities_rad_s[piece : piece + 2] * step
-        joints = (2 * u**3 - 3 * u**2 + 1) * p0 + (u**3 - 2 * u**2 + u) * v0
-        joints += (3 * u**2 - 2 * u**3) * p1 + (u**3 - u**2) * v1
-        slope = 6 * (u**2 - u) * (p0 - p1) + (3 * u**2 - 4 * u + 1) * v0 + (3 * u**2 - 2 * u) * v1
-        return joints, slope / step
+        joints, velocities = self.sampled(np.array([time_s]))
+        return joints[0], velocities[0]
 
     def sampled(self, times_s: Array) -> tuple[Array, Array]:
         """Joint angles and velocities, (m, 6) each, at times (m,) [s] from its first point to its last (two or more).
 
         Ours: in the order in which scipy's CubicHermiteSpline computes them, bit for bit; see `merton.geometry` why.
         """
-        steps = np.diff(self.times_s)[:, None]
-        p, v, mean = self.joints_rad[:-1], self.velocities_rad_s, np.diff(self.joints_rad, axis=0) / steps
-        bend = (v[:-1] + v[1:] - 2 * mean) / steps
-        square, cube = (mean - v[:-1]) / steps - bend, bend / steps
-        piece = np.clip(np.searchsorted(self.times_s, times_s, side="right") - 1, 0, len(p) - 1)
-        s = (times_s - self.times_s[piece])[:, None]
+        last = len(self.times_s) - 2
+        piece = np.clip(np.searchsorted(self.times_s, times_s, side="right") - 1, 0, last)
+        start_s, p, v = self.times_s[piece][:, None], self.joints_rad[piece], self.velocities_rad_s[piece]
+        step = self.times_s[piece + 1][:, None] - start_s
+        mean = (self.joints_rad[piece + 1] - p) / step
+        bend = (v + self.velocities_rad_s[piece + 1] - 2 * mean) / step
+        square, cube = (mean - v) / step - bend, bend / step
+        s = times_s[:, None] - start_s
         ss = s * s
-        joints = p[piece] + v[piece] * s + square[piece] * ss + cube[piece] * (ss * s)
-        return joints, v[piece] + square[piece] * s * 2 + cube[piece] * ss * 3
+        return p + v * s + square * ss + cube * (ss * s), v + square * s * 2 + cube * ss * 3
 
     def peak_speed_rad_s(self) -> float:
         """Highest speed of any joint anywhere on the spline [rad/s]: at a piece's ends, or where its slope peaks."""

@@ -65,13 +65,13 @@ def import_command(
     version_column: Annotated[str | None, typer.Option(help="The column with their versions.")] = None,
 ) -> None:
     """Take a foreign response matrix into a record, which is made if there is none."""
-    from merton.results.matrix import read_matrix, take_in
+    from merton.results.matrix import import_matrix, read_matrix
     from merton.results.store import ResultStore
 
     # read before the record is made: what is refused leaves no empty record behind
     read = read_matrix(matrix, source, agent_column=agent_column, version_column=version_column)
     with ResultStore(record) as store, _progress("importing") as on_progress:
-        done = take_in(store, read, on_progress)
+        done = import_matrix(store, read, on_progress)
     _out.print(
         f"{done.source}: {done.agents} agents x {done.cases} cases, {done.scores} scores ({done.new} new), "
         f"{done.blanks} blanks",

@@ -67,41 +67,22 @@ class Imported:
 
 
 def import_matrix(
-    store: ResultStore,
-    path: Path,
-    source: str | None = None,
-    *,
-    agent_column: str | None = None,
-    version_column: str | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    store: ResultStore, matrix: ResponseMatrix, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Imported:
-    """Take a response matrix into the record, all of it or nothing; the same file again changes nothing.
+    """Take a response matrix into the record, all of it or nothing; the same one again changes nothing.
 
-    A file that has grown may be imported under the same name, as long as no score differs.
+    A matrix that has grown may be imported under the same name, as long as no score differs.
 
     Args:
         store: the record.
-        path: a .csv or .parquet file.
-        source: name of the matrix; the file's without its ending if None.
-        agent_column: the column with the agents' ids; if None, the one of `AGENT_COLUMNS` that is there.
-        version_column: the column with their versions; if None, the one of `VERSION_COLUMNS` that is there, if any.
+        matrix: what `read_matrix` found.
         on_progress: told how many scores of how many are written.
 
     Raises:
-        InputError: the file is not as it should be (line and column are named), an agent is in the record with another
-            version, a case belongs to another source, or a score differs from the one in the record.
+        InputError: an agent is in the record with another version, a case belongs to another source, or a score differs
+            from the one in the record.
         InfrastructureError: the record or the disk fails.
-        MissingDependencyError: the file is Parquet and pyarrow is not installed.
     """
-    return take_in(
-        store, read_matrix(path, source, agent_column=agent_column, version_column=version_column), on_progress
-    )
-
-
-def take_in(
-    store: ResultStore, matrix: ResponseMatrix, on_progress: Callable[[int, int], None] = lambda done, total: None
-) -> Imported:
-    """Write a matrix that was read into the record, as `import_matrix` does; raises what the record has against it."""
     source = matrix.source
     scores = [ForeignScore(source, *cell) for cell in matrix.cells]
     with store.database.transaction() as connection:
@@ -130,7 +111,18 @@ def add_cases(store: ResultStore, connection: sa.Connection, cases: Sequence[Cas
 def read_matrix(
     path: Path, source: str | None = None, *, agent_column: str | None = None, version_column: str | None = None
 ) -> ResponseMatrix:
-    """Read and check a response matrix; takes and raises what `import_matrix` does. A blank is never a zero."""
+    """Read and check a response matrix. A blank is never a zero.
+
+    Args:
+        path: a .csv or .parquet file.
+        source: name of the matrix; the file's without its ending if None.
+        agent_column: the column with the agents' ids; if None, the one of `AGENT_COLUMNS` that is there.
+        version_column: the column with their versions; if None, the one of `VERSION_COLUMNS` that is there, if any.
+
+    Raises:
+        InputError: the file is not as it should be; line and column are named.
+        MissingDependencyError: the file is Parquet and pyarrow is not installed.
+    """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
