@@ -13,8 +13,8 @@ from launch.event_handlers import OnProcessExit
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from merton.resources import resource
-from merton_nodes.launching import EXPERIMENT_ARGUMENTS, describe, experiment, include, require, state_publisher
+from merton.files import resource
+from merton_nodes.ros.launching import EXPERIMENT_ARGUMENTS, describe, experiment, include, require, state_publisher
 
 ARGUMENTS = [
     DeclareLaunchArgument(

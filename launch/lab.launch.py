@@ -14,8 +14,8 @@ from launch_ros.actions import SetRemap
 
 from merton.errors import InputError
 from merton.graph.lab import ARMS, GRIPPERS, SIMULATED_GRIPPER, lab_variant
-from merton_nodes import names
-from merton_nodes.launching import EXPERIMENT_ARGUMENTS, describe, experiment, include, require, state_publisher
+from merton_nodes.ros import names
+from merton_nodes.ros.launching import EXPERIMENT_ARGUMENTS, describe, experiment, include, require, state_publisher
 
 ARGUMENTS = [
     DeclareLaunchArgument(

@@ -14,9 +14,9 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from merton.errors import MissingDependencyError
+from merton.files import resource
 from merton.graph.supervisor import enclave
-from merton.resources import resource
-from merton_nodes.launching import missing, rviz
+from merton_nodes.ros.launching import missing, rviz
 
 PLUGINS = ("rqt_image_view", "rqt_plot", "rqt_runtime_monitor", "rqt_service_caller")
 

@@ -4,7 +4,7 @@ ros2 launch merton_bringup replay.launch.py folder:=/data/kitchen distortion:=le
 ros2 launch merton_bringup replay.launch.py source:=bag bag:=/data/run.mcap
 """
 
-from merton_nodes.launching import describe
+from merton_nodes.ros.launching import describe
 
 
 def generate_launch_description():

@@ -7,7 +7,7 @@ ros2 launch merton_bringup sim.launch.py experiment:=quickstart.yaml        and 
 from launch.actions import DeclareLaunchArgument
 from launch.substitutions import LaunchConfiguration
 
-from merton_nodes.launching import EXPERIMENT_ARGUMENTS, describe, experiment, require, rviz, state_publisher
+from merton_nodes.ros.launching import EXPERIMENT_ARGUMENTS, describe, experiment, require, rviz, state_publisher
 
 ARGUMENTS = [
     DeclareLaunchArgument("headless", default_value="true", choices=["true", "false"], description="false opens RViz"),

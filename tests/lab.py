@@ -7,7 +7,7 @@ from collections.abc import Callable
 from merton_interfaces.msg import ConfirmationRequest
 from merton_interfaces.srv import ConfirmSuccess
 
-from merton_nodes import names
+from merton_nodes.ros import names
 from ros import Probe
 
 DONE, CANNOT = ConfirmSuccess.Request.SUCCESS, ConfirmSuccess.Request.FAILURE

@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from merton_nodes.runtime import Spinner
+from merton_nodes.ros.runtime import Spinner
 
 Result = TypeVar("Result")
 LIMIT_S = 60.0

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from merton.decision.models.base import example_observation
-from merton.observation import Observation
+from merton.world.observation import Observation
 
 LIMIT_S = 20.0
 """Longest that anything here waits."""

@@ -26,22 +26,22 @@ from rating_bench import ratings
 from sacrebleu.metrics.bleu import BLEU
 
 from merton import __version__
-from merton.cell import load_cell
 from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import Cider, bleu_batch, rouge_l_batch
 from merton.config import load
-from merton.decision.action import checked_chunk
 from merton.decision.score import score_batch as decision_scores
-from merton.execution.collision import Guard, HeldObject
+from merton.execution.gate.collision import Guard, HeldObject
+from merton.execution.gate.planner import plan
 from merton.execution.kinematics import UR5
-from merton.execution.planner import plan
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.runner import Runner
+from merton.files import resource
 from merton.perception.distortion import DISTORTIONS, distort
-from merton.resources import resource
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
+from merton.world.action import checked_chunk
+from merton.world.cell import load_cell
 
 
 def seconds(work: Callable[[], Any], repetitions: int = 9, clock: Callable[[], float] = time.perf_counter) -> float:

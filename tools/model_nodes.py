@@ -41,8 +41,8 @@ class Asker:
         from rclpy.executors import SingleThreadedExecutor
         from rclpy.node import Node
 
-        from merton_nodes import names
-        from merton_nodes.runtime import keep_freed_memory
+        from merton_nodes.ros import names
+        from merton_nodes.ros.runtime import keep_freed_memory
 
         keep_freed_memory()  # as every node does
         rclpy.init(args=[])
@@ -60,7 +60,7 @@ class Asker:
         """What sends a question to vlm_node."""
         from merton_interfaces.action import AnswerQuestion
 
-        from merton_nodes import conversions as convert
+        from merton_nodes.ros import conversions as convert
 
         def send(done: Done) -> None:
             goal = AnswerQuestion.Goal(model_id=model, image=convert.color_message(image, 0, ""), question=text)
@@ -77,8 +77,8 @@ class Asker:
         from merton_interfaces.srv import PredictActions
         from sensor_msgs.msg import JointState
 
-        from merton.cell import ARM_JOINTS
-        from merton_nodes import conversions as convert
+        from merton.world.cell import ARM_JOINTS
+        from merton_nodes.ros import conversions as convert
 
         def send(done: Done) -> None:
             request = PredictActions.Request(
@@ -176,7 +176,7 @@ def compared(bare: Callable[[], Any], through_ros: Callable[[], Any]) -> dict[st
     """Times [ms] of a model here and in its node, asked in turn."""
     import numpy as np
 
-    from merton_nodes import conversions as convert
+    from merton_nodes.ros import conversions as convert
 
     times_s: dict[str, list[float]] = {"model": [], "node": [], "inside": []}
     for _ in range(SAMPLES + WARM_UP):

@@ -44,7 +44,7 @@ class Served:
 
     def act(self, observation: dict[str, Any]) -> Any:
         """Deltas (n, 7) on an image under the key `image`."""
-        from merton.observation import CameraView, Intrinsics
+        from merton.world.observation import CameraView, Intrinsics
 
         image, seen = observation["image"], self.model.make_example()
         height, width = image.shape[:2]

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from merton.decision.models.expert import Expert
 from merton.decision.models.tiny_vla import crop
-from merton.observation import Observation
+from merton.processes import pool
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
-from merton.workers import pool
+from merton.world.observation import Observation
 
 TRAINING_SEEDS = 1_000_000
 """Seed of the first training scene."""

@@ -111,8 +111,8 @@ def make_load() -> None:
     from rclpy.node import Node
     from sensor_msgs.msg import Image
 
-    from merton_nodes import conversions as convert
-    from merton_nodes import names
+    from merton_nodes.ros import conversions as convert
+    from merton_nodes.ros import names
 
     rclpy.init(args=[])
     node = Node("load")
@@ -170,9 +170,9 @@ def _operator() -> Any:
     from std_srvs.srv import Trigger
     from trajectory_msgs.msg import JointTrajectory
 
-    from merton.decision.action import checked_chunk
-    from merton_nodes import conversions as convert
-    from merton_nodes import names
+    from merton.world.action import checked_chunk
+    from merton_nodes.ros import conversions as convert
+    from merton_nodes.ros import names
 
     class Operator:
         def __init__(self) -> None:

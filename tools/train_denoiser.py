@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from merton.observation import Image
 from merton.perception.distortion.denoiser import WEIGHTS, denoise
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
+from merton.world.observation import Image
 
 CHANNELS, LAYERS = 32, 6
 PATCH_PX, BATCH = 64, 24

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scene_samples import HELD_OUT_SEEDS, TRAINING_SEEDS, Samples, load
 from torch import Tensor, nn
 
-from merton.cell import load_cell
 from merton.decision.models import tiny_vla
 from merton.decision.models.tiny_vla import (
     CROP,
@@ -34,10 +33,11 @@ from merton.decision.models.tiny_vla import (
 )  # fmt: skip
 from merton.execution.kinematics import base_from_tcp
 from merton.experiment.local import LocalPorts
-from merton.observation import Observation
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
-from merton.tasks import TASKS
+from merton.world.cell import load_cell
+from merton.world.observation import Observation
+from merton.world.tasks import TASKS
 
 NARROW, CHANNELS = 16, 32
 TEXT = 64

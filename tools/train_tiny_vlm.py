@@ -35,7 +35,7 @@ from merton.cognition.models.transformers_vlm import TransformersVlm
 from merton.decision.models.tiny_vla import CROP, VIEW_HEIGHT, VIEW_WIDTH, view_points
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
-from merton.tasks import COLORS, TASKS, parse
+from merton.world.tasks import COLORS, TASKS, parse
 
 CHECKPOINT = Path("src/merton/merton/cognition/models/tiny_vlm")
 CROP_HEIGHT, CROP_WIDTH = 96, 128

@@ -16,15 +16,16 @@ from merton_interfaces.srv import RecordTrial
 from std_msgs.msg import String
 
 from merton.experiment.run import RunDirectory
+from merton.files import resource
 from merton.graph.supervisor import find_executable
-from merton.leaderboard.live import Line, LiveBoard
-from merton.leaderboard.snapshot import of_trials, to_json
-from merton.resources import resource
+from merton.leaderboard.snapshot.live import Line, LiveBoard
+from merton.leaderboard.snapshot.store import of_trials, to_json
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
-from merton_nodes import aggregator_node, names
-from merton_nodes import conversions as convert
-from merton_nodes.aggregator_node import AggregatorNode, messages
+from merton_nodes.experiment import aggregator_node
+from merton_nodes.experiment.aggregator_node import AggregatorNode, messages
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, Ros, up
 
 

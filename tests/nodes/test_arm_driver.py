@@ -12,17 +12,18 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from merton.cell import load_cell
-from merton.decision.action import checked_chunk
-from merton.execution.gripper import Gripper
+from merton.execution.gate.planner import plan, segments
+from merton.execution.gate.safety import MODES
 from merton.execution.kinematics import base_from_tcp
-from merton.execution.planner import plan, segments
-from merton.execution.safety import MODES
-from merton_nodes import arm_driver, arm_node, names
-from merton_nodes import conversions as convert
-from merton_nodes.arm_driver import ARRIVED_RAD
-from merton_nodes.arm_node import ArmNode
-from merton_nodes.ros_ports import longest_s
+from merton.execution.robots.gripper import Gripper
+from merton.world.action import checked_chunk
+from merton.world.cell import load_cell
+from merton_nodes.arm import arm_driver, arm_node
+from merton_nodes.arm.arm_driver import ARRIVED_RAD
+from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.experiment.ros_ports import longest_s
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, Ros, up
 
 CELL = load_cell()

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import CameraInfo, Image, JointState
 
+from merton.calibration import read_lens, read_poses
 from merton.errors import InfrastructureError, InputError
-from merton.perception.calibration import read_lens, read_poses
 from merton.perception.camera import d455_intrinsics
 from merton.perception.camera.folder import read_image
-from merton_nodes import conversions as convert
-from merton_nodes import names
-from merton_nodes.calibration_collector import CalibrationCollector
+from merton_nodes.cameras.calibration_collector import CalibrationCollector
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe
 
 D455 = (-0.055, 0.065, 0.0004, -0.0006, -0.02)

@@ -16,9 +16,9 @@ from sensor_msgs.msg import CameraInfo, Image
 
 from merton.errors import InputError
 from merton.recording.writer import Channel, RecordingWriter
-from merton_nodes import conversions as convert
-from merton_nodes import names
-from merton_nodes.camera_node import CameraNode
+from merton_nodes.cameras.camera_node import CameraNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, up
 from software_realsense import CENTRE_PX, FOCAL_PX, HEIGHT, LENS, RATE_HZ, WIDTH, color_image, record
 
@@ -149,7 +149,7 @@ def test_a_recording_without_a_whole_frame_is_told_and_not_searched_for_ever(ros
 
 def test_what_the_recorder_wrote_is_played_again(ros: Any, probe: Probe, recording: Path, tmp_path: Path) -> None:
     """One source for the other: a RealSense is recorded, and its recording is played on the same topics."""
-    recorder = pytest.importorskip("merton_nodes.recorder_node")
+    recorder = pytest.importorskip("merton_nodes.recording.recorder_node")
     file = tmp_path / "run.mcap"
     writing = up(ros, recorder.RecorderNode, path=str(file))
     node = realsense(ros, recording, ["top"])

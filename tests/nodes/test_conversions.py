@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from rclpy.serialization import deserialize_message, serialize_message
 
-from merton.observation import CameraView, Intrinsics
-from merton_nodes import conversions as convert
+from merton.world.observation import CameraView, Intrinsics
+from merton_nodes.ros import conversions as convert
 
 LENS = Intrinsics(4, 3, 5.0, 6.0, 1.5, 1.0)
 

@@ -28,17 +28,17 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
-from merton.cell import ARM_JOINTS
-from merton.decision.action import checked_chunk
-from merton.execution.safety import EmergencyStopLatch, Limits
+from merton.execution.gate.safety import EmergencyStopLatch, Limits
 from merton.experiment.ports import Look
 from merton.graph.supervisor import ORPHANS_END, find_executable
-from merton_nodes import conversions as convert
-from merton_nodes import names
-from merton_nodes.arm_node import ArmNode
-from merton_nodes.mujoco_cell_node import MujocoCellNode
-from merton_nodes.ros_ports import RosPorts
-from merton_nodes.vla_node import VlaNode
+from merton.world.action import checked_chunk
+from merton.world.cell import ARM_JOINTS
+from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.cell.mujoco_cell_node import MujocoCellNode
+from merton_nodes.experiment.ros_ports import RosPorts
+from merton_nodes.models.vla_node import VlaNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, Ros, trigger, up
 
 STEP_S = 0.2

@@ -7,8 +7,8 @@ from typing import Any
 
 from std_msgs.msg import Header
 
-from merton_nodes import conversions as convert
-from merton_nodes.free_cameras import KEPT, PARTS, FreeCameras
+from merton_nodes.cameras.free_cameras import KEPT, PARTS, FreeCameras
+from merton_nodes.ros import conversions as convert
 
 JPEG, REFERENCE = ("jpeg", 5.0, 7), ("reference", 0.0, 0)
 

@@ -21,17 +21,17 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from merton.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.errors import MissingDependencyError
 from merton.execution.kinematics import base_from_tcp
-from merton.geometry import Matrix, transform
 from merton.simulation.gazebo import FRAME_PERIOD_S, Touch, model_name, parked, places
 from merton.simulation.model import MATS, OBJECTS
 from merton.simulation.scene import make_scene
-from merton_nodes import conversions as convert
-from merton_nodes import names
-from merton_nodes.gazebo_cell_node import GazeboCellNode
-from merton_nodes.gazebo_world import GazeboWorld
+from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
+from merton.world.geometry import Matrix, transform
+from merton_nodes.cell.gazebo_cell_node import GazeboCellNode
+from merton_nodes.cell.gazebo_world import GazeboWorld
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, trigger, up
 
 pytestmark = pytest.mark.timeout(120)

@@ -13,10 +13,11 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from lab import Operator
-from merton.cell import load_cell
-from merton_nodes import conversions as convert
-from merton_nodes import lab_cell_node, names
-from merton_nodes.lab_cell_node import LabCellNode
+from merton.world.cell import load_cell
+from merton_nodes.cell import lab_cell_node
+from merton_nodes.cell.lab_cell_node import LabCellNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, Ros, up
 
 pytestmark = pytest.mark.timeout(120)

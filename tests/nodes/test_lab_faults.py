@@ -20,24 +20,24 @@ from std_srvs.srv import Trigger
 from test_faults import DOWN, LIFT, LIFT_STEP_S, STEP_S, UNDER_WAY_M, UP, Process, StallingCamera
 
 from lab import CANNOT, DONE, Operator
-from merton.catalogue import VARIABLE
-from merton.cell import load_cell
-from merton.decision.action import checked_chunk
 from merton.decision.models.base import POLICIES
-from merton.execution.homing import is_home
 from merton.execution.kinematics import base_from_tcp
-from merton.geometry import Matrix
-from merton_nodes import conversions as convert
-from merton_nodes import names
-from merton_nodes.arm_node import ArmNode
-from merton_nodes.distortion_node import DistortionNode
-from merton_nodes.experiment_node import ExperimentNode
-from merton_nodes.free_cameras import FreeCameras
-from merton_nodes.lab_cell_node import LabCellNode
-from merton_nodes.scorer_node import ScorerNode
-from merton_nodes.ur_robot_node import UrRobotNode
-from merton_nodes.vla_node import VlaNode
-from merton_nodes.vlm_node import VlmNode
+from merton.execution.robots.homing import is_home
+from merton.models.catalogue import VARIABLE
+from merton.world.action import checked_chunk
+from merton.world.cell import load_cell
+from merton.world.geometry import Matrix
+from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.cameras.distortion_node import DistortionNode
+from merton_nodes.cameras.free_cameras import FreeCameras
+from merton_nodes.cell.lab_cell_node import LabCellNode
+from merton_nodes.cell.ur_robot_node import UrRobotNode
+from merton_nodes.experiment.experiment_node import ExperimentNode
+from merton_nodes.experiment.scorer_node import ScorerNode
+from merton_nodes.models.vla_node import VlaNode
+from merton_nodes.models.vlm_node import VlmNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, Ros, trigger, up
 from simulated_ur import SimulatedUr, simulated_ur
 from wire import dripping, garbage, half_closed, http_server, replying, silent

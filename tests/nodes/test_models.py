@@ -17,20 +17,21 @@ from rclpy.parameter import Parameter
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
-from merton.cell import ARM_JOINTS, load_cell
 from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, VisionLanguageModel
-from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES, Policy, PolicyEntry, example_observation
 from merton.errors import InfrastructureError, InvalidActionError, InvalidAnswerError, MissingDependencyError
 from merton.experiment.local import LocalPorts
 from merton.experiment.ports import Look
-from merton.observation import Observation
 from merton.simulation.scene import make_scene
-from merton_nodes import conversions as convert
-from merton_nodes import names, vlm_node
-from merton_nodes.ros_ports import RosPorts
-from merton_nodes.vla_node import VlaNode
-from merton_nodes.vlm_node import VlmNode
+from merton.world.action import ActionChunk
+from merton.world.cell import ARM_JOINTS, load_cell
+from merton.world.observation import Observation
+from merton_nodes.experiment.ros_ports import RosPorts
+from merton_nodes.models import vlm_node
+from merton_nodes.models.vla_node import VlaNode
+from merton_nodes.models.vlm_node import VlmNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import LIMIT_S, Probe, Ros, up
 
 FAILURES: dict[str, Exception] = {

@@ -32,14 +32,14 @@ from ros import Probe, Ros, up
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 
-from merton.cell import load_cell
-from merton.decision.action import checked_chunk
-from merton.execution.planner import plan
-from merton_nodes import conversions as convert
-from merton_nodes import monitor_views as views
-from merton_nodes import names
-from merton_nodes.markers import motion_markers
-from merton_nodes.monitor_node import MonitorNode
+from merton.execution.gate.planner import plan
+from merton.world.action import checked_chunk
+from merton.world.cell import load_cell
+from merton_nodes.arm.markers import motion_markers
+from merton_nodes.monitor import monitor_views as views
+from merton_nodes.monitor.monitor_node import MonitorNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_an_arm_that_is_no_longer_heard_of_is_told(
     joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
     message = convert.joint_state_message(0, np.asarray(load_cell().home_joints), np.zeros(6), 0.1)
     ros.until(lambda: joints.publish(message) or node.hub.get("arm_seen"))
-    monkeypatch.setattr("merton_nodes.monitor_node.ARM_SILENT_S", 0.1)
+    monkeypatch.setattr("merton_nodes.monitor.monitor_node.ARM_SILENT_S", 0.1)
     ros.until(lambda: node.hub.get("arm_seen") is False)
 
 

@@ -16,15 +16,15 @@ from rclpy.parameter import Parameter
 from test_faults import UP, Robot, robot_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from merton.cell import ARM_JOINTS, load_cell
 from merton.errors import InfrastructureError, MissingDependencyError
-from merton.execution.collision import HeldObject
-from merton.execution.planner import detour, plan, segments
-from merton.execution.safety import limits_of_mode
+from merton.execution.gate.collision import HeldObject
+from merton.execution.gate.planner import detour, plan, segments
+from merton.execution.gate.safety import limits_of_mode
 from merton.execution.trajectory import JointSpline
-from merton_nodes import conversions as convert
-from merton_nodes.arm_node import ArmNode
-from merton_nodes.moveit_planner import PIPELINES, MoveIt, MoveItPlanner, Request, configuration
+from merton.world.cell import ARM_JOINTS, load_cell
+from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.arm.moveit_planner import PIPELINES, MoveIt, MoveItPlanner, Request, configuration
+from merton_nodes.ros import conversions as convert
 from ros import Probe, Ros
 
 CELL = load_cell()

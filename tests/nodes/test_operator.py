@@ -15,14 +15,14 @@ from rclpy.parameter import Parameter
 
 from merton.cognition.models.base import Answer
 from merton.cognition.result import CognitionScore
-from merton.decision.action import checked_chunk
 from merton.decision.score import score as decision_score
 from merton.execution.score import position_distance_m, score
 from merton.experiment.ports import Execution, Look
 from merton.experiment.runner import Runner
 from merton.experiment.trial import TrialReport
-from merton_nodes import names
-from merton_nodes.experiment_node import ExperimentNode, one_trial
+from merton.world.action import checked_chunk
+from merton_nodes.experiment.experiment_node import ExperimentNode, one_trial
+from merton_nodes.ros import names
 from ros import Probe, Ros, up
 
 SUCCESS, FAILURE, UNDECIDABLE = (

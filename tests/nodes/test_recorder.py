@@ -19,9 +19,10 @@ from sensor_msgs.msg import Image, JointState
 
 from merton.graph.supervisor import find_executable
 from merton.recording.reader import RecordingReader
-from merton_nodes import conversions as convert
-from merton_nodes import names, recorded_topics
-from merton_nodes.recorder_node import RecorderNode
+from merton_nodes.recording import recorded_topics
+from merton_nodes.recording.recorder_node import RecorderNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, Ros, up
 
 COLOR, DEPTH = f"/{names.color('top')}/compressed", f"/{names.depth('top')}/compressed"
@@ -160,7 +161,8 @@ def test_without_a_file_to_write_it_does_not_come_up(ros: Ros, tmp_path: Path) -
 
 
 def test_whatever_a_node_publishes_is_recorded() -> None:
-    sources = "".join(file.read_text(encoding="utf-8") for file in Path(recorded_topics.__file__).parent.glob("*.py"))
+    package = Path(recorded_topics.__file__).parents[1]
+    sources = "".join(file.read_text(encoding="utf-8") for file in package.rglob("*.py"))
     published = {getattr(names, name) for name in re.findall(r"create_publisher\(\s*\w+,\s*names\.([A-Z_]+)", sources)}
     published |= {names.AWAITING_ARRANGEMENT, names.AWAITING_CONFIRMATION}  # through OperatorDesk
     assert len(published) > 10

@@ -16,9 +16,10 @@ from rclpy.task import Future
 from rich.progress import Progress
 
 from merton.errors import InputError
-from merton_nodes import names, run_experiment
-from merton_nodes.experiment_node import one_trial
-from merton_nodes.run_experiment import Client
+from merton_nodes.experiment import run_experiment
+from merton_nodes.experiment.experiment_node import one_trial
+from merton_nodes.experiment.run_experiment import Client
+from merton_nodes.ros import names
 from ros import Probe, Ros
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from trajectory_msgs.msg import JointTrajectory
 
-from merton_nodes.arm_node import ArmNode
+from merton_nodes.arm.arm_node import ArmNode
 from ros import Ros, up
 
 IMPATIENT = """

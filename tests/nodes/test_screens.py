@@ -26,12 +26,12 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
-from merton.cell import load_cell
-from merton.resources import resource
+from merton.files import resource
 from merton.simulation.model import urdf
-from merton_nodes import names
-from merton_nodes.markers import MODES, safety_marker
-from merton_nodes.recorder_node import recorded_topics
+from merton.world.cell import load_cell
+from merton_nodes.arm.markers import MODES, safety_marker
+from merton_nodes.recording.recorder_node import recorded_topics
+from merton_nodes.ros import names
 
 CAMERAS = load_cell().camera_names
 TOPICS = {f"/{topic.lstrip('/')}": (kind, qos) for topic, kind, qos in recorded_topics(CAMERAS)}

@@ -7,6 +7,7 @@ import importlib
 import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from std_msgs.msg import UInt8
 from merton.graph.lab import lab_variant
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import claim_domain, enclave, ros_arguments
-from merton_nodes import names
-from merton_nodes.calibration_collector import CalibrationCollector
-from merton_nodes.run_experiment import Client
-from merton_nodes.runtime import StageNode
+from merton_nodes.cameras.calibration_collector import CalibrationCollector
+from merton_nodes.experiment.run_experiment import Client
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode
 from ros import Probe, Ros
 from security import KINDS, POLICY, Permissions, enclaves, used
 
@@ -64,7 +65,8 @@ def hears_safety_mode(node: Node, _: Any) -> None:
 
 def stage_class(program: str) -> type[StageNode]:
     """The node of a program."""
-    module = importlib.import_module(f"merton_nodes.{program}")
+    (entry,) = entry_points(group="console_scripts", name=program)
+    module = importlib.import_module(entry.module)
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, StageNode)]
     return next(kind for kind in kinds if kind.__module__ == module.__name__)
 
@@ -85,9 +87,9 @@ def ros(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ros]:
 @pytest.fixture
 def started(ros: Ros, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
     """Every node of the graphs, active, and one that observes them."""
-    monkeypatch.setattr("merton_nodes.ur_robot_node.RtdeRobot", NoHardware)
-    monkeypatch.setattr("merton_nodes.ur_robot_node.UrcapGripper", NoHardware)
-    monkeypatch.setattr("merton_nodes.ur_driver_node.UrcapGripper", NoHardware)
+    monkeypatch.setattr("merton_nodes.cell.ur_robot_node.RtdeRobot", NoHardware)
+    monkeypatch.setattr("merton_nodes.cell.ur_robot_node.UrcapGripper", NoHardware)
+    monkeypatch.setattr("merton_nodes.cell.ur_driver_node.UrcapGripper", NoHardware)
     files = {
         "recorder_node": {"path": str(tmp_path / "recording.mcap")},
         "monitor_node": {"port": 0, "log": str(tmp_path / "presses.jsonl")},

@@ -18,22 +18,22 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from merton.cell import ARM_JOINTS
-from merton.decision.action import checked_chunk
-from merton.perception.stream import Setting
+from merton.perception.distortion.stream import Setting
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.simulation.scene import make_scene
-from merton_nodes import conversions as convert
-from merton_nodes import names
-from merton_nodes.aggregator_node import AggregatorNode
-from merton_nodes.arm_node import ArmNode
-from merton_nodes.camera_node import CameraNode
-from merton_nodes.distortion_node import DistortionNode
-from merton_nodes.mujoco_cell_node import MujocoCellNode
-from merton_nodes.recorder_node import RecorderNode
-from merton_nodes.scorer_node import ScorerNode
-from merton_nodes.vla_node import VlaNode
+from merton.world.action import checked_chunk
+from merton.world.cell import ARM_JOINTS
+from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.cameras.camera_node import CameraNode
+from merton_nodes.cameras.distortion_node import DistortionNode
+from merton_nodes.cell.mujoco_cell_node import MujocoCellNode
+from merton_nodes.experiment.aggregator_node import AggregatorNode
+from merton_nodes.experiment.scorer_node import ScorerNode
+from merton_nodes.models.vla_node import VlaNode
+from merton_nodes.recording.recorder_node import RecorderNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, up
 
 STAMP_NS = 5_000_000_000

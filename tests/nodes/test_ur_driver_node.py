@@ -18,12 +18,12 @@ from std_msgs.msg import Float64MultiArray, Header, UInt8
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from merton.cell import ARM_JOINTS, load_cell
 from merton.execution.trajectory import JointSpline
-from merton_nodes import conversions as convert
-from merton_nodes import names
-from merton_nodes.arm_node import ArmNode
-from merton_nodes.ur_driver_node import SILENCE_S, UrDriverNode
+from merton.world.cell import ARM_JOINTS, load_cell
+from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.cell.ur_driver_node import SILENCE_S, UrDriverNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, Ros, trigger, up
 from simulated_ur import free_address
 

@@ -13,11 +13,11 @@ from std_msgs.msg import Float64MultiArray, Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from merton.cell import ARM_JOINTS
-from merton_nodes import conversions as convert
-from merton_nodes import names
-from merton_nodes.arm_node import ArmNode
-from merton_nodes.ur_robot_node import UrRobotNode
+from merton.world.cell import ARM_JOINTS
+from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.cell.ur_robot_node import UrRobotNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, trigger, up
 from simulated_ur import SimulatedUr, simulated_ur
 

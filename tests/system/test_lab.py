@@ -10,16 +10,16 @@ import pytest
 from sensor_msgs.msg import Image, JointState
 
 from lab import CANNOT, DONE, Operator
-from merton.cell import load_cell
-from merton.execution.homing import is_home
+from merton.execution.robots.homing import is_home
 from merton.experiment.run import RunDirectory
 from merton.graph.spec import GraphSpec, load_graph
 from merton.graph.supervisor import Supervisor, environment, find_executable, last_lines
 from merton.results.records import Outcome
 from merton.results.store import ResultStore
 from merton.study.report import write_report
-from merton_nodes import conversions as convert
-from merton_nodes import names
+from merton.world.cell import load_cell
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, Ros
 from simulated_ur import simulated_ur
 from software_realsense import HEIGHT, RATE_HZ, WIDTH, record

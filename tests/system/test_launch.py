@@ -18,7 +18,7 @@ from rclpy.signals import SignalHandlerOptions
 from ruamel.yaml import YAML
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
-from merton.execution.safety import Limits
+from merton.execution.gate.safety import Limits
 from merton.graph.lab import lab_variant
 from merton.graph.spec import GraphSpec, graph_names, load_graph
 from merton.graph.supervisor import ros_arguments
@@ -176,7 +176,7 @@ def nodes_of(actions: list) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_launch_file_starts_every_node_of_its_graph(name, monkeypatch):
     pytest.importorskip("launch_ros", reason=NO_LAUNCH)
-    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: True)
+    monkeypatch.setattr("merton_nodes.ros.launching.is_installed", lambda package: True)
     started = nodes_of(described(name))
     assert {(node.package, node.executable) for node in load_graph(name).nodes} <= started
     assert (("robot_state_publisher", "robot_state_publisher") in started) == (name in ("sim", "gazebo", "lab"))
@@ -184,7 +184,7 @@ def test_a_launch_file_starts_every_node_of_its_graph(name, monkeypatch):
 
 def test_monitor_opens_both_windows_and_the_page(monkeypatch):
     pytest.importorskip("launch_ros", reason=NO_LAUNCH)
-    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: True)
+    monkeypatch.setattr("merton_nodes.ros.launching.is_installed", lambda package: True)
     started = {("rviz2", "rviz2"), ("rqt_gui", "rqt_gui"), ("merton_nodes", "monitor_node")}
     assert nodes_of(described("monitor")) == started
 
@@ -193,7 +193,7 @@ def test_monitor_serves_the_page_where_no_window_can_be_opened(monkeypatch):
     pytest.importorskip("launch_ros", reason=NO_LAUNCH)
     from launch.actions import LogInfo
 
-    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: package == "rqt_gui")
+    monkeypatch.setattr("merton_nodes.ros.launching.is_installed", lambda package: package == "rqt_gui")
     actions = described("monitor")
     assert nodes_of(actions) == {("merton_nodes", "monitor_node")}
     said = ["".join(part.text for part in action.msg) for action in actions if isinstance(action, LogInfo)]
@@ -203,7 +203,7 @@ def test_monitor_serves_the_page_where_no_window_can_be_opened(monkeypatch):
 
 def test_sim_does_without_a_state_publisher(monkeypatch):
     pytest.importorskip("launch_ros", reason=NO_LAUNCH)
-    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: False)
+    monkeypatch.setattr("merton_nodes.ros.launching.is_installed", lambda package: False)
     assert {package for package, _ in nodes_of(described("sim"))} == {"merton_nodes"}
 
 
@@ -218,7 +218,7 @@ def test_sim_does_without_a_state_publisher(monkeypatch):
 )
 def test_what_is_missing_is_named_before_anything_starts(name, package, values, monkeypatch):
     pytest.importorskip("launch_ros", reason=NO_LAUNCH)
-    monkeypatch.setattr("merton_nodes.launching.is_installed", lambda package: False)
+    monkeypatch.setattr("merton_nodes.ros.launching.is_installed", lambda package: False)
     with pytest.raises(MissingDependencyError, match=package):
         described(name, **values)
 

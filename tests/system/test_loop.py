@@ -18,7 +18,7 @@ import pytest
 from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
-from merton.folders import alone
+from merton.files import locked_folder
 from merton.graph.spec import load_graph
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore, compare
@@ -196,7 +196,7 @@ def test_a_moved_run_keeps_its_results_and_an_empty_one_says_so(undisturbed: Run
     process = merton("run", other, "--resume", "--runs", empty.path.parent, "--name", empty.id)
     output, _ = process.communicate(timeout=180)
     assert (process.returncode, "a run of another experiment" in output) == (2, True), output
-    with alone(empty.path, "merton run"):
+    with locked_folder(empty.path, "merton run"):
         process = merton("run", empty.path / "experiment.yaml", "--resume", "--runs", empty.path.parent)
         output, _ = process.communicate(timeout=180)
     assert (process.returncode, "another merton run is at work" in output) == (2, True), output

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from merton.files import resource
 from merton.graph.supervisor import environment
-from merton.resources import resource
 
 
 def test_the_open_profile_is_the_closed_one_without_its_list_of_interfaces() -> None:

@@ -18,7 +18,7 @@ from merton_interfaces.msg import SafetyState, TrialResult
 
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Supervisor, environment, find_executable
-from merton_nodes import names
+from merton_nodes.ros import names
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
@@ -183,8 +183,8 @@ def test_the_cell_asks_for_a_scene_and_hears_that_it_is_done(cell: Cell, window:
     from rclpy.node import Node
     from sensor_msgs.msg import Image
 
-    from merton_nodes import conversions as convert
-    from merton_nodes.operator_desk import OperatorDesk
+    from merton_nodes.cell.operator_desk import OperatorDesk
+    from merton_nodes.ros import conversions as convert
 
     page, node = window.page, ros.add(Node, "asker")
     desk = OperatorDesk(node, 60.0, names.AWAITING_ARRANGEMENT, names.ARRANGED)

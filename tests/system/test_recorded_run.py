@@ -22,9 +22,9 @@ from merton.recording.reader import RecordingReader
 from merton.recording.writer import Channel, RecordingWriter
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore, compare
-from merton_nodes import conversions as convert
-from merton_nodes import names
-from merton_nodes.rescore_recording import rescored
+from merton_nodes.recording.rescore_recording import rescored
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 from ros import Probe, Ros
 
 pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores

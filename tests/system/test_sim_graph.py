@@ -20,8 +20,8 @@ from std_srvs.srv import Trigger
 
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Supervisor, environment
-from merton_nodes import conversions as convert
-from merton_nodes import names
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
 
 pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
 

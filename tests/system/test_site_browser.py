@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from merton.leaderboard import snapshot as snapshots
 from merton.leaderboard.site import write_site
+from merton.leaderboard.snapshot import store as snapshots
 from merton.results.store import open_record
 from merton.study.report import write_report
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from merton.cognition.models.base import Answer, Question, VisionLanguageModel
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models.base import Policy, example_observation
 from merton.errors import InfrastructureError, InvalidAnswerError, MissingDependencyError
-from merton.observation import Image, Observation
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.observation import Image, Observation
 
 PLACES = ("far left", "far right", "near left", "near right", "in the middle", "at the edge", "behind", "in front")
 

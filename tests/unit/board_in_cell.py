@@ -7,13 +7,13 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from merton.cell import ARM_JOINTS, load_cell
-from merton.geometry import Matrix, quaternion_of, transform
-from merton.observation import Image, Intrinsics
-from merton.perception.calibration.board import MODULES, Board
+from merton.calibration.charuco import MODULES, Board
 from merton.perception.camera import d455_intrinsics
 from merton.simulation import model as cell_model
 from merton.simulation.cameras import _off_screen, _Stage
+from merton.world.cell import ARM_JOINTS, load_cell
+from merton.world.geometry import Matrix, quaternion_of, transform
+from merton.world.observation import Image, Intrinsics
 
 PAPER_MODULES = 3
 

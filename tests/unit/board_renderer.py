@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.geometry import Matrix, inverse
-from merton.observation import Image, Intrinsics
-from merton.perception.calibration.board import MODULES, Board
+from merton.calibration.charuco import MODULES, Board
+from merton.world.geometry import Matrix, inverse
+from merton.world.observation import Image, Intrinsics
 
 PAPER_MODULES = 6
 """White paper around the board, in modules."""

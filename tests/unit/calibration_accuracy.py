@@ -8,11 +8,11 @@ from calibration_rig import rig
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from merton.geometry import Matrix, inverse, rotation_vector_of
-from merton.perception.calibration import Board, Lens, calibrate
-from merton.perception.calibration.hand_eye import _Problem
+from merton.calibration import Board, Lens, calibrate
+from merton.calibration.hand_eye import _Problem
 from merton.perception.camera import d455_intrinsics
 from merton.perception.distortion import distort
+from merton.world.geometry import Matrix, inverse, rotation_vector_of
 
 D455 = (-0.055, 0.065, 0.0004, -0.0006, -0.02)
 SIZES = ((1280, 720), (640, 480), (424, 240))

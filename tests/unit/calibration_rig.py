@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.cell import load_cell
+from merton.calibration import Board, Lens
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
-from merton.geometry import Matrix, inverse, transform
-from merton.perception.calibration import Board, Lens
+from merton.world.cell import load_cell
+from merton.world.geometry import Matrix, inverse, transform
 
 JOINT_NOISE_RAD = np.radians(0.02)
 """Standard deviation of what a joint's angle differs from what the robot says of it."""

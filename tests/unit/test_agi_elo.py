@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from merton.errors import InputError, UnknownNameError
 from merton.rating.agi_elo import matches, place, rate, rating_period, update
 from merton.rating.checking import Match
-from merton.rating.outlook import predicted_score
+from merton.rating.predictions import predicted_score
 from merton.results.records import Outcome, TestCase, TrialRecord
 
 SCORES = st.floats(0.0, 1.0)

@@ -24,30 +24,30 @@ import pytest
 import yaml
 from PIL import Image as Pillow
 
-from merton import cli
 from merton.annotate import commands, views
 from merton.annotate import identity as who
-from merton.annotate.asking import Asker
 from merton.annotate.cache import Cache, Cached
 from merton.annotate.dataset import Reference, Shown, pixels_sha256, read_dataset
 from merton.annotate.engines import LocalEngine
+from merton.annotate.prompting import Asker
 from merton.annotate.run import ROUNDS, Progress, Summary, annotate
 from merton.annotate.tables import ANNOTATIONS, LOG, SCORES
 from merton.annotate.work import Job, Reply, rows_and_jobs
-from merton.catalogue import VARIABLE
-from merton.cell import load_cell
+from merton.cli import main as cli
 from merton.cognition.models.base import MODELS, ModelEntry
 from merton.cognition.score import score as cognition_score
 from merton.cognition.text import Cider
-from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.decision.score import score as decision_score
 from merton.errors import InfrastructureError, InputError, MissingDependencyError, UnknownNameError
-from merton.folders import alone
+from merton.files import locked_folder
+from merton.models.catalogue import VARIABLE
 from merton.perception.dataset import build
 from merton.perception.dataset.intake import decode, encode_png
 from merton.perception.distortion import DISTORTIONS
 from merton.study import models, report
+from merton.world.action import ActionChunk
+from merton.world.cell import load_cell
 
 HERE = Path(__file__).parent
 TASKS = ["Push the red cube to the left", "Pick up the red cube", "Move the cup", "Place the cup here", "Pour it out"]
@@ -288,7 +288,7 @@ def test_two_kills_leave_no_trace(dataset: Path, catalogue: Path, tmp_path: Path
 
 def test_two_runs_do_not_write_into_one_folder(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
     with (
-        alone(tmp_path / "out", "merton annotate"),
+        locked_folder(tmp_path / "out", "merton annotate"),
         pytest.raises(InputError, match="another merton annotate is at work"),
     ):
         run(dataset, ["teller"], tmp_path / "out")
@@ -380,7 +380,7 @@ def test_weights_in_a_folder_are_known_by_what_they_are(tmp_path: Path) -> None:
 
 
 def test_an_adapter_without_a_version_is_known_by_its_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = "from merton.vision import find_blobs\nfrom annotate_models import Teller\nclass Mine(Teller):\n"
+    source = "from merton.models.blobs import find_blobs\nfrom annotate_models import Teller\nclass Mine(Teller):\n"
     (tmp_path / "mine_of_the_tests.py").write_text(f"{source}    adapter_version = ''\n")
     (tmp_path / "mine_of_the_tests.npz").write_bytes(b"weights")
     monkeypatch.syspath_prepend(str(tmp_path))

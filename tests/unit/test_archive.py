@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from merton.errors import InputError
-from merton.leaderboard import archive
-from merton.leaderboard.archive import MAX_BYTES, MAX_FILES, TooLargeError, pack, read, unpack
+from merton.leaderboard.submissions import archive
+from merton.leaderboard.submissions.archive import MAX_BYTES, MAX_FILES, TooLargeError, pack, read, unpack
 
 FILES = {"manifest.yaml": b"format: 1\n", "scores.csv": b"item,score\na,0.5\n"}
 QUICK_S = 5.0

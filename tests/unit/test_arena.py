@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.leaderboard import arena, board_commands, commands
-from merton.leaderboard.arena import Benchmark, ItemScore, Taxonomy, boards, load_taxonomy, read_items
-from merton.leaderboard.published import PublishedBoard, PublishedRow, absent, mean_of, render_text, share
+from merton.leaderboard import commands
+from merton.leaderboard.board import PublishedBoard, PublishedRow, absent, mean_of, render_text, share
+from merton.leaderboard.published import arena
+from merton.leaderboard.published import commands as board_commands
+from merton.leaderboard.published.arena import Benchmark, ItemScore, Taxonomy, boards, load_taxonomy, read_items
 from merton.results.matrix import import_matrix, read_matrix
 from merton.results.store import ResultStore
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from merton.leaderboard.board import mean_interval, printable, render_text, wilson
-from merton.leaderboard.contents import Snapshot
-from merton.leaderboard.snapshot import of_trials
+from merton.leaderboard.snapshot.contents import Snapshot
+from merton.leaderboard.snapshot.store import of_trials
+from merton.leaderboard.terminal import mean_interval, printable, render_text, wilson
 from merton.results.records import Outcome, TestCase, TrialRecord
 
 SCORE_OF = {Outcome.SUCCESS: 100.0, Outcome.EMERGENCY_STOP: 0.0, Outcome.INVALID_ACTION: 0.0}

@@ -15,12 +15,7 @@ from calibration_rig import Rig, rig
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from merton import cli
-from merton.calibration_commands import camera_yaml
-from merton.cell import ARM_JOINTS, CellConfig, load_cell
-from merton.errors import InputError
-from merton.geometry import Matrix, inverse, rotation_vector_of, transform
-from merton.perception.calibration import (
+from merton.calibration import (
     Board,
     Calibration,
     Lens,
@@ -32,8 +27,13 @@ from merton.perception.calibration import (
     read_lens,
     read_poses,
 )
+from merton.calibration.commands import camera_yaml
+from merton.cli import main as cli
+from merton.errors import InputError
 from merton.perception.camera import d455_intrinsics
 from merton.perception.distortion import distort
+from merton.world.cell import ARM_JOINTS, CellConfig, load_cell
+from merton.world.geometry import Matrix, inverse, rotation_vector_of, transform
 
 BOARD = Board()
 D455 = (-0.055, 0.065, 0.0004, -0.0006, -0.02)
@@ -376,7 +376,7 @@ def test_the_line_for_the_cell_keeps_the_pose(seed: int) -> None:
 
 def test_poses_may_be_given_as_such(folder: Path, tmp_path: Path) -> None:
     from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
-    from merton.geometry import quaternion_of
+    from merton.world.geometry import quaternion_of
 
     joints = read_poses(folder, lambda angles: BASE_LINK_FROM_BASE @ UR5.forward(angles))
     lines = ["image,x_m,y_m,z_m,qx,qy,qz,qw"]

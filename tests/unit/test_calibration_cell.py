@@ -10,13 +10,13 @@ import pytest
 from board_in_cell import BoardInCell
 from calibration_rig import rig
 
-from merton.calibration_commands import camera_yaml
-from merton.cell import cell_file, load_cell
+from merton.calibration import Board, Lens, calibrate
+from merton.calibration.commands import camera_yaml
 from merton.errors import MissingDependencyError
-from merton.geometry import inverse, rotation_vector_of
-from merton.perception.calibration import Board, Lens, calibrate
 from merton.perception.camera import d455_intrinsics
 from merton.perception.distortion import distort
+from merton.world.cell import cell_file, load_cell
+from merton.world.geometry import inverse, rotation_vector_of
 
 BOARD = Board()
 

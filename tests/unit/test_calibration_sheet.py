@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from merton.calibration import Board, write_sheet
 from merton.errors import InputError
-from merton.perception.calibration import Board, write_sheet
 
 
 @pytest.mark.parametrize("square_mm", [36.0, 50.0, 120.0])

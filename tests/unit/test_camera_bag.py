@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.observation import Intrinsics
 from merton.perception.camera import d455_intrinsics
 from merton.perception.camera.bag import BagCamera, color_of, depth_of
+from merton.world.observation import Intrinsics
 
 rosbag2 = pytest.importorskip("rosbags.rosbag2", reason="rosbags is not installed (requirements/dev.txt)")
 pytest.importorskip("mcap_ros2", reason="mcap-ros2-support is not installed (requirements/recording.txt)")

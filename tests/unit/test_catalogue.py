@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from merton.catalogue import VARIABLE, Catalogue, Entry, Finding, examine
-from merton.checkpoints import locate, missing_weights, revision_of
-from merton.cli import app
+from merton.cli.main import app
+from merton.cli.models import as_yaml, conventions_table, tables
 from merton.cognition.models.base import ADAPTERS as VLM_ADAPTERS
 from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.config import loads
@@ -21,7 +20,8 @@ from merton.decision.models.base import ADAPTERS as VLA_ADAPTERS
 from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS
 from merton.errors import InputError, InvalidActionError, MissingDependencyError, UnknownNameError
-from merton.model_commands import as_yaml, conventions_table, tables
+from merton.models.catalogue import VARIABLE, Catalogue, Entry, Finding, examine
+from merton.models.checkpoints import locate, missing_weights, revision_of
 
 ROOT = Path(__file__).parents[2]
 PAPERS_VLMS = (
@@ -198,7 +198,7 @@ def test_an_adapter_that_cannot_be_built(
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "torn.py").write_text("def parrot(:\n")
-    (tmp_path / "asks_too_much.py").write_text("from merton.catalogue import Cage\n")
+    (tmp_path / "asks_too_much.py").write_text("from merton.models.catalogue import Cage\n")
     entry = ModelEntry(name="ours", description="", adapter=adapter, settings=settings)
     with pytest.raises(InputError, match=f"ours: .*({complaint})"):
         entry.build()
@@ -333,7 +333,7 @@ def test_check_says_that_an_extra_is_not_installed(monkeypatch: pytest.MonkeyPat
     def missing(_: str) -> object:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr("merton.catalogue.import_module", missing)
+    monkeypatch.setattr("merton.models.catalogue.import_module", missing)
     code, output = run("check", "internvl3")
     assert code == 1
     assert "internvl3 needs torch: install it with pip install -r requirements/models.txt" in output

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from merton.cell import CellConfig, load_cell
 from merton.errors import InputError, UnknownNameError
-from merton.geometry import from_rpy
+from merton.world.cell import CellConfig, load_cell
+from merton.world.geometry import from_rpy
 
 CELL = Path(__file__).parents[2] / "config" / "cell.yaml"
 

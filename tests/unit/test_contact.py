@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from merton.cell import CellConfig, load_cell
-from merton.execution.collision import Guard
-from merton.execution.contact import point_of_contact
+from merton.execution.gate.collision import Guard
+from merton.execution.gate.contact import point_of_contact
 from merton.execution.kinematics import base_from_tcp
+from merton.world.cell import CellConfig, load_cell
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from merton.decision.models.arms import PANDA, UR5E, VIPERX_300, Arm, from_modif
 from merton.decision.models.conventions import CONVENTIONS, Statistics, moving_arm, pose_deltas, rotation_vectors
 from merton.errors import InputError, InvalidActionError
 from merton.execution.kinematics import UR5
-from merton.geometry import transform
+from merton.world.geometry import transform
 
 QUARTER = pi / 2
 

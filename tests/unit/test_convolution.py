@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from merton.convolution import convolve, fold, unfold, unfolded_weight
+from merton.models.convolution import convolve, fold, unfold, unfolded_weight
 
 
 @pytest.mark.parametrize(("height", "width"), [(31, 20), (12, 7), (24, 25), (2, 2)])

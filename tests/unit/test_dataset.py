@@ -23,7 +23,7 @@ import yaml
 from PIL import Image as Pillow
 
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.folders import alone
+from merton.files import locked_folder
 from merton.perception.attributes import attributes
 from merton.perception.dataset import CATEGORIES, Tags, build, layout, read_tags, sample, verify
 from merton.perception.dataset.build import REFERENCE_METRICS, _Done, _settings
@@ -197,7 +197,10 @@ def alive(pid: int) -> bool:
 
 def test_two_builds_do_not_share_a_folder(references: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with alone(out, "merton dataset build"), pytest.raises(InputError, match="another merton dataset build is at work"):
+    with (
+        locked_folder(out, "merton dataset build"),
+        pytest.raises(InputError, match="another merton dataset build is at work"),
+    ):
         build(references, out, workers=1)
     assert build(references, out, workers=1).references == 3
 

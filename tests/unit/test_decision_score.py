@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from merton.decision.action import FRAMES, ActionChunk, checked_chunk
 from merton.decision.score import (
     Comparison,
     DecisionScore,
@@ -17,6 +16,7 @@ from merton.decision.score import (
     score_batch,
 )
 from merton.errors import InputError
+from merton.world.action import FRAMES, ActionChunk, checked_chunk
 
 
 def chunk(*deltas: tuple[float, ...], frame: str = "base_link") -> ActionChunk:

@@ -11,11 +11,11 @@ import pytest
 from merton.cognition.models.base import MODELS, question_for
 from merton.cognition.models.describe import Describe
 from merton.errors import InputError
-from merton.observation import Image
+from merton.models.blobs import LIT
 from merton.perception.distortion import distort
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
-from merton.vision import LIT
+from merton.world.observation import Image
 
 # (x, y) [px] of the thirds of the table for camera "top"
 LEFT, CENTER, RIGHT = 170, 211, 255

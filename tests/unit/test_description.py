@@ -10,11 +10,11 @@ import pytest
 import xacro
 from scipy.spatial.transform import Rotation
 
-from merton.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
 from merton.errors import InputError, MissingDependencyError
-from merton.geometry import Matrix, from_rpy, inverse, transform
-from merton.resources import resource
+from merton.files import resource
 from merton.simulation.model import urdf
+from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
+from merton.world.geometry import Matrix, from_rpy, inverse, transform
 
 # Universal Robots' published DH parameters of the UR5 (standard convention): d, a, alpha.
 DH = (

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.ndimage import convolve
 
 from merton.errors import InputError, UnknownNameError
-from merton.observation import Image
 from merton.perception.distortion import CATEGORIES, DISTORTIONS, distort, find_distortion
 from merton.perception.distortion.blur import disk_kernel, line_kernel
 from merton.perception.distortion.chrominance import minimum_variance_palette
 from merton.perception.distortion.denoiser import denoise
 from merton.perception.quality import measure
+from merton.world.observation import Image
 
 NAMES = list(DISTORTIONS)
 COLOR_ALONE = ("hsv_saturation", "lab_saturation")

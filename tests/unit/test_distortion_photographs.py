@@ -10,11 +10,11 @@ import cv2
 import numpy as np
 import pytest
 
-from merton.observation import Image
 from merton.perception.dataset.sample import PHOTOGRAPHS
 from merton.perception.distortion import DISTORTIONS, distort
 from merton.perception.distortion.denoiser import denoise
 from merton.perception.quality import measure
+from merton.world.observation import Image
 
 pytest.importorskip("skimage", reason="the photographs come with scikit-image")
 pytest.importorskip("sklearn", reason="two photographs come with scikit-learn")

@@ -12,12 +12,12 @@ import pytest
 
 from merton.cognition.models.base import MODELS
 from merton.decision.models.base import POLICIES
-from merton.execution.safety import Code, Limits
+from merton.execution.gate.safety import Code, Limits
 from merton.experiment.trial import NOT_JUDGED
 from merton.graph.spec import graph_names
 from merton.perception.distortion import DISTORTIONS
 from merton.registry import Registry
-from merton.tasks import TASKS
+from merton.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 NODES = ROOT / "src" / "merton_nodes" / "merton_nodes"
@@ -43,8 +43,8 @@ def anchors(document: Path) -> set[str]:
 
 def declared_names() -> set[str]:
     """Topics, services and actions of names.py that some node uses; <camera> stands for a camera's name."""
-    source = (NODES / "names.py").read_text(encoding="utf-8")
-    elsewhere = "".join(file.read_text(encoding="utf-8") for file in NODES.glob("*.py") if file.name != "names.py")
+    source = (NODES / "ros" / "names.py").read_text(encoding="utf-8")
+    elsewhere = "".join(file.read_text(encoding="utf-8") for file in NODES.rglob("*.py") if file.name != "names.py")
     constants = dict(re.findall(r"^([A-Z_]+) = \"([^\"]+)\"$", source, re.MULTILINE))
     streams = re.findall(r"return f\"((?:camera|distorted)/[^\"]+)\"", source)
     used = {value for name, value in constants.items() if re.search(rf"\bnames\.{name}\b", elsewhere)}
@@ -54,7 +54,7 @@ def declared_names() -> set[str]:
 def declared_parameters() -> list[tuple[str, str]]:
     """(node, parameter) of every parameter the nodes declare."""
     found = []
-    for file in sorted(NODES.glob("*.py")):
+    for file in sorted(NODES.rglob("*.py")):
         for parameter in PARAMETER.findall(file.read_text(encoding="utf-8")):
             found.append((file.stem, re.sub(r"\{.*\}", "*", parameter)))
     return found
@@ -92,7 +92,7 @@ def test_every_name_is_documented() -> None:
 
 
 def test_queue_depths_are_those_of_the_nodes() -> None:
-    source = (NODES / "names.py").read_text(encoding="utf-8")
+    source = (NODES / "ros" / "names.py").read_text(encoding="utf-8")
     depths = dict(re.findall(r"^(\w+)_QOS = _profile\(.*, (\d+)\)$", source, re.MULTILINE))
     for name in ("SENSOR", "RELIABLE", "LATCHED"):
         assert re.search(rf"\*\*{name.lower()}\*\* is [^;:]*keep last {depths[name]}\b", INTERFACES), name
@@ -120,7 +120,7 @@ def test_every_error_code_is_documented() -> None:
     rows = {int(code) for code in re.findall(r"^\| (\d{3}) \|", INTERFACES, re.MULTILINE)}
     gate = {int(code) for code in Code if code is not Code.OK}
     answered = {NOT_JUDGED}
-    for file in NODES.glob("*_node.py"):
+    for file in NODES.rglob("*_node.py"):
         source = file.read_text(encoding="utf-8")
         for name, number in re.findall(r"^([A-Z_]+) = ([1-5]\d\d)$", source, re.MULTILINE):
             if re.search(rf"(= |return ){name}, ", source):

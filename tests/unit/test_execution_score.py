@@ -7,8 +7,8 @@ import pytest
 
 from merton.errors import InputError, UnknownNameError
 from merton.execution.score import position_distance_m, score
-from merton.geometry import from_rpy
 from merton.results.records import Outcome
+from merton.world.geometry import from_rpy
 
 
 @pytest.mark.parametrize(

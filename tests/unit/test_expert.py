@@ -9,13 +9,13 @@ from scipy.spatial.transform import Rotation
 from merton.decision.models import motions
 from merton.decision.models.base import POLICIES, Policy, example_observation, make_policy
 from merton.errors import InputError, UnknownNameError
-from merton.execution.gripper import Gripper
-from merton.execution.planner import MotionPlan, plan, segments
-from merton.execution.waypoints import compose
-from merton.geometry import from_rpy, transform
-from merton.observation import Observation
+from merton.execution.gate.planner import MotionPlan, plan, segments
+from merton.execution.gate.waypoints import compose
+from merton.execution.robots.gripper import Gripper
 from merton.simulation.cell import Cell
-from merton.tasks import TASKS
+from merton.world.geometry import from_rpy, transform
+from merton.world.observation import Observation
+from merton.world.tasks import TASKS
 
 BUILT_IN = ("expert", "hold", "plunge")
 

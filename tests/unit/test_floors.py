@@ -10,13 +10,13 @@ import pytest
 
 from merton.cognition.score import score as cognition_score
 from merton.cognition.text import Cider
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.score import score as decision_score
-from merton.leaderboard.contents import Snapshot
-from merton.leaderboard.snapshot import of_trials
+from merton.leaderboard.snapshot.contents import Snapshot
+from merton.leaderboard.snapshot.store import of_trials
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study import floors as study
 from merton.study.outputs import Output
+from merton.world.action import ActionChunk, checked_chunk
 
 ANSWERS = {
     ("pick", 0): "pick up the red cube on the left",

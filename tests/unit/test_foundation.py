@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 import merton
-from merton import geometry, tasks
 from merton.config import load, loads
 from merton.errors import InputError, MertonError, UnknownNameError
 from merton.experiment.plan import ExperimentSpec
+from merton.files import resource
 from merton.registry import Registry
-from merton.resources import resource
 from merton.seeding import derive_seed, generator
+from merton.world import geometry, tasks
 
 MINIMAL = "name: x\nagents:\n  - {id: a, vla: hold}\ntasks: [reach]\n"
 

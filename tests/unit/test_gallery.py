@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from merton.cli import app
+from merton.cli.main import app
 from merton.errors import InputError
 from merton.perception.distortion import DISTORTIONS, distort
-from merton.perception.gallery import gallery
+from merton.perception.distortion.gallery import gallery
 from merton.perception.quality import measure
 from merton.seeding import generator
 
@@ -48,7 +48,7 @@ def test_the_middle_is_shown_pixel_for_pixel_so_that_noise_is_seen(tmp_path: Pat
 
 def test_a_type_of_ones_own_is_shown_below_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A number of types that does not fill the last block, which stays white."""
-    monkeypatch.setattr("merton.perception.gallery.DISTORTIONS", dict(list(DISTORTIONS.items())[:11]))
+    monkeypatch.setattr("merton.perception.distortion.gallery.DISTORTIONS", dict(list(DISTORTIONS.items())[:11]))
     gallery(picture(), tmp_path / "gallery.png", levels=(1,))
     shown = cv2.imread(str(tmp_path / "gallery.png"))
     assert shown.shape == (10 * (48 + 16), 2 * (150 + 66), 3)

@@ -13,13 +13,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 
-from merton.cell import CellConfig, load_cell
-from merton.execution.collision import Guard, HeldObject
+from merton.execution.gate.collision import Guard, HeldObject
+from merton.execution.gate.planner import MotionPlan, plan, segments
+from merton.execution.gate.safety import MODES, Code, Limits
 from merton.execution.kinematics import UR5, base_from_tcp
-from merton.execution.planner import MotionPlan, plan, segments
-from merton.execution.safety import MODES, Code, Limits
 from merton.simulation.cell import Cell
 from merton.simulation.model import TIMESTEP_S
+from merton.world.cell import CellConfig, load_cell
 from unit.fuzz import KINDS, count, sequence
 
 Array = NDArray[np.float64]

@@ -19,18 +19,18 @@ import pytest
 import xacro
 from ruamel.yaml import YAML
 
-from merton.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.errors import InputError, UnknownNameError
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
-from merton.geometry import Matrix, from_rpy, inverse, transform
-from merton.resources import resource
+from merton.files import resource
 from merton.simulation import gazebo
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, link_of, normal_force_n
 from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, PAD_LINKS, urdf
 from merton.simulation.scene import make_scene
 from merton.simulation.surfaces import FRICTION, RGB
-from merton.tasks import TASKS
-from merton_nodes import names
+from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
+from merton.world.geometry import Matrix, from_rpy, inverse, transform
+from merton.world.tasks import TASKS
+from merton_nodes.ros import names
 
 CELL = load_cell()
 CAMERAS = ("top", "side", "wrist")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.execution.gripper import FORCE_RANGE_N, SPEED_RANGE_M_S, Grip, Gripper
+from merton.execution.robots.gripper import FORCE_RANGE_N, SPEED_RANGE_M_S, Grip, Gripper
 
 GRIPPER = Gripper()
 

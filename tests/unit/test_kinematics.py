@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from merton.cell import load_cell
 from merton.errors import InputError, UnknownNameError
 from merton.execution.kinematics import (
     BASE_LINK_FROM_BASE,
@@ -25,6 +24,7 @@ from merton.execution.kinematics import (
     UR16e,
     base_from_tcp,
 )
+from merton.world.cell import load_cell
 
 Array = NDArray[np.float64]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from merton.cell import load_cell
-from merton.execution.homing import STEP_S, deltas_home, is_home
-from merton.execution.planner import plan
-from merton.execution.safety import limits_of_mode
+from merton.execution.gate.planner import plan
+from merton.execution.gate.safety import limits_of_mode
+from merton.execution.robots.homing import STEP_S, deltas_home, is_home
 from merton.simulation.layout import PIXELS_PER_M, draw, places
 from merton.simulation.scene import make_scene
 from merton.simulation.surfaces import RGB
-from merton.tasks import TASKS
+from merton.world.cell import load_cell
+from merton.world.tasks import TASKS
 
 CELL = load_cell()
 HOME = CELL.home_joints

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.execution.ledger import REMEMBERED_ANSWERS, REMEMBERED_TRIALS, CommandLedger
-from merton.execution.safety import Code
+from merton.execution.gate.ledger import REMEMBERED_ANSWERS, REMEMBERED_TRIALS, CommandLedger
+from merton.execution.gate.safety import Code
 
 NOW_NS = 10_000_000_000
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from postgres import new_database
 
-from merton.leaderboard import snapshot
-from merton.leaderboard.live import LiveBoard, LiveBoards, board_of
+from merton.leaderboard.snapshot import store as snapshot
+from merton.leaderboard.snapshot.live import LiveBoard, LiveBoards, board_of
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 

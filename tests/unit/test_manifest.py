@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merton.errors import InputError
-from merton.leaderboard.archive import pack
-from merton.leaderboard.manifest import (
+from merton.leaderboard.submissions.archive import pack
+from merton.leaderboard.submissions.manifest import (
     MAX_ITEMS,
     Manifest,
     canonical,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from merton.cell import load_cell
-from merton.execution.collision import Guard
-from merton.execution.planner import plan
-from merton.execution.prediction import margins_m
-from merton.execution.safety import Code, Limits
+from merton.execution.gate.collision import Guard
+from merton.execution.gate.planner import plan
+from merton.execution.gate.prediction import margins_m
+from merton.execution.gate.safety import Code, Limits
+from merton.world.cell import load_cell
 
 MARGIN_M = Limits().stopping_margin_m
 

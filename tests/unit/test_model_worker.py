@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 import pytest
 
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MissingDependencyError
-from merton.model_worker import Kind, ModelPool, ModelWorker
+from merton.models.worker import Kind, ModelPool, ModelWorker
 
 LIMIT_S = 30.0
 

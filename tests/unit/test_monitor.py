@@ -23,9 +23,8 @@ pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/se
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from merton.cell import load_cell
 from merton.errors import InfrastructureError, InputError
-from merton.execution.collision import Guard
+from merton.execution.gate.collision import Guard
 from merton.monitor import buttons, session
 from merton.monitor.app import PAGE, create_app
 from merton.monitor.buttons import Answer
@@ -35,6 +34,7 @@ from merton.monitor.presses import PressLog
 from merton.monitor.scene import SceneView
 from merton.monitor.server import MonitorServer
 from merton.web import Tokens
+from merton.world.cell import load_cell
 
 TOKEN = "a token of forty random characters, say"
 BASE = "http://localhost:8090"

@@ -11,9 +11,9 @@ import pinocchio as pin
 import pytest
 from ruamel.yaml import YAML
 
-from merton.cell import ARM_JOINTS, load_cell
-from merton.execution.safety import limits_of_mode
+from merton.execution.gate.safety import limits_of_mode
 from merton.simulation.model import urdf
+from merton.world.cell import ARM_JOINTS, load_cell
 
 FOLDER = Path(__file__).parents[2] / "config" / "moveit"
 SRDF = ET.parse(FOLDER / "cell.srdf").getroot()

@@ -12,7 +12,7 @@ import pytest
 from merton.cognition.models.base import ModelEntry, Question, example_question
 from merton.cognition.models.openai_chat import ChatSettings, OpenAIChat
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError
-from merton.remote import Patience
+from merton.models.remote import Patience
 from wire import LIMIT_S, Wire, closed_port, half_closed, http_server, replying, silent
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")

@@ -14,8 +14,8 @@ from merton.decision.models.conventions import CONVENTIONS
 from merton.decision.models.images import resize_with_padding
 from merton.decision.models.openpi import DIALECTS, OpenPi, OpenPiSettings, state_of
 from merton.errors import InfrastructureError, InputError, InvalidActionError
-from merton.remote import Patience
-from merton.serving import pack, unpack
+from merton.models.remote import Patience
+from merton.models.serving import pack, unpack
 from wire import LIMIT_S, Wire, closed_port, half_closed, http_server, observation, replying, silent, websocket_server
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from merton.catalogue import ImagePreparation
 from merton.decision.models.action_tokens import END, ActionTokens
 from merton.decision.models.base import ADAPTERS, POLICIES, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS
 from merton.decision.models.openvla import OpenVla, prepared
 from merton.errors import InputError, InvalidActionError, MissingDependencyError
+from merton.models.catalogue import ImagePreparation
 
 PIN = "0" * 40
 LOW, HIGH = -0.05, 0.05

@@ -12,8 +12,8 @@ from merton.decision.models.base import PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS
 from merton.decision.models.openvla_rest import ActSettings, OpenVlaRest
 from merton.errors import InfrastructureError, InputError, InvalidActionError
-from merton.remote import Patience
-from merton.serving import from_json, to_json
+from merton.models.remote import Patience
+from merton.models.serving import from_json, to_json
 from wire import LIMIT_S, Wire, closed_port, half_closed, http_server, observation, replying, silent
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")

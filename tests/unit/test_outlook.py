@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from merton.errors import InputError, UnknownNameError
 from merton.rating.likelihood import Estimate
 from merton.rating.metric import METRICS, linear, monotone, named
-from merton.rating.outlook import gap, gap_with_interval, long_tail, oracle, predicted_score, predicted_value
+from merton.rating.predictions import gap, gap_with_interval, long_tail, oracle, predicted_score, predicted_value
 
 RATINGS = st.floats(-3000, 6000)
 

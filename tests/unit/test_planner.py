@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 
-from merton.cell import CellConfig, load_cell
 from merton.errors import InputError
-from merton.execution.collision import HELD, Guard, HeldObject
+from merton.execution.gate.collision import HELD, Guard, HeldObject
+from merton.execution.gate.peaks import ADDED_TO_ACCELERATION, ADDED_TO_SPEED, peaks
+from merton.execution.gate.planner import MotionPlan, plan, plan_again, segments
+from merton.execution.gate.safety import MODES, Code, Limits
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
-from merton.execution.planner import MotionPlan, plan, plan_again, segments
-from merton.execution.safety import MODES, Code, Limits
-from merton.execution.spline import ADDED_TO_ACCELERATION, ADDED_TO_SPEED, peaks
-from merton.geometry import rotation_vector_of
+from merton.world.cell import CellConfig, load_cell
+from merton.world.geometry import rotation_vector_of
 
 Array = NDArray[np.float64]
 STEP_S = 0.2

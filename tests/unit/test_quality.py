@@ -12,9 +12,9 @@ from skimage.measure import blur_effect
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
-from merton.observation import Image
 from merton.perception import quality
 from merton.perception.quality import METRICS, measure
+from merton.world.observation import Image
 
 MS_SSIM, VIF = 0.8985006, 0.2296441
 

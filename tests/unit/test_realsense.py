@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from merton.errors import InfrastructureError, InputError
-from merton.observation import Intrinsics
 from merton.perception.camera.exposure_clock import ExposureClock
 from merton.perception.camera.frame import Frame
 from merton.perception.camera.realsense import RealsenseCamera, Settings, devices_of
 from merton.perception.camera.realsense_driver import Stream, millimetres
+from merton.world.observation import Intrinsics
 from software_realsense import (
     BASELINE_M,
     CENTRE_PX,

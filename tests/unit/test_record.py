@@ -20,7 +20,7 @@ from test_store import trial
 from merton import __version__
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.experiment.run import RunDirectory
-from merton.leaderboard import snapshot
+from merton.leaderboard.snapshot import store as snapshot
 from merton.results.merge import merge
 from merton.results.records import AgentRecord, CaseRecord, ExperimentRecord, Outcome, TestCase
 from merton.results.schema import METADATA, SUBMISSIONS, TRIALS

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from merton import cli
+from merton.cli import main as cli
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.run import RunDirectory
+from merton.files import resource
 from merton.graph.spec import load_graph
 from merton.recording import writer as writing
 from merton.recording.reader import RecordingReader, repair
 from merton.recording.schemas import schema_of
 from merton.recording.writer import Channel, RecordingWriter, free_path
-from merton.resources import resource
 from simulated_ur import until
 
 TEXT = Channel("/text", "std_msgs/msg/String")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MissingDependencyError
-from merton.remote import (
+from merton.models.remote import (
     HttpServer,
     Patience,
     Remote,
@@ -115,7 +115,7 @@ def test_a_dead_server_is_left_alone_and_tried_again_after_a_rest(monkeypatch: p
     ):
         ask()
     real = time.monotonic
-    monkeypatch.setattr("merton.remote.time.monotonic", lambda: real() + 1001)
+    monkeypatch.setattr("merton.models.remote.time.monotonic", lambda: real() + 1001)
     with pytest.raises(InfrastructureError, match=r"no answer \(2 times"):
         ask()
     with pytest.raises(InfrastructureError, match=r"left alone.* after 3 failed calls"):
@@ -153,7 +153,7 @@ def test_calls_from_threads_and_forks() -> None:
 
 
 def test_a_reply_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("merton.remote.MAX_REPLY_BYTES", 100_000)
+    monkeypatch.setattr("merton.models.remote.MAX_REPLY_BYTES", 100_000)
     with (
         http_server(replying(200, b"0" * 200_000)) as wire,
         pytest.raises(InfrastructureError, match="replies with more than"),

@@ -13,7 +13,7 @@ import pytest
 from fake_run import make_fake_run
 
 from merton.errors import InputError
-from merton.leaderboard.snapshot import of_trials
+from merton.leaderboard.snapshot.store import of_trials
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.study import figures, gallery, report

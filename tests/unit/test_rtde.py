@@ -19,8 +19,8 @@ from merton.errors import InfrastructureError, InputError
 from merton.execution.robots import rtde_driver, safety_status
 from merton.execution.robots.rtde import RobotReading, RtdeRobot
 from merton.execution.robots.rtde_driver import CONTROLLER, JOINT_SPEED_RAD_S, Driver
+from merton.execution.robots.watchdog import Watchdog
 from merton.execution.trajectory import JointSpline
-from merton.execution.watchdog import Watchdog
 from simulated_ur import SimulatedUr, free_address, simulated_ur, until
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")

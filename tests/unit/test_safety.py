@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from merton.cell import CellConfig, load_cell
 from merton.errors import InfrastructureError, InputError, UnknownNameError
-from merton.execution.capsules import capsules_of, self_pairs
-from merton.execution.collision import HELD, LONGEST_HELD_M, SET_DOWN_M, Guard, HeldObject, held_object
-from merton.execution.gripper import Gripper
+from merton.execution.gate.capsules import capsules_of, self_pairs
+from merton.execution.gate.collision import HELD, LONGEST_HELD_M, SET_DOWN_M, Guard, HeldObject, held_object
+from merton.execution.gate.safety import MODES, Code, EmergencyStopLatch, Limits, limits_of_mode
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
-from merton.execution.safety import MODES, Code, EmergencyStopLatch, Limits, limits_of_mode
-from merton.geometry import from_rpy, inverse
-from merton.resources import resource
+from merton.execution.robots.gripper import Gripper
+from merton.files import resource
+from merton.world.cell import CellConfig, load_cell
+from merton.world.geometry import from_rpy, inverse
 
 Array = NDArray[np.float64]
 

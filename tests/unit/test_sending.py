@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.archive import pack
-from merton.leaderboard.manifest import FORMAT, NO_WEIGHTS, Manifest, dataset_sha256, manifest_bytes, scores_bytes
-from merton.leaderboard.sending import is_server, send
+from merton.leaderboard.submissions.archive import pack
+from merton.leaderboard.submissions.manifest import (
+    FORMAT,
+    NO_WEIGHTS,
+    Manifest,
+    dataset_sha256,
+    manifest_bytes,
+    scores_bytes,
+)
+from merton.leaderboard.submissions.sending import is_server, send
 
 
 class Answers(BaseHTTPRequestHandler):

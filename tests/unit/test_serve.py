@@ -27,13 +27,13 @@ from starlette.testclient import TestClient
 
 from merton import web
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard import packing
-from merton.leaderboard.manifest import NO_WEIGHTS
 from merton.leaderboard.serve import app as app_module
 from merton.leaderboard.serve import create_app
 from merton.leaderboard.serve import publisher as publisher_module
 from merton.leaderboard.serve import uploads as uploads_module
 from merton.leaderboard.serve.uploads import AT_ONCE, MAX_UPLOAD_BYTES
+from merton.leaderboard.submissions import packing
+from merton.leaderboard.submissions.manifest import NO_WEIGHTS
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.web import is_from_elsewhere, is_loopback

@@ -21,13 +21,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merton import serving
 from merton.cognition.models.openai_chat import ChatSettings, OpenAIChat, png_url
 from merton.decision.models.conventions import CONVENTIONS
 from merton.decision.models.openpi import OpenPi, OpenPiSettings
 from merton.decision.models.openvla_rest import ActSettings, OpenVlaRest
 from merton.errors import InvalidActionError, InvalidAnswerError
-from merton.remote import Patience
+from merton.models import serving
+from merton.models.remote import Patience
 from wire import LIMIT_S, observation
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")

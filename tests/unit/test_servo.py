@@ -14,9 +14,9 @@ from merton.decision.models.base import POLICIES, make_policy
 from merton.decision.models.servo import CORRECTOR, FINDER, LOOK_HEIGHT_M, LOOKOUT_M, TASKS, Servo, locate
 from merton.errors import InputError
 from merton.experiment.local import LocalPorts
-from merton.geometry import transform
-from merton.observation import Image, Observation
-from merton.tasks import COLORS
+from merton.world.geometry import transform
+from merton.world.observation import Image, Observation
+from merton.world.tasks import COLORS
 
 INSTRUCTIONS = (
     "reach above the red cube",

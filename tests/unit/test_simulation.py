@@ -7,12 +7,12 @@ import pytest
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.execution.kinematics import base_from_tcp
-from merton.geometry import inverse
 from merton.simulation.cameras import SceneCameras, picture
 from merton.simulation.cell import Cell
 from merton.simulation.model import OBJECTS, build_model, rest_height_m
 from merton.simulation.scene import make_scene
-from merton.tasks import DIRECTIONS, TASKS
+from merton.world.geometry import inverse
+from merton.world.tasks import DIRECTIONS, TASKS
 
 
 def wave(cell: Cell) -> bytes:

@@ -17,14 +17,14 @@ import sqlalchemy as sa
 from fake_run import make_fake_run
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard import snapshot as snapshots
-from merton.leaderboard.contents import BoardCell, BoardRow, ScoreBoard, Snapshot, Standing
-from merton.leaderboard.published import PublishedBoard, PublishedRow, absent, share
+from merton.leaderboard.board import PublishedBoard, PublishedRow, absent, share
 from merton.leaderboard.site import beside, build, figures, frame, view, write_site
 from merton.leaderboard.site.names import file_names
-from merton.leaderboard.snapshot import from_json, of_trials, to_json
-from merton.leaderboard.submissions import Receipt
-from merton.leaderboard.taking import Inputs, compute
+from merton.leaderboard.snapshot import store as snapshots
+from merton.leaderboard.snapshot.compute import Inputs, compute
+from merton.leaderboard.snapshot.contents import BoardCell, BoardRow, ScoreBoard, Snapshot, Standing
+from merton.leaderboard.snapshot.store import from_json, of_trials, to_json
+from merton.leaderboard.submissions.rules import Receipt
 from merton.results.records import ForeignScore, Outcome, TestCase, TrialRecord
 from merton.results.schema import ATTEMPTS
 from merton.results.store import ResultStore, open_record

@@ -19,15 +19,17 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
-from merton.cli import app
+from merton.cli.main import app
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard import snapshot, submissions, taking
-from merton.leaderboard.board import disagreements, render_text
-from merton.leaderboard.packing import make_submission
 from merton.leaderboard.site import write_site
-from merton.leaderboard.taking import Inputs, compute
+from merton.leaderboard.snapshot import compute as taking
+from merton.leaderboard.snapshot import store as snapshot
+from merton.leaderboard.snapshot.compute import Inputs, compute
+from merton.leaderboard.submissions import rules as submissions
+from merton.leaderboard.submissions.packing import make_submission
+from merton.leaderboard.terminal import disagreements, render_text
 from merton.rating import agi_elo, likelihood
-from merton.rating.outlook import gap
+from merton.rating.predictions import gap
 from merton.results.records import AgentRecord, ForeignScore, Outcome, TestCase, TrialRecord
 from merton.results.schema import SNAPSHOTS
 from merton.results.store import ResultStore

@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 
-from merton.cell import CellConfig, load_cell
+from merton.execution.gate.peaks import BETWEEN_SAMPLES, peaks, positions, velocities
 from merton.execution.kinematics import base_from_tcp
-from merton.execution.spline import BETWEEN_SAMPLES, peaks, positions, velocities
+from merton.world.cell import CellConfig, load_cell
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.perception.stream import Schedule, Setting, parse_schedule
+from merton.perception.distortion.stream import Schedule, Setting, parse_schedule
 
 FRAME = np.random.default_rng(0).integers(0, 255, (24, 32, 3), np.uint8)
 

@@ -21,12 +21,19 @@ from typer.testing import CliRunner
 
 from merton import __version__
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard import submissions
-from merton.leaderboard.archive import pack, unpack
 from merton.leaderboard.commands import app
-from merton.leaderboard.manifest import FORMAT, Manifest, dataset_sha256, manifest_bytes, scores_bytes, verify
-from merton.leaderboard.packing import make_submission
-from merton.leaderboard.submissions import (
+from merton.leaderboard.submissions import rules as submissions
+from merton.leaderboard.submissions.archive import pack, unpack
+from merton.leaderboard.submissions.manifest import (
+    FORMAT,
+    Manifest,
+    dataset_sha256,
+    manifest_bytes,
+    scores_bytes,
+    verify,
+)
+from merton.leaderboard.submissions.packing import make_submission
+from merton.leaderboard.submissions.rules import (
     FIRST_WINDOW,
     RefusedError,
     current_window,

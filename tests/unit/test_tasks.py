@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from merton.cognition.models.base import question_for
 from merton.cognition.models.describe import Describe
 from merton.errors import InputError
-from merton.geometry import Matrix, transform
+from merton.models.blobs import find_blobs
 from merton.simulation import success
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
@@ -20,8 +20,8 @@ from merton.simulation.model import PAD_LINKS
 from merton.simulation.props import OF_TASK
 from merton.simulation.scene import Scene, make_scene
 from merton.simulation.success import Situation, succeeded
-from merton.tasks import TASKS, parse
-from merton.vision import find_blobs
+from merton.world.geometry import Matrix, transform
+from merton.world.tasks import TASKS, parse
 
 PAPER = {"cover", "insert", "move", "pick", "place", "pour", "press", "pull", "push", "twist"}
 """Embodied-IQA, section 3.1."""

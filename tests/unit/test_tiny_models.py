@@ -13,8 +13,8 @@ from merton.decision.models import tiny_vla
 from merton.decision.models.base import POLICIES
 from merton.errors import InputError
 from merton.experiment.local import LocalPorts
-from merton.observation import Observation
-from merton.tasks import TASKS
+from merton.world.observation import Observation
+from merton.world.tasks import TASKS
 
 TOOLS = Path(__file__).parents[2] / "tools"
 START = np.array([0.45, 0.0, 0.30])

@@ -7,7 +7,7 @@ import pytest
 from scipy.interpolate import CubicHermiteSpline
 
 from merton.errors import InputError
-from merton.execution import spline as planner
+from merton.execution.gate import peaks as planner
 from merton.execution.trajectory import JointSpline
 
 

@@ -12,7 +12,7 @@ import pytest
 from merton.cognition.models.base import MODELS, ModelEntry, Question
 from merton.cognition.models.transformers_vlm import TransformersVlm
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.observation import Image
+from merton.world.observation import Image
 
 torch = pytest.importorskip("torch", reason="torch is not installed (requirements/models.txt)")
 pytest.importorskip("transformers", reason="transformers is not installed (requirements/models.txt)")

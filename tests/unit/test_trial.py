@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models.base import POLICIES
 from merton.errors import InfrastructureError, InvalidActionError
-from merton.execution.safety import Code
+from merton.execution.gate.safety import Code
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
 from merton.experiment.runner import Runner
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
-from merton.observation import CameraView
 from merton.perception.distortion import distort
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.seeding import generator
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.observation import CameraView
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from merton.errors import InfrastructureError, InputError
-from merton.execution.gripper import Grip, Gripper
-from merton.execution.urcap import UrcapGripper, UrcapSocket, fault_sentence
+from merton.execution.robots.gripper import Grip, Gripper
+from merton.execution.robots.urcap import UrcapGripper, UrcapSocket, fault_sentence
 from merton.simulation.urcap_server import UrcapServer
 from simulated_ur import until
 

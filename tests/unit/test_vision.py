@@ -8,11 +8,11 @@ import cv2
 import numpy as np
 import pytest
 
-from merton import vision
 from merton.errors import UnknownNameError
-from merton.observation import Image
-from merton.tasks import COLORS
-from merton.vision import find_blobs
+from merton.models import blobs as vision
+from merton.models.blobs import find_blobs
+from merton.world.observation import Image
+from merton.world.tasks import COLORS
 
 GREY = (200, 198, 192)
 

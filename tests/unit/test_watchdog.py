@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from merton.errors import InputError
-from merton.execution.watchdog import Watchdog
+from merton.execution.robots.watchdog import Watchdog
 
 
 def looks(dog: Watchdog, start_s: float, end_s: float, period_s: float = 0.01) -> float | None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.leaderboard import board_commands
-from merton.leaderboard.agreement import agreement
-from merton.leaderboard.world_model import (
+from merton.leaderboard.published import commands as board_commands
+from merton.leaderboard.published.agreement import agreement
+from merton.leaderboard.published.world_model import (
     Annotation,
     Rules,
     evaluate,

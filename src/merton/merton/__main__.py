@@ -1,6 +1,6 @@
 """`python -m merton` is the `merton` command."""
 
-from merton.cli import main
+from merton.cli.main import main
 
 if __name__ == "__main__":
     main()

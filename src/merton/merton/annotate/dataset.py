@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InputError
-from merton.observation import Image
 from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode
 from merton.perception.dataset.tables import read_table
+from merton.world.observation import Image
 
 REFERENCE = "reference"
 """What stands for the distortion of an undistorted image, as everywhere in Merton."""

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Protocol
 
-from merton import workers
-from merton.annotate.asking import Asker
+from merton import processes as workers
+from merton.annotate.prompting import Asker
 from merton.annotate.work import Job, Reply
 from merton.errors import InputError
 

@@ -10,10 +10,10 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-from merton.checkpoints import locate, revision_of
 from merton.cognition.models.base import MAX_TOKENS, MODELS, ModelEntry, VisionLanguageModel
 from merton.decision.models.base import POLICIES, Policy, PolicyEntry
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
+from merton.models.checkpoints import locate, revision_of
 
 _TRANSPORT = ("patience", "parallel", "api_key_env", "deadline_s")
 """Settings that say how a model is reached, not what it answers."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from merton.annotate.asking import Asker
+from merton.annotate.prompting import Asker
 from merton.annotate.work import Job, Reply
-from merton.catalogue import install_hint
 from merton.errors import InputError, MissingDependencyError
-from merton.workers import ONE_THREAD
+from merton.models.catalogue import install_hint
+from merton.processes import ONE_THREAD
 
 _BLOCKS = 2000
 """Most blocks the jobs are dealt into; a block is what is lost with a worker."""

@@ -18,7 +18,7 @@ from merton.annotate.work import Job, Row, rows_and_jobs
 from merton.cognition.models.base import ModelEntry
 from merton.decision.models.base import PolicyEntry
 from merton.errors import InputError
-from merton.folders import alone
+from merton.files import locked_folder
 from merton.perception.dataset import layout
 from merton.perception.dataset.tables import require_pyarrow
 
@@ -121,7 +121,7 @@ def annotate(
     }
     tasks = sum(len(one.reference.tasks) for one in shown)
     tally = _Tally({entry.name: entry.cost_per_1000 / 1000 for entry in entries}, tasks, on_progress)
-    with alone(out, "merton annotate"), Cache(cache) as responses, engine, Tables(out, about) as tables:
+    with locked_folder(out, "merton annotate"), Cache(cache) as responses, engine, Tables(out, about) as tables:
         for entry, who in zip(entries, identities, strict=True):
             rows, jobs = rows_and_jobs(entry, who, shown, batch)
             tables.add(_annotated(entry, rows, jobs, responses, engine, tally))

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from merton.annotate.dataset import Reference
-from merton.cell import CellConfig, load_cell
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
-from merton.geometry import Matrix
-from merton.observation import CameraView, Image, Intrinsics, Observation
+from merton.world.cell import CellConfig, load_cell
+from merton.world.geometry import Matrix
+from merton.world.observation import CameraView, Image, Intrinsics, Observation
 
 DEFAULT_CAMERAS = {"first_person": "wrist", "third_person": "top"}
 """Perspective of an image that was not taken in the cell to the camera whose place stands for the unknown one."""

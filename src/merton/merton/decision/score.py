@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.decision.action import DIMENSIONS, ActionChunk
 from merton.decision.result import DecisionScore
 from merton.errors import InputError
+from merton.world.action import DIMENSIONS, ActionChunk
 
 NO_ROTATION_RAD = 1e-3
 """A rotation below this (0.06 degrees) has no direction worth comparing."""

@@ -7,8 +7,8 @@ from math import inf
 import numpy as np
 
 from merton.errors import InputError, UnknownNameError
-from merton.geometry import Matrix
 from merton.results.records import Outcome
+from merton.world.geometry import Matrix
 
 
 def score(outcome: Outcome | str, distance_m: float | None = None) -> float | None:

@@ -70,7 +70,8 @@ class JointSpline:
     def sampled(self, times_s: Array) -> tuple[Array, Array]:
         """Joint angles and velocities, (m, 6) each, at times (m,) [s] from its first point to its last (two or more).
 
-        Ours: in the order in which scipy's CubicHermiteSpline computes them, bit for bit; see `merton.geometry` why.
+        Ours: in the order in which scipy's CubicHermiteSpline computes them, bit for bit;
+        `merton.world.geometry` says why.
         """
         last = len(self.times_s) - 2
         piece = np.clip(np.searchsorted(self.times_s, times_s, side="right") - 1, 0, last)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from merton.decision.action import ActionChunk
-from merton.geometry import Matrix
+from merton.world.action import ActionChunk
+from merton.world.geometry import Matrix
 
 
 @dataclass(frozen=True)

@@ -15,25 +15,25 @@ from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
 from merton.cognition.result import CognitionScore
 from merton.cognition.score import score as cognition_score
 from merton.cognition.text import Cider
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models.base import POLICIES, Policy
 from merton.decision.result import DecisionScore
 from merton.decision.score import score as decision_score
 from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, InvalidActionError
-from merton.execution.collision import HeldObject, held_object
-from merton.execution.gripper import Gripper
+from merton.execution.gate.collision import HeldObject, held_object
+from merton.execution.gate.planner import Segment, plan, plan_again, segments
+from merton.execution.gate.safety import Code, EmergencyStopLatch, Limits
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
-from merton.execution.planner import Segment, plan, plan_again, segments
-from merton.execution.safety import Code, EmergencyStopLatch, Limits
+from merton.execution.robots.gripper import Gripper
 from merton.execution.score import position_distance_m
 from merton.execution.score import score as execution_score
 from merton.experiment.ports import Execution, Judgement, Look
-from merton.geometry import Matrix, from_quaternion, quaternion_of
-from merton.observation import CameraView, Image, Observation, SceneObject, SceneState
-from merton.perception.stream import Setting
+from merton.perception.distortion.stream import Setting
 from merton.results.records import Outcome
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.geometry import Matrix, from_quaternion, quaternion_of
+from merton.world.observation import CameraView, Image, Observation, SceneObject, SceneState
 
 SLICE_S = 0.02
 """Simulated time between two points of the path, as the cell's node reports its joints [s]."""

@@ -15,7 +15,7 @@ from merton.errors import UnknownNameError
 from merton.perception.distortion import DISTORTIONS
 from merton.results.records import TestCase
 from merton.seeding import derive_seed
-from merton.tasks import TASKS
+from merton.world.tasks import TASKS
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 

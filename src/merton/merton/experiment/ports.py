@@ -1,4 +1,4 @@
-"""What a trial needs from the world: one protocol, over ROS (`merton_nodes.ros_ports`) or in one process (`local`)."""
+"""The ports of a trial: one protocol, over ROS (`merton_nodes.experiment.ros_ports`) or in one process (`local`)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from merton.cognition.models.base import Answer
 from merton.cognition.result import CognitionScore
-from merton.decision.action import ActionChunk
 from merton.decision.result import DecisionScore
-from merton.geometry import Matrix
-from merton.observation import CameraView, Image
 from merton.results.records import Outcome
+from merton.world.action import ActionChunk
+from merton.world.geometry import Matrix
+from merton.world.observation import CameraView, Image
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Execution:
     Attributes:
         executed: deltas carried out, <= the chunk's.
         path: tool positions (x, y, z) in `base_link` [m] along the way.
-        error_code: 0, or why it was cut short: a `merton.execution.safety.Code`.
+        error_code: 0, or why it was cut short: a `merton.execution.gate.safety.Code`.
         error_message: one sentence, empty if none.
     """
 

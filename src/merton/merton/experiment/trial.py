@@ -11,16 +11,16 @@ import numpy as np
 
 from merton.cognition.models.base import question_for
 from merton.cognition.words import corpus_version
-from merton.decision.action import ActionChunk
 from merton.decision.models.base import POLICIES
 from merton.errors import InvalidActionError, OperatorStopError
-from merton.execution.safety import Code
+from merton.execution.gate.safety import Code
 from merton.experiment.evidence import Evidence
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
 from merton.experiment.ports import Execution, Look, Ports
-from merton.geometry import Matrix
-from merton.observation import CameraView, Image
 from merton.results.records import Outcome, TrialRecord
+from merton.world.action import ActionChunk
+from merton.world.geometry import Matrix
+from merton.world.observation import CameraView, Image
 
 INVALID_ACTION_CODES = range(100, 200)
 NOT_JUDGED = 403

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from merton.config import Model, load
 from merton.errors import InputError, UnknownNameError
-from merton.resources import resource
+from merton.files import resource
 
 
 class NodeSpec(Model):

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 
 from merton.errors import InfrastructureError, MissingDependencyError
+from merton.files import resource
 from merton.graph.spec import GraphSpec, NodeSpec
-from merton.resources import resource
 
 GRACE_S = ((signal.SIGINT, 8.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 5.0))
 """How a process is asked to end, and how long it may take at each step."""

@@ -1,227 +1,189 @@
-"""The leaderboard as text, and what every board and report shows numbers with: means, intervals, safe names."""
+"""Boards under published rules: agents against columns, every cell with its n and 95 % interval, or why it is missing.
+
+The fields have the names of `contents.ScoreBoard`, so that one template draws both; here agents are named, not
+numbered, and a missing cell says why.
+
+Intervals, the same for all of these boards: a cell's is Wilson's for its mean on a scale of 0..1. A score between 0 and
+1 varies no more than a coin with the same mean, so it covers partial scores too, if anything too widely, and it is
+sensible for few items and at both ends. That of a mean of cells comes from theirs by MOVER (Zou and Donner 2008): the
+distances to the lower ends add in quadrature, and so do those to the upper ends; the cells' items are independent.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import math
-import shutil
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from scipy.special import stdtrit
 
-if TYPE_CHECKING:  # what a board shows needs all of the ratings; a command that only draws does not
-    from merton.leaderboard.contents import AgentRow, Snapshot, Standing
+from merton.leaderboard.terminal import MISSING, printable, wilson
 
-FLOOR_AGENT = "hold"
-"""The agent that does nothing; its score is the chance floor."""
-
-MISSING = "–"
-NAME = 44
-"""Characters of an agent's name on a terminal."""
-
-Z_95 = 1.959963984540054
-"""Half-width of a 95 % interval in standard deviations."""
+COLUMNS_AT_ONCE = 6
+"""Columns that a terminal's line holds; a wider board is drawn in several blocks."""
 
 
-def terminal_width() -> int:
-    """Characters in a line of a board on this terminal, 100..160; 140 where there is none."""
-    return max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
+@dataclass(frozen=True)
+class PublishedCell:
+    """What one agent has in one column.
 
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are there; None if there are none."""
-    there = [value for value in values if value is not None]
-    return math.fsum(there) / len(there) if there else None
-
-
-def wilson(successes: float, n: int, z: float = Z_95) -> tuple[float, float]:
-    """Wilson's score interval of a proportion, within 0..1; (0, 1) for n = 0 (Wilson 1927)."""
-    if n == 0:
-        return 0.0, 1.0
-    share, shrink = successes / n, 1.0 + z * z / n
-    center = (share + z * z / (2 * n)) / shrink
-    half = z / shrink * math.sqrt(share * (1.0 - share) / n + z * z / (4 * n * n))
-    # At the ends the interval touches the bound exactly; floating point would miss it by an ulp.
-    return (0.0 if successes == 0 else center - half), (1.0 if successes == n else center + half)
-
-
-def mean_interval(scores: ArrayLike, groups: ArrayLike) -> tuple[float, float]:
-    """95 % interval of a mean of scores in 0..1, within 0..1.
-
-    Student's over groups, such as test cases: scores of one case are alike, so a case that was met twice counts once.
-    Where no spread can be seen (one group, or equal scores) it is Wilson's: a coin scatters more than any other score
-    of the same mean, so it is wide rather than of no width at all (ours).
-
-    Args:
-        scores: (n,) in 0..1, n >= 1.
-        groups: (n,) integers.
+    Attributes:
+        score: 0..maximum of the board; None where it is missing.
+        interval: 95 % of it.
+        n: items it is made of.
+        rank: its place in the column; equal scores share it; None where it is missing.
+        missing: why there is no score; empty if there is one.
     """
-    score, group = np.asarray(scores, float), np.asarray(groups)
-    _, index, counts = np.unique(group, return_inverse=True, return_counts=True)
-    means = np.sort(np.bincount(index, weights=score) / counts)
-    center, n = float(np.mean(score)), len(means)
-    if means[-1] - means[0] < 1e-9:
-        return wilson(center * n, n)
-    half = float(stdtrit(n - 1, 0.975) * means.std(ddof=1) / math.sqrt(n))
-    return max(center - half, 0.0), min(center + half, 1.0)
+
+    score: float | None
+    interval: tuple[float, float] | None
+    n: int
+    rank: int | None = None
+    missing: str = ""
 
 
-def printable(text: str, limit: int = 80) -> str:
-    """Text that is safe to show: control and direction characters replaced, cut to `limit` characters."""
-    shown = "".join(character if character.isprintable() else "\ufffd" for character in text[: limit + 1])
-    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+@dataclass(frozen=True)
+class PublishedRow:
+    """An agent's line. Its place is that of its total; an agent that lacks a cell has neither and comes last."""
+
+    agent: str
+    total: PublishedCell
+    cells: tuple[PublishedCell, ...]
+
+    @property
+    def rank(self) -> int | None:
+        """The place by total; None without one."""
+        return self.total.rank
 
 
-def one_line(value: object, limit: int = 80) -> str:
-    """Any value as printable text on one line, white space collapsed."""
-    return printable(" ".join(str(value).split()), limit)
+@dataclass(frozen=True)
+class PublishedBoard:
+    """Agents against columns.
+
+    Attributes:
+        name: a word for addresses, such as "task-embodied-navigation".
+        title: what it is called.
+        note: how the total is made, one sentence.
+        maximum: the highest score there is; the lowest is 0.
+        columns: what the cells are about; a column nobody has a score in is shown and counts for nothing.
+        rows: best first, those without a total last.
+        warnings: what a reader must know, one sentence each.
+    """
+
+    name: str
+    title: str
+    note: str
+    maximum: float
+    columns: tuple[str, ...]
+    rows: tuple[PublishedRow, ...]
+    warnings: tuple[str, ...] = ()
 
 
-def render_text(snapshot: Snapshot, width: int = 140) -> str:
-    """The board as plain text for a terminal `width` characters wide: both ratings, and where they are not sure."""
+def absent(reason: str, n: int = 0) -> PublishedCell:
+    """A missing cell; `n`: how many items there are all the same."""
+    return PublishedCell(None, None, n, missing=reason)
+
+
+def share(points: float, n: int, maximum: float) -> PublishedCell:
+    """The cell of `points` (0..n) out of n: maximum · points / n, with Wilson's interval."""
+    low, high = wilson(points, n)
+    return PublishedCell(maximum * points / n, (maximum * max(0.0, low), maximum * min(1.0, high)), n)
+
+
+def mean_of(cells: Mapping[str, PublishedCell], maximum: float) -> PublishedCell:
+    """The unweighted mean of cells by name, with its interval by MOVER; missing if one is, or if there are none."""
+    lacking = [f"{name} ({cell.missing})" for name, cell in cells.items() if cell.score is None]
+    n = sum(cell.n for cell in cells.values())
+    if lacking or not cells:
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        return absent(f"lacks {lacking[0]}{more}" if lacking else "nobody has items", n)
+    scores, down, up = [], [], []
+    for cell in cells.values():
+        assert cell.score is not None
+        assert cell.interval is not None
+        scores.append(cell.score)
+        down.append((cell.score - cell.interval[0]) ** 2)
+        up.append((cell.interval[1] - cell.score) ** 2)
+    score = math.fsum(scores) / len(scores)
+    low = max(0.0, score - math.sqrt(math.fsum(down)) / len(scores))
+    high = min(maximum, score + math.sqrt(math.fsum(up)) / len(scores))
+    return PublishedCell(score, (low, high), n)
+
+
+def ordered(rows: Sequence[PublishedRow]) -> tuple[PublishedRow, ...]:
+    """The rows with their ranks: by total, then those without one, by name; in every column the missing come last."""
+    totals = _ranked([row.total for row in rows])
+    columns = [_ranked(column) for column in zip(*(row.cells for row in rows), strict=True)]
+    rows = [
+        replace(row, total=total, cells=tuple(column[index] for column in columns))
+        for index, (row, total) in enumerate(zip(rows, totals, strict=True))
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))
+
+
+def _ranked(cells: Sequence[PublishedCell]) -> list[PublishedCell]:
+    # Rounded, so that two ways to the same mean share a place.
+    scores = [None if cell.score is None else round(cell.score, 9) for cell in cells]
+    there = [score for score in scores if score is not None]
+    return [
+        cell if score is None else replace(cell, rank=1 + sum(other > score for other in there))
+        for cell, score in zip(cells, scores, strict=True)
+    ]
+
+
+def to_json(content: Mapping[str, Any]) -> bytes:
+    """Plain values as JSON: sorted keys, no NaN, UTF-8, floats rounded to six decimals; same content, same bytes."""
+    text = json.dumps(_rounded(content), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", errors="replace") + b"\n"
+
+
+def _rounded(node: Any) -> Any:
+    if isinstance(node, float):
+        return round(node, 6)
+    if isinstance(node, Mapping):
+        return {key: _rounded(value) for key, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [_rounded(value) for value in node]
+    return node
+
+
+def render_text(board: PublishedBoard, width: int = 120) -> str:
+    """The board as plain text for a terminal; columns nobody has are named below it instead of drawn."""
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None, force_terminal=False)
-    console.print(_table("Leaderboard", _COLUMNS, snapshot.agents))
-    if any(row.trials or row.infrastructure for row in snapshot.agents):
-        console.print(_table("Trials", _TRIAL_COLUMNS, snapshot.agents))
-    console.print(Text(snapshot.method))
-    if snapshot.chance_floor is not None:
-        console.print(Text(f"Doing nothing ({FLOOR_AGENT}) scores {snapshot.chance_floor:.1f} under distortion."))
-    for line in disagreements(snapshot):
-        console.print(Text(printable(line, 400)))
-    if submitted := [printable(row.id, NAME) for row in snapshot.agents if row.submission]:
-        console.print(Text("Measured by the manufacturers themselves:"))
-        for line in _most(submitted, 12):
-            console.print(Text(line))
-    for row in snapshot.agents:
-        if row.missing:
-            console.print(Text(f"{printable(row.id, NAME)} is not rated. {row.missing}"))
-    for warning in snapshot.warnings:
+    console.print(Text(f"{board.title}\n{board.note}"))
+    drawn = [i for i in range(len(board.columns)) if any(row.cells[i].n for row in board.rows)]
+    for start in range(0, max(len(drawn), 1), COLUMNS_AT_ONCE):
+        block = drawn[start : start + COLUMNS_AT_ONCE]
+        table = Table(header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.add_column("#", justify="right")
+        table.add_column("agent")
+        for heading in ("total", *(printable(board.columns[i], 40) for i in block)):
+            table.add_column(Text(heading), justify="right")
+        for row in board.rows:
+            rank = MISSING if row.rank is None else str(row.rank)
+            cells = [row.total, *(row.cells[i] for i in block)]
+            table.add_row(rank, Text(printable(row.agent, 32)), *(Text(_shown(cell)) for cell in cells))
+        console.print(table)
+    unseen = [column for i, column in enumerate(board.columns) if i not in drawn]
+    if unseen:
+        console.print(Text(f"Nobody has items of: {printable(', '.join(unseen), 1000)}."))
+    for row in board.rows:
+        if row.total.missing and drawn:
+            console.print(Text(f"{printable(row.agent, 32)} has no total: {printable(row.total.missing, 300)}."))
+    for warning in board.warnings:
         console.print(Text(f"! {printable(warning, 400)}"))
     return out.getvalue()
 
 
-def disagreements(snapshot: Snapshot, most: int = 12) -> list[str]:
-    """Which neighbours the shuffles of AGI-Elo swap, and whom the two methods place differently; `most` of each.
-
-    Returns lines: a sentence for either, and below it the clearest examples, indented.
-    """
-    lines = []
-    rated = sum(row.agi_elo is not None for row in snapshot.agents)
-    if rated > 1:
-        swaps = sorted(snapshot.swaps, key=lambda swap: -swap.share)
-        lines.append(
-            f"By AGI-Elo, {len(swaps)} of {rated - 1} pairs of neighbours change places in at least one of the "
-            f"{snapshot.shuffles} orders of the matches{':' if swaps else '.'}"
-        )
-        lines += _most(
-            [
-                f"{printable(swap.lower, NAME)} is before {printable(swap.upper, NAME)} in "
-                f"{round(swap.share * snapshot.shuffles)} of {snapshot.shuffles}"
-                for swap in swaps
-            ],
-            most,
-        )
-    moved = [
-        (row, row.likelihood.rank, row.agi_elo.rank)
-        for row in snapshot.agents
-        if row.likelihood and row.agi_elo and row.likelihood.rank != row.agi_elo.rank
-    ]
-    if moved:
-        moved.sort(key=lambda item: -abs(item[1] - item[2]))
-        lines.append(f"The two methods place {len(moved)} of {rated} agents differently:")
-        lines += _most(
-            [f"{printable(row.id, NAME)}: {likely} by likelihood, {elo} by AGI-Elo" for row, likely, elo in moved], most
-        )
-    return lines
-
-
-def _most(items: Sequence[str], most: int) -> list[str]:
-    more = [f"  and {len(items) - most} more"] if len(items) > most else []
-    return [f"  {item}" for item in items[:most]] + more
-
-
-def _table(title: str, columns: Sequence[Column], rows: Sequence[AgentRow]) -> Table:
-    table = Table(title=title, title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading, _ in columns:
-        table.add_column(heading, justify="left" if heading == "agent" else "right")
-    for row in rows:
-        table.add_row(*(Text(cell(row)) for _, cell in columns))
-    return table
-
-
-def formatted(value: float | None, pattern: str = "{:.2f}") -> str:
-    """The value in the pattern, or a dash if it is missing."""
-    return MISSING if value is None else pattern.format(value)
-
-
-def _likelihood(row: AgentRow) -> str:
-    if row.likelihood is None:
-        return MISSING
-    if row.likelihood.flag:
-        return f"{bound_sign(row.likelihood)} {row.likelihood.mean:.0f}"
-    low, high = row.likelihood.interval
-    return f"{row.likelihood.mean:.0f} [{low:.0f}, {high:.0f}]"
-
-
-def _agi_elo(row: AgentRow) -> str:
-    if row.agi_elo is None:
-        return MISSING
-    if row.agi_elo.flag:
-        return f"{bound_sign(row.agi_elo)} {row.agi_elo.mean:.0f}"
-    return f"{row.agi_elo.mean:.0f} ± {row.agi_elo.deviation:.0f}"
-
-
-def bound_sign(standing: Standing) -> str:
-    """The sign before a rating that is a bound: at least so much after only wins, at most after only losses."""
-    return "≥" if standing.flag == "only wins" else "≤"
-
-
-def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
-    if value is None or interval is None:
-        return MISSING
-    return f"{100 * value:.0f} [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
-
-
-def _rank(row: AgentRow) -> str:
-    return MISSING if row.rank is None else str(row.rank)
-
-
-def _name(row: AgentRow) -> str:
-    return printable(row.id, NAME)
-
-
-Column = tuple[str, Callable[["AgentRow"], str]]
-"""Heading, and an agent's cell."""
-
-_COLUMNS: tuple[Column, ...] = (
-    ("#", _rank),
-    ("agent", _name),
-    ("likelihood [95 %]", _likelihood),
-    ("AGI-Elo ± RD", _agi_elo),
-    ("# by it", lambda row: MISSING if row.agi_elo is None else str(row.agi_elo.rank)),
-    ("spread", lambda row: MISSING if row.agi_elo is None else formatted(row.agi_elo.spread, "{:.1f}")),
-    ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval)),
-    ("matches", lambda row: str(row.matches)),
-)
-_TRIAL_COLUMNS: tuple[Column, ...] = (
-    ("#", _rank),
-    ("agent", _name),
-    ("n", lambda row: str(row.trials)),
-    ("success %\n[95 %]", lambda row: _with_interval(row.success, row.success_interval)),
-    ("execution\nreference", lambda row: formatted(row.execution_reference, "{:.1f}")),
-    ("execution\ndistorted", lambda row: formatted(row.execution_distorted, "{:.1f}")),
-    ("above\nfloor", lambda row: formatted(row.execution_above_floor)),
-    ("decision", lambda row: formatted(row.decision)),
-    ("cognition", lambda row: formatted(row.cognition)),
-    ("e-stops", lambda row: str(row.emergency_stops)),
-    ("invalid", lambda row: str(row.invalid_actions)),
-    ("infra-\nstructure", lambda row: str(row.infrastructure)),
-)
+def _shown(cell: PublishedCell) -> str:
+    """Score and n, and the interval below; a dash and n where the score is missing."""
+    if cell.score is None or cell.interval is None:
+        return f"{MISSING} n={cell.n}"
+    return f"{cell.score:.2f} n={cell.n}\n{cell.interval[0]:.2f}..{cell.interval[1]:.2f}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from merton.leaderboard.board import mean, mean_interval
-from merton.leaderboard.contents import BoardCell, BoardRow, CaseRow, ScoreBoard
+from merton.leaderboard.snapshot.contents import BoardCell, BoardRow, CaseRow, ScoreBoard
+from merton.leaderboard.terminal import mean, mean_interval
 from merton.rating.checking import Match
 
 NOTHING = BoardCell(None, None, 0)

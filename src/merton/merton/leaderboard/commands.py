@@ -11,12 +11,13 @@ import typer
 from rich.console import Console
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard import board_commands, submission_commands
+from merton.leaderboard.published import commands as board_commands
+from merton.leaderboard.submissions import commands as submission_commands
 
 if TYPE_CHECKING:
-    from merton.leaderboard.published import PublishedBoard
-    from merton.leaderboard.taking import Progress
-    from merton.leaderboard.world_model import Evaluation
+    from merton.leaderboard.board import PublishedBoard
+    from merton.leaderboard.published.world_model import Evaluation
+    from merton.leaderboard.snapshot.compute import Progress
 
 app = typer.Typer(help="Leaderboards from a record of results.", no_args_is_help=True)
 app.command("arena")(board_commands.arena_command)
@@ -39,7 +40,8 @@ def rate_command(
     name: NameOption = None,
 ) -> None:
     """Rate the agents and test cases of a record by both methods and show the board."""
-    from merton.leaderboard import board, snapshot
+    from merton.leaderboard import terminal as board
+    from merton.leaderboard.snapshot import store as snapshot
     from merton.results.store import open_record
 
     with open_record(record, read_only=True) as store, _progress() as progress:
@@ -64,7 +66,8 @@ def build(
     ground_truth: board_commands.GroundTruthOption = None,
 ) -> None:
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
-    from merton.leaderboard import site, snapshot
+    from merton.leaderboard import site
+    from merton.leaderboard.snapshot import store as snapshot
     from merton.results.store import open_record
 
     published: list[PublishedBoard | Evaluation] = []
@@ -109,7 +112,7 @@ def verify(
     ],
 ) -> None:
     """Compute a snapshot anew from the record; exit code 1 if a single byte differs."""
-    from merton.leaderboard import snapshot
+    from merton.leaderboard.snapshot import store as snapshot
     from merton.results.store import open_record
 
     try:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from merton.cell import CellConfig
-from merton.execution.capsules import capsules_of
+from merton.execution.gate.capsules import capsules_of
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.world.cell import CellConfig
 
 
 class SceneView:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.observation import Image
+from merton.world.observation import Image
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, MissingDependencyError
-from merton.observation import Image
 from merton.registry import Registry
+from merton.world.observation import Image
 
 Measure = Callable[[Image, Image], float]
 """(image, reference) to value; a metric without a reference ignores the second."""

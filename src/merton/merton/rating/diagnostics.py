@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from merton.errors import InputError
 from merton.rating.checking import Floats, Match, Played, logistic, played
-from merton.rating.outlook import Rated
+from merton.rating.predictions import Rated
 from merton.seeding import generator
 
 BIN_EDGES = np.arange(-1250.0, 1151.0, 100.0)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from merton.catalogue import install_hint
 from merton.errors import InputError, MissingDependencyError
+from merton.models.catalogue import install_hint
 from merton.recording.writer import mcap_writer
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from merton.catalogue import install_hint
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
+from merton.models.catalogue import install_hint
 from merton.recording.schemas import schema_of
 
 FLUSH_PERIOD_S = 0.5

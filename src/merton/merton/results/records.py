@@ -21,7 +21,7 @@ class TestCase:
     """What an agent is put to: a scene, a task, and how bad the image is. Level 0 is the undistorted reference.
 
     Attributes:
-        task: name in `merton.tasks.TASKS`.
+        task: name in `merton.world.tasks.TASKS`.
         seed: number of the scene, >= 0.
         distortion: name of the distortion, or "reference" at level 0.
         level: 0..5.

@@ -10,13 +10,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cell import load_cell
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
-from merton.geometry import Matrix
-from merton.observation import CameraView, Image, Intrinsics
 from merton.simulation.model import build_model, focal_length_px, place_fixed
 from merton.simulation.props import props_of
 from merton.simulation.scene import make_scene
+from merton.world.cell import load_cell
+from merton.world.geometry import Matrix
+from merton.world.observation import CameraView, Image, Intrinsics
 
 _MAX_DEPTH_M = 6.0
 """A D455 reports nothing beyond about this distance."""

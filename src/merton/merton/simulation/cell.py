@@ -9,11 +9,8 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from merton.cell import load_cell
 from merton.errors import InputError
 from merton.execution.trajectory import JointSpline
-from merton.geometry import Matrix
-from merton.observation import SceneObject, SceneState
 from merton.simulation.model import (
     FINGER_LINKS,
     TIMESTEP_S,
@@ -24,6 +21,9 @@ from merton.simulation.model import (
 from merton.simulation.props import bead_names, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
 from merton.simulation.success import Situation, succeeded
+from merton.world.cell import load_cell
+from merton.world.geometry import Matrix
+from merton.world.observation import SceneObject, SceneState
 
 _STEP_NS = round(TIMESTEP_S * 1e9)
 
@@ -200,7 +200,7 @@ class Cell:
         return SceneState(tuple(SceneObject(name, pose) for name, pose in self._poses().items()))
 
     def success(self) -> bool:
-        """Whether the task of this trial is done, as `merton.tasks` describes it."""
+        """Whether the task of this trial is done, as `merton.world.tasks` describes it."""
         scene = self._scene()
         beads = [self.data.body(name).xpos for name in bead_names(self.config)] if "beads" in self._props else []
         situation = Situation(

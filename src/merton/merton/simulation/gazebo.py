@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.cell import CellConfig
 from merton.errors import InputError
-from merton.geometry import Matrix, transform
-from merton.observation import SceneObject, SceneState
 from merton.simulation.cell import Contact
 from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, rest_height_m
 from merton.simulation.props import props_of
 from merton.simulation.scene import Scene, make_scene
 from merton.simulation.success import Situation, succeeded
-from merton.tasks import TASKS
+from merton.world.cell import CellConfig
+from merton.world.geometry import Matrix, transform
+from merton.world.observation import SceneObject, SceneState
+from merton.world.tasks import TASKS
 
 WORLD = "cell"
 FRAME_PERIOD_S = 0.1

@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cell import CellConfig
-from merton.observation import Image
 from merton.simulation.scene import Scene
 from merton.simulation.surfaces import RGB
+from merton.world.cell import CellConfig
+from merton.world.observation import Image
 
 PIXELS_PER_M = 900.0
 _GRID_M = 0.1

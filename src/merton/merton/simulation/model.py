@@ -10,11 +10,11 @@ import mujoco
 import numpy as np
 import xacro
 
-from merton.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
-from merton.resources import resource
+from merton.files import resource
 from merton.simulation import props
 from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
-from merton.tasks import COLORS, SHAPES
+from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
+from merton.world.tasks import COLORS, SHAPES
 
 if TYPE_CHECKING:
     from merton.simulation.scene import Scene

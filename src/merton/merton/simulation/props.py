@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import mujoco
 
-from merton.cell import CellConfig, Props, Vessel
 from merton.simulation.surfaces import FIXTURE, FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
+from merton.world.cell import CellConfig, Props, Vessel
 
 OF_TASK = {
     "cover": ("lid",),

@@ -10,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cell import CellConfig, load_cell
 from merton.errors import InputError, MertonError
 from merton.seeding import generator
-from merton.tasks import COLORS, DIRECTIONS, SHAPES, TASKS, Command
+from merton.world.cell import CellConfig, load_cell
+from merton.world.tasks import COLORS, DIRECTIONS, SHAPES, TASKS, Command
 
 _OBJECTS = 3
 _MAX_CUBE_YAW_RAD = math.radians(30)

@@ -1,4 +1,4 @@
-"""Whether a task is done, judged from where things are and what touches them, as `merton.tasks` says it in words."""
+"""Whether a task of `merton.world.tasks` is done, judged from where things are and what touches them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cell import CellConfig
-from merton.geometry import Matrix, inverse
 from merton.simulation.model import PAD_LINKS, rest_height_m
-from merton.tasks import DIRECTIONS, Command
+from merton.world.cell import CellConfig
+from merton.world.geometry import Matrix, inverse
+from merton.world.tasks import DIRECTIONS, Command
 
 REACH_ABOVE_M, REACH_TOLERANCE_M = 0.10, 0.03
 PUSH_M = 0.06
@@ -49,7 +49,7 @@ class Situation:
 
 
 def succeeded(command: Command, situation: Situation, cell: CellConfig) -> bool:
-    """Whether the command has been carried out; see `merton.tasks.TASKS` for what that means."""
+    """Whether the command has been carried out; see `merton.world.tasks.TASKS` for what that means."""
     return bool(_JUDGES[command.verb](command, situation, cell))
 
 

@@ -12,7 +12,7 @@ import asyncio
 import math
 import re
 
-from merton.execution.gripper import SPEED_RANGE_M_S, Gripper
+from merton.execution.robots.gripper import SPEED_RANGE_M_S, Gripper
 
 PORT = 63352
 CYCLE_S = 0.008

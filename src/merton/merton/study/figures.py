@@ -10,8 +10,8 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from merton.leaderboard.board import MISSING
-from merton.leaderboard.contents import Standing
+from merton.leaderboard.snapshot.contents import Standing
+from merton.leaderboard.terminal import MISSING
 
 SERIES_COLORS = 8
 """How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from merton.leaderboard.board import mean, one_line
+from merton.leaderboard.terminal import mean, one_line
 from merton.results.records import Outcome, TrialRecord
 from merton.study import figures
 

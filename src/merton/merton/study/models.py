@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from merton.decision.action import ActionChunk
 from merton.decision.score import Normalisation, compare, normalised
 from merton.errors import InputError, MissingDependencyError
 from merton.study.outputs import DIMENSIONS, Output
+from merton.world.action import ActionChunk
 
 COLUMNS = ("model", "image", "task", "dimension", "level", "score")
 LEVELS = (1, 2, 3, 4, 5)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.errors import MertonError
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study import gallery
+from merton.world.action import ActionChunk, checked_chunk
 
 DIMENSIONS = {"cognition": ("bleu", "rouge_l", "cider"), "decision": ("position", "rotation", "state")}
 """The three dimensions of a stage's score, each 0..1 here: CIDEr is divided by 10."""

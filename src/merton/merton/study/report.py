@@ -13,10 +13,10 @@ import jinja2
 import numpy as np
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard import snapshot as snapshots
-from merton.leaderboard.board import MISSING, bound_sign, disagreements, formatted, mean, one_line, printable
-from merton.leaderboard.contents import AgentRow, CaseRow, Snapshot, Standing
-from merton.rating.outlook import predicted_score
+from merton.leaderboard.snapshot import store as snapshots
+from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
+from merton.leaderboard.terminal import MISSING, bound_sign, disagreements, formatted, mean, one_line, printable
+from merton.rating.predictions import predicted_score
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
 from merton.study import figures, floors, gallery, models, outputs

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from pydantic import field_validator
 
-from merton.catalogue import Adapter, Catalogue, Entry, Finding, make, unique
 from merton.config import Model
-from merton.observation import Image
+from merton.models.catalogue import Adapter, Catalogue, Entry, Finding, make, unique
+from merton.world.observation import Image
 
 MAX_TOKENS = 32
 """Enough for the ten words that are asked for."""
@@ -103,7 +103,7 @@ class ModelEntry(Entry):
         return value
 
     def build(self) -> VisionLanguageModel:
-        """An instance of the model; raises what `merton.catalogue.make` raises."""
+        """An instance of the model; raises what `merton.models.catalogue.make` raises."""
         model: VisionLanguageModel = make(self, ADAPTERS)
         return model
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from merton.cognition.models.base import Answer, VisionLanguageModel
 from merton.errors import InputError
-from merton.observation import Image
-from merton.tasks import COLORS, SHAPES, Command, parse
-from merton.vision import Blob, find_blobs
+from merton.models.blobs import Blob, find_blobs
+from merton.world.observation import Image
+from merton.world.tasks import COLORS, SHAPES, Command, parse
 
 _PLANS = {
     "reach": "move hand above it",

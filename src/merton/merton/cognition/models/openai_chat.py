@@ -1,7 +1,7 @@
 """VLMs behind a server that speaks OpenAI's chat protocol: vLLM, SGLang, llama.cpp, hosted ones, or `merton serve`.
 
 Ours: httpx2 rather than the `openai` package. What is asked is one POST; retries, deadline and leaving a dead server
-alone are Merton's own (`merton.remote`), the same for every protocol.
+alone are Merton's own (`merton.models.remote`), the same for every protocol.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Annotated, Any
 import cv2
 from pydantic import Field
 
-from merton.catalogue import Finding
 from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.config import Model
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError
-from merton.observation import Image
-from merton.remote import NO_SERVER, HttpServer, Patience, Reply, settings
+from merton.models.catalogue import Finding
+from merton.models.remote import NO_SERVER, HttpServer, Patience, Reply, settings
+from merton.world.observation import Image
 
 
 class ChatSettings(Model):

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from merton.catalogue import Finding, install_hint
-from merton.checkpoints import download, loading, locate, missing_weights, revision_of
 from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.observation import Image
+from merton.models.catalogue import Finding, install_hint
+from merton.models.checkpoints import download, loading, locate, missing_weights, revision_of
+from merton.world.observation import Image
 
 
 class TransformersVlm(VisionLanguageModel):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.geometry import Matrix, transform
+from merton.world.geometry import Matrix, transform
 
 
 @dataclass(frozen=True)

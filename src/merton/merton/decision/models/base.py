@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import field_validator
 
-from merton.catalogue import Adapter, Catalogue, Entry, Finding, make, unique
 from merton.config import Model
-from merton.decision.action import ActionChunk
 from merton.errors import InvalidActionError
-from merton.geometry import from_rpy, transform
-from merton.observation import CameraView, Intrinsics, Observation, SceneState
+from merton.models.catalogue import Adapter, Catalogue, Entry, Finding, make, unique
+from merton.world.action import ActionChunk
+from merton.world.geometry import from_rpy, transform
+from merton.world.observation import CameraView, Intrinsics, Observation, SceneState
 
 
 class Policy(ABC):
@@ -120,7 +120,7 @@ class PolicyEntry(Entry):
         return value
 
     def build(self) -> Policy:
-        """An instance of the policy; raises what `merton.catalogue.make` raises."""
+        """An instance of the policy; raises what `merton.models.catalogue.make` raises."""
         policy: Policy = make(self, ADAPTERS)
         return policy
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models.arms import PANDA, UR5E, VIPERX_300, Arm
 from merton.errors import InputError, InvalidActionError
-from merton.geometry import Matrix
 from merton.registry import Registry
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.geometry import Matrix
 
 Rows = NDArray[np.float64]
 

@@ -9,14 +9,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cell import Props, load_cell
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models import motions, prop_motions
 from merton.decision.models.base import Policy, example_observation
 from merton.errors import InputError
-from merton.geometry import transform
-from merton.observation import Observation, SceneObject, SceneState
-from merton.tasks import Command, parse
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.cell import Props, load_cell
+from merton.world.geometry import transform
+from merton.world.observation import Observation, SceneObject, SceneState
+from merton.world.tasks import Command, parse
 
 
 class Expert(Policy):

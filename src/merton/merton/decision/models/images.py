@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from merton.observation import Image
+from merton.world.observation import Image
 
 
 def resize_with_padding(image: Image, height: int, width: int) -> Image:

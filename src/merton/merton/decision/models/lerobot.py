@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from merton.catalogue import Finding, install_hint
-from merton.checkpoints import download, loading, locate, missing_weights
-from merton.decision.action import ActionChunk
 from merton.decision.models.arms import UR5E
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.errors import InputError, MissingDependencyError
-from merton.observation import Observation
+from merton.models.catalogue import Finding, install_hint
+from merton.models.checkpoints import download, loading, locate, missing_weights
+from merton.world.action import ActionChunk
+from merton.world.observation import Observation
 
 _PYTHON = (3, 12)
 
@@ -31,7 +31,7 @@ class LeRobot(Policy):
 
     Args:
         name: what it is asked for by.
-        checkpoint, revision: see `merton.checkpoints.locate`.
+        checkpoint, revision: see `merton.models.checkpoints.locate`.
         convention: what the numbers mean, and the state of the arm at rest.
         images: the checkpoint's name of an image to the camera shown there, such as
             {"observation.images.base_0_rgb": "top"}.

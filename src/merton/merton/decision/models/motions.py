@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from merton.decision.action import DIMENSIONS
-from merton.geometry import Matrix, rotation_of_vector, rotation_vector_of
-from merton.tasks import DIRECTIONS
+from merton.world.action import DIMENSIONS
+from merton.world.geometry import Matrix, rotation_of_vector, rotation_vector_of
+from merton.world.tasks import DIRECTIONS
 
 STEP_S = 0.2
 """Time one delta takes [s]."""

@@ -16,17 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from merton.catalogue import Finding
 from merton.config import Model
-from merton.decision.action import ActionChunk
 from merton.decision.models.arms import UR5E
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.decision.models.images import resize_with_padding
 from merton.errors import InfrastructureError, InputError, InvalidActionError, UnknownNameError
-from merton.geometry import rotation_vector_of
-from merton.observation import Image, Observation
-from merton.remote import (
+from merton.models.catalogue import Finding
+from merton.models.remote import (
     MAX_REPLY_BYTES,
     NO_SERVER,
     HttpServer,
@@ -38,7 +35,10 @@ from merton.remote import (
     optional,
     settings,
 )
-from merton.serving import pack, unpack
+from merton.models.serving import pack, unpack
+from merton.world.action import ActionChunk
+from merton.world.geometry import rotation_vector_of
+from merton.world.observation import Image, Observation
 
 Pair = Annotated[tuple[int, ...], Field(min_length=2, max_length=2)]
 

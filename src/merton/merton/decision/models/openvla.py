@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from merton.catalogue import Finding, ImagePreparation, install_hint
-from merton.checkpoints import download, loading, locate, missing_weights, revision_of
-from merton.decision.action import ActionChunk
 from merton.decision.models.action_tokens import ActionTokens
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS, Convention, Statistics
 from merton.errors import InputError, InvalidActionError, MissingDependencyError
-from merton.observation import Image, Observation
+from merton.models.catalogue import Finding, ImagePreparation, install_hint
+from merton.models.checkpoints import download, loading, locate, missing_weights, revision_of
+from merton.world.action import ActionChunk
+from merton.world.observation import Image, Observation
 
 Loaded = tuple[Any, Any]
 """(processor, model): `processor(text, image)` gives tensors, `model.predict_action(**tensors, ...)` an action."""
@@ -32,7 +32,7 @@ class OpenVla(Policy):
 
     Args:
         name: what it is asked for by.
-        checkpoint, revision: see `merton.checkpoints.locate`.
+        checkpoint, revision: see `merton.models.checkpoints.locate`.
         convention: what the seven numbers mean.
         unnorm_key: data set whose statistics un-normalise them.
         camera: the view it looks at.

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from merton.catalogue import Finding
 from merton.config import Model
-from merton.decision.action import ActionChunk
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.errors import InfrastructureError, InputError, InvalidActionError
-from merton.observation import Observation
-from merton.remote import NO_SERVER, HttpServer, Patience, settings
-from merton.serving import from_json, to_json
+from merton.models.catalogue import Finding
+from merton.models.remote import NO_SERVER, HttpServer, Patience, settings
+from merton.models.serving import from_json, to_json
+from merton.world.action import ActionChunk
+from merton.world.observation import Observation
 
 
 class ActSettings(Model):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models.base import Policy, example_observation
 from merton.decision.models.motions import STEP_S
-from merton.observation import Observation
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.observation import Observation
 
 _STEP_DOWN_M = 0.05
 _STEPS = 10

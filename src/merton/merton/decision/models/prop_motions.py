@@ -1,6 +1,7 @@
 """How a hand does the tasks that need more than one object, or a thing with a joint; see `motions` for the conventions.
 
-Poses are (4, 4) in `base_link`, as `merton.observation.SceneObject` has them; sizes are those of `config/cell.yaml`.
+Poses are (4, 4) in `base_link`, as `merton.world.observation.SceneObject` has them; sizes are those of
+`config/cell.yaml`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cell import Button, Cup, Drawer, Knob, Lid, Peg
 from merton.decision.models.motions import (
     APPROACH_HEIGHT_M,
     GENTLE_TRANSLATION_M,
@@ -19,8 +19,9 @@ from merton.decision.models.motions import (
     Motion,
     finger_yaw,
 )
-from merton.geometry import Matrix
-from merton.tasks import DIRECTIONS
+from merton.world.cell import Button, Cup, Drawer, Knob, Lid, Peg
+from merton.world.geometry import Matrix
+from merton.world.tasks import DIRECTIONS
 
 TIP_M = 0.008
 """The fingers end this far below the tool centre point."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models import motions
 from merton.decision.models.base import Policy, example_observation
 from merton.decision.models.motions import Motion
 from merton.errors import InputError
-from merton.observation import CameraView, Observation
-from merton.tasks import Command, parse
-from merton.vision import find_blobs, smallest_rectangle_angle
+from merton.models.blobs import find_blobs, smallest_rectangle_angle
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.observation import CameraView, Observation
+from merton.world.tasks import Command, parse
 
 TASKS = ("reach", "push", "pick", "place")
 """What it can do."""

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.convolution import convolve, fold, unfolded_weight
-from merton.decision.action import ActionChunk, checked_chunk
 from merton.decision.models.base import Policy, example_observation
 from merton.decision.models.motions import STEP_S
 from merton.errors import InputError
-from merton.observation import CameraView, Image, Observation
+from merton.models.convolution import convolve, fold, unfolded_weight
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.observation import CameraView, Image, Observation
 
 Floats = NDArray[np.float32]
 

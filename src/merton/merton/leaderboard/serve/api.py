@@ -12,12 +12,12 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi import Path as PathParameter
 from pydantic import TypeAdapter
 
-from merton.leaderboard.contents import AgentRow, CaseRow
 from merton.leaderboard.serve.models import BoardAnswer, Health, MatchAnswer, Page, Refusal
 from merton.leaderboard.serve.publisher import Published, Publisher
 from merton.leaderboard.serve.uploads import Refused, Uploads
-from merton.leaderboard.snapshot import StoredSnapshot
-from merton.leaderboard.submissions import Attempt, Receipt
+from merton.leaderboard.snapshot.contents import AgentRow, CaseRow
+from merton.leaderboard.snapshot.store import StoredSnapshot
+from merton.leaderboard.submissions.rules import Attempt, Receipt
 from merton.web import problem
 
 MAX_PAGE = 1000

@@ -19,12 +19,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import merton
-from merton.leaderboard import submissions
 from merton.leaderboard.serve import api, pages
 from merton.leaderboard.serve.models import describe_attributes
 from merton.leaderboard.serve.publisher import Publisher
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.serve.uploads import Uploads
+from merton.leaderboard.submissions import rules as submissions
 from merton.results.store import open_record
 from merton.web import Doorkeeper, is_loopback, listening, problem
 

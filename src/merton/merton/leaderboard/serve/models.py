@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
-from merton.leaderboard.contents import AgentRow, MethodCheck, ScoreBoard, Snapshot, Swap
+from merton.leaderboard.snapshot.contents import AgentRow, MethodCheck, ScoreBoard, Snapshot, Swap
 
 Item = TypeVar("Item")
 

@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from merton.leaderboard.archive import MAX_ARCHIVE_BYTES
-from merton.leaderboard.board import one_line
 from merton.leaderboard.serve.api import etag_matches, publisher_of
 from merton.leaderboard.serve.uploads import Refused, Uploads
 from merton.leaderboard.site import frame
-from merton.leaderboard.submissions import Receipt
+from merton.leaderboard.submissions.archive import MAX_ARCHIVE_BYTES
+from merton.leaderboard.submissions.rules import Receipt
+from merton.leaderboard.terminal import one_line
 from merton.web import problem
 
 FORM, OPERATIONS = "/submit", "/api"

@@ -19,13 +19,13 @@ import sqlalchemy as sa
 
 from merton.errors import InfrastructureError
 from merton.leaderboard import site
-from merton.leaderboard import snapshot as snapshots
-from merton.leaderboard.contents import AgentRow, CaseRow, Snapshot
-from merton.leaderboard.snapshot import StoredSnapshot
-from merton.leaderboard.submissions import Attempt, Receipt, attempts, current_window, submissions
+from merton.leaderboard.snapshot import store as snapshots
+from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
+from merton.leaderboard.snapshot.store import StoredSnapshot
+from merton.leaderboard.submissions.rules import Attempt, Receipt, attempts, current_window, submissions
+from merton.processes import pool, stop, terminate
 from merton.results.database import file_of
 from merton.results.store import ResultStore, open_record
-from merton.workers import pool, stop, terminate
 
 LOOK_EVERY_S = 5.0
 """How often the record is looked at [s]."""

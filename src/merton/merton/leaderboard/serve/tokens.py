@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from merton import web
-from merton.leaderboard.manifest import checked_manufacturer
+from merton.leaderboard.submissions.manifest import checked_manufacturer
 
 
 class Tokens(web.Tokens):

@@ -15,10 +15,10 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from merton.errors import MertonError
-from merton.leaderboard.archive import MAX_ARCHIVE_BYTES
-from merton.leaderboard.board import one_line
 from merton.leaderboard.serve.tokens import Tokens
-from merton.leaderboard.submissions import Receipt, Refusal, RefusedError
+from merton.leaderboard.submissions.archive import MAX_ARCHIVE_BYTES
+from merton.leaderboard.submissions.rules import Receipt, Refusal, RefusedError
+from merton.leaderboard.terminal import one_line
 from merton.web import announced_bytes
 
 MAX_UPLOAD_BYTES = MAX_ARCHIVE_BYTES + 64 * 1024

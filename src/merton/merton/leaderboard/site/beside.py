@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard import snapshot as snapshots
-from merton.leaderboard.contents import Snapshot
-from merton.leaderboard.submissions import Attempt, Receipt, attempts, submissions
+from merton.leaderboard.snapshot import store as snapshots
+from merton.leaderboard.snapshot.contents import Snapshot
+from merton.leaderboard.submissions.rules import Attempt, Receipt, attempts, submissions
 from merton.results.store import ResultStore
 
 HISTORY = 24

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from merton.leaderboard.contents import BoardCell, Snapshot
-from merton.leaderboard.published import PublishedBoard, PublishedCell
-from merton.leaderboard.world_model import Evaluation
+from merton.leaderboard.board import PublishedBoard, PublishedCell
+from merton.leaderboard.published.world_model import Evaluation
+from merton.leaderboard.snapshot.contents import BoardCell, Snapshot
 
 NEVER_MET = "the agent met no such case"
 

@@ -17,15 +17,15 @@ import numpy as np
 from markupsafe import Markup
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.board import bound_sign, formatted, one_line
-from merton.leaderboard.contents import Snapshot
-from merton.leaderboard.published import PublishedBoard
+from merton.leaderboard.board import PublishedBoard
+from merton.leaderboard.published.world_model import Evaluation
 from merton.leaderboard.site import beside, figures
 from merton.leaderboard.site.downloads import write_downloads
 from merton.leaderboard.site.evidence import Evidence
 from merton.leaderboard.site.ratings import history_page, ratings_page
 from merton.leaderboard.site.view import LEVELS, View
-from merton.leaderboard.world_model import Evaluation
+from merton.leaderboard.snapshot.contents import Snapshot
+from merton.leaderboard.terminal import bound_sign, formatted, one_line
 from merton.results.store import ResultStore
 from merton.study.figures import scale_gradient, swatch
 from merton.study.report import OUTCOME_MARKS

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from merton.leaderboard.contents import AgentRow, Interval, Snapshot, Standing
-from merton.leaderboard.snapshot import to_json
+from merton.leaderboard.snapshot.contents import AgentRow, Interval, Snapshot, Standing
+from merton.leaderboard.snapshot.store import to_json
 from merton.results.export import formula_safe
 
 

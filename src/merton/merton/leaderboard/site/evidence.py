@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from merton.errors import InputError
-from merton.leaderboard.board import one_line
+from merton.leaderboard.terminal import one_line
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.study import gallery

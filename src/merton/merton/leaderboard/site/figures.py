@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from merton.leaderboard.contents import Interval, Standing
+from merton.leaderboard.snapshot.contents import Interval, Standing
 from merton.study.figures import SERIES_COLORS, marker, sequential_color, tag
 
 HEAT_STEPS = 20

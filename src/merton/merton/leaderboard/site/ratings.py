@@ -8,12 +8,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from merton.leaderboard.board import printable
-from merton.leaderboard.contents import AgentRow, Snapshot
 from merton.leaderboard.site import figures
 from merton.leaderboard.site.beside import Beside, Earlier
 from merton.leaderboard.site.view import View
-from merton.rating.outlook import MASTERY, oracle
+from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
+from merton.leaderboard.terminal import printable
+from merton.rating.predictions import MASTERY, oracle
 from merton.study.figures import SERIES_COLORS
 
 COLUMNS = 12

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from merton.leaderboard.board import mean, mean_interval
-from merton.leaderboard.contents import AgentRow, CaseRow, Snapshot, Standing
-from merton.leaderboard.published import PublishedBoard, PublishedCell
+from merton.leaderboard.board import PublishedBoard, PublishedCell
+from merton.leaderboard.published.world_model import Evaluation
 from merton.leaderboard.site.boards import Sheet, SheetLine, sheets
 from merton.leaderboard.site.names import file_names
-from merton.leaderboard.world_model import Evaluation
+from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
+from merton.leaderboard.terminal import mean, mean_interval
 from merton.perception.distortion import DISTORTIONS
-from merton.rating.outlook import predicted_score
+from merton.rating.predictions import predicted_score
 
 CASES_SHOWN = 5_000
 """How many cases have a page and a line, the hardest first; the downloads hold all."""

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.observation import Image, Intrinsics
 from merton.perception.camera.folder import d455_intrinsics
 from merton.perception.camera.frame import Frame
 from merton.recording.reader import RecordingReader
+from merton.world.observation import Image, Intrinsics
 
 _COLOR, _INFO, _DEPTH = "color/image_raw", "color/camera_info", "aligned_depth_to_color/image_raw"
 _COMPRESSED = ("", "/compressed", "/compressedDepth")

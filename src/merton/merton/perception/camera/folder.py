@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 
 from merton.errors import InputError
-from merton.observation import Image, Intrinsics
 from merton.perception.camera.frame import Frame
+from merton.world.observation import Image, Intrinsics
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.observation import Image, Intrinsics
+from merton.world.observation import Image, Intrinsics
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.observation import Intrinsics
 from merton.perception.camera.frame import Frame
 from merton.perception.camera.realsense_driver import FIRST_FRAME_S, SLOTS, Settings, drive, views_of
+from merton.world.observation import Intrinsics
 
 __all__ = ["RealsenseCamera", "Settings", "devices_of"]
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.observation import Image, Intrinsics
 from merton.perception.camera.exposure_clock import ExposureClock
 from merton.perception.camera.frame import Frame
+from merton.world.observation import Image, Intrinsics
 
 FIRST_FRAME_S = 5.0
 """How long a camera may take from its start to its first frame."""

@@ -28,8 +28,7 @@ import simplejpeg
 import merton
 from merton import __version__
 from merton.errors import InfrastructureError, InputError, UnknownNameError
-from merton.folders import alone
-from merton.observation import Image
+from merton.files import locked_folder
 from merton.perception.attributes import attributes
 from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode, encode_png
@@ -37,8 +36,9 @@ from merton.perception.dataset.tables import require_pyarrow, write_tables
 from merton.perception.dataset.tags import TAG_FILES, Tags, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS, distort
 from merton.perception.quality import measure
+from merton.processes import one_thread_each, pool
 from merton.seeding import derive_seed, generator
-from merton.workers import one_thread_each, pool
+from merton.world.observation import Image
 
 Levels = Literal["random", "all"]
 """One random level per reference and type, as in Embodied-IQA, section 3.1, or all five."""
@@ -139,7 +139,7 @@ def build(
     if out.exists() and not out.is_dir():
         raise InputError(f"{str(out)!r} is not a folder; choose another one")
     try:
-        with alone(out, "merton dataset build"):
+        with locked_folder(out, "merton dataset build"):
             _claim(out, settings)
             return _built(jobs, refused, out, settings, workers, on_progress)
     except BrokenProcessPool:
@@ -229,7 +229,8 @@ def _code_sha256() -> str:
     """Hash of the files that decide what is made: a version says nothing about a distortion somebody has changed."""
     library = Path(merton.__file__).parent
     shared = (
-        library / name for name in ("convolution.py", "perception/attributes.py", "perception/quality.py", "seeding.py")
+        library / name
+        for name in ("models/convolution.py", "perception/attributes.py", "perception/quality.py", "seeding.py")
     )
     digest = hashlib.sha256()
     for file in (*sorted((library / "perception/distortion").glob("*.*")), *shared):

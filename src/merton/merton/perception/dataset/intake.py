@@ -9,8 +9,8 @@ import numpy as np
 import simplejpeg
 
 from merton.errors import InputError
-from merton.observation import Image
 from merton.perception.distortion.base import LARGEST_SIDE_PX, SMALLEST_SIDE_PX
+from merton.world.observation import Image
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"

@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 
 from merton.errors import InputError
-from merton.observation import Image
 from merton.registry import Registry
+from merton.world.observation import Image
 
 CATEGORIES = ("blur", "luminance", "chrominance", "noise", "compression", "spatial", "others")
 """The seven families of Embodied-IQA, section 3.1."""

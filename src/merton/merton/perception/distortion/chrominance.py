@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.observation import Image
 from merton.perception.distortion.base import register
+from merton.world.observation import Image
 
 
 @register(

@@ -10,8 +10,8 @@ import simplejpeg
 from numpy.typing import NDArray
 
 from merton.errors import MissingDependencyError
-from merton.observation import Image
 from merton.perception.distortion.base import register
+from merton.world.observation import Image
 
 
 @register(

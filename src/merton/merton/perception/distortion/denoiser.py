@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.convolution import convolve, fold, unfold, unfolded_weight
-from merton.observation import Image
+from merton.models.convolution import convolve, fold, unfold, unfolded_weight
+from merton.world.observation import Image
 
 WEIGHTS = Path(__file__).with_name("denoiser.npz")
 """Arrays weight_0.. (outputs, inputs, 3, 3) and bias_0.. (outputs,), float16."""

@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.observation import Image
 from merton.perception.distortion.base import register
+from merton.world.observation import Image
 
 SHIFTS = (0.03, 0.06, 0.09, 0.12, 0.15)
 

@@ -9,9 +9,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.observation import Image
 from merton.perception.distortion.base import register
 from merton.perception.distortion.denoiser import denoise
+from merton.world.observation import Image
 
 
 @register(

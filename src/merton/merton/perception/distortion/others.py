@@ -5,9 +5,9 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from merton.observation import Image
 from merton.perception.distortion.base import register
 from merton.perception.distortion.luminance import apply_table, tone_table
+from merton.world.observation import Image
 
 
 @register("29", "others", levels=(1, 2, 3, 6, 12), unit="amount", source="KADID-10k 24", kadid=(1, 2, 3, 6, 12))

@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.observation import Image
 from merton.perception.distortion.base import register
 from merton.perception.distortion.noise import normal_values
+from merton.world.observation import Image
 
 CONCEALED_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)
 """Larger, because a lost block that was filled in shows less."""

@@ -1,0 +1,154 @@
+"""The ChArUco board: a chessboard whose white squares carry markers, so that every corner of it has a number.
+
+Frame of the board: origin at the outer corner of the top left square, x right, y down, z into the board [m].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.calibration.corners import MODULES, registered
+from merton.errors import InputError
+from merton.world.observation import Image
+
+DICTIONARY = "4X4_50"
+"""Markers of the board. Ours: the fewest bits, so the largest modules, for cameras of 424 x 240 pixels."""
+MOST_SQUARES = 100
+"""Every other square has one of the dictionary's 50 markers."""
+FEWEST_CORNERS = 6
+"""An image that shows fewer corners is not used: the pose of the board would hang on a few pixels."""
+
+_SMALL_PX, _ENLARGED = 1000, 2
+"""Images narrower than this are enlarged for the detector. Ours: it finds next to nothing with 2 pixels a module."""
+_PX_PER_BLUR, _SHARP_PX = 2.5, 0.4
+"""A Gaussian blur takes this many times its sigma from black to white, and even a sharp edge some of it."""
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """The board, found in one image.
+
+    Attributes:
+        name: of the image.
+        size_px: (width, height) of the image.
+        corners_px: (n, 2) where inner corners of the chessboard are seen; pixel (0, 0) is the centre of the first.
+        corners_m: (n, 3) the same corners in the frame of the board.
+        span: longer side of the smallest upright rectangle around them, as a share of the image's width.
+        edge_px: how many pixels the board's edges take from black to white, in the direction where they take most.
+    """
+
+    name: str
+    size_px: tuple[int, int]
+    corners_px: NDArray[np.float64]
+    corners_m: NDArray[np.float64]
+    span: float
+    edge_px: float
+
+
+@dataclass(frozen=True)
+class Board:
+    """A ChArUco board of `columns` x `rows` squares with edges of `square_m`; markers measure three quarters of it.
+
+    Raises:
+        InputError: fewer than 3 squares a side, more than 100 in all, or no positive length.
+    """
+
+    columns: int = 7
+    rows: int = 5
+    square_m: float = 0.036
+
+    def __post_init__(self) -> None:
+        if min(self.columns, self.rows) < 3 or self.columns * self.rows > MOST_SQUARES:
+            raise InputError(
+                f"a board has at least 3 x 3 and at most {MOST_SQUARES} squares, got {self.columns} x {self.rows}"
+            )
+        if not (np.isfinite(self.square_m) and self.square_m > 0):
+            raise InputError(f"the squares of a board must have a positive length, got {self.square_m!r} m")
+
+    def __str__(self) -> str:
+        return f"{self.columns} x {self.rows} squares of {self.square_m * 1000:g} mm, {DICTIONARY} markers"
+
+    @property
+    def size_m(self) -> tuple[float, float]:
+        """(width, height) of all squares together [m]."""
+        return self.columns * self.square_m, self.rows * self.square_m
+
+    @cached_property
+    def pattern(self) -> NDArray[np.uint8]:
+        """The board with one pixel a module: (8 rows, 8 columns) uint8, 0 black, 255 white."""
+        size = (self.columns * MODULES, self.rows * MODULES)
+        return np.asarray(self._charuco.generateImage(size, marginSize=0, borderBits=1), np.uint8)
+
+    @cached_property
+    def _charuco(self) -> cv2.aruco.CharucoBoard:
+        return cv2.aruco.CharucoBoard(
+            (self.columns, self.rows), self.square_m, self.square_m * (MODULES - 2) / MODULES, _dictionary()
+        )
+
+    @cached_property
+    def _detector(self) -> cv2.aruco.CharucoDetector:
+        return cv2.aruco.CharucoDetector(self._charuco)
+
+    def find(self, image: Image, name: str = "image") -> Sighting | None:
+        """The board in an image (height, width, 3) uint8 RGB; None if fewer than 6 of its corners are seen."""
+        grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8)
+        larger = _ENLARGED if grey.shape[1] < _SMALL_PX else 1
+        seen = cv2.resize(grey, None, fx=larger, fy=larger, interpolation=cv2.INTER_CUBIC) if larger > 1 else grey
+        corners, numbers, _, _ = self._detector.detectBoard(seen)
+        if numbers is None or len(numbers) < FEWEST_CORNERS:
+            return None
+        order = np.argsort(numbers.ravel())
+        found = np.asarray((corners.reshape(-1, 2)[order] + 0.5) / larger - 0.5, np.float32)
+        np.clip(found, 0, np.array(grey.shape[::-1]) - 1, out=found)
+        numbers = numbers.ravel()[order]
+        places = np.asarray(self._charuco.getChessboardCorners(), np.float64)[numbers]
+        homography, _ = cv2.findHomography(places[:, :2], found)
+        if homography is None:
+            return None
+        edge_px = self._edge_px(grey, homography)
+        blur_px = edge_px / _PX_PER_BLUR - _SHARP_PX
+        module_m = self.square_m / MODULES
+        corners_px = registered(
+            grey, found.astype(np.float64), np.asarray(homography, np.float64), places, self.pattern, module_m, blur_px
+        )
+        agrees = np.isfinite(corners_px).all(axis=1)
+        if agrees.sum() < FEWEST_CORNERS:
+            return None
+        corners_px, places = corners_px[agrees], places[agrees]
+        extent = np.ptp(corners_px, axis=0)
+        height, width = grey.shape
+        span = float(extent.max() / width)
+        return Sighting(name, (width, height), corners_px, places, span, edge_px)
+
+    def count_markers(self, image: Image) -> int:
+        """How many markers of the dictionary an image shows, whatever board they are on."""
+        grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
+        numbers = cv2.aruco.ArucoDetector(_dictionary()).detectMarkers(grey)[1]
+        return 0 if numbers is None else len(numbers)
+
+    def _edge_px(self, grey: NDArray[np.uint8], homography: NDArray[Any]) -> float:
+        """Contrast over the steepest slope, in the direction of four in which edges are least steep [px].
+
+        A perfectly sharp edge gives 2 (slopes are central differences), a Gaussian blur of sigma 2.5 sigma and more.
+        """
+        width, height = self.size_m
+        outline = cv2.perspectiveTransform(np.array([[[0, 0], [width, 0], [width, height], [0, height]]]), homography)
+        mask = cv2.fillConvexPoly(np.zeros_like(grey), np.round(outline[0]).astype(np.int32), 1).astype(bool)
+        values = grey[mask].astype(np.float64)
+        contrast = np.percentile(values, 95) - np.percentile(values, 5)
+        slopes: tuple[NDArray[np.float64], ...] = tuple(np.gradient(grey.astype(np.float64)))
+        down, right = (slope[mask] for slope in slopes)
+        diagonal = np.sqrt(0.5)
+        directions = (down, right, diagonal * (down + right), diagonal * (down - right))
+        steepest = min(float(np.percentile(np.abs(slope), 98)) for slope in directions)
+        return float(contrast / max(steepest, 1e-9))
+
+
+def _dictionary() -> cv2.aruco.Dictionary:
+    return cv2.aruco.getPredefinedDictionary(getattr(cv2.aruco, f"DICT_{DICTIONARY}"))

@@ -1,0 +1,160 @@
+"""The folder a calibration is computed from: pictures, `poses.csv`, and `camera.yaml` with the optics.
+
+`poses.csv` has a header and a line for each picture. Its columns are `image` and either the six joints, named as in the
+URDF [rad], or `x_m`, `y_m`, `z_m`, `qx`, `qy`, `qz`, `qw`: position and quaternion of `tool0` in `base_link`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import cv2
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from merton.calibration.charuco import DICTIONARY, Board, Sighting
+from merton.calibration.lens import Array, Lens
+from merton.errors import InputError
+from merton.perception.camera.folder import read_image
+from merton.world.cell import ARM_JOINTS
+from merton.world.geometry import Matrix, from_quaternion
+from merton.world.observation import Image, Intrinsics
+
+POSES_FILE, CAMERA_FILE = "poses.csv", "camera.yaml"
+POSE_COLUMNS = ("x_m", "y_m", "z_m", "qx", "qy", "qz", "qw")
+
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _CameraFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    width: Annotated[int, Field(gt=0)]
+    height: Annotated[int, Field(gt=0)]
+    fx: _Positive
+    fy: _Positive
+    cx: _Number
+    cy: _Number
+    distortion: tuple[_Number, ...] = ()
+
+
+def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[Path, Matrix]]:
+    """The pictures of a folder, each with the pose (4, 4) of `tool0` in `base_link`, in the order of `poses.csv`.
+
+    Args:
+        folder: where `poses.csv` and the pictures are.
+        forward: `base_from_tool0` of joint angles (6,) [rad]; asked only where the file has joints.
+
+    Raises:
+        InputError: a file is missing, or a line is wrong; the sentence says which.
+    """
+    file = folder / POSES_FILE
+    try:
+        with open(file, encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot read {str(file)!r}: {getattr(error, 'strerror', None) or error}") from None
+    found: list[tuple[Path, Matrix]] = []
+    for number, row in enumerate(rows, start=2):
+        columns = next((c for c in (ARM_JOINTS, POSE_COLUMNS) if set(c) <= set(row)), None)
+        if columns is None or "image" not in row:
+            raise InputError(
+                f"{file}: its first line must name the columns image and either {', '.join(ARM_JOINTS)} or "
+                f"{', '.join(POSE_COLUMNS)}"
+            )
+        try:
+            values = np.array([float(row[column]) for column in columns])
+        except (TypeError, ValueError):
+            values = np.array([np.nan])
+        if not np.isfinite(values).all() or (columns == POSE_COLUMNS and np.linalg.norm(values[3:]) < 0.5):
+            raise InputError(
+                f"{file}, line {number}: expected {len(columns)} finite numbers that are a pose, got {row}"
+            )
+        image = folder / str(row["image"])
+        if not image.is_file():
+            raise InputError(f"{file}, line {number}: there is no picture {str(image)!r}")
+        found.append((image, forward(values) if columns == ARM_JOINTS else from_quaternion(values[:3], values[3:])))
+    if not found:
+        raise InputError(f"{file} has no poses")
+    return found
+
+
+def add_shot(folder: Path, image: Image, joints_rad: Sequence[float], lens: Lens) -> Path:
+    """Add a picture (height, width, 3) uint8 RGB and the arm's joint angles (6,) [rad]; returns the picture's file.
+
+    Begins the folder, `poses.csv` and `camera.yaml` if they are not there.
+
+    Raises:
+        InputError: the folder is another camera's, has poses that are not joint angles, or cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    present, header = read_lens(folder), ",".join(("image", *ARM_JOINTS))
+    if present is not None and present != lens:
+        raise InputError(f"{folder / CAMERA_FILE} has other optics: take every camera into a folder of its own")
+    file = folder / POSES_FILE
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else [header]
+    if lines[:1] != [header]:
+        raise InputError(f"{file} has other columns than {header}: take pictures into a new folder")
+    picture = folder / f"{len(lines) - 1:04d}.png"
+    try:
+        picture.write_bytes(cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))[1].tobytes())
+        if present is None:
+            _write_lens(folder, lens)
+        lines.append(",".join([picture.name, *(f"{angle:.9f}" for angle in joints_rad)]))
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write into {str(folder)!r}: {error.strerror}") from None
+    return picture
+
+
+def read_lens(folder: Path) -> Lens | None:
+    """The optics in `camera.yaml`; None if there is no such file. Raises InputError if it is wrong."""
+    file = folder / CAMERA_FILE
+    if not file.exists():
+        return None
+    try:
+        with open(file, encoding="utf-8") as text:
+            raw = _CameraFile.model_validate(YAML(typ="safe", pure=True).load(text))
+        own = Intrinsics(raw.width, raw.height, raw.fx, raw.fy, raw.cx, raw.cy)
+        return Lens(own, raw.distortion)
+    except (OSError, YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {str(file)!r}: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise InputError(f"{file}: {where}: {first['msg']}") from None
+
+
+def _write_lens(folder: Path, lens: Lens) -> None:
+    own = lens.intrinsics
+    values = {key: getattr(own, key) for key in ("width", "height", "fx", "fy", "cx", "cy")}
+    values["distortion"] = list(lens.distortion)
+    (folder / CAMERA_FILE).write_text("".join(f"{key}: {value}\n" for key, value in values.items()), encoding="utf-8")
+
+
+def look_for(board: Board, files: Sequence[Path]) -> list[Sighting | None]:
+    """The board in every picture, None where it is not found.
+
+    Raises:
+        InputError: a picture cannot be read, or none of them shows the board.
+    """
+    markers, found = 0, []
+    for file in files:
+        image = read_image(file)
+        found.append(board.find(image, file.name))
+        if found[-1] is None:
+            markers += board.count_markers(image)
+    if not any(found):
+        why = (
+            f"they show {markers} markers, but not laid out as on this board: are --columns and --rows right?"
+            if markers
+            else f"they show no {DICTIONARY} marker: is it this board, and large, sharp and bright enough?"
+        )
+        raise InputError(f"the board ({board}) is in none of the {len(files)} pictures; {why}")
+    return found

@@ -1,0 +1,119 @@
+"""Looks whether everything Merton needs is here, and says how to mend what is not."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from merton.errors import MertonError
+from merton.files import resource
+from merton.graph.spec import graph_names, load_graph
+from merton.graph.supervisor import claim_domain, environment, find_executable
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check: what was looked at, whether it is fine, what was seen, and how to mend it."""
+
+    subject: str
+    fine: bool
+    seen: str
+    remedy: str = ""
+
+
+def examine() -> list[Finding]:
+    """Every check, in the order a newcomer would meet the trouble."""
+    return [_guarded(*check) for check in CHECKS]
+
+
+def _guarded(subject: str, check: Callable[[], str], remedy: str) -> Finding:
+    try:
+        return Finding(subject, True, check())
+    except Exception as error:  # a doctor does not faint
+        return Finding(subject, False, str(error).splitlines()[0] if str(error) else type(error).__name__, remedy)
+
+
+def _python() -> str:
+    if not (3, 10) <= sys.version_info[:2] <= (3, 13):
+        raise MertonError(f"Python {sys.version.split()[0]}")
+    return f"Python {sys.version.split()[0]}"
+
+
+def _ros() -> str:
+    """In a process of its own: rcl ends the process when the middleware that is asked for is not there."""
+    code = "import rclpy; rclpy.init(); rclpy.create_node('merton_doctor'); rclpy.shutdown()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment())
+    if done.returncode:
+        raise MertonError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+    where = "wheels" if os.environ.get("AMENT_PREFIX_PATH", "") in ("", sys.prefix) else "sourced installation"
+    return f"rclpy from {where}"
+
+
+def _interfaces() -> str:
+    importlib.import_module("merton_interfaces.msg")
+    return "merton_interfaces built"
+
+
+def _nodes() -> str:
+    graph = load_graph("sim")
+    for node in graph.nodes:
+        find_executable(node.package, node.executable)
+    return f"{len(graph.nodes)} nodes installed; graphs: {', '.join(graph_names())}"
+
+
+def _resources() -> str:
+    return f"robot description at {resource('merton_description', 'urdf/cell.urdf.xacro')}"
+
+
+def _libraries() -> str:
+    for library in ("libGL.so.1", "libEGL.so.1"):
+        ctypes.CDLL(library)
+    return "libGL and libEGL load"
+
+
+def _simulator() -> str:
+    """In a process of its own: a broken OpenGL driver may end the process."""
+    code = (
+        "from merton.simulation.cell import Cell; from merton.simulation.cameras import SceneCameras; c = Cell(); "
+        "c.reset('reach', 0); v = SceneCameras(424, 240).render('reach', 0, c.qpos, 'top'); print(v.color.std() > 5)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    if done.returncode or "True" not in done.stdout:
+        raise MertonError((done.stderr.strip().splitlines() or ["the picture is blank"])[-1])
+    return "a scene was simulated and rendered"
+
+
+def _domain() -> str:
+    domain, holder = claim_domain()
+    holder.close()
+    return f"ROS domain {domain} is free"
+
+
+def _shared_memory() -> str:
+    free = shutil.disk_usage("/dev/shm").free
+    if free < 128 * 2**20:
+        raise MertonError(f"/dev/shm has {free // 2**20} MB free; nine nodes want 128")
+    return f"/dev/shm has {free // 2**20} MB free"
+
+
+CHECKS: tuple[tuple[str, Callable[[], str], str], ...] = (
+    ("Python", _python, "use Python 3.10 to 3.13: make setup PYTHON=/usr/bin/python3.12"),
+    (
+        "ROS 2",
+        _ros,
+        "run `make setup`, or source /opt/ros/jazzy/setup.bash; unset RMW_IMPLEMENTATION",
+    ),
+    ("interfaces", _interfaces, "run `make setup`, or `colcon build` and source install/setup.bash"),
+    ("nodes", _nodes, "run `make setup`, or `colcon build` and source install/setup.bash"),
+    ("description", _resources, "run `make setup`, or `colcon build` and source install/setup.bash"),
+    ("OpenGL", _libraries, "sudo apt-get install libgl1 libegl1 libegl-mesa0 libgl1-mesa-dri"),
+    ("simulator", _simulator, "sudo apt-get install libegl-mesa0 libgl1-mesa-dri; MUJOCO_GL=osmesa needs libosmesa6"),
+    ("ports", _domain, "end other Mertons of this machine"),
+    ("shared memory", _shared_memory, "in a container: docker run --shm-size=512m"),
+)

@@ -1,0 +1,148 @@
+"""`merton models`: what the catalogue holds, what it says of one model, and whether a model can be used here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from io import StringIO
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from ruamel.yaml import YAML
+
+from merton.errors import UnknownNameError
+from merton.models.catalogue import Entry, examine
+
+if TYPE_CHECKING:
+    from merton.cognition.models.base import ModelEntry
+    from merton.decision.models.base import PolicyEntry
+
+app = typer.Typer(help="The catalogue of models: what there is, and what works here.", no_args_is_help=True)
+_out = Console(emoji=False)
+
+
+@app.command("list")
+def list_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON, for programs.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The tables of docs/models.md.")] = False,
+) -> None:
+    """List the models: VLMs, then VLAs."""
+    if markdown:
+        typer.echo(f"{conventions_table()}\n\n{tables()}")
+    elif as_json:
+        typer.echo(json.dumps([{"kind": kind, **entry.model_dump()} for kind, entry in _entries()], indent=1))
+    else:
+        table = Table("kind", "name", "adapter", "memory", "what it is", box=None)
+        for kind, entry in _entries():
+            memory = f"{entry.memory_gb:g} GB" if entry.memory_gb else ""
+            table.add_row(kind, entry.name, entry.adapter, memory, escape(entry.description))
+        _out.print(table)
+
+
+@app.command("show")
+def show_command(name: Annotated[str, typer.Argument(help="A name of `merton models list`.")]) -> None:
+    """Print what the catalogue says of a model, as YAML: a copy in a catalogue of yours replaces it."""
+    typer.echo(as_yaml(_named(name)), nl=False)
+
+
+@app.command("check")
+def check_command(
+    name: Annotated[str | None, typer.Argument(help="A name of `merton models list`; without it, all.")] = None,
+) -> None:
+    """Say what is there and what is missing, without the network; exit code 1 if something is missing.
+
+    Loads processor and configuration where the checkpoint is on disk, asks a server where one should answer, and lets
+    the model answer its example where its weights are there.
+    """
+    checked = missing = 0
+    for kind, entry in _entries() if name is None else _named(name):
+        _out.print(f"{kind} {entry.name}", highlight=False, style="bold")
+        findings = examine(entry, entry.build)
+        for finding in findings:
+            mark = "[green]ok     [/]" if finding.fine else "[red]missing[/]"
+            _out.print(f"  {mark} {finding.subject:<10} {escape(finding.seen)}", highlight=False, soft_wrap=True)
+            if finding.remedy:
+                _out.print(f"          {'':<10} {escape(finding.remedy)}", highlight=False, soft_wrap=True)
+        checked += 1
+        missing += not all(finding.fine for finding in findings)
+    if name is None:
+        _out.print(f"{checked - missing} of {checked} can be used here", highlight=False)
+    if missing:
+        raise typer.Exit(1)
+
+
+def as_yaml(entries: Iterable[tuple[str, Entry]]) -> str:
+    """Entries (kind, entry) as a file of the catalogue, without what is as it is by default."""
+    said: dict[str, list[dict[str, Any]]] = {}
+    for kind, entry in entries:
+        said.setdefault(kind, []).append(entry.model_dump(mode="json", exclude_defaults=True))
+    yaml, text = YAML(typ="safe"), StringIO()
+    yaml.default_flow_style = yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 4096
+    yaml.dump(said, text)
+    return text.getvalue()
+
+
+def tables() -> str:
+    """The catalogue as Markdown tables: VLMs, then VLAs."""
+    from merton.cognition.models.base import MODELS
+    from merton.decision.models.base import POLICIES
+
+    vlms = ["| name | paper's | checkpoint | adapter | image | verified | needs its weights or server |"]
+    vlas = ["| name | paper's | checkpoint | adapter | means | verified | needs its weights or server |"]
+    for rows in (vlms, vlas):
+        rows.append("|" + "---|" * 7)
+    vlms += [_row(entry, _image(entry)) for entry in MODELS.values()]
+    vlas += [_row(entry, f"`{entry.convention}`" if entry.convention else "Merton's") for entry in POLICIES.values()]
+    return "\n".join(["### VLMs", "", *vlms, "", "### VLAs", "", *vlas])
+
+
+def conventions_table() -> str:
+    """The conventions of policies as a Markdown table."""
+    from merton.decision.models.conventions import CONVENTIONS
+
+    rows = ["| convention | a row is | rows | source |", "|---|---|---|---|"]
+    for convention in CONVENTIONS.values():
+        columns = " or ".join(str(count) for count in convention.columns)
+        rows.append(f"| `{convention.name}` | {convention.meaning} | (n, {columns}) | {convention.source} |")
+    return "\n".join(rows)
+
+
+def _row(entry: Entry, fifth: str) -> str:
+    revision = f" @ `{entry.revision[:7]}`" if entry.revision else ""
+    checkpoint = f"{entry.checkpoint}{revision}" if entry.checkpoint else "none"
+    paper = entry.paper or "no"
+    cells = (
+        f"`{entry.name}`",
+        paper,
+        checkpoint,
+        f"`{entry.adapter}`",
+        fifth,
+        entry.verified,
+        entry.unverified or "no",
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _image(entry: ModelEntry) -> str:
+    size = "×".join(str(length) for length in entry.image.size_px or ()) or "own size"
+    return f"{size} {entry.image.resize}, by {entry.image.by}" if entry.checkpoint else "as it is"
+
+
+def _entries() -> Iterator[tuple[str, ModelEntry | PolicyEntry]]:
+    """(kind, entry) of every model."""
+    from merton.cognition.models.base import MODELS
+    from merton.decision.models.base import POLICIES
+
+    yield from (("vlm", entry) for entry in MODELS.values())
+    yield from (("vla", entry) for entry in POLICIES.values())
+
+
+def _named(name: str) -> list[tuple[str, ModelEntry | PolicyEntry]]:
+    found = [(kind, entry) for kind, entry in _entries() if entry.name == name]
+    if not found:
+        raise UnknownNameError("model", name, (entry.name for _, entry in _entries()))
+    return found

@@ -1,0 +1,106 @@
+"""The shape of arm, gripper and wrist camera as capsules.
+
+Ours: the capsules enclose the primitives of `urdf/` to within the stopping margin; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.execution.kinematics import UR5
+from merton.world.cell import CellConfig
+
+Array = NDArray[np.float64]
+Point = tuple[float, float, float]
+
+TIP_BEYOND_TCP_M = 0.008
+"""How far the finger tips reach beyond the tool centre point, along z of `tool0`."""
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """All points within `radius_m` of the segment `start` to `end` [m], fixed to a link frame.
+
+    Attributes:
+        link: name of the link in `urdf/`.
+        frame: which of `UR5.link_frames` it moves with (0 is `base`, 6 is `tool0`).
+        meets_table: whether its distance to the table is worth knowing.
+        slide: moves by this times half the opening of the gripper along x of `tool0`.
+    """
+
+    link: str
+    frame: int
+    start: Point
+    end: Point
+    radius_m: float
+    meets_table: bool = True
+    slide: int = 0
+
+
+_UPPER_ARM_Z, _FOREARM_Z = 0.13585, 0.0165
+"""The upper arm passes beside the shoulder, the forearm comes back towards the middle (offsets along axis 2 and 3)."""
+
+_ARM = (
+    # The base stands on the table. Shoulder and upper arm can meet it only with the elbow, which has its own capsule.
+    Capsule("base_link", 0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.03), 0.070, meets_table=False),
+    Capsule("shoulder_link", 2, (0.0, 0.0, -0.03), (0.0, 0.0, 0.165), 0.060, meets_table=False),
+    Capsule("upper_arm_link", 2, (0.0, 0.0, _UPPER_ARM_Z), (UR5.a2, 0.0, _UPPER_ARM_Z), 0.058, meets_table=False),
+    Capsule("upper_arm_link", 3, (0.0, 0.0, -0.010), (0.0, 0.0, 0.165), 0.055),
+    Capsule("forearm_link", 3, (0.0, 0.0, _FOREARM_Z), (UR5.a3, 0.0, _FOREARM_Z), 0.045),
+    Capsule("wrist_1_link", 4, (0.0, 0.0, -0.120), (0.0, 0.0, 0.020), 0.042),
+    Capsule("wrist_2_link", 5, (0.0, 0.0, -UR5.d5), (0.0, 0.0, 0.020), 0.042),
+    Capsule("wrist_3_link", 6, (0.0, 0.0, -UR5.d6), (0.0, 0.0, 0.0), 0.042),
+    Capsule("gripper_base_link", 6, (0.0, 0.0, 0.0), (0.0, 0.0, 0.070), 0.050),
+    Capsule("gripper_base_link", 6, (-0.09, 0.0, 0.095), (0.09, 0.0, 0.095), 0.026),
+)
+
+
+def _finger(side: str, sign: int, tip_z: float) -> tuple[Capsule, ...]:
+    """A closed finger: root, shank, and a tip of two thin capsules side by side; a thick one would be too round."""
+    link = f"gripper_{side}_finger"
+    tip = 0.008
+    return (
+        Capsule(link, 6, (sign * 0.012, 0.0, 0.116), (sign * 0.030, 0.0, 0.116), 0.020, slide=sign),
+        Capsule(link, 6, (sign * 0.0155, 0.0, 0.121), (sign * 0.0155, 0.0, 0.190), 0.014, slide=sign),
+        *(
+            Capsule(link, 6, (sign * tip, y, 0.190), (sign * tip, y, tip_z - tip), tip, slide=sign)
+            for y in (-0.006, 0.006)
+        ),
+    )
+
+
+def _camera(name: str, tool0_from_camera: Array) -> Capsule:
+    """The 124 mm long housing of a D455, across the line of sight and behind the lens."""
+    start, end = (tool0_from_camera @ (x, 0.0, -0.0165, 1.0) for x in (-0.050, 0.050))
+    return Capsule(f"camera_{name}_link", 6, tuple(start[:3].tolist()), tuple(end[:3].tolist()), 0.024)
+
+
+def capsules_of(cell: CellConfig) -> tuple[Capsule, ...]:
+    """The whole arm with the gripper closed and the cameras that ride on the tool."""
+    tip_z = cell.tool.tcp_from_tool0_z + TIP_BEYOND_TCP_M
+    riding = {name: camera for name, camera in cell.cameras.named.items() if camera.parent == "tool0"}
+    cameras = tuple(_camera(name, camera.parent_from_camera) for name, camera in riding.items())
+    return _ARM + cameras + _finger("left", 1, tip_z) + _finger("right", -1, tip_z)
+
+
+def self_pairs(capsules: tuple[Capsule, ...]) -> NDArray[np.intp]:
+    """Pairs of capsules (pairs, 2) of one arm that can meet: not neighbours, nor parts fixed to one another."""
+    tool = sorted({capsule.link for capsule in capsules if capsule.frame == 6 and capsule.link != "wrist_3_link"})
+    can_meet = {
+        "base_link": ("forearm_link", "wrist_1_link", "wrist_2_link", "wrist_3_link", *tool),
+        "shoulder_link": ("forearm_link", "wrist_1_link", "wrist_2_link", "wrist_3_link", *tool),
+        "upper_arm_link": ("wrist_1_link", "wrist_2_link", "wrist_3_link", *tool),
+        "forearm_link": ("wrist_3_link", *tool),
+        "wrist_1_link": tuple(tool),
+    }
+    return np.array(
+        [
+            (one, other)
+            for one, inner in enumerate(capsules)
+            for other, outer in enumerate(capsules)
+            if outer.link in can_meet.get(inner.link, ())
+        ]
+    )

@@ -1,0 +1,244 @@
+"""Distances of the arm, drawn as capsules, and of what it holds, to itself, table and walls. Frame: `base_link`.
+
+Placements and distances come from Pinocchio and its collision library Coal (the `pin` wheel), which answer for all
+pairs of one configuration in one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from typing import Any
+
+import coal
+import numpy as np
+import pinocchio
+from numpy.typing import ArrayLike, NDArray
+from pinocchio import SE3
+
+from merton.errors import InputError
+from merton.execution.gate.capsules import Capsule, capsules_of, self_pairs
+from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
+from merton.execution.robots.gripper import Gripper
+from merton.world.cell import CellConfig
+from merton.world.geometry import Matrix
+
+Array = NDArray[np.float64]
+
+HELD = "held_object"
+"""Name of what the gripper holds, where a link is named."""
+
+LONGEST_HELD_M = 0.10
+"""Nothing is taken to reach further beyond the tool centre point than this: the objects of the cell do not."""
+
+SET_DOWN_M = 0.008
+"""What is held is drawn this much short at its far end, so that it may be set down. Ours: with a stopping margin of
+5 mm it may stand on the table, slide on it, and be pressed 3 mm into it, which is what its length is uncertain by."""
+
+_LEFT_FINGER, _RIGHT_FINGER = 7, 8
+"""Numbers of Pinocchio's joints: 0 is the world, 1 to 6 the arm, then the fingers."""
+
+
+@dataclass(frozen=True)
+class Clearance:
+    """The least distance between a part of the arm and what it must not touch.
+
+    Attributes:
+        distance_m: [m]; negative in penetration.
+        link_a: the part of the arm, or `HELD`.
+        link_b: "table", the name of a wall, or another part of the arm.
+    """
+
+    distance_m: float
+    link_a: str
+    link_b: str
+
+
+@dataclass(frozen=True)
+class HeldObject:
+    """What is between the fingers, as far as the gripper can tell: as deep as it is wide, as high above as below.
+
+    Attributes:
+        width_m: between the fingers [m], > 0.
+        beyond_tcp_m: how far it reaches beyond the tool centre point, along z of `tool0` [m], > 0.
+    """
+
+    width_m: float
+    beyond_tcp_m: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.width_m < inf and 0 < self.beyond_tcp_m < inf):
+            raise InputError(f"a held object needs a positive width and reach, got {self}")
+
+
+def held_object(gripper: Gripper, commanded_open: float, measured_m: float, base_from_tcp: Matrix) -> HeldObject | None:
+    """What the gripper holds once its fingers have stopped, or None if they got where they were sent.
+
+    Args:
+        gripper: the gripper.
+        commanded_open: last command, 0 closed .. 1 open.
+        measured_m: opening between the pads [m].
+        base_from_tcp: (4, 4) pose of the tool centre point when the fingers closed. What they took is supposed to stand
+            on the table, and so to reach as far as the table does, `LONGEST_HELD_M` at most.
+    """
+    if not gripper.reading(gripper.opening_m(commanded_open), measured_m, moving=False).holds:
+        return None
+    down, height = -float(base_from_tcp[2, 2]), float(base_from_tcp[2, 3])
+    to_table = height / down if down > 1e-6 else inf
+    return HeldObject(measured_m, min(max(to_table, SET_DOWN_M), LONGEST_HELD_M))
+
+
+class Guard:
+    """Distances of the arm, and of what it holds, to table (a half space), walls (boxes) and the arm itself.
+
+    Args:
+        cell: geometry of the cell.
+        held: what the gripper holds; its distance to table and walls is watched, not that to the arm.
+    """
+
+    def __init__(self, cell: CellConfig, held: HeldObject | None = None) -> None:
+        capsules = capsules_of(cell)
+        self._frames = np.array([capsule.frame for capsule in capsules])
+        self._ends = np.array([(capsule.start, capsule.end) for capsule in capsules])
+        self._radii = np.array([capsule.radius_m for capsule in capsules])
+        self._slide = np.array([capsule.slide for capsule in capsules])
+        self._stroke = cell.gripper.stroke
+        self._model = _arm()
+        self._data = self._model.createData()
+        self._around = _Pairs(self._model, self._data)
+        self._within = _Pairs(self._model, self._data)
+        self._held = _Pairs(self._model, self._data)
+        for pairs in (self._around, self._held):
+            table = pairs.add("table", 0, np.eye(4), coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0))
+            walls = [pairs.add(box.name, 0, _at(box.center), coal.Box(*box.size)) for box in cell.walls]
+        for capsule in capsules:
+            part = self._around.add_capsule(capsule)
+            self._around.watch(part, *([table] if capsule.meets_table else []), *walls)
+        if held is not None:
+            length = max(2 * held.beyond_tcp_m - SET_DOWN_M, 1e-3)
+            center = cell.tool.tcp_from_tool0_z + held.beyond_tcp_m - SET_DOWN_M - length / 2
+            # Round a square of that width: how an object is turned between the fingers is not known.
+            shape = coal.Cylinder(held.width_m / np.sqrt(2), length)
+            self._held.watch(self._held.add(HELD, 6, _at((0.0, 0.0, center)), shape), table, *walls)
+        parts = [self._within.add_capsule(capsule) for capsule in capsules]
+        for one, other in self_pairs(capsules):
+            self._within.watch(parts[one], parts[other])
+        for pairs in (self._around, self._within, self._held):
+            pairs.ready()
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of shapes are watched."""
+        return len(self._around) + len(self._within) + len(self._held)
+
+    def capsules(self, joints: ArrayLike, opening_m: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Where the capsules are, for drawing them.
+
+        Args:
+            joints: (n, 6) [rad].
+            opening_m: (n,) or scalar opening of the gripper [m]; None means fully open.
+
+        Returns:
+            Ends of the axes (n, capsules, 2, 3) [m] in `base_link`, and radii (capsules,) [m].
+        """
+        frames = BASE_LINK_FROM_BASE @ UR5.link_frames(joints)[:, self._frames]
+        opening = np.broadcast_to(self._stroke if opening_m is None else np.asarray(opening_m, float), len(frames))
+        local = np.broadcast_to(self._ends, (len(frames), *self._ends.shape)).copy()
+        local[..., 0] += (self._slide * opening[:, None] / 2)[..., None]
+        return np.einsum("ncij,ncej->ncei", frames[..., :3, :3], local) + frames[..., None, :3, 3], self._radii
+
+    def clearances(self, joints: ArrayLike, opening_m: ArrayLike | None = None) -> list[Clearance]:
+        """The least distance to table and walls of each configuration; arguments as of `capsules`."""
+        return [self._around.least(row) for row in self._configurations(joints, opening_m)]
+
+    def self_clearances(self, joints: ArrayLike, opening_m: ArrayLike | None = None) -> list[Clearance]:
+        """The least distance between parts of the arm that can meet; arguments as of `capsules`."""
+        return [self._within.least(row) for row in self._configurations(joints, opening_m)]
+
+    def held_clearances(self, joints: ArrayLike) -> list[Clearance]:
+        """The least distance of what is held to table and walls, infinite if nothing is; joints (n, 6) [rad]."""
+        return [self._held.least(row) for row in self._configurations(joints, None)]
+
+    def clearance(self, joints: ArrayLike, opening_m: float | None = None) -> Clearance:
+        """The least distance to table and walls of one configuration (6,) [rad], gripper fully open unless told."""
+        return self.clearances(np.reshape(np.asarray(joints, float), (1, 6)), opening_m)[0]
+
+    def _configurations(self, joints: ArrayLike, opening_m: ArrayLike | None) -> Array:
+        """(n, 8): joints [rad] and how far either finger has slid [m]."""
+        arm = np.asarray(joints, dtype=np.float64)
+        half = np.broadcast_to(self._stroke if opening_m is None else np.asarray(opening_m, float), len(arm)) / 2
+        return np.column_stack([arm, half, -half])
+
+
+class _Pairs:
+    """Shapes on the arm and around it, and the pairs of them whose distance is watched."""
+
+    def __init__(self, model: Any, data: Any) -> None:
+        self._model, self._data = model, data
+        self._geometry = pinocchio.GeometryModel()
+        self._names: list[str] = []
+        self._pairs: list[tuple[str, str]] = []
+        self._results: Any = None
+
+    def add(self, name: str, joint: int, joint_from_shape: Matrix, shape: Any) -> int:
+        """A shape fixed to a joint; returns its number."""
+        placement = SE3(joint_from_shape[:3, :3], joint_from_shape[:3, 3])
+        self._names.append(name)
+        return int(
+            self._geometry.addGeometryObject(
+                pinocchio.GeometryObject(f"{len(self._names)} {name}", joint, placement, shape)
+            )
+        )
+
+    def add_capsule(self, capsule: Capsule) -> int:
+        """A part of the arm or the gripper; returns its number."""
+        start, end = np.array(capsule.start), np.array(capsule.end)
+        pose = _at((start + end) / 2)
+        pose[:3, :3] = pinocchio.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), end - start).toRotationMatrix()
+        if capsule.frame == 0:
+            pose = BASE_LINK_FROM_BASE @ pose
+        joint = {0: capsule.frame, 1: _LEFT_FINGER, -1: _RIGHT_FINGER}[capsule.slide]
+        shape = coal.Capsule(capsule.radius_m, float(np.linalg.norm(end - start)))
+        return self.add(capsule.link, joint, pose, shape)
+
+    def watch(self, shape: int, *others: int) -> None:
+        """From now on the distance between these shapes counts."""
+        for other in others:
+            self._geometry.addCollisionPair(pinocchio.CollisionPair(shape, other))
+            self._pairs.append((self._names[shape], self._names[other]))
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def ready(self) -> None:
+        """To be called once, after all shapes and pairs."""
+        self._results = self._geometry.createData()
+
+    def least(self, configuration: Array) -> Clearance:
+        """The least distance of all pairs in one configuration (8,)."""
+        if not self._pairs:
+            return Clearance(inf, "", "")
+        nearest = pinocchio.computeDistances(self._model, self._data, self._geometry, self._results, configuration)
+        return Clearance(self._results.distanceResults[nearest].min_distance, *self._pairs[nearest])
+
+
+@cache
+def _arm() -> Any:
+    """The joints of arm and fingers, from the same kinematics that everything else uses."""
+    model = pinocchio.Model()
+    frames = BASE_LINK_FROM_BASE @ UR5.link_frames(np.zeros((1, 6)))[0]
+    parent, parent_frame = 0, np.eye(4)
+    for number, frame in enumerate(frames[1:], start=1):
+        step = np.linalg.solve(parent_frame, frame)
+        parent = model.addJoint(parent, pinocchio.JointModelRZ(), SE3(step[:3, :3], step[:3, 3]), f"joint_{number}")
+        parent_frame = frame
+    for finger in ("left_finger", "right_finger"):
+        model.addJoint(parent, pinocchio.JointModelPX(), SE3.Identity(), finger)
+    return model
+
+
+def _at(position: ArrayLike) -> Matrix:
+    pose = np.eye(4)
+    pose[:3, 3] = position
+    return pose

@@ -1,0 +1,139 @@
+"""Collisions predicted along the spline the arm will follow, with what it holds."""
+
+from __future__ import annotations
+
+from math import ceil, inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.execution.gate.collision import Clearance, Guard, HeldObject
+from merton.execution.gate.peaks import Peaks, positions
+from merton.execution.gate.safety import Code, Verdict
+from merton.execution.robots.gripper import HELD_CLEARANCE_M
+from merton.world.cell import CellConfig
+
+Array = NDArray[np.float64]
+
+TOOL_SPACING_M = 0.01
+JOINT_SPACING_RAD = 0.02
+"""Collisions are checked at least this densely: the joint spacing moves no point of the arm further than about 2 cm."""
+
+NEAR_M = 0.02
+FINER = 4
+"""Nearer than this to anything it is checked this many times as densely: every 5 mm, so that between two checks the arm
+comes at most half the stopping margin nearer."""
+
+NOWHERE = Clearance(inf, "", "")
+
+CREEP = 0.1
+"""Part of the stopping margin that an arm may come nearer which stands at it: servos do not stop exactly where they are
+sent, and a straight way up begins with a dip."""
+CREEP_AT_END = 0.02
+"""The same for where an arm may come to rest that is too close already, after a contact."""
+
+
+class Predictor:
+    """Looks ahead from where the arm stands.
+
+    Args:
+        start: (6,) joint angles there [rad].
+        gripper: (k,) 0 closed .. 1 open: now, NaN if unknown, and on the way to each waypoint.
+        cell: geometry of the cell.
+        stopping_margin_m: distance to keep from table, walls and itself [m]; see `margins_m` for an arm that is closer.
+        held: what the gripper holds, until it opens wider than that.
+    """
+
+    def __init__(
+        self, start: Array, gripper: Array, cell: CellConfig, stopping_margin_m: float, held: HeldObject | None
+    ) -> None:
+        self._stroke_m, self._held = cell.gripper.stroke, held
+        self._guard = Guard(cell, held)
+        here = self._clearances(start[None], self._openings(gripper[:1]), np.array([True]))[0]
+        self.clearance_m = here[0].distance_m
+        """Distance of the arm to table and walls at the start [m]."""
+        self._margins_m = tuple(margins_m(stopping_margin_m, one.distance_m) for one in here)
+
+    def first_hit(
+        self, joints: Array, gripper: Array, speeds: Array, step_s: float, peak: Peaks
+    ) -> tuple[Verdict | None, float]:
+        """The first predicted collision along the spline, or None, and the least clearance to table and walls [m].
+
+        The verdict's message is the end of a sentence on the delta it names.
+
+        Args:
+            joints, speeds: (k, 6) the spline's waypoints [rad], [rad/s].
+            gripper: (k,) as above.
+            step_s: time between waypoints [s].
+            peak: the peaks of that spline, which bound how far it gets between two samples.
+        """
+        reach = np.maximum(peak.joint_speed / JOINT_SPACING_RAD, peak.tcp_speed / TOOL_SPACING_M) * step_s
+        counts = np.ceil(reach).astype(int) + 1
+        at = np.concatenate([index + np.arange(1, count + 1) / count for index, count in enumerate(counts)])
+        found = self._along(joints, gripper, speeds, step_s, at)
+        near = np.array([min(one.distance_m for one in clearances) < NEAR_M for clearances in found])
+        near |= np.concatenate([[True], near[:-1]])
+        begin = np.concatenate([[0.0], at[:-1]])
+        parts = np.arange(1, FINER) / FINER
+        between = (begin[near, None] + parts * (at - begin)[near, None]).ravel()
+        found += self._along(joints, gripper, speeds, step_s, between)
+        at = np.concatenate([at, between])
+        least = inf
+        for sample in np.argsort(at).tolist():
+            least = min(least, found[sample][0].distance_m)
+            at_end = int(at[sample] == len(joints) - 1)
+            for code, clearance, margins in zip(
+                (Code.COLLISION, Code.SELF_COLLISION, Code.COLLISION), found[sample], self._margins_m, strict=True
+            ):
+                if clearance.distance_m < margins[at_end]:
+                    one, other, distance = clearance.link_a, clearance.link_b, clearance.distance_m
+                    message = f"would bring {one} within {distance * 1000:.1f} mm of {other}"
+                    return Verdict(code, message, ceil(at[sample]) - 1, one, other, distance), distance
+        return None, least
+
+    def _along(
+        self, joints: Array, gripper: Array, speeds: Array, step_s: float, at: Array
+    ) -> list[tuple[Clearance, Clearance, Clearance]]:
+        """Clearances as of `_clearances` at the points (n,) of the spline.
+
+        A point is a piece's number plus the phase in it, more than 0 and up to 1.
+        """
+        piece = np.ceil(at).astype(int) - 1
+        samples = positions(joints, speeds, step_s, piece, at - piece)
+        return self._clearances(samples, self._openings(gripper)[piece + 1], piece < self._pieces_held(gripper))
+
+    def _clearances(
+        self, joints: Array, openings_m: Array, held: NDArray[np.bool_]
+    ) -> list[tuple[Clearance, Clearance, Clearance]]:
+        """Of each configuration: arm to table and walls, arm to itself, and what is held to table and walls."""
+        carried = [NOWHERE] * len(joints)
+        for row, clearance in zip(np.flatnonzero(held), self._guard.held_clearances(joints[held]), strict=True):
+            carried[row] = clearance
+        around = self._guard.clearances(joints, openings_m)
+        return list(zip(around, self._guard.self_clearances(joints, openings_m), carried, strict=True))
+
+    def _openings(self, gripper: Array) -> Array:
+        """Opening of the fingers [m] on the way to each waypoint; fully open where unknown, which takes most room."""
+        sent = np.nan_to_num(gripper, nan=1.0) * self._stroke_m
+        return sent if self._held is None else np.maximum(sent, self._held.width_m)
+
+    def _pieces_held(self, gripper: Array) -> int:
+        """How many pieces of the motion there are before what is held is let go."""
+        if self._held is None:
+            return 0
+        lets_go = self._openings(gripper[1:]) > self._held.width_m + HELD_CLEARANCE_M
+        return int(lets_go.argmax()) if lets_go.any() else len(lets_go)
+
+
+def margins_m(stopping_margin_m: float, distance_m: float) -> tuple[float, float]:
+    """Distances an arm that is at `distance_m` now has to keep [m]: on its way, and where it comes to rest.
+
+    An arm at the margin may come a tenth of it nearer, once: the next chunk may not go on from there, else a model
+    could spend the margin in many small deltas. One that is nearer still may leave. Never into what is touched.
+    """
+    creep = CREEP * stopping_margin_m
+    if distance_m >= stopping_margin_m - creep:
+        margin = min(stopping_margin_m, max(distance_m - creep, stopping_margin_m - creep))
+        return margin, margin
+    deepest = min(0.0, distance_m)
+    return max(distance_m - creep, deepest), max(distance_m - CREEP_AT_END * stopping_margin_m, deepest)

@@ -1,0 +1,122 @@
+"""From deltas to waypoints: are they an action at all, and where does each of them take the joints."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from merton.execution.gate.safety import Code, Limits, Verdict
+from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.world.cell import CellConfig
+from merton.world.geometry import Matrix, inverse, rotation_of_vector
+
+Array = NDArray[np.float64]
+
+FRAMES = ("base_link", "tcp")
+"""Frames a delta may be given in."""
+
+LONGEST_CHUNK = 256
+"""More deltas than this are no chunk; it keeps the time and memory of a check bounded."""
+
+SHORTEST_STEP_S, LONGEST_STEP_S = 1e-3, 10.0
+"""Faster than this no arm takes commands, and slower than this nothing is a motion."""
+
+WORKSPACE_TOLERANCE_M = 0.001
+"""How far outside the workspace a waypoint may be, for arms that do not stop exactly where they were sent."""
+
+
+def checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:
+    """The deltas as (n, 7), and what is wrong with them as a whole; arguments as of `planner.plan`. Raises nothing.
+
+    Not finite comes first: NaN passes comparisons.
+    """
+    nothing = np.empty((0, 7))
+
+    def invalid(message: str, index: int = -1) -> tuple[Array, Verdict]:
+        return nothing, Verdict(Code.INVALID_ACTION, message, index)
+
+    try:
+        given = np.asarray(deltas)
+        actions = np.asarray(given, np.float64) if given.dtype.kind in "biuf" else None
+        step = float(step_s)
+    except Exception:  # what a model hands over may raise whatever it likes when it is converted
+        actions = None
+    if actions is None:
+        return invalid("the action is not numeric")
+    if actions.shape == (0,):  # an empty list
+        actions = nothing
+    if actions.ndim != 2 or actions.shape[1] != 7:
+        return invalid(f"an action must have shape (n, 7), got {actions.shape}")
+    if len(actions) > LONGEST_CHUNK:
+        return invalid(f"an action may have at most {LONGEST_CHUNK} deltas, got {len(actions)}")
+    if not SHORTEST_STEP_S <= step <= LONGEST_STEP_S:  # NaN fails too
+        return invalid(f"the step of an action must take {SHORTEST_STEP_S:g} .. {LONGEST_STEP_S:g} s, got {step:g} s")
+    if not isinstance(frame, str) or frame not in FRAMES:
+        return invalid(f"unknown action frame {str(frame)[:40]!r}; choose one of: {', '.join(FRAMES)}")
+    for index, action in enumerate(actions):
+        if not np.isfinite(action).all():
+            return invalid(f"delta {index} is not finite", index)
+        if not 0 <= action[6] <= 1:
+            return invalid(f"the gripper of delta {index} must be in 0 .. 1, got {action[6]:g}", index)
+        # Each component first: the norm of 1e300 overflows.
+        translation, rotation = np.abs(action[:3]).max(), np.abs(action[3:6]).max()
+        if translation > limits.absurd_factor * limits.step_translation_m:
+            return invalid(f"delta {index} asks for {translation:g} m in one step", index)
+        if rotation > limits.absurd_factor * limits.step_rotation_rad:
+            return invalid(f"delta {index} asks for {rotation:g} rad in one step", index)
+    return actions, None
+
+
+def waypoints(
+    start: Array, actions: Array, step_s: float, frame: str, cell: CellConfig, limits: Limits
+) -> tuple[Array, Verdict]:
+    """Joint angles (k, 6) from the start on, as far as steps, speeds and kinematics allow, and why they end.
+
+    A waypoint outside the workspace is the last one included, so that a collision on the way to it is found.
+    """
+    tcp_from_tool0 = inverse(cell.tool0_from_tcp)
+    pose = base_from_tcp(start, cell.tool0_from_tcp)
+    outside_at_start = cell.workspace.outside_m(pose[:3, 3])
+    joints = [start]
+    for index, action in enumerate(actions):
+
+        def cut(code: Code, message: str, index: int = index) -> tuple[Array, Verdict]:
+            return np.array(joints), Verdict(code, f"delta {index} {message}", index)
+
+        translation, rotation = np.linalg.norm(action[:3]), np.linalg.norm(action[3:6])
+        if translation > limits.step_translation_m:
+            return cut(Code.STEP_LIMIT, f"moves {translation:.3f} m, limit {limits.step_translation_m:g} m")
+        if rotation > limits.step_rotation_rad:
+            return cut(Code.STEP_LIMIT, f"turns {rotation:.3f} rad, limit {limits.step_rotation_rad:g} rad")
+        if translation / step_s > limits.tcp_speed_m_s:
+            return cut(Code.SPEED_LIMIT, f"moves at {translation / step_s:.3g} m/s, limit {limits.tcp_speed_m_s:g} m/s")
+        pose = compose(pose, action, frame)
+        found = UR5.solve(BASE_LINK_FROM_BASE @ pose @ tcp_from_tool0, joints[-1])
+        if not found.success:
+            return cut(Code.UNREACHABLE, f"is out of reach: {found.why}")
+        turn = np.abs(found.joints - joints[-1]).max()
+        if turn > limits.joint_step_rad:
+            return cut(Code.BRANCH_FLIP, f"turns a joint by {turn:.2f} rad, limit {limits.joint_step_rad:g} rad")
+        if turn / step_s > limits.joint_speed_rad_s:
+            return cut(
+                Code.SPEED_LIMIT,
+                f"turns a joint at {turn / step_s:.3g} rad/s, limit {limits.joint_speed_rad_s:g} rad/s",
+            )
+        joints.append(found.joints)
+        outside = cell.workspace.outside_m(pose[:3, 3])
+        if outside > max(WORKSPACE_TOLERANCE_M, outside_at_start):
+            return cut(Code.WORKSPACE, f"leaves the workspace by {outside:.3f} m")
+    return np.array(joints), Verdict()
+
+
+def compose(base_from_tcp: Matrix, delta: Array, frame: str) -> Matrix:
+    """The pose (4, 4) after one delta (at least 6 numbers), see `planner.plan`."""
+    turn = rotation_of_vector(delta[3:6])
+    result = base_from_tcp.copy()
+    if frame == "tcp":
+        result[:3, 3] += base_from_tcp[:3, :3] @ delta[:3]
+        result[:3, :3] = base_from_tcp[:3, :3] @ turn
+    else:
+        result[:3, 3] += delta[:3]
+        result[:3, :3] = turn @ base_from_tcp[:3, :3]
+    return result

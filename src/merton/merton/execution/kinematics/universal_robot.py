@@ -1,0 +1,204 @@
+"""Forward and inverse kinematics of the UR5 and its siblings, in UR's own `base` frame.
+
+The link frames are those of Craig's modified Denavit-Hartenberg convention, which Table 3 of Embodied-IQA (arXiv
+2505.16815) and the public URDF use: frame i turns about its own z axis by joint angle i, and frame 6 is `tool0`. The
+paper multiplies matrices of the *other* convention with these numbers and solves a spherical wrist that a UR5 does not
+have; docs/kinematics.md shows what that costs. The inverse below is the closed form of the robot as it is built
+(`closed_form`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import cos, hypot, inf, pi, sin
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from merton.errors import InputError
+from merton.execution.kinematics import closed_form
+from merton.registry import Registry
+from merton.world.geometry import Matrix
+
+Array = NDArray[np.float64]
+
+BASE_LINK_FROM_BASE: Matrix = np.diag([-1.0, -1.0, 1.0, 1.0])
+"""ROS's `base_link` (x forward) from UR's `base`: a half turn about z."""
+
+BRANCHES = tuple((shoulder, wrist, elbow) for shoulder in (1, -1) for wrist in (1, -1) for elbow in (1, -1))
+"""What the eight rows of `inverse` mean: which root is taken at the shoulder, at the wrist (the sign of sin(joint 5))
+and at the elbow (the sign of sin(joint 3))."""
+
+NEAR_SINGULAR = 1e-6
+"""How close to a singularity a solution is reported as singular (relative, see `IkResult.singular`)."""
+
+FARTHEST_START_RAD = 1e6
+"""Joint angles beyond this are no state of a robot, and too large to turn to within 1e-9 rad."""
+
+
+@dataclass(frozen=True)
+class IkResult:
+    """What `solve` found.
+
+    Attributes:
+        success: a solution within the joint limits exists.
+        joints: (6,) [rad]; NaN without success.
+        branch: row of `inverse` (see `BRANCHES`), -1 without success.
+        residual_m: distance between the pose asked for and the one the joints give [m].
+        residual_rad: angle between them [rad].
+        singular: "shoulder", "elbow" or "wrist" if the solution is that close to a singularity, else "".
+        why: one sentence why there is no solution, else "".
+    """
+
+    success: bool
+    joints: Array
+    branch: int
+    residual_m: float
+    residual_rad: float
+    singular: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class UniversalRobot:
+    """A six-axis arm of Universal Robots' build: axes 2, 3, 4 parallel, the wrist offset.
+
+    Attributes:
+        name: for people.
+        d1, a2, a3, d4, d5, d6: Denavit-Hartenberg lengths [m] (a2 and a3 negative, as UR publishes them).
+        joint_limits_rad: each joint may turn by plus or minus this [rad]; infinite where it may turn without end.
+    """
+
+    name: str
+    d1: float
+    a2: float
+    a3: float
+    d4: float
+    d5: float
+    d6: float
+    joint_limits_rad: tuple[float, float, float, float, float, float] = (2 * pi, 2 * pi, pi, 2 * pi, 2 * pi, 2 * pi)
+
+    @cached_property
+    def _lengths(self) -> Array:
+        return np.array([self.d1, self.a2, self.a3, self.d4, self.d5, self.d6])
+
+    @cached_property
+    def _limits(self) -> Array:
+        return np.array(self.joint_limits_rad)
+
+    def forward(self, joints: ArrayLike) -> Matrix:
+        """Pose of `tool0` in `base`: (..., 6) [rad] -> (..., 4, 4)."""
+        flat, shape = _flat_joints(joints)
+        return closed_form.forward_batch(flat, self._lengths).reshape(*shape, 4, 4)
+
+    def link_frames(self, joints: ArrayLike) -> Matrix:
+        """All frames in `base`: (..., 6) [rad] -> (..., 7, 4, 4): base, then link frames 1 .. 6 (6 is `tool0`)."""
+        flat, shape = _flat_joints(joints)
+        return closed_form.frames_batch(flat, self._lengths).reshape(*shape, 7, 4, 4)
+
+    def jacobian(self, joints: ArrayLike) -> Array:
+        """Geometric Jacobian of `tool0` in `base`: (..., 6) [rad] -> (..., 6, 6), rows linear [m/rad] then angular."""
+        flat, shape = _flat_joints(joints)
+        return closed_form.jacobian_batch(flat, self._lengths).reshape(*shape, 6, 6)
+
+    def inverse(self, pose: ArrayLike, free_joint_6_rad: float = 0.0) -> Array:
+        """All joint angles that reach a pose of `tool0` in `base`: (..., 4, 4) -> (..., 8, 6) [rad] in [-pi, pi].
+
+        Rows follow `BRANCHES`; a branch that does not exist is NaN. `free_joint_6_rad` is joint 6 where the wrist is
+        singular and leaves it open (|sin(joint 5)| < 1e-11). The rotation must be orthonormal.
+        """
+        poses = np.ascontiguousarray(pose, dtype=np.float64)
+        if poses.shape[-2:] != (4, 4):
+            raise InputError(f"a pose must have shape (..., 4, 4), got {poses.shape}")
+        shape = poses.shape[:-2]
+        return closed_form.inverse_batch(poses.reshape(-1, 4, 4), self._lengths, float(free_joint_6_rad)).reshape(
+            *shape, 8, 6
+        )
+
+    def solve(self, pose: ArrayLike, near: ArrayLike) -> IkResult:
+        """The joint angles that reach one pose (4, 4) of `tool0` in `base`, nearest to `near` (6,) within the limits.
+
+        Every joint of every branch is taken at the image (plus or minus whole turns) nearest to `near`; the branch with
+        the least sum of squared joint differences wins. No pose raises: `why` says what is wrong with it, in figures.
+
+        Raises:
+            InputError: wrong shapes.
+        """
+        target = np.ascontiguousarray(pose, dtype=np.float64)
+        start = np.ascontiguousarray(near, dtype=np.float64)
+        if target.shape != (4, 4) or start.shape != (6,):
+            raise InputError(f"solve takes a pose (4, 4) and joints (6,), got {target.shape} and {start.shape}")
+        if not np.abs(start).max() <= FARTHEST_START_RAD:  # NaN included
+            why = f"the joint angles to start from are not within +-{FARTHEST_START_RAD:g} rad"
+            return IkResult(False, np.full(6, np.nan), -1, np.nan, np.nan, why=why)
+        branch, joints, gap, angle = closed_form.solve(target, start, self._lengths, self._limits)
+        if branch < 0:
+            return IkResult(False, joints, -1, gap, angle, why=self._why_not(target))
+        return IkResult(True, joints, branch, gap, angle, singular=self._singular(joints))
+
+    def _singular(self, joints: Array) -> str:
+        if abs(sin(joints[4])) < NEAR_SINGULAR:
+            return "wrist"
+        if abs(sin(joints[2])) < NEAR_SINGULAR:
+            return "elbow"
+        # The shoulder is singular where the wrist centre lies straight above or below axis 2's own line.
+        along = self.a2 * cos(joints[1]) + self.a3 * cos(joints[1] + joints[2])
+        along += self.d5 * sin(joints[1] + joints[2] + joints[3])
+        return "shoulder" if abs(along) < NEAR_SINGULAR else ""
+
+    def _why_not(self, pose: Matrix) -> str:
+        """One sentence. A distance beyond the reach is how far the pose would have to move within the arm's plane."""
+        if not np.isfinite(pose).all():
+            return "the pose is not finite"
+        # Joint 6 matters only where the wrist is singular: look at the angles that `solve` tries.
+        solutions, gaps = np.empty((24, 8, 6)), np.empty((24, 4))
+        for i in range(24):
+            closed_form.inverse(pose, self._lengths, i * pi / 12.0, solutions[i], gaps[i])
+        if (gaps == 0.0).any():
+            beyond = np.nanmin(np.max(np.abs(solutions) - self._limits, axis=-1))
+            return f"every solution turns a joint beyond its limit, by at least {beyond:.3g} rad"
+        radius = hypot(pose[0, 3] - self.d6 * pose[0, 2], pose[1, 3] - self.d6 * pose[1, 2])
+        if radius < self.d4:
+            return f"the wrist centre is {_millimetres(self.d4 - radius)} mm too close to the axis of joint 1"
+        if not np.isfinite(gaps).all():
+            return "the pose is too large to compute with"
+        gap = gaps.flat[np.argmin(np.abs(gaps))]
+        side = "beyond the reach" if gap > 0 else "too close to the shoulder"
+        return f"in this orientation the pose is {_millimetres(abs(gap))} mm {side}"
+
+
+def _millimetres(length_m: float) -> str:
+    return f"{length_m * 1000:.3g}"
+
+
+def _flat_joints(joints: ArrayLike) -> tuple[Array, tuple[int, ...]]:
+    array = np.ascontiguousarray(joints, dtype=np.float64)
+    if array.ndim == 0 or array.shape[-1] != 6:
+        raise InputError(f"joint angles must have shape (..., 6), got {array.shape}")
+    return array.reshape(-1, 6), array.shape[:-1]
+
+
+_TURN = 2 * pi
+_ENDLESS_JOINT_6 = (_TURN, _TURN, pi, _TURN, _TURN, inf)
+
+# Lengths: Universal Robots, "DH parameters for calculations of kinematics and dynamics"; the same in `ur_description`.
+# Limits: one turn either way; half a turn for the elbow, as there (the arm is in its own way before); none for joint 6
+# of the two smallest.
+UR3 = UniversalRobot("UR3", 0.1519, -0.24365, -0.21325, 0.11235, 0.08535, 0.0819, _ENDLESS_JOINT_6)
+UR5 = UniversalRobot("UR5", 0.089159, -0.425, -0.39225, 0.10915, 0.09465, 0.0823)
+UR10 = UniversalRobot("UR10", 0.1273, -0.612, -0.5723, 0.163941, 0.1157, 0.0922)
+UR3e = UniversalRobot("UR3e", 0.15185, -0.24355, -0.2132, 0.13105, 0.08535, 0.0921, _ENDLESS_JOINT_6)
+UR5e = UniversalRobot("UR5e", 0.1625, -0.425, -0.3922, 0.1333, 0.0997, 0.0996)
+UR10e = UniversalRobot("UR10e", 0.1807, -0.6127, -0.57155, 0.17415, 0.11985, 0.11655)
+UR16e = UniversalRobot("UR16e", 0.1807, -0.4784, -0.36, 0.17415, 0.11985, 0.11655)
+
+ROBOTS: Registry[UniversalRobot] = Registry("robot")
+"""Every model by its name; a name that is not there raises UnknownNameError with those that are."""
+for _robot in (UR3, UR5, UR10, UR3e, UR5e, UR10e, UR16e):
+    ROBOTS.add(_robot.name, _robot)
+
+
+def base_from_tcp(joints: ArrayLike, tool0_from_tcp: Matrix) -> Matrix:
+    """Pose of the tool centre point in **`base_link`**: joints (..., 6) [rad] -> (..., 4, 4)."""
+    return BASE_LINK_FROM_BASE @ UR5.forward(joints) @ tool0_from_tcp

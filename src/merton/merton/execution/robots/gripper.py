@@ -1,0 +1,151 @@
+"""The Robotiq 2F-140: one opening, told in metres, as 0..1, as a finger joint, and as the register of the real one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from math import inf
+
+from merton.errors import InputError
+from merton.world.cell import CellConfig
+
+REGISTER_CLOSED = 255
+"""Value of the position register (POS of the URCap socket) when closed; 0 is open."""
+
+SPEED_RANGE_M_S = (0.030, 0.250)
+"""Speed of the opening at SPE 0 and 255 (Robotiq, 2F-140 instruction manual, specifications)."""
+
+FORCE_RANGE_N = (10.0, 125.0)
+"""Grip force at FOR 0 and 255 (as above)."""
+
+HELD_CLEARANCE_M = 0.004
+"""Fingers at rest this far from where they were sent met something. Ours: a tenth of the smallest object."""
+
+
+class Grip(IntEnum):
+    """What the fingers are doing; the numbers are those of the register OBJ of the URCap socket."""
+
+    MOVING = 0
+    OBJECT_OUTSIDE = 1
+    """Stopped by something while opening."""
+    OBJECT_INSIDE = 2
+    """Stopped by something while closing: an object is held."""
+    AT_POSITION = 3
+
+
+@dataclass(frozen=True)
+class GripperReading:
+    """What a gripper reports.
+
+    Attributes:
+        opening_m: distance between the pads [m].
+        gripper_open: the same as 0 (closed) .. 1 (open).
+        grip: what the fingers are doing.
+        fault: 0, or the number of a fault (register FLT).
+    """
+
+    opening_m: float
+    gripper_open: float
+    grip: Grip
+    fault: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether an object is between the fingers."""
+        return self.grip is Grip.OBJECT_INSIDE
+
+
+@dataclass(frozen=True)
+class Gripper:
+    """Conversions and times of a parallel gripper whose two fingers slide by half the opening each.
+
+    Attributes:
+        stroke_m: opening between the pads, fully open [m].
+        speed_m_s: fastest change of the opening [m/s].
+        settle_s: wait after the fingers have stopped [s]. Ours: the grip has to build up before the arm moves on.
+    """
+
+    stroke_m: float = 0.140
+    speed_m_s: float = 0.15
+    settle_s: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not (0 < self.stroke_m < inf and 0 < self.speed_m_s < inf and 0 <= self.settle_s < inf):
+            raise InputError(
+                f"a gripper needs a positive stroke and speed and a settling time of 0 or more, got {self}"
+            )
+
+    @classmethod
+    def from_cell(cls, cell: CellConfig) -> Gripper:
+        """The gripper `config/cell.yaml` describes."""
+        return cls(cell.gripper.stroke, cell.gripper.max_speed, cell.gripper.settle_s)
+
+    def opening_m(self, gripper_open: float) -> float:
+        """Opening between the pads [m] from 0 (closed) .. 1 (open)."""
+        return _fraction(gripper_open) * self.stroke_m
+
+    def gripper_open(self, opening_m: float) -> float:
+        """0 (closed) .. 1 (open) from the opening [m]; a measured opening a little outside the stroke is clipped."""
+        if not -inf < opening_m < inf:
+            raise InputError(f"the opening of the gripper must be a finite length, got {opening_m!r}")
+        return min(1.0, max(0.0, opening_m / self.stroke_m))
+
+    def finger_joint_m(self, gripper_open: float) -> float:
+        """Position of each prismatic finger joint [m], 0 closed, from 0 (closed) .. 1 (open)."""
+        return self.opening_m(gripper_open) / 2
+
+    def register(self, gripper_open: float) -> int:
+        """Value 0 (open) .. 255 (closed) for the real gripper from 0 (closed) .. 1 (open)."""
+        return round(REGISTER_CLOSED * (1 - _fraction(gripper_open)))
+
+    def gripper_open_of_register(self, register: int) -> float:
+        """0 (closed) .. 1 (open) from the register: the opening is stroke x (1 - POS / 255)."""
+        if not 0 <= register <= REGISTER_CLOSED:
+            raise InputError(f"the gripper's register must be in 0 .. {REGISTER_CLOSED}, got {register!r}")
+        return 1 - register / REGISTER_CLOSED
+
+    def speed_register(self, speed_m_s: float) -> int:
+        """SPE 0 .. 255 from a speed of the opening [m/s]; outside what the gripper can do, the nearest it can."""
+        return _register_of(speed_m_s, SPEED_RANGE_M_S, "speed")
+
+    def force_register(self, force_n: float) -> int:
+        """FOR 0 .. 255 from a grip force [N]; outside what the gripper can do, the nearest it can."""
+        return _register_of(force_n, FORCE_RANGE_N, "force")
+
+    def reading(self, commanded_m: float, measured_m: float, moving: bool) -> GripperReading:
+        """What a gripper without a sense of its own (the embedded cell's) would report.
+
+        Args:
+            commanded_m: opening last commanded [m].
+            measured_m: opening measured [m].
+            moving: whether the fingers may still be on their way.
+        """
+        short_m = measured_m - commanded_m
+        grip = Grip.AT_POSITION
+        if moving:
+            grip = Grip.MOVING
+        elif abs(short_m) > HELD_CLEARANCE_M:
+            grip = Grip.OBJECT_INSIDE if short_m > 0 else Grip.OBJECT_OUTSIDE
+        return GripperReading(measured_m, self.gripper_open(measured_m), grip)
+
+    @property
+    def travel_time_s(self) -> float:
+        """Time to wait after a command [s]: a full stroke at full speed, settling included.
+
+        Ours: always the full stroke, because with an object between the pads the measured opening does not tell where
+        the fingers were sent before, and so not how long they need.
+        """
+        return self.stroke_m / self.speed_m_s + self.settle_s
+
+
+def _fraction(gripper_open: float) -> float:
+    if not 0 <= gripper_open <= 1:  # NaN fails too
+        raise InputError(f"the gripper must be in 0 (closed) .. 1 (open), got {gripper_open!r}")
+    return float(gripper_open)
+
+
+def _register_of(value: float, range_: tuple[float, float], name: str) -> int:
+    if not 0 < value < inf:  # NaN fails too
+        raise InputError(f"the {name} of the gripper must be positive, got {value!r}")
+    low, high = range_
+    return round(255 * min(1.0, max(0.0, (value - low) / (high - low))))

@@ -1,0 +1,1 @@
+"""Boards by the published rules of Embodied Arena and of world models as evaluators."""

@@ -1,0 +1,99 @@
+"""`merton leaderboard arena` and `merton leaderboard world-model`: boards under published rules from tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from merton.errors import InputError
+
+if TYPE_CHECKING:
+    from merton.leaderboard.board import PublishedBoard
+    from merton.leaderboard.published.world_model import Evaluation
+
+GroundTruthOption = Annotated[
+    Path | None, typer.Option("--ground-truth", help="Table of how many real videos a task has: task,videos.")
+]
+OutOption = Annotated[Path | None, typer.Option("--out", help="Write everything as JSON into this file.")]
+
+
+def arena_command(
+    items: Annotated[
+        Path, typer.Argument(help="Table (.csv, .jsonl, .parquet): agent,benchmark,item,dimension,score.")
+    ],
+    out: OutOption = None,
+) -> None:
+    """Boards by the rules of Embodied Arena from the score of every question, 0 to 1."""
+    from merton.leaderboard.board import render_text
+    from merton.leaderboard.terminal import terminal_width
+
+    boards = arena_boards(items)
+    _write(out, {"boards": [asdict(board) for board in boards]})
+    for board in boards:
+        if has_scores(board):
+            print(render_text(board, terminal_width()))
+
+
+def world_model_command(
+    sheet: Annotated[Path, typer.Argument(help="Table (.csv, .jsonl, .parquet): team,task,video,annotator,score.")],
+    ground_truth: GroundTruthOption = None,
+    out: OutOption = None,
+) -> None:
+    """The board of world models as evaluators from annotators' scores of 0 to 3."""
+    from merton.leaderboard.board import render_text
+    from merton.leaderboard.terminal import terminal_width
+
+    found = world_model_board(sheet, ground_truth)
+    agreement = found.agreement
+    _write(out, {"boards": [asdict(found.board)], "agreement": asdict(agreement)})
+    print(render_text(found.board, terminal_width()))
+    if agreement.kappa is None or agreement.interval is None:
+        print("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")
+    else:
+        low, high = agreement.interval
+        print(
+            f"Agreement of the annotators (kappa, quadratic weights): {agreement.kappa:.2f} "
+            f"[{low:.2f}, {high:.2f}], {agreement.n} videos, {len(agreement.pairs)} pairs"
+        )
+
+
+def arena_boards(items: Path) -> tuple[PublishedBoard, ...]:
+    """The boards of a table of scores; raises InputError with the line at fault."""
+    from merton.leaderboard.published import arena
+
+    taxonomy = arena.load_taxonomy()
+    return arena.boards(arena.read_items(items, taxonomy), taxonomy)
+
+
+def world_model_board(sheet: Path, ground_truth: Path | None) -> Evaluation:
+    """The board of annotators' scores; raises InputError with the line at fault, or without counts of real videos."""
+    from merton.leaderboard.published import world_model
+
+    if ground_truth is None:
+        raise InputError(
+            "the number of real videos of every task is missing: name a table with the columns "
+            f"{','.join(world_model.COUNT_COLUMNS)} by --ground-truth"
+        )
+    rules = world_model.load_rules()
+    counts = world_model.read_ground_truth(ground_truth)
+    return world_model.evaluate(world_model.read_sheet(sheet, rules), counts, rules)
+
+
+def has_scores(board: PublishedBoard) -> bool:
+    """Whether anybody has any score on it."""
+    return any(cell.n for row in board.rows for cell in row.cells)
+
+
+def _write(out: Path | None, content: Mapping[str, Any]) -> None:
+    from merton.leaderboard.board import to_json
+
+    if out is None:
+        return
+    try:
+        out.write_bytes(to_json(content))
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror or error}") from None

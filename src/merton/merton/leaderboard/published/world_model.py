@@ -1,0 +1,212 @@
+"""The board of world models as evaluators (rubric of the GigaBrain Challenge 2026, world model track).
+
+People give every generated video 0..3 beside the real robot's. With N_k the videos of a team and task scored k and N
+the number of the task's real videos:
+
+    task = (3 N_3 + 2 N_2 + N_1) / N          final = mean of the eight tasks
+
+Open there, decided here (docs/published_rules.md says why): a video that several annotators scored counts once, with
+their mean; a video nobody scored counts 0; a task with fewer than three annotators is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from merton.config import Model, load
+from merton.errors import InputError, UnknownNameError
+from merton.files import resource
+from merton.leaderboard.board import PublishedBoard, PublishedCell, PublishedRow, absent, mean_of, ordered, share
+from merton.leaderboard.published.agreement import Agreement, agreement
+from merton.results.tables import name_in, number_in, read_rows
+
+COLUMNS = ("team", "task", "video", "annotator", "score")
+COUNT_COLUMNS = ("task", "videos")
+MAX_VIDEOS = 10_000
+"""Real videos of a task beyond which a count is taken for a slip."""
+
+
+class Rules(Model):
+    """The rubric's numbers; `scores` says what each score means, from 0 up."""
+
+    tasks: tuple[str, ...]
+    annotators: Annotated[int, Field(ge=1)]
+    videos_per_annotator: Annotated[int, Field(ge=1)]
+    scores: Annotated[tuple[str, ...], Field(min_length=2)]
+
+    @property
+    def maximum(self) -> int:
+        """The highest score."""
+        return len(self.scores) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What one annotator gave one video of a team; `where`: place in a file, for error texts."""
+
+    team: str
+    task: str
+    video: str
+    annotator: str
+    score: int
+    where: str = field(default="the annotations", compare=False)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The board, and how far the annotators agree: quadratically weighted kappa over all videos two of them scored."""
+
+    board: PublishedBoard
+    agreement: Agreement
+
+
+def load_rules() -> Rules:
+    """The rubric in config/leaderboards/world_model.yaml."""
+    return load(resource("merton_bringup", "config/leaderboards/world_model.yaml"), Rules)
+
+
+def read_sheet(path: Path, rules: Rules) -> list[Annotation]:
+    """The annotations in a table with the columns `COLUMNS`; see `score_tables.read_rows`.
+
+    Raises:
+        InputError: what `read_rows` refuses, an empty or overlong name, or a score that is none of the rubric's.
+    """
+    sheet = []
+    for where, row in read_rows(path, COLUMNS):
+        team, task, video, annotator = (name_in(where, row, column) for column in COLUMNS[:4])
+        score = number_in(where, row, "score", 0, rules.maximum)
+        if score != int(score):
+            raise InputError(f"{where}: score is {score:g}; choose one of: {_choices(rules)}")
+        sheet.append(Annotation(team, task, video, annotator, int(score), where))
+    if not sheet:
+        raise InputError(f"{path}: has no annotations; every line must have: {', '.join(COLUMNS)}")
+    return sheet
+
+
+def read_ground_truth(path: Path) -> dict[str, int]:
+    """How many real videos each task has, from a table with the columns `COUNT_COLUMNS`.
+
+    Raises:
+        InputError: what `read_rows` refuses, a task that stands twice, or a count that is no whole number from 1 up.
+    """
+    counts: dict[str, int] = {}
+    for where, row in read_rows(path, COUNT_COLUMNS):
+        task = name_in(where, row, "task")
+        videos = number_in(where, row, "videos", 1, MAX_VIDEOS)
+        if videos != int(videos):
+            raise InputError(f"{where}: videos is {videos:g}; it must be a whole number")
+        if task in counts:
+            raise InputError(f"{where}: the task {task!r} stands twice; leave one")
+        counts[task] = int(videos)
+    return counts
+
+
+def evaluate(annotations: Iterable[Annotation], ground_truth: Mapping[str, int], rules: Rules) -> Evaluation:
+    """The board of all teams.
+
+    Args:
+        annotations: in any order.
+        ground_truth: task to the number of its real videos; all of the rubric's tasks.
+        rules: the rubric.
+
+    Raises:
+        InputError: a task that is unknown or without a count, a score beyond the rubric, a video an annotator scored
+            twice, more annotators than three for a team and task, more videos than ten of one of them, or more than
+            there are real ones; with the place and the choices.
+    """
+    annotations = list(annotations)
+    _check_counts(ground_truth, rules)
+    marks = _grouped(annotations, ground_truth, rules)
+    teams = sorted({team for team, _ in marks})
+    rows, warnings = [], []
+    for team in teams:
+        cells = {}
+        for task in rules.tasks:
+            videos = marks.get((team, task), {})
+            cells[task] = _cell(videos, ground_truth[task], rules)
+            unscored = ground_truth[task] - len(videos)
+            if cells[task].score is not None and unscored:
+                warnings.append(f"{team}, {task}: {unscored} of {ground_truth[task]} videos have no score and count 0")
+        rows.append(PublishedRow(team, mean_of(cells, rules.maximum), tuple(cells.values())))
+    board = PublishedBoard(
+        "world-model",
+        "World models as evaluators",
+        f"A task is the sum of its videos' scores, 0 to {rules.maximum}, over the number of real videos; the total is "
+        f"the mean of the {len(rules.tasks)} tasks.",
+        float(rules.maximum),
+        rules.tasks,
+        ordered(rows),
+        tuple(warnings),
+    )
+    return Evaluation(board, agreement({(a.annotator, (a.team, a.task, a.video)): a.score for a in annotations}))
+
+
+Marks = dict[tuple[str, str], dict[str, dict[str, int]]]
+"""(team, task) to video to annotator to score."""
+
+
+def _cell(videos: Mapping[str, Mapping[str, int]], n: int, rules: Rules) -> PublishedCell:
+    """A task's score: every video counts with the mean of its scores, those without one count 0; n real videos."""
+    annotators = {annotator for scores in videos.values() for annotator in scores}
+    if len(annotators) < rules.annotators:
+        what = f"{len(annotators)} of {rules.annotators} annotators" if annotators else "no annotations"
+        return absent(what, len(videos))
+    points = math.fsum(sum(scores.values()) / (len(scores) * rules.maximum) for scores in videos.values())
+    return share(min(float(n), points), n, rules.maximum)
+
+
+def _check_counts(ground_truth: Mapping[str, int], rules: Rules) -> None:
+    for task, videos in ground_truth.items():
+        if task not in rules.tasks:
+            raise InputError(f"the counts of real videos: {UnknownNameError('task', task, rules.tasks)}")
+        if isinstance(videos, bool) or not isinstance(videos, int) or not 1 <= videos <= MAX_VIDEOS:
+            raise InputError(f"the counts of real videos: {task} has {videos!r}; write a whole number from 1 up")
+    lacking = [task for task in rules.tasks if task not in ground_truth]
+    if lacking:
+        raise InputError(
+            f"the number of real videos is missing for {', '.join(lacking)}; it is the denominator of every task: "
+            f"{', '.join(rules.tasks)}"
+        )
+
+
+def _grouped(annotations: Sequence[Annotation], ground_truth: Mapping[str, int], rules: Rules) -> Marks:
+    marks: defaultdict[tuple[str, str], dict[str, dict[str, int]]] = defaultdict(dict)
+    load: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for item in annotations:
+        if item.task not in rules.tasks:
+            raise InputError(f"{item.where}: {UnknownNameError('task', item.task, rules.tasks)}")
+        if isinstance(item.score, bool) or item.score not in range(rules.maximum + 1):
+            raise InputError(f"{item.where}: score is {item.score!r}; choose one of: {_choices(rules)}")
+        at = f"{item.where}: {item.team!r}, {item.task}"
+        scores = marks[item.team, item.task].setdefault(item.video, {})
+        if item.annotator in scores:
+            raise InputError(f"{at}: {item.annotator!r} scored video {item.video!r} before; leave one")
+        scores[item.annotator] = item.score
+        counts = load[item.team, item.task]
+        counts[item.annotator] = counts.get(item.annotator, 0) + 1
+        if len(counts) > rules.annotators:
+            raise InputError(
+                f"{at}: {item.annotator!r} is one annotator too many; at most {rules.annotators} score a task, here "
+                f"{', '.join(repr(name) for name in sorted(set(counts) - {item.annotator}))}"
+            )
+        if counts[item.annotator] > rules.videos_per_annotator:
+            raise InputError(
+                f"{at}: video {item.video!r} is one too many for {item.annotator!r}; an annotator scores at most "
+                f"{rules.videos_per_annotator} of a team and task"
+            )
+        if len(marks[item.team, item.task]) > ground_truth[item.task]:
+            raise InputError(
+                f"{at}: video {item.video!r} is one more than the {ground_truth[item.task]} real videos of the task"
+            )
+    return dict(marks)
+
+
+def _choices(rules: Rules) -> str:
+    return "; ".join(f"{score} ({meaning})" for score, meaning in enumerate(rules.scores))

@@ -1,0 +1,247 @@
+"""What a snapshot of a leaderboard holds: everything a board shows, as plain frozen values.
+
+Scores of matches and means are 0..1 unless a name says otherwise; ratings and gaps are Elo points; intervals are
+(low, high) at 95 %. What could not be measured is None and is shown as missing, never as a number. Floats are rounded
+to six decimals, so that the last bits of another processor do not change a byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from merton.rating.diagnostics import Diagnostics, HeldOut
+from merton.rating.predictions import Gap
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A player's rating by one method, and the place it gives.
+
+    Attributes:
+        rank: 1 for the highest rating; equal ratings share it. Of cases: 1 is the hardest.
+        mean: the rating.
+        deviation: standard error (likelihood) or rating deviation RD (AGI-Elo).
+        interval: 95 % of `mean`.
+        flag: "only wins", "only losses" or empty: such a rating is a bound, no estimate.
+        spread: AGI-Elo alone: standard deviation of the mean over the shuffles; None by likelihood.
+        single_pass: AGI-Elo alone: what the paper's single pass in one random order gives; None by likelihood.
+    """
+
+    rank: int
+    mean: float
+    deviation: float
+    interval: Interval
+    flag: str = ""
+    spread: float | None = None
+    single_pass: float | None = None
+
+
+@dataclass(frozen=True)
+class AgentRow:
+    """One agent's line. "distorted" means levels 1 to 5, "reference" level 0; both come from trials alone.
+
+    Attributes:
+        id: of the agent.
+        version, weights_sha256, owner: as registered in the record; empty if unknown.
+        rank: its place, by likelihood where there is a fit, else by AGI-Elo; None if unrated.
+        likelihood, agi_elo: ratings by both methods; None where there is none.
+        matches: how many it was rated from.
+        score: mean score of its matches, 0..1.
+        score_interval: of `score`: Student's over test cases; Wilson's where the scores do not vary.
+        trials: its trials that ended without an infrastructure fault; 0 for agents of an imported matrix.
+        successes: trials that did the task.
+        success: successes / trials.
+        success_interval: Wilson's.
+        execution_reference, execution_distorted: mean execution scores, 0..100.
+        execution_above_floor: (execution_distorted - floor) / (100 - floor): 0 is doing nothing, 1 is perfect.
+        decision, cognition: mean scores of distorted trials, 0..1.
+        emergency_stops, invalid_actions, infrastructure: trials with that outcome.
+        gaps: to scoring 50, 90 and 99 % on the hardest case, then on one that 99 % of the cases are easier than
+            (`Gap.quantile` 1 and 0.99); by the method that gives the rank; empty if unrated.
+        missing: what keeps it from a rank, one sentence; empty if it has one.
+        submission: id of the submission its scores are from, which its manufacturer measured; empty if the host did.
+    """
+
+    id: str
+    version: str
+    weights_sha256: str
+    owner: str
+    rank: int | None
+    likelihood: Standing | None
+    agi_elo: Standing | None
+    matches: int
+    score: float | None
+    score_interval: Interval | None
+    trials: int
+    successes: int
+    success: float | None
+    success_interval: Interval | None
+    execution_reference: float | None
+    execution_distorted: float | None
+    execution_above_floor: float | None
+    decision: float | None
+    cognition: float | None
+    emergency_stops: int
+    invalid_actions: int
+    infrastructure: int
+    gaps: tuple[Gap, ...]
+    missing: str = ""
+    submission: str = ""
+
+    @property
+    def standing(self) -> Standing | None:
+        """The rating that gives the rank."""
+        return self.likelihood or self.agi_elo
+
+    @property
+    def kept(self) -> float | None:
+        """Share of the undistorted execution score that is left under distortion; None if unknown."""
+        if self.execution_distorted is None or not self.execution_reference:
+            return None
+        return self.execution_distorted / self.execution_reference
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """One test case that was played or only tried. `level` is None for cases of imported matrices and submissions.
+
+    Attributes:
+        id: such as "pick.0.gaussian_blur.3", or "<source>/<case>" for a foreign one.
+        source: empty for trials, else where the scores came from.
+        task, seed, distortion, level: of the case; empty or None for a foreign one.
+        likelihood, agi_elo: its difficulty by both methods.
+        matches: how many.
+        score: the agents' mean score on it, 0..1.
+    """
+
+    id: str
+    source: str
+    task: str
+    seed: int | None
+    distortion: str
+    level: int | None
+    likelihood: Standing | None
+    agi_elo: Standing | None
+    matches: int
+    score: float | None
+
+    @property
+    def standing(self) -> Standing | None:
+        """The rating by the method that ranks the agents."""
+        return self.likelihood or self.agi_elo
+
+
+@dataclass(frozen=True)
+class BoardCell:
+    """A mean of `n` scores with its interval; None where nothing was measured."""
+
+    score: float | None
+    interval: Interval | None
+    n: int
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """An agent's line on a board; a total needs every cell, so an agent that lacks one has none and comes last.
+
+    Attributes:
+        agent: index into `Snapshot.agents`.
+        rank: by `total`; equal totals share it; None without a total.
+        total: 0..1, as the board's note says; n counts all scores of the cells.
+        cells: one for each of the board's columns.
+    """
+
+    agent: int
+    rank: int | None
+    total: BoardCell
+    cells: tuple[BoardCell, ...]
+
+
+@dataclass(frozen=True)
+class ScoreBoard:
+    """Agents against groups of cases.
+
+    Attributes:
+        name: a word for addresses, such as "task".
+        title: what it is called.
+        note: how its total is made, one sentence.
+        columns: what the cells are about.
+        rows: best first, those without a total last.
+    """
+
+    name: str
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[BoardRow, ...]
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Two neighbours by AGI-Elo that change places in a share of the shuffles: their order is that of the matches."""
+
+    upper: str
+    lower: str
+    share: float
+
+
+@dataclass(frozen=True)
+class MethodCheck:
+    """How good one method's ratings are.
+
+    Attributes:
+        method: "likelihood" or "agi_elo".
+        fidelity: the paper's Table 2 on the matches the ratings were made from.
+        held_out: a fifth of the matches predicted by ratings made without them; None if there are too few.
+    """
+
+    method: str
+    fidelity: Diagnostics
+    held_out: HeldOut | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A leaderboard at one moment, a function of the record's content alone.
+
+    Attributes:
+        name: given by whoever took it.
+        method: how the ranks were made, one sentence.
+        merton_version, schema_version: of the code that took it, and of the record's schema.
+        inputs_sha256: of everything in the record that counts, whatever its order; wall times do not.
+        experiments, sources: whose trials, and which imported matrices, are in it.
+        window: day that began the window whose submissions are in it; empty if the record has none.
+        agents: by rank; the unrated last, by id.
+        cases: by id.
+        matches: (index into agents, index into cases, score 0..1), sorted.
+        boards: groups of cases side by side.
+        swaps: neighbours whose order the shuffles of AGI-Elo disagree on, best first.
+        shuffles, seed: of AGI-Elo.
+        case_spread, dispersion: of the likelihood fit; None without one.
+        chance_floor: mean execution score of doing nothing under distortion, 0..100.
+        warnings: what a reader must know, one sentence each.
+        diagnostics: one check a method.
+    """
+
+    name: str
+    method: str
+    merton_version: str
+    schema_version: int
+    inputs_sha256: str
+    experiments: tuple[str, ...]
+    sources: tuple[str, ...]
+    agents: tuple[AgentRow, ...]
+    cases: tuple[CaseRow, ...]
+    matches: tuple[tuple[int, int, float], ...]
+    boards: tuple[ScoreBoard, ...]
+    swaps: tuple[Swap, ...]
+    shuffles: int
+    seed: int
+    case_spread: float | None
+    dispersion: float | None
+    chance_floor: float | None
+    warnings: tuple[str, ...]
+    diagnostics: tuple[MethodCheck, ...]
+    window: str = ""

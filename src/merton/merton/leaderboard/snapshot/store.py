@@ -1,0 +1,254 @@
+"""Snapshots: a leaderboard computed from the record alone, as bytes that anybody can recompute.
+
+`contents` says what a snapshot holds, `compute` how it is computed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, NoReturn
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter, ValidationError
+
+from merton.errors import InfrastructureError, InputError
+from merton.leaderboard.snapshot.compute import Inputs, Progress, compute
+from merton.leaderboard.snapshot.contents import (
+    AgentRow,
+    BoardCell,
+    BoardRow,
+    CaseRow,
+    MethodCheck,
+    ScoreBoard,
+    Snapshot,
+    Standing,
+    Swap,
+)
+from merton.leaderboard.submissions import rules as submissions
+from merton.results.records import AgentRecord, ForeignScore, TrialRecord
+from merton.results.schema import SCHEMA_VERSION, SNAPSHOTS
+from merton.results.store import ResultStore
+
+__all__ = [
+    "AgentRow",
+    "BoardCell",
+    "BoardRow",
+    "CaseRow",
+    "MethodCheck",
+    "ScoreBoard",
+    "Snapshot",
+    "Standing",
+    "StoredSnapshot",
+    "Swap",
+    "from_json",
+    "latest",
+    "load",
+    "of_trials",
+    "snapshots",
+    "store_snapshot",
+    "take",
+    "to_json",
+    "verify",
+]
+
+DEFAULT_NAME = "leaderboard"
+
+_ADAPTER: TypeAdapter[Snapshot] = TypeAdapter(Snapshot)
+
+
+@dataclass(frozen=True)
+class StoredSnapshot:
+    """A snapshot that is kept in the record, without its content; `load` gets it.
+
+    Attributes:
+        id: counts up.
+        taken_utc: when it was stored, ISO 8601.
+        name: as given.
+        inputs_sha256: of what it was computed from.
+        sha256: of its bytes, `to_json`.
+    """
+
+    id: int
+    taken_utc: str
+    name: str
+    inputs_sha256: str
+    sha256: str
+
+
+def take(
+    store: ResultStore,
+    name: str | None = None,
+    progress: Progress = lambda text: None,
+    window: str | None = None,
+    checks: bool = True,
+) -> Snapshot:
+    """The snapshot of all that is in the record: trials of every experiment, imported scores, agents, submissions.
+
+    All of it is read in one transaction, so what somebody writes meanwhile is in it as a whole or not at all.
+
+    Args:
+        store: the record.
+        name: of the snapshot; "leaderboard" if None.
+        window: a day, ISO 8601, whose submissions are on the board (`submissions.rules`); today if None;
+            "" for before there was any. It makes no difference to a record without submissions.
+        checks: also test the methods on held-out matches, which takes as long as the rating itself.
+        progress: is told what takes a while.
+
+    Raises:
+        InputError: a score in the record is NaN or outside 0..1.
+        InfrastructureError: the record cannot be read.
+    """
+    progress("reading the record")
+    with store.database.reading():
+        submitted, agents, shown = _submissions(store, window)
+        known = {agent.id for agent in agents}
+        agents += [agent for agent in store.agents() if agent.id not in known]
+        inputs = Inputs(store.records(), store.scores(), agents, submitted, shown)
+    return compute(inputs, name or DEFAULT_NAME, SCHEMA_VERSION, checks, progress)
+
+
+def of_trials(trials: Sequence[TrialRecord], name: str = DEFAULT_NAME) -> Snapshot:
+    """The snapshot of these trials alone, without the tests of the methods: what a run's report and board show."""
+    return compute(Inputs(trials), name, SCHEMA_VERSION, checks=False)
+
+
+def to_json(snapshot: Snapshot) -> bytes:
+    """The snapshot as canonical JSON: sorted keys, no white space, UTF-8, no NaN; equal snapshots give equal bytes."""
+    plain: Any = _ADAPTER.dump_python(snapshot)
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def from_json(data: bytes | str) -> Snapshot:
+    """The snapshot in `data`; InputError if it is torn, holds NaN, or is no snapshot of this version."""
+    try:
+        json.loads(data, parse_constant=_refuse)
+        return _ADAPTER.validate_json(data, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise InputError(f"this is no snapshot of a leaderboard: {where}: {first['msg']}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"this is no snapshot of a leaderboard: {error}") from None
+
+
+def store_snapshot(store: ResultStore, snapshot: Snapshot) -> bool:
+    """Append the snapshot to the record; the older ones stay.
+
+    Returns:
+        False if the newest snapshot of this name has the same bytes, so that nothing was appended.
+
+    Raises:
+        InfrastructureError: the disk or the server refuses; what was there is still there.
+    """
+    content = to_json(snapshot)
+    digest = hashlib.sha256(content).hexdigest()
+    newest = (
+        sa.select(SNAPSHOTS.c.sha256).where(SNAPSHOTS.c.name == snapshot.name).order_by(SNAPSHOTS.c.id.desc()).limit(1)
+    )
+    with store.database.transaction() as connection:
+        if connection.scalar(newest) == digest:
+            return False
+        connection.execute(
+            sa.insert(SNAPSHOTS).values(
+                taken_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                name=snapshot.name,
+                inputs_sha256=snapshot.inputs_sha256,
+                sha256=digest,
+                content=content.decode(),
+            )
+        )
+    return True
+
+
+def snapshots(store: ResultStore) -> list[StoredSnapshot]:
+    """What snapshots the record keeps, oldest first."""
+    columns = [column for column in SNAPSHOTS.c if column.name != "content"]
+    with store.database.reading() as connection:
+        rows = connection.execute(sa.select(*columns).order_by(SNAPSHOTS.c.id)).mappings().all()
+    return [StoredSnapshot(**row) for row in rows]
+
+
+def load(store: ResultStore, id: int) -> Snapshot:
+    """The stored snapshot of that id.
+
+    Raises:
+        InputError: there is none.
+        InfrastructureError: it is not what was stored.
+    """
+    with store.database.reading() as connection:
+        row = connection.execute(sa.select(SNAPSHOTS).where(SNAPSHOTS.c.id == id)).mappings().one_or_none()
+    if row is None:
+        raise InputError(f"there is no snapshot {id} in {store.database.where}")
+    content = row["content"].encode()
+    if hashlib.sha256(content).hexdigest() != row["sha256"]:
+        raise InfrastructureError(f"snapshot {id} in {store.database.where} is damaged: its hash is another")
+    return from_json(content)
+
+
+def latest(store: ResultStore) -> Snapshot | None:
+    """The newest stored snapshot that is intact and of this version, for whoever cannot take one now; None if none."""
+    for stored in reversed(snapshots(store)):
+        try:
+            return load(store, stored.id)
+        except (InfrastructureError, InputError):
+            continue
+    return None
+
+
+def verify(store: ResultStore, data: bytes, progress: Progress = lambda text: None) -> tuple[str, ...]:
+    """Compute the snapshot in `data` anew from the record and compare the bytes.
+
+    Returns:
+        What differs, a sentence each; empty if every byte is the same.
+
+    Raises:
+        InputError: `data` is no snapshot.
+    """
+    claimed = from_json(data)
+    found = take(store, claimed.name, progress, claimed.window)
+    if to_json(found) == data:
+        return ()
+    differences = []
+    if found.inputs_sha256 != claimed.inputs_sha256:
+        differences.append(
+            f"the record holds other content than the snapshot was taken from: {found.inputs_sha256[:12]} against "
+            f"{claimed.inputs_sha256[:12]}"
+        )
+    if found.merton_version != claimed.merton_version:
+        differences.append(f"Merton {claimed.merton_version} took it, this is {found.merton_version}")
+    ours, theirs = _ADAPTER.dump_python(found), _ADAPTER.dump_python(claimed)
+    names = [name for name in ours if ours[name] != theirs[name] and name not in ("inputs_sha256", "merton_version")]
+    if names:
+        differences.append(f"these parts differ: {', '.join(names)}")
+    return tuple(differences) or ("the content is the same, but the bytes are not in their canonical form",)
+
+
+def _submissions(store: ResultStore, window: str | None) -> tuple[list[ForeignScore], list[AgentRecord], str]:
+    """Scores and agents of the submissions on the board in a window, and its first day; "" if there never were any."""
+    with store.database.reading() as connection:
+        if window == "" or not submissions.submissions(connection):
+            return [], [], ""
+        day = _midnight(window) if window else datetime.now(timezone.utc)
+        entries = submissions.on_board(connection, day)
+    receipts = [entry.receipt for entry in entries]
+    return (
+        [ForeignScore(entry.receipt.id, entry.receipt.agent_id, *item) for entry in entries for item in entry.scores],
+        [AgentRecord(item.agent_id, item.version, item.weights_sha256, item.manufacturer) for item in receipts],
+        submissions.current_window(day).isoformat(),
+    )
+
+
+def _midnight(day: str) -> datetime:
+    try:
+        return datetime.fromisoformat(day).replace(tzinfo=timezone.utc)
+    except ValueError:
+        raise InputError(f"the window of a snapshot must be a day such as 2026-11-30, got {day!r}") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number")

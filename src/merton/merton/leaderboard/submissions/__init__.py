@@ -1,0 +1,1 @@
+"""Scores that others measured, sent as archives: packing, checking, the rules."""

@@ -1,0 +1,125 @@
+"""`merton leaderboard pack`, `check`, `submit`, `withdraw` and `list`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from merton.errors import InfrastructureError, InputError
+
+_out = Console()
+
+Record = Annotated[str, typer.Argument(help="A run's directory, an SQLite file or a postgresql:// URL.")]
+Archive = Annotated[Path, typer.Argument(help="A submission: a directory, .zip, .tar, .tar.gz or .tar.xz.")]
+
+
+def pack_command(
+    record: Record,
+    agent: Annotated[str, typer.Option(help="Id of the agent in the record.")],
+    manufacturer: Annotated[str, typer.Option(help="Who submits.")],
+    out: Annotated[Path, typer.Option(help="The archive to write, a .zip.")],
+    version: Annotated[str | None, typer.Option(help="Of the agent, if the record does not know it.")] = None,
+    weights_sha256: Annotated[
+        str | None, typer.Option("--weights-sha256", help="Of its weights, if the record does not know it, or: none.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Experiment or imported matrix, if there are several.")] = None,
+    contact: Annotated[str | None, typer.Option(help="Where the manufacturer can be reached.")] = None,
+) -> None:
+    """Make a submission of one agent's scores in a record."""
+    from merton.leaderboard.submissions.packing import make_submission
+    from merton.results.store import open_record
+
+    with open_record(record, read_only=True) as store:
+        data = make_submission(store, agent, manufacturer, version, weights_sha256, dataset, contact)
+    try:
+        out.write_bytes(data)
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {out}: {error.strerror}") from None
+    _say(f"{len(data)} bytes: {out}")
+
+
+def check_command(
+    archive: Archive,
+    record: Annotated[str | None, typer.Option(help="Check the items too, against this record.")] = None,
+) -> None:
+    """Check a submission without sending it."""
+    from merton.leaderboard.submissions.manifest import verify
+    from merton.leaderboard.submissions.rules import check_items, datasets
+    from merton.results.store import open_record
+
+    submission = verify(archive)
+    manifest = submission.manifest
+    dataset = manifest.dataset_sha256
+    if record is not None:
+        with open_record(record, read_only=True) as store, store.database.reading() as connection:
+            dataset = check_items(submission, datasets(connection))
+    _say(
+        f"{manifest.agent} {manifest.version} of {manifest.manufacturer}: {len(submission.scores)} scores of {dataset}"
+        f"\nSHA-256 of the archive: {submission.archive_sha256}"
+    )
+
+
+def submit_command(
+    record: Annotated[str, typer.Argument(help="A record, or the http:// address of a board that is served.")],
+    archive: Archive,
+) -> None:
+    """Submit to the leaderboard of a record, or to one that is served; its token, if it wants one: MERTON_TOKEN."""
+    from merton.leaderboard.submissions import sending
+    from merton.leaderboard.submissions.rules import submit
+    from merton.results.store import open_record
+
+    if not archive.exists():  # a typing error is no attempt
+        raise InputError(f"there is no file {archive}")
+    if sending.is_server(record):
+        receipt = sending.send(record, archive, os.environ.get(sending.TOKEN_VARIABLE))
+    else:
+        with open_record(record) as store:
+            receipt = submit(store.database, archive)
+    before = "was received before" if receipt.repeated else "accepted"
+    _say(f"{before}: {receipt.agent_id}, {receipt.id}, on the board from {receipt.window} (00:00 UTC) on")
+
+
+def withdraw_command(record: Record, id: Annotated[str, typer.Argument(help="Of the submission.")]) -> None:
+    """Take a submission off the board; it stays in the list, and its month stays used up."""
+    from merton.leaderboard.submissions.rules import withdraw
+    from merton.results.store import open_record
+
+    with open_record(record) as store:
+        receipt = withdraw(store.database, id)
+    _say(f"withdrawn: {receipt.agent_id}, {receipt.id}")
+
+
+def list_command(
+    record: Record,
+    attempts: Annotated[bool, typer.Option("--attempts", help="Everybody who tried, with the reasons.")] = False,
+) -> None:
+    """Show all submissions, whatever became of them."""
+    from merton.leaderboard.submissions import rules as submissions
+    from merton.results.store import open_record
+
+    with open_record(record, read_only=True) as store, store.database.reading() as connection:
+        if attempts:
+            table = Table("received (UTC)", "manufacturer", "archive", "accepted", "reason")
+            for item in submissions.attempts(connection):
+                accepted = "yes" if item.accepted else "no"
+                _row(table, item.received_utc, item.manufacturer, item.archive_sha256[:12], accepted, item.reason)
+        else:
+            table = Table("id", "received (UTC)", "manufacturer", "agent", "version", "status", "on the board from")
+            for receipt in submissions.submissions(connection):
+                who = (receipt.manufacturer, receipt.agent, receipt.version)
+                _row(table, receipt.id, receipt.received_utc, *who, receipt.status, receipt.window)
+    _out.print(table)
+
+
+def _row(table: Table, *cells: str) -> None:
+    table.add_row(*(Text(cell) for cell in cells))  # Text: what stands in a name is no markup
+
+
+def _say(text: str) -> None:
+    _out.print(text, soft_wrap=True, highlight=False, markup=False)

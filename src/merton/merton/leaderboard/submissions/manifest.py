@@ -1,0 +1,301 @@
+"""What a submission says: who was measured with what (manifest.yaml), and the score of every item (a CSV table)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
+
+from merton.config import Model, loads
+from merton.errors import InputError
+from merton.leaderboard.submissions.archive import Contents, Source, read
+from merton.leaderboard.terminal import one_line
+
+FORMAT = 1
+MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
+MAX_MANIFEST_BYTES = 16_384
+MAX_LINE = 1_000
+"""Characters in a line; longer ones are no names but numbers of thousands of digits, which take long to read."""
+MAX_NAME = 60
+MAX_ITEMS = 200_000
+NO_WEIGHTS = "none"
+"""Stands for the hash of an agent that has no weights, such as a scripted one."""
+
+_SCORE = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_NOT_JSON = re.compile(r"NaN|Infinity")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_IN_NAMES = " ._-+&,'/:@"
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""Letters and marks that nobody sees (Unicode's Default_Ignorable_Code_Point); the others of these are no letters."""
+
+
+def _name(text: str) -> str:
+    """Names end up in tables, pages and files of others; a formula, a tag or a hidden character is none."""
+    if not 1 <= len(text) <= MAX_NAME:
+        raise ValueError(f"must have 1 to {MAX_NAME} characters, got {len(text)}")
+    strange = (c for c in text if _UNSEEN.match(c) or (unicodedata.category(c)[0] not in "LMN" and c not in _IN_NAMES))
+    wrong = next(strange, None)
+    if wrong or not text[0].isalnum() or text != " ".join(text.split()):
+        found = f", not {_code_point(wrong)}" if wrong else ""
+        raise ValueError(
+            "must begin with a letter or digit and have only letters, digits, single spaces and "
+            f"{_IN_NAMES.strip()}{found}"
+        )
+    return text
+
+
+def _version(text: str) -> str:
+    if not _VERSION.fullmatch(text):
+        raise ValueError("must have 1 to 40 of the characters A-Z a-z 0-9 . _ + -, the first a letter or digit")
+    return text
+
+
+def _hash(text: str) -> str:
+    if not _HASH.fullmatch(text):
+        raise ValueError("must be a SHA-256: 64 of the characters 0-9 a-f")
+    return text
+
+
+def _weights(text: str) -> str:
+    return text if text == NO_WEIGHTS else _hash(text)
+
+
+def _contact(text: str) -> str:
+    if not 3 <= len(text) <= 200 or not text.isprintable() or set(text) & set("<>\"'`") or not text[0].isalnum():
+        raise ValueError("must be an address of 3 to 200 characters, such as lab@example.org")
+    return text
+
+
+def _file_name(text: str) -> str:
+    if not _FILE_NAME.fullmatch(text):
+        raise ValueError("must be the name of a file beside the manifest, such as scores.csv")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Version = Annotated[str, AfterValidator(_version)]
+
+
+class Manifest(Model):
+    """The manifest of a submission.
+
+    Attributes:
+        format: of the submission; 1.
+        manufacturer: who submits. Compared as `canonical` says.
+        agent, version: what was measured. Versions of one agent take each other's place on the board.
+        contact: where the manufacturer can be reached; not shown on the board.
+        weights_sha256: of the weights that were measured; "none" if the agent has none.
+        harness_version: of the Merton that measured.
+        dataset_sha256: what was asked; see `dataset_sha256`.
+        scores: name of the CSV file beside the manifest, with the columns item and score (0..1).
+    """
+
+    format: Literal[1]
+    manufacturer: Name
+    agent: Name
+    version: Version
+    contact: Annotated[str, AfterValidator(_contact)] | None = None
+    weights_sha256: Annotated[str, AfterValidator(_weights)]
+    harness_version: Version
+    dataset_sha256: Annotated[str, AfterValidator(_hash)]
+    scores: Annotated[str, AfterValidator(_file_name)] = "scores.csv"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A submission that was read and found in order, as far as it can be told without a record.
+
+    Attributes:
+        manifest: who, what, with what.
+        scores: item to score, 0..1, as they stand in the file.
+        lines: item to its line in the file, for messages.
+        archive_sha256: of the bytes that were sent.
+    """
+
+    manifest: Manifest
+    scores: Mapping[str, float]
+    lines: Mapping[str, int]
+    archive_sha256: str
+
+
+def checked_manufacturer(name: str) -> str:
+    """The name as it came; raises InputError for what a manifest may not have as a name."""
+    try:
+        return _name(name)
+    except ValueError as error:
+        raise InputError(f"the manufacturer {one_line(name)!r} {error}") from None
+
+
+def canonical(name: str) -> str:
+    """What two spellings of one name have in common: Unicode NFKC, no case, single spaces; "ACME " is "acme"."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join(folded.split())
+
+
+def look(name: str) -> str:
+    """What names that cannot be told apart by eye have in common, in whatever script: Unicode's confusable characters.
+
+    By UTS 39, section 4, with case folded as in `canonical`: Cyrillic "\u0410\u0421\u041c\u0415" looks like "acme".
+    """
+    letters = unicodedata.normalize("NFKD", name)
+    return canonical("".join(_stand_in(letter) for letter in letters))
+
+
+def dataset_sha256(items: Iterable[str]) -> str:
+    """The hash of what is asked: of the ids of all its items, sorted by code point, each followed by a line feed."""
+    return sha256("".join(f"{item}\n" for item in sorted(set(items))).encode()).hexdigest()
+
+
+def verify(source: Source) -> Submission:
+    """Read a submission and check all that can be checked without the record it is for.
+
+    Raises:
+        TooLargeError, InputError: as `archive.read`; or the manifest or the scores are not as they should be.
+            The sentence names file and line.
+    """
+    return read_submission(read(source))
+
+
+def read_submission(contents: Contents) -> Submission:
+    """The submission in an archive's files; raises as `verify` does."""
+    manifest, folder = read_manifest(contents.files)
+    name = folder + manifest.scores
+    if name not in contents.files:
+        raise InputError(f"there is no {manifest.scores} beside the manifest, which names it as the file of scores")
+    scores, lines = read_scores(contents.files[name], manifest.scores)
+    return Submission(manifest, scores, lines, contents.sha256)
+
+
+def read_manifest(files: Mapping[str, bytes]) -> tuple[Manifest, str]:
+    """The manifest, and the folder it is in ("" or "mine/"): at the top, or in the one folder at the top."""
+    found = [name for name in sorted(files) if name.count("/") <= 1 and name.rpartition("/")[2] in MANIFESTS]
+    top = [name for name in found if "/" not in name] or found
+    if len(top) != 1:
+        many = f"several manifests: {', '.join(top[:3])}" if top else "no manifest"
+        raise InputError(f"the archive has {many}; it needs one {MANIFESTS[0]} or {MANIFESTS[2]}")
+    folder, _, name = top[0].rpartition("/")
+    return parse_manifest(files[top[0]], name), f"{folder}/" if folder else ""
+
+
+def parse_manifest(data: bytes, name: str) -> Manifest:
+    """A manifest's text, YAML or (if `name` says so) JSON.
+
+    Raises:
+        InputError: longer than `MAX_MANIFEST_BYTES`, no UTF-8, hidden characters, anchors, tags, a duplicate or unknown
+            key, or a value that is not as `Manifest` says; the sentence names the line.
+    """
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise InputError(f"{name}: larger than {MAX_MANIFEST_BYTES} bytes")
+    text = _decoded(data, name)
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        hidden = next((c for c in line if not c.isprintable() and c not in "\t\r"), None)
+        if hidden:
+            raise InputError(f"{name}, line {number}: the hidden character {_code_point(hidden)} is not allowed")
+        if len(line) > MAX_LINE:
+            raise InputError(f"{name}, line {number}: longer than {MAX_LINE} characters")
+    if not name.endswith(".json"):
+        return loads(text, Manifest, name)
+    manifest = loads(text.replace("\t", " "), Manifest, name)  # JSON is YAML, which knows the line of every key
+    for number, line in enumerate(lines, 1):
+        if number_name := _NOT_JSON.search(_JSON_STRING.sub('""', line)):
+            raise InputError(f"{name}, line {number}: {number_name[0]} is not JSON")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{name}, line {error.lineno}: not JSON: {error.msg}") from None
+    return manifest
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """The manifest as JSON, one key a line."""
+    plain: dict[str, Any] = manifest.model_dump(exclude_none=True)
+    return (json.dumps(plain, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def scores_bytes(scores: Mapping[str, float]) -> bytes:
+    """The table of scores, sorted by item; what is read back is equal to the last bit."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(("item", "score"))
+    writer.writerows((item, repr(float(scores[item]))) for item in sorted(scores))
+    return table.getvalue().encode()
+
+
+def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, int]]:
+    """Scores and lines of the items of a CSV table with the columns item and score.
+
+    Raises:
+        InputError: the header is another; a score is missing, no plain decimal number or outside 0..1; an item stands
+            twice; there is none, or more than `MAX_ITEMS`. The sentence names the line.
+    """
+    scores: dict[str, float] = {}
+    lines: dict[str, int] = {}
+    rows = csv.reader(io.StringIO(_decoded(data, name), newline=""), strict=True)
+    try:
+        header = next(rows, [])
+        if [cell.strip() for cell in header] != ["item", "score"]:
+            raise InputError(f"{name}, line 1: the columns must be item,score; got {one_line(','.join(header))!r}")
+        for row in rows:
+            line = rows.line_num
+            if not row:
+                continue
+            if len(row) != 2:
+                raise InputError(f"{name}, line {line}: an item and its score are wanted, got {len(row)} columns")
+            item = row[0]
+            if not item or not item.isprintable():
+                raise InputError(f"{name}, line {line}: {one_line(item)!r} cannot be the id of an item")
+            if item in lines:
+                raise InputError(f"{name}, line {line}: {one_line(item)!r} stands already in line {lines[item]}")
+            scores[item], lines[item] = _score(row[1], f"{name}, line {line}"), line
+            if len(scores) > MAX_ITEMS:
+                raise InputError(f"{name}, line {line}: more than {MAX_ITEMS} items")
+    except csv.Error as error:
+        raise InputError(f"{name}, line {rows.line_num}: {error}") from None
+    if not scores:
+        raise InputError(f"{name}, line 1: there is no score in it")
+    return scores, lines
+
+
+def _score(cell: str, where: str) -> float:
+    text = cell.strip()
+    if not text:
+        raise InputError(f"{where}: the score is missing")
+    # Not whatever float() takes: that includes nan, 1_0 and digits of any script.
+    if len(text) > 40 or not _SCORE.fullmatch(text) or not 0.0 <= float(text) <= 1.0:
+        raise InputError(f"{where}: a score is a decimal number in 0 .. 1, got {one_line(text, 40)!r}")
+    return float(text)
+
+
+@cache
+def _stand_in(character: str) -> str:
+    """One character, or some, for all that look like it; the same for each of them."""
+    from confusable_homoglyphs.confusables import confusables_data
+
+    alike = {character, *(other["c"] for other in confusables_data.get(character, ()))}
+    alike |= {other["c"] for one in tuple(alike) for other in confusables_data.get(one, ())}
+    return str(min(alike))
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{name}, line {line}: not UTF-8") from None
+
+
+def _code_point(character: str) -> str:
+    return f"U+{ord(character):04X} {unicodedata.name(character, 'control character')}"

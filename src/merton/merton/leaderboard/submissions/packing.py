@@ -1,0 +1,100 @@
+"""From a record to a submission, so that nobody has to write a manifest by hand."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+import merton
+from merton.config import loads
+from merton.errors import InputError, UnknownNameError
+from merton.leaderboard.submissions import archive
+from merton.leaderboard.submissions.manifest import (
+    FORMAT,
+    MANIFESTS,
+    Manifest,
+    dataset_sha256,
+    manifest_bytes,
+    scores_bytes,
+)
+from merton.leaderboard.submissions.rules import dataset_items
+from merton.leaderboard.terminal import one_line
+from merton.results.schema import AGENTS, EXPERIMENTS, SCORES, TRIALS
+from merton.results.store import ResultStore
+
+SCORES_FILE = "scores.csv"
+
+
+def make_submission(
+    store: ResultStore,
+    agent: str,
+    manufacturer: str,
+    version: str | None = None,
+    weights_sha256: str | None = None,
+    dataset: str | None = None,
+    contact: str | None = None,
+) -> bytes:
+    """A submission, a .zip, of one agent's scores in a record; the same record and arguments give the same bytes.
+
+    Args:
+        store: the record.
+        agent: its id there.
+        manufacturer: who submits.
+        version, weights_sha256: of the agent; what the record knows need not be said. Weights may be "none".
+        dataset: an experiment or an imported matrix; need not be said if the agent took part in one alone.
+        contact: where the manufacturer can be reached.
+
+    Raises:
+        InputError: no such agent or dataset, an item without a score, or a value that `Manifest` refuses.
+    """
+    with store.database.reading() as connection:
+        scores = _scores_by_dataset(connection, agent)
+        if not scores:
+            everybody = connection.scalars(sa.select(AGENTS.c.id)).all()
+            raise UnknownNameError("agent", agent, everybody)
+        if dataset is None and len(scores) > 1:
+            raise InputError(f"{agent!r} took part in several datasets; choose one of: {', '.join(sorted(scores))}")
+        name = dataset or next(iter(scores))
+        if name not in scores:
+            raise UnknownNameError(f"dataset of {agent!r}", name, scores)
+        items = dataset_items(connection)[name]
+        registered = connection.execute(sa.select(AGENTS).where(AGENTS.c.id == agent)).mappings().one()
+        ran = connection.scalar(sa.select(EXPERIMENTS.c.merton_version).where(EXPERIMENTS.c.id == name))
+    if missing := sorted(items - scores[name].keys()):
+        raise InputError(
+            f"{agent!r} has no score for {len(missing)} of the {len(items)} items of {name}, such as {missing[0]!r}; "
+            "a submission needs all of them"
+        )
+    fields = {
+        "version": version or registered["version"],
+        "weights_sha256": weights_sha256 or registered["weights_sha256"],
+    }
+    if unsaid := [field for field, value in fields.items() if value is None]:
+        raise InputError(
+            f"the record does not know the {unsaid[0]} of {one_line(agent)!r}; give it (weights may be 'none')"
+        )
+    manifest = Manifest.model_construct(
+        format=FORMAT,
+        version=fields["version"],
+        weights_sha256=fields["weights_sha256"],
+        manufacturer=manufacturer,
+        agent=agent,
+        contact=contact,
+        harness_version=ran or merton.__version__,
+        dataset_sha256=dataset_sha256(items),
+        scores=SCORES_FILE,
+    )
+    written = manifest_bytes(manifest)
+    loads(written.decode(), Manifest, "the manifest")  # what is refused is refused here, not at the host
+    return archive.pack({MANIFESTS[-1]: written, SCORES_FILE: scores_bytes(scores[name])})
+
+
+def _scores_by_dataset(connection: sa.Connection, agent: str) -> dict[str, dict[str, float]]:
+    """Experiment or import to the agent's scores there, 0..1, by item."""
+    trials = sa.select(TRIALS.c.experiment, TRIALS.c.case, TRIALS.c.execution / 100.0).where(TRIALS.c.agent == agent)
+    foreign = sa.select(SCORES.c.source, SCORES.c.case, SCORES.c.score).where(SCORES.c.agent == agent)
+    found: dict[str, dict[str, float]] = {}
+    for name, item, score in [*connection.execute(trials), *connection.execute(foreign)]:
+        mine = found.setdefault(name, {})
+        if score is not None:
+            mine[item] = score
+    return found

@@ -1,0 +1,96 @@
+"""Sending a submission to the server of a leaderboard that runs elsewhere."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
+
+from merton.errors import InfrastructureError, InputError
+from merton.leaderboard.submissions import archive
+from merton.leaderboard.submissions.manifest import read_submission
+from merton.leaderboard.submissions.rules import Receipt
+from merton.leaderboard.terminal import one_line
+
+PATIENCE_S = 120.0
+"""How long the server may be silent [s]."""
+MAX_REPLY_BYTES = 2**20
+TOKEN_VARIABLE = "MERTON_TOKEN"
+"""Environment variable with the manufacturer's token; on a command line everybody on the machine could read it."""
+
+_THEIR_FAULT = (408, 429)
+"""Statuses below 500 that are no fault of the submission."""
+
+
+def is_server(where: str) -> bool:
+    """Whether what a user named is the address of a server."""
+    return where.startswith(("http://", "https://"))
+
+
+def send(address: str, source: Path, token: str | None = None) -> Receipt:
+    """Check a submission, send it, and return the server's receipt.
+
+    Args:
+        address: of the board, such as "http://127.0.0.1:8080".
+        source: a directory or an archive.
+        token: the manufacturer's, if the server wants one.
+
+    Raises:
+        InputError: the submission is not as it should be (nothing was sent then), or the server refuses it.
+        InfrastructureError: the server cannot be reached, is busy or fails. If it fell silent in the middle, sending
+            the same archive again gives the receipt of the first time.
+    """
+    data = archive.fetch(source)
+    read_submission(archive.unpack(data))
+    boundary = secrets.token_hex(16)
+    head = f'--{boundary}\r\nContent-Disposition: form-data; name="archive"; filename="submission"\r\n\r\n'
+    headers = {"Content-Type": f"multipart/form-data; boundary={boundary}", "Accept": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    try:
+        request = urllib.request.Request(
+            f"{address.rstrip('/')}/api/submissions",
+            data=b"".join((head.encode(), data, f"\r\n--{boundary}--\r\n".encode())),
+            headers=headers,
+        )
+        with _opener(request.host).open(request, timeout=PATIENCE_S) as reply:
+            return TypeAdapter(Receipt).validate_json(reply.read(MAX_REPLY_BYTES))
+    except urllib.error.HTTPError as error:
+        reason = _reason(error)
+        if error.code >= 500 or error.code < 400 or error.code in _THEIR_FAULT:
+            raise InfrastructureError(f"{address} could not take the submission: {reason}") from None
+        raise InputError(f"{address} refuses the submission: {reason}") from None
+    except ValidationError:
+        raise InfrastructureError(f"{address} answers something else than a receipt; is it a Merton board?") from None
+    except (OSError, ValueError) as error:
+        reason = one_line(getattr(error, "reason", error), 200)
+        raise InfrastructureError(f"cannot reach {address}: {reason}") from None
+
+
+def _opener(host: str) -> urllib.request.OpenerDirector:
+    """Goes through the proxy of the environment, but not to this machine."""
+    name = urlsplit(f"//{host}").hostname
+    proxies = [urllib.request.ProxyHandler({})] if name in ("localhost", "127.0.0.1", "::1") else []
+    return urllib.request.build_opener(_NoRedirects, *proxies)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The token is for the server that was named, and for no other."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    """What the server says, or its status."""
+    try:
+        detail = json.loads(error.read(MAX_REPLY_BYTES))["detail"]
+    except (OSError, ValueError, KeyError, TypeError):
+        detail = f"HTTP {error.code}"
+    return one_line(detail, 400)

@@ -1,0 +1,329 @@
+"""How Merton talks to models behind servers: one deadline for a whole call, few retries, no patience with the dead.
+
+Calls run on one event loop in a thread of their own, because only there a deadline holds whatever the other side does:
+a server that sends one byte a second would outlast every timeout of a blocking client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import ipaddress
+import itertools
+import json
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from types import ModuleType
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError
+
+from merton.config import Model
+from merton.errors import InfrastructureError, InputError, MissingDependencyError
+from merton.models.catalogue import install_hint
+
+Result = TypeVar("Result")
+Form = TypeVar("Form", bound=Model)
+
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+"""The longest reply that is read."""
+NO_SERVER = (
+    "start it there (docs/serving.md), or write its address as `url` into a copy of the entry: see `merton models show`"
+)
+"""What to do where no server answers."""
+_TIMEOUTS = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError)  # one class from Python 3.11 on
+
+
+class Patience(Model):
+    """How long a server is waited for, and when it is left alone.
+
+    Attributes:
+        deadline_s: time a whole call may take [s], with its retries and the pauses between them.
+        attempts: most attempts of one call.
+        pause_s: pause before the second attempt [s]; each further one is twice as long, or as the server asks.
+        failures: after so many failed calls in a row the server is left alone.
+        rest_s: how long calls then fail at once [s], before one is let through to try.
+    """
+
+    deadline_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    pause_s: Annotated[float, Field(ge=0)] = 0.5
+    failures: Annotated[int, Field(ge=1)] = 3
+    rest_s: Annotated[float, Field(ge=0)] = 30.0
+
+
+class TransientError(Exception):
+    """An attempt failed in a way that the next one may not.
+
+    Args:
+        reason: what happened, for people.
+        wait_s: how long the server asks to be left alone [s], or None.
+    """
+
+    def __init__(self, reason: str, wait_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
+
+
+class Remote:
+    """Calls to one server.
+
+    Args:
+        url: where it is, for error texts.
+        patience: deadline, retries, and when to leave it alone.
+    """
+
+    def __init__(self, url: str, patience: Patience) -> None:
+        self.url, self.patience = url, patience
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._resting_until = 0.0
+        self._last = ""
+
+    def call(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
+        """The result of `attempt`, tried again while it raises TransientError and there is time.
+
+        An exception of any other kind ends the call; one that is no InfrastructureError (a model's own failure) shows
+        that the server is alive.
+
+        Raises:
+            InfrastructureError: no result in time or in so many attempts, or the server is being left alone; says what
+                was tried.
+        """
+        self._refuse_while_resting()
+        tried: list[str] = []
+        try:
+            result = run(self._attempts(attempt, tried), self.patience.deadline_s)
+        except _TIMEOUTS:
+            tried.append(f"no answer within the deadline of {self.patience.deadline_s:g} s")
+            raise self._failed(tried) from None
+        except TransientError as error:
+            raise self._failed(tried) from error
+        except InfrastructureError as error:
+            self._count(str(error))
+            raise
+        except Exception:
+            self._failures = 0
+            raise
+        self._failures = 0
+        return result
+
+    async def _attempts(self, attempt: Callable[[], Awaitable[Result]], tried: list[str]) -> Result:
+        ends = time.monotonic() + self.patience.deadline_s
+        for number in range(self.patience.attempts):
+            try:
+                return await attempt()
+            except TransientError as error:
+                tried.append(str(error))
+                if number + 1 == self.patience.attempts:
+                    raise
+                pause_s = max(self.patience.pause_s * 2**number, error.wait_s or 0.0)
+                if time.monotonic() + pause_s > ends:
+                    tried.append(f"the next one would be in {pause_s:g} s, after the deadline")
+                    raise
+            await asyncio.sleep(pause_s)
+        raise AssertionError("there is at least one attempt")
+
+    def _refuse_while_resting(self) -> None:
+        with self._lock:
+            if self._failures < self.patience.failures:
+                return
+            left_s = self._resting_until - time.monotonic()
+            if left_s <= 0:  # this call tries; the others go on failing at once until it has
+                self._resting_until = time.monotonic() + self.patience.rest_s
+                return
+        raise InfrastructureError(
+            f"{self.url} is left alone for another {left_s:.1f} s after {self._failures} failed calls in a row; "
+            f"the last: {self._last}"
+        )
+
+    def _failed(self, tried: list[str]) -> InfrastructureError:
+        text = f"{self.url} gave no answer ({'; then '.join(_grouped(tried))})"
+        self._count(text)
+        return InfrastructureError(text)
+
+    def _count(self, text: str) -> None:
+        with self._lock:
+            self._failures += 1
+            self._last = text
+            self._resting_until = time.monotonic() + self.patience.rest_s
+
+
+def _grouped(tried: Sequence[str]) -> list[str]:
+    """What happened, in order; what happened several times in a row is told once."""
+    runs = [(text, len(list(same))) for text, same in itertools.groupby(tried)]
+    return [f"{count} times {text}" if count > 1 else text for text, count in runs]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server said over HTTP.
+
+    Attributes:
+        url: who said it.
+        status: the HTTP status.
+        headers: lower-case name to value.
+        body: the bytes.
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The value in the body of a reply with status 200.
+
+        Raises:
+            TransientError: busy (429), a fault of the server (408, 5xx), or no JSON.
+            InfrastructureError: any other status: to ask again would not help.
+        """
+        if self.status in (408, 429) or self.status >= 500:
+            raise TransientError(f"HTTP {self.status}: {self.excerpt()}", wait_of(self.headers.get("retry-after", "")))
+        if self.status != 200:
+            raise InfrastructureError(f"{self.url} refuses with HTTP {self.status}: {self.excerpt()}")
+        value = self.value()
+        if value is None:
+            raise TransientError(f"the reply is not JSON: {self.excerpt()}")
+        return value
+
+    def value(self) -> Any:
+        """The JSON value in the body whatever the status, or None."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+    def excerpt(self) -> str:
+        """The beginning of the body, on one line."""
+        return " ".join(self.body[:600].decode("utf-8", "replace").split())[:300] or "(empty)"
+
+
+class HttpServer(Remote):
+    """One server that is asked over HTTP; connections are kept and reused.
+
+    Args:
+        url: beginning of every address, such as "http://127.0.0.1:8000/v1".
+        patience: see `Remote`.
+
+    Raises:
+        MissingDependencyError: the HTTP client is not installed.
+        InputError: not an http:// or https:// address.
+    """
+
+    def __init__(self, url: str, patience: Patience) -> None:
+        check_url(url, ("http", "https"))
+        super().__init__(url.rstrip("/"), patience)
+        self._httpx = optional("httpx2")
+        self._client: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def request(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """One attempt: send `body` as JSON, read the reply whole; raises TransientError if the connection fails."""
+        httpx, url = self._httpx, self.url + path
+        content = None if body is None else json.dumps(body).encode()
+        sent = {"content-type": "application/json", **(headers or {})}
+        try:
+            async with self._connections().stream(method, url, content=content, headers=sent) as response:
+                data = bytearray()
+                async for chunk in response.aiter_bytes():
+                    data += chunk
+                    if len(data) > MAX_REPLY_BYTES:
+                        raise InfrastructureError(f"{url} replies with more than {MAX_REPLY_BYTES >> 20} MiB")
+                return Reply(url, response.status_code, dict(response.headers), bytes(data))
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise TransientError(f"{type(error).__name__} {error}".strip()) from None
+
+    def _connections(self) -> Any:
+        """The client of this process; after a fork the old one's connections belong to the parent."""
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            # the deadline of the call is the only timeout; a proxy is for what is elsewhere
+            self._client = self._httpx.AsyncClient(timeout=None, trust_env=not is_loopback(self.url))
+            self._loop = loop
+        return self._client
+
+
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+_loops_lock = threading.Lock()
+
+
+def run(work: Coroutine[Any, Any, Result], deadline_s: float) -> Result:
+    """Do `work` on the event loop of this process; raises TimeoutError after `deadline_s`, and cancels it then."""
+    future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, deadline_s), _event_loop())
+    try:
+        return future.result(deadline_s + 2.0)  # in case what was cancelled does not end
+    finally:
+        future.cancel()
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """The loop of this process, in a thread that dies with it; a fork gets its own."""
+    with _loops_lock:
+        if os.getpid() not in _loops:
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="merton-remote", daemon=True).start()
+            _loops[os.getpid()] = loop
+        return _loops[os.getpid()]
+
+
+def optional(module: str) -> ModuleType:
+    """A module of the extra `remote`; raises MissingDependencyError that names it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingDependencyError(f"models behind servers need {module}: {install_hint('remote')}") from None
+
+
+def check_url(url: str, schemes: tuple[str, ...]) -> None:
+    """Raise InputError if `url` is no address with one of the schemes."""
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in schemes and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        fine = False
+    if not fine:
+        known = " or ".join(f"{scheme}://" for scheme in schemes)
+        raise InputError(f"the address of a server must begin with {known}, got {url!r}")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a server is on this machine, where no proxy has a say."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def wait_of(retry_after: str) -> float | None:
+    """Seconds that a Retry-After header asks for, as a number or as a date (RFC 9110, 10.2.3); None for neither."""
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        when = parsedate_to_datetime(retry_after)
+    except (TypeError, ValueError):
+        return None
+    when = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+    return max(0.0, (when - datetime.now(timezone.utc)).total_seconds())
+
+
+def settings(name: str, values: Mapping[str, Any], form: type[Form]) -> Form:
+    """The settings of a catalogue entry, checked; raises InputError naming the entry and what is wrong with each."""
+    try:
+        return form.model_validate(dict(values))
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        known = ", ".join(form.model_fields)
+        raise InputError(f"{name}: wrong settings: {faults} (there are: {known})") from None

@@ -1,0 +1,102 @@
+"""`merton distort`: one image made worse, all ways side by side, and the list of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from typer.core import TyperGroup
+
+from merton.errors import InputError
+
+if TYPE_CHECKING:
+    from merton.world.observation import Image
+
+
+class _ImageFirst(TyperGroup):
+    """`merton distort IMAGE ...`: what names no command is an image to distort."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `image` in front of a line that begins with neither a command nor a request for help."""
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["image", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_ImageFirst,
+    help="Distort an image: merton distort IMAGE --name lens_blur --level 3 -o out.png; or see what there is.",
+    no_args_is_help=True,
+)
+_out = Console()
+_Source = Annotated[Path, typer.Argument(metavar="IMAGE", help="A PNG, JPEG or WEBP file.")]
+
+
+@app.command("image")
+def image_command(
+    source: _Source,
+    name: Annotated[str, typer.Option(help="Name or id of the distortion: see `merton distort list`.")],
+    level: Annotated[float, typer.Option(help="0 (untouched) .. 5 (worst); fractions where it is continuous.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write; a .png keeps every pixel.")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed of stochastic distortions.")] = 0,
+) -> None:
+    """Distort one image; the word `image` may be left out."""
+    import cv2
+
+    from merton.perception.distortion import distort
+    from merton.seeding import generator
+
+    distorted = distort(_read(source), name, level, generator(seed))
+    if not cv2.haveImageWriter(str(output)):
+        raise InputError(f"cannot write an image of the kind {output.suffix or output.name!r}; use .png")
+    if not output.parent.is_dir() or not cv2.imwrite(str(output), cv2.cvtColor(distorted, cv2.COLOR_RGB2BGR)):
+        raise InputError(f"cannot write {output}")
+
+
+@app.command("gallery")
+def gallery_command(
+    source: _Source,
+    output: Annotated[Path, typer.Option("-o", "--output", help="A .html, .png or .jpg file.")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed of stochastic distortions.")] = 0,
+) -> None:
+    """Show every distortion at every level, with PSNR and SSIM."""
+    from merton.perception.distortion.gallery import gallery
+
+    gallery(_read(source), output, seed)
+
+
+@app.command("list")
+def list_command(as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False) -> None:
+    """List the distortions and their parameters."""
+    from merton.perception.distortion import DISTORTIONS
+
+    fields = ("id", "name", "category", "levels", "unit", "stochastic", "continuous", "kadid", "source", "description")
+    if as_json:
+        entries = [{field: getattr(entry, field) for field in fields} for entry in DISTORTIONS.values()]
+        typer.echo(json.dumps(entries, indent=1))
+        return
+    table = Table("id", "name", "category", "levels 1 .. 5", "unit", box=None)
+    for entry in DISTORTIONS.values():
+        values = " ".join(f"{value:g}" for value in entry.levels)
+        table.add_row(entry.id, entry.name, entry.category, values, escape(entry.unit))
+    _out.print(table)
+
+
+def _read(path: Path) -> Image:
+    """The RGB pixels of an image file; raises InputError if it is not one."""
+    import cv2
+    import numpy as np
+
+    try:
+        encoded = np.frombuffer(path.read_bytes(), np.uint8)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    pixels = cv2.imdecode(encoded, cv2.IMREAD_COLOR) if encoded.size else None
+    if pixels is None:
+        raise InputError(f"{path} is not an image that OpenCV can read")
+    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), dtype=np.uint8)

@@ -1,0 +1,118 @@
+"""All distortions of one image: a row a type, a column a level, PSNR and SSIM under each."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from merton.errors import InputError
+from merton.perception.distortion import DISTORTIONS, Distortion, distort
+from merton.perception.quality import measure
+from merton.seeding import generator
+from merton.world.observation import Image
+
+_LABEL_PX = 150
+_CAPTION_PX = 16
+_PAGE_TILE_PX = (240, 180)
+_PICTURE_TILE_PX = (160, 120)
+"""Width and height, at most, of what is shown of an image."""
+_PICTURE_ROWS = 10
+"""A picture has blocks of so many types side by side, which fit a screen better than one of all."""
+_STYLE = "body{font:13px sans-serif;margin:1em}td,th{padding:3px;text-align:left}"
+
+Cell = tuple[int, Image, float, float]
+"""Level, distorted image, PSNR [dB], SSIM."""
+
+
+def gallery(image: Image, path: Path, seed: int = 0, levels: Sequence[int] = (1, 2, 3, 4, 5)) -> None:
+    """Write the gallery of an image.
+
+    Args:
+        image: (height, width, 3) uint8 RGB. All of it is measured; its middle is shown, pixel for pixel, because
+            noise and the marks of codecs vanish from a picture that is made smaller.
+        path: ends in .html (one file that works offline), .png or .jpg.
+        seed: of the stochastic types.
+        levels: the columns.
+
+    Raises:
+        InputError: another ending, or a folder that is not there or not writable.
+    """
+    if path.suffix not in (".html", ".png", ".jpg"):
+        raise InputError(f"a gallery is .html, .png or .jpg, not {path.name!r}")
+    if not path.parent.is_dir():  # told before the work, not after it
+        raise InputError(f"cannot write {path}: there is no folder {str(path.parent)!r}")
+    rows = ((entry, list(_cells(image, entry, seed, levels))) for entry in DISTORTIONS.values())
+    if path.suffix == ".html":
+        content = _as_html(rows).encode()
+    else:
+        quality = [cv2.IMWRITE_JPEG_QUALITY, 80] if path.suffix == ".jpg" else []
+        content = cv2.imencode(path.suffix, cv2.cvtColor(_as_picture(rows), cv2.COLOR_RGB2BGR), quality)[1].tobytes()
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _cells(image: Image, entry: Distortion, seed: int, levels: Sequence[int]) -> Iterator[Cell]:
+    for level in levels:
+        distorted = distort(image, entry.name, level, generator(seed, entry.name))
+        yield level, distorted, measure("psnr", distorted, image), measure("ssim", distorted, image)
+
+
+def _middle(image: Image, size_px: tuple[int, int]) -> Image:
+    """What is shown of an image: at most `size_px` (width, height), as a view."""
+    width, height = (min(side, limit) for side, limit in zip(image.shape[1::-1], size_px, strict=True))
+    top, left = (image.shape[0] - height) // 2, (image.shape[1] - width) // 2
+    return image[top : top + height, left : left + width]
+
+
+def _as_html(rows: Iterable[tuple[Distortion, list[Cell]]]) -> str:
+    lines = []
+    for entry, cells in rows:
+        columns = "".join(
+            f'<td><img alt="level {level}" src="data:image/jpeg;base64,{_jpeg(_middle(picture, _PAGE_TILE_PX))}"><br>'
+            f"{level}: {entry.levels[level - 1]:g} · {psnr:.1f} dB · SSIM {ssim:.3f}</td>"
+            for level, picture, psnr, ssim in cells
+        )
+        words = "<br>".join(html.escape(text) for text in (entry.category, entry.description, entry.unit))
+        lines.append(f"<tr><th>{entry.id} {entry.name}<br><small>{words}</small></th>{columns}</tr>")
+    table = "\n".join(lines)
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Distortions</title><style>{_STYLE}</style>\n'
+        f"<h1>Distortions</h1><p>Level: parameter value · PSNR · SSIM to the original, of the whole image; "
+        f"its middle is shown, pixel for pixel.</p>\n"
+        f"<table>\n{table}\n</table></html>\n"
+    )
+
+
+def _jpeg(picture: Image) -> str:
+    quality = [cv2.IMWRITE_JPEG_QUALITY, 92]
+    encoded = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), quality)[1]
+    return base64.b64encode(encoded.tobytes()).decode()
+
+
+def _as_picture(rows: Iterable[tuple[Distortion, list[Cell]]]) -> Image:
+    strips = []
+    for entry, cells in rows:
+        tiles = [_middle(picture, _PICTURE_TILE_PX) for _, picture, _, _ in cells]
+        height, width = tiles[0].shape[:2]
+        strip = np.full((height + _CAPTION_PX, _LABEL_PX + len(tiles) * (width + 2), 3), 255, np.uint8)
+        _write(strip, f"{entry.id} {entry.name}", 2, 14)
+        _write(strip, entry.category, 2, 30)
+        for column, (tile, (level, _, psnr, ssim)) in enumerate(zip(tiles, cells, strict=True)):
+            left = _LABEL_PX + column * (width + 2)
+            strip[:height, left : left + width] = tile
+            _write(strip, f"{level}: {psnr:.1f} dB, {ssim:.3f}", left, height + 12)
+        strips.append(strip)
+    strips += [np.full_like(strips[0], 255)] * (-len(strips) % _PICTURE_ROWS)  # the last block is as high as the others
+    blocks = [np.concatenate(strips[first : first + _PICTURE_ROWS]) for first in range(0, len(strips), _PICTURE_ROWS)]
+    return np.concatenate(blocks, axis=1)
+
+
+def _write(image: Image, text: str, x: int, y: int) -> None:
+    cv2.putText(image, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.36, (0, 0, 0), 1, cv2.LINE_AA)

@@ -1,0 +1,99 @@
+"""Distorting a camera's stream: one setting for every frame, or a schedule of settings."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from merton.errors import InputError
+from merton.perception.distortion import distort, find_distortion
+from merton.seeding import generator
+from merton.world.observation import Image
+
+REFERENCE = "reference"
+"""Name of what is not distorted at all."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is done to the frames of a stream.
+
+    Attributes:
+        name: a distortion, or its id, which is replaced by the name; or "reference", at level 0 only.
+        level: 0 .. 5.
+        seed: of the noise, >= 0.
+
+    Raises:
+        InputError: no such distortion, a level it does not have, or a negative seed; the text lists the choices.
+    """
+
+    name: str = REFERENCE
+    level: float = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise InputError(f"the seed of a distortion must be a whole number >= 0, got {self.seed!r}")
+        if isinstance(self.level, float) and self.level.is_integer():  # a parameter of type double, too, names a level
+            object.__setattr__(self, "level", int(self.level))
+        if self.name == REFERENCE and self.level == 0:
+            return
+        object.__setattr__(self, "name", find_distortion(self.name).name)
+        distort(np.zeros((16, 16, 3), np.uint8), self.name, self.level, generator(self.seed))
+
+    @property
+    def shown_name(self) -> str:
+        """The distortion's name, or "reference" at level 0."""
+        return self.name if self.level else REFERENCE
+
+    def apply(self, camera: str, pixels: Image) -> Image:
+        """The frame (height, width, 3) as it is to be seen; the frame itself at level 0.
+
+        The noise depends on the seed, the camera and the frame's own pixels. Ours: the same scene looks the same every
+        time, whenever it is seen, and two frames that differ never carry the same noise.
+        """
+        if self.level == 0:
+            return pixels
+        checksum = zlib.crc32(np.ascontiguousarray(pixels).data)
+        return distort(pixels, self.name, self.level, generator(self.seed, camera, checksum))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Settings one after the other, each for its time, over and over.
+
+    Attributes:
+        steps: (setting, seconds > 0) pairs, at least one.
+    """
+
+    steps: tuple[tuple[Setting, float], ...]
+
+    def at(self, elapsed_s: float) -> Setting:
+        """The setting `elapsed_s` >= 0 seconds after the start."""
+        left_s = elapsed_s % sum(seconds for _, seconds in self.steps)
+        for setting, seconds in self.steps:
+            if left_s < seconds:
+                return setting
+            left_s -= seconds
+        return self.steps[-1][0]
+
+
+def parse_schedule(lines: Sequence[str], seed: int = 0) -> Schedule:
+    """A schedule from lines such as "lens_blur 3 2.5": name, level, seconds. Raises InputError naming the line."""
+    if not lines:
+        raise InputError("a schedule needs at least one line: name level seconds")
+    steps = []
+    for line in lines:
+        words = line.split()
+        try:
+            name, level, seconds = words[0], float(words[1]), float(words[2])
+        except (IndexError, ValueError):
+            raise InputError(f"a line of a schedule reads: name level seconds; got {line!r}") from None
+        if len(words) != 3 or not 0 < seconds < inf:
+            raise InputError(f"a line of a schedule reads: name level seconds, with seconds > 0; got {line!r}")
+        steps.append((Setting(name, level, seed), seconds))
+    return Schedule(tuple(steps))

@@ -1,0 +1,120 @@
+"""What an agent is shown: camera views, the arm's state, and (for the expert alone) the simulator's state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.errors import InputError
+from merton.world.geometry import Matrix
+
+Image = NDArray[np.uint8]
+"""Colour image, shape (height, width, 3), RGB."""
+
+
+@dataclass(frozen=True)
+class Intrinsics:
+    """A pinhole camera without lens distortion, in pixels, in the optical frame (x right, y down, z forward)."""
+
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+
+    def deproject(self, u_px: float, v_px: float, depth_m: float) -> NDArray[np.float64]:
+        """The point (3,) [m] in the optical frame that is seen at pixel (u, v) at `depth_m` along z."""
+        return np.array([(u_px - self.cx) / self.fx * depth_m, (v_px - self.cy) / self.fy * depth_m, depth_m])
+
+    def project(self, point_in_camera: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The pixel (u, v), shape (2,), at which a point (3,) [m] of the optical frame is seen."""
+        x, y, z = point_in_camera
+        return np.array([self.fx * x / z + self.cx, self.fy * y / z + self.cy])
+
+
+@dataclass(frozen=True)
+class CameraView:
+    """One camera at one instant.
+
+    Attributes:
+        camera: name of the camera, such as "top".
+        color: (height, width, 3) uint8 RGB.
+        depth_m: (height, width) float32, metres along the optical axis, 0 where unknown, aligned to `color`; or None.
+        intrinsics: pinhole parameters of `color`.
+        base_from_camera: pose of the optical frame in the frame `base_link`.
+        stamp_ns: time of exposure [ns] on the cell's clock.
+    """
+
+    camera: str
+    color: Image
+    depth_m: NDArray[np.float32] | None
+    intrinsics: Intrinsics
+    base_from_camera: Matrix
+    stamp_ns: int = 0
+
+    def __post_init__(self) -> None:
+        if self.color.dtype != np.uint8 or self.color.ndim != 3 or self.color.shape[2] != 3:
+            raise InputError(
+                f"camera {self.camera!r}: colour must be uint8 (height, width, 3), "
+                f"got {self.color.dtype} {self.color.shape}"
+            )
+        if self.depth_m is not None and self.depth_m.shape != self.color.shape[:2]:
+            raise InputError(
+                f"camera {self.camera!r}: depth {self.depth_m.shape} is not aligned to colour {self.color.shape[:2]}"
+            )
+
+
+@dataclass(frozen=True)
+class SceneObject:
+    """A thing as the simulator knows it: `name` is "<color> <shape>" (such as "red cube"), pose in `base_link`.
+
+    Origin and axes are those of docs/tasks.md; a button, drawer or knob shows its joint in its pose.
+    """
+
+    name: str
+    base_from_object: Matrix
+
+
+@dataclass(frozen=True)
+class SceneState:
+    """The simulator's own knowledge of the scene, in `base_link`. Only the expert may look."""
+
+    objects: tuple[SceneObject, ...]
+
+    def find(self, name: str) -> SceneObject:
+        """The object called `name`; raises InputError listing the objects that are there."""
+        for item in self.objects:
+            if item.name == name:
+                return item
+        there = ", ".join(sorted(item.name for item in self.objects)) or "none"
+        raise InputError(f"no object {name!r} in the scene; there are: {there}")
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Everything a policy may use to decide.
+
+    Attributes:
+        views: camera name to view.
+        joints_rad: (6,) arm joint angles, base to wrist 3.
+        base_from_tcp: (4, 4) pose of the tool centre point (between the finger pads) in `base_link`.
+        gripper_open: 0 closed .. 1 open.
+        instruction: the task in words.
+        step: how many chunks have been executed in this trial before this observation.
+        scene: the simulator's state, or None for anything but the expert.
+        noise_seed: seed of everything a stochastic model draws, in [0, 2**64); the same for a reference and its
+            distorted copies, so that only the image differs.
+    """
+
+    views: Mapping[str, CameraView]
+    joints_rad: NDArray[np.float64]
+    base_from_tcp: Matrix
+    gripper_open: float
+    instruction: str
+    step: int = 0
+    scene: SceneState | None = None
+    noise_seed: int = 0

@@ -1,0 +1,1 @@
+"""The arm: the node that carries actions out, and the stop."""

@@ -1,0 +1,251 @@
+"""Execution: carries out chunks of deltas with the arm, or refuses them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from merton_interfaces.action import ExecuteActions
+from merton_interfaces.msg import SafetyState
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action.server import ServerGoalHandle
+from rclpy.exceptions import InvalidHandle
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.task import Future
+from sensor_msgs.msg import CameraInfo
+from visualization_msgs.msg import MarkerArray
+
+from merton.errors import InvalidActionError, UnknownNameError
+from merton.execution.gate.ledger import CommandLedger
+from merton.execution.gate.planner import FRAMES, plan
+from merton.execution.gate.safety import MODES, Code, EmergencyStopLatch, Limits, Verdict, limits_of_mode
+from merton.execution.robots.watchdog import Watchdog
+from merton.world.cell import load_cell
+from merton_nodes.arm.arm_driver import ArmDriver
+from merton_nodes.arm.chunk_runner import ChunkRunner
+from merton_nodes.arm.markers import safety_marker
+from merton_nodes.arm.moveit_planner import MoveItPlanner
+from merton_nodes.arm.stop_node import StopNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode, run
+
+NO_JOINT_STATES = 400
+PLANNERS = ("merton", "moveit")
+LOOK_PERIOD_S = 0.02
+"""How often the cameras' silence is looked at [s]."""
+RESULT_KEPT_S = 10
+"""How long a result waits for whoever has not fetched it [s]; every message of a goal's status lists all that wait."""
+CANCELLED = Verdict(message="cancelled")
+DEACTIVATED = Verdict(Code.STOPPED, "arm_node was deactivated")
+
+
+class ArmNode(StageNode):
+    """Leads every chunk through the ledger and the gate to the arm, one at a time, and answers how it went."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("arm_node", **options)
+
+    def set_up(self) -> None:
+        """Read limits and cell, offer the action, start the stop path."""
+        mode = self.parameter("mode", "normal", f"robot mode, whose limits hold: {' or '.join(MODES)}")
+        meanings = dict(re.findall(r"(\w+): (.+)", Limits.__doc__ or ""))
+        self.limits = Limits(
+            **{
+                name: self.parameter(f"limits.{name}", value, meanings.get(name, name), minimum=0.0, maximum=100.0)
+                for name, value in vars(limits_of_mode(mode)).items()
+            }
+        )
+        patience_s = self.parameter(
+            "patience_s",
+            20.0,
+            "wall time without progress after which the hardware counts as dead [s]",
+            minimum=0.5,
+            maximum=600.0,
+        )
+        latch_file = self.parameter(
+            "latch_file", "", "file in which the emergency stop survives a restart; empty: memory only"
+        )
+        max_age_s = self.parameter(
+            "max_observation_age_s",
+            0.5,
+            "how old the observation behind a chunk may be, on the cell's clock [s]",
+            minimum=0.01,
+            maximum=600.0,
+        )
+        watched = self.parameter("watch_cameras", [""], "cameras without whose frames nothing moves; [''] for none")
+        camera_timeout_s = self.parameter(
+            "camera_timeout_s",
+            0.2,
+            "silence of a watched camera after which a motion is halted [s]",
+            minimum=0.05,
+            maximum=60.0,
+        )
+        planner = self.parameter(
+            "planner", "merton", f"who finds the ways between the poses a chunk asks for: {' or '.join(PLANNERS)}"
+        )
+        if planner not in PLANNERS:
+            raise UnknownNameError("planner", planner, PLANNERS)
+        self.planner = MoveItPlanner() if planner == "moveit" else None
+        self.cell = load_cell()
+        # once before anything moves: what is compiled is loaded at its first use, and a stop would wait for that
+        plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, FRAMES[0], self.cell, self.limits)
+        watched = [name for name in watched if name]
+        for name in watched:
+            if name not in self.cell.camera_names:
+                raise UnknownNameError("camera", name, self.cell.camera_names)
+        latch = EmergencyStopLatch(Path(latch_file).expanduser() if latch_file else None)
+        running = SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL
+        self.stop = StopNode(latch, self.on_trip, self.context, running)
+        self.arm = ArmDriver(self, self.stop, self.cell, patience_s)
+        self.ledger: CommandLedger[ExecuteActions.Result] = CommandLedger(max_age_s)
+        self.under_way: tuple[str, int] | None = None
+        """Trial and sequence of the accepted chunk that has no answer yet."""
+        self.answered: Future | None = None
+        """Resolved with that chunk's answer; None before its first goal is worked on."""
+        self.watchdog = self.watch(watched, camera_timeout_s)
+        self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
+        self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.draw)
+        self.server = ActionServer(
+            self, ExecuteActions, names.EXECUTE, self.execute,
+            goal_callback=self.on_goal, cancel_callback=self.on_cancel, result_timeout=RESULT_KEPT_S,
+        )  # fmt: skip
+
+    def draw(self, make: Callable[[], MarkerArray]) -> None:
+        """Show people something, if anybody looks: making it takes longer than planning a motion."""
+        if self.markers.get_subscription_count():
+            self.markers.publish(make())
+
+    def watch(self, cameras: list[str], timeout_s: float) -> Watchdog:
+        """Listen to the cameras that must be heard while the arm moves."""
+        watchdog = Watchdog(cameras, timeout_s)
+        for camera in cameras:
+            self.create_subscription(
+                CameraInfo, names.color_info(camera), lambda _, camera=camera: watchdog.heard(camera), names.SENSOR_QOS
+            )
+        if cameras:
+            self.every(LOOK_PERIOD_S, self.look)
+        return watchdog
+
+    def look(self) -> None:
+        """Halt a motion that a camera no longer sees; no latch: the next chunk starts from where the arm is."""
+        if (stale := self.silence()) is not None:
+            self.arm.interrupt(stale)
+
+    def silence(self) -> Verdict | None:
+        """Which watched camera is silent, as a verdict."""
+        camera = self.watchdog.look(time.monotonic())
+        if camera is None:
+            return None
+        return Verdict(Code.STALE, f"camera {camera!r} has sent no frame for {self.watchdog.timeout_s:g} s")
+
+    def start(self) -> None:
+        """From now on the stop path is listened to."""
+        self.stop.start()
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle callback: the motion under way halts, without a latch."""
+        self.arm.interrupt(DEACTIVATED)
+        return super().on_deactivate(state)
+
+    def tear_down(self) -> None:
+        """Halt the arm; end the stop path and the action server."""
+        if hasattr(self, "server"):
+            if self.arm.moving and self.context.ok():
+                self.stop.halt()
+            self.server.destroy()
+            self.stop.end()
+        if getattr(self, "planner", None) is not None:
+            self.planner.close()
+
+    def observe(self) -> None:
+        """Say the safety state in words, again and again: whoever draws it may come late."""
+        if hasattr(self, "markers"):
+            self.markers.publish(MarkerArray(markers=[safety_marker(self.stop.state)]))
+
+    def on_trip(self) -> None:
+        """Called by the stop path, from its thread."""
+        if self.executor is not None:
+            with contextlib.suppress(AttributeError, InvalidHandle):  # the executor is being shut down
+                self.executor.create_task(self.arm.wake)
+
+    def on_goal(self, request: ExecuteActions.Goal) -> GoalResponse:
+        """One chunk at a time, and only while active; the one under way may be asked for again."""
+        again = bool(request.trial) and self.under_way == (request.trial, request.sequence)
+        if not self.active or (self.under_way is not None and not again):
+            return GoalResponse.REJECT
+        if not again:
+            self.under_way, self.answered = (request.trial, request.sequence), None
+        return GoalResponse.ACCEPT
+
+    def on_cancel(self, _: ServerGoalHandle) -> CancelResponse:
+        """The motion under way halts; its goal ends when the arm rests."""
+        self.arm.interrupt(CANCELLED)
+        return CancelResponse.ACCEPT
+
+    async def execute(self, goal: ServerGoalHandle) -> ExecuteActions.Result:
+        """Action: carry out a chunk; the result says how far it got and why it ended."""
+        if self.answered is not None:  # it is under way, and was sent again because an answer got lost
+            result = await self.answered
+        else:
+            self.answered = answered = Future()
+            try:
+                result = await self.answer(goal)
+                answered.set_result(result)
+            except Exception as error:
+                answered.set_exception(error)
+                raise
+            finally:
+                self.under_way = None
+        goal.canceled() if goal.is_cancel_requested else goal.succeed()
+        return result
+
+    async def answer(self, goal: ServerGoalHandle) -> ExecuteActions.Result:
+        """The answer to a chunk: from memory, a refusal, or how it went."""
+        request = goal.request
+        counted = bool(request.trial)
+        if counted and (known := self.ledger.answer_for(request.trial, request.sequence)) is not None:
+            self.counters["answered from memory"] += 1
+            return known
+        result = ExecuteActions.Result()
+
+        def on_segment(index: int, clearance_m: float) -> None:
+            goal.publish_feedback(ExecuteActions.Feedback(index=index, clearance=clearance_m))
+
+        self.runner.begin()
+        try:
+            chunk = convert.chunk_of(request.chunk)
+            stamp_ns = convert.nanoseconds_of(request.chunk.header.stamp)
+            await self.arm.catch_up(stamp_ns)
+            verdict = self.runner.stopped() or Verdict()
+            if verdict.ok and (counted or stamp_ns):  # with neither it is a person's, who looked at the arm itself
+                verdict = self.ledger.check(request.trial, request.sequence, stamp_ns, self.arm.stamp_ns)
+                counted = counted and verdict.ok
+            verdict = (self.silence() if verdict.ok else None) or verdict
+            if verdict.ok:
+                verdict = await self.runner.carry_out(chunk, on_segment)
+            result.error_code, result.error_msg = int(verdict.code), verdict.message
+            self.counters[f"verdict: {verdict.code.name.lower()}"] += 1
+        except InvalidActionError as error:
+            result.error_code, result.error_msg = int(Code.INVALID_ACTION), str(error)
+            self.counters["verdict: invalid_action"] += 1
+        except Exception as error:  # whatever it was: the arm halts, and the goal ends with a sentence
+            self.stop.halt()
+            result.error_code, result.error_msg = NO_JOINT_STATES, self.explain(error)
+        result.executed, result.path = self.runner.executed, self.arm.end()
+        if self.arm.joints_rad is not None:
+            result.final_pose = convert.pose_stamped(self.arm.base_from_tcp, self.arm.stamp_ns)
+        if counted:
+            self.ledger.record(request.trial, request.sequence, result)
+        return result
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(ArmNode))

@@ -1,0 +1,1 @@
+"""Cameras and the distortion of their images."""

@@ -1,0 +1,113 @@
+"""Collects what `merton calibrate solve` needs: a picture and the arm's joint angles each time Enter is pressed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
+from sensor_msgs.msg import CameraInfo, Image, JointState
+
+from merton.calibration import Lens, add_shot
+from merton.errors import InfrastructureError, InputError, MertonError
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import Spinner
+
+PATIENCE_S = 5.0
+AT_REST_RAD = 5e-4
+"""An arm whose joints differ by more before and after a picture is moving."""
+
+
+class CalibrationCollector(Node):
+    """Listens to one camera and the arm.
+
+    Args:
+        camera: name of the camera.
+        folder: where pictures and poses go.
+    """
+
+    def __init__(self, camera: str, folder: Path, **options: Any) -> None:
+        super().__init__("calibration_collector", **options)
+        self.camera, self.folder = camera, folder
+        self.news = threading.Condition()
+        self.latest: dict[str, Any] = {}
+        self.counts: dict[str, int] = {"images": 0, "optics": 0, "joints": 0}
+        for kind, topic, qos, what in (
+            (Image, names.color(camera), names.LATEST_QOS, "images"),
+            (CameraInfo, names.color_info(camera), names.LATEST_QOS, "optics"),
+            (JointState, names.JOINT_STATES, names.RELIABLE_QOS, "joints"),
+        ):
+            self.create_subscription(kind, topic, lambda message, what=what: self.keep(what, message), qos)
+
+    def keep(self, what: str, message: Any) -> None:
+        """Callback of every topic."""
+        with self.news:
+            self.latest[what] = message
+            self.counts[what] += 1
+            self.news.notify_all()
+
+    def await_news(self, limit_s: float, **more: int) -> None:
+        """Wait until so many more messages have come of each kind; raises InfrastructureError if they do not."""
+        goals = {what: self.counts[what] + count for what, count in more.items()}
+        if not self.news.wait_for(lambda: all(self.counts[what] >= goal for what, goal in goals.items()), limit_s):
+            silent = [what for what, goal in goals.items() if self.counts[what] < goal]
+            raise InfrastructureError(f"no {' and no '.join(silent)} of {self.camera} within {limit_s:g} s")
+
+    def take(self, limit_s: float = PATIENCE_S) -> Path:
+        """Save a picture that was taken after now, with the arm at rest; returns its file.
+
+        Raises:
+            InfrastructureError: camera or arm are silent.
+            InputError: the arm moves, or what came is no picture.
+        """
+        with self.news:
+            self.await_news(limit_s, joints=1)
+            before, _ = convert.joints_of(self.latest["joints"])
+            self.await_news(limit_s, images=2, optics=1)  # the first may have been on its way
+            self.await_news(limit_s, joints=1)
+            after, _ = convert.joints_of(self.latest["joints"])
+            image, info = self.latest["images"], self.latest["optics"]
+        if np.abs(after - before).max() > AT_REST_RAD:
+            raise InputError("the arm is moving: wait until it rests")
+        distortion = tuple(info.d) if any(info.d) else ()
+        lens = Lens(convert.intrinsics_of(info), distortion)
+        return add_shot(self.folder, convert.color_array(image), (before + after) / 2, lens)
+
+
+def main() -> None:
+    """Entry point: Enter takes a picture, q and Enter ends."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--camera", default="wrist")
+    arguments = parser.parse_args(remove_ros_args(sys.argv)[1:])
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    node, spinner = CalibrationCollector(arguments.camera, arguments.folder), Spinner()
+    spinner.executor.add_node(node)
+    spinner.start("collector")
+    print("Bring the arm to rest and press Enter; q and Enter ends.")
+    try:
+        for line in sys.stdin:
+            if line.strip().lower() == "q":
+                break
+            try:
+                print(node.take())
+            except MertonError as error:
+                print(error, file=sys.stderr)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        spinner.end()
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+if __name__ == "__main__":
+    main()

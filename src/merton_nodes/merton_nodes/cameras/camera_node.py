@@ -1,0 +1,104 @@
+"""The D455s: the real ones, rendered from the cell's state, or played from a recording or a folder of images."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from sensor_msgs.msg import CameraInfo, Image
+
+from merton.errors import InputError
+from merton.perception.camera.frame import Frame
+from merton.perception.camera.realsense import Settings, devices_of
+from merton.world.observation import CameraView
+from merton_nodes.cameras import camera_sources as sources
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode, run
+
+SOURCES = ("cell", "realsense", "bag", "folder")
+
+
+class CameraNode(StageNode):
+    """Publishes colour, camera_info and aligned depth under realsense-ros' names."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("camera_node", **options)
+
+    def set_up(self) -> None:
+        """Open the source."""
+        source = self.parameter("source", "cell", f"where frames come from: {', '.join(SOURCES)}")
+        if source not in SOURCES:
+            raise InputError(f"unknown camera source {source!r}; choose one of: {', '.join(SOURCES)}")
+        cameras = list(self.parameter("cameras", ["wrist", "top", "side"], "the cameras to play"))
+        folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
+        rate_hz = self.parameter("rate_hz", 5.0, "frames per second of folder and realsense", minimum=0.1, maximum=90.0)
+        bag = self.parameter("bag", "", "with source bag: the MCAP file of a recorded run, or the folder of a bag")
+        width = self.parameter("width", 424, "width of frames of cell and realsense [px]", minimum=64, maximum=1280)
+        height = self.parameter("height", 240, "height of frames of cell and realsense [px]", minimum=48, maximum=800)
+        devices = self.parameter(
+            "devices", "", "with source realsense: serial number or recording of each camera, wrist=1234, top=x.db3, .."
+        )
+        exposure_us = self.parameter(
+            "exposure_us", 0.0, "with source realsense: exposure of colour [us]; 0: automatic", minimum=0.0, maximum=1e6
+        )
+        gain = self.parameter(
+            "gain", 0.0, "with source realsense: gain of a fixed exposure; 0: as it is", minimum=0.0, maximum=1e4
+        )
+        stall_s = self.parameter(
+            "stall_s", 1.0, "with source realsense: silence after which a camera is opened anew [s]", minimum=0.1,
+            maximum=60.0,
+        )  # fmt: skip
+        connect_s = self.parameter(
+            "connect_timeout_s", 30.0, "with source realsense: time to all first frames [s]", minimum=1.0,
+            maximum=120.0,
+        )  # fmt: skip
+        self.outputs = {
+            camera: (
+                self.create_publisher(Image, names.color(camera), names.SENSOR_QOS),
+                self.create_publisher(CameraInfo, names.color_info(camera), names.SENSOR_QOS),
+                self.create_publisher(Image, names.depth(camera), names.SENSOR_QOS),
+            )
+            for camera in cameras
+        }
+        self.source: sources.Source
+        if source == "cell":
+            self.source = sources.CellSource(self, self.show, cameras, width, height)
+        elif source == "folder":
+            self.source = sources.FolderSource(self, self.show, cameras, folder, rate_hz)
+        elif source == "bag":
+            self.source = sources.BagSource(self, self.show, cameras, bag)
+        else:
+            settings = {
+                camera: Settings(device, width, height, round(rate_hz), exposure_us, gain, stall_s)
+                for camera, device in devices_of(devices, cameras).items()
+            }
+            self.source = sources.RealsenseSource(self, self.show, settings, connect_s)
+
+    def show(self, camera: str, frame: Frame | CameraView, stamp_ns: int) -> None:
+        """Publish one camera at one instant: colour, camera_info, and depth if there is any."""
+        optical = names.optical_frame(camera)
+        color, info, depth = self.outputs[camera]
+        color.publish(convert.color_message(frame.color, stamp_ns, optical))
+        distortion = frame.distortion if isinstance(frame, Frame) else ()
+        info.publish(convert.camera_info_message(frame.intrinsics, stamp_ns, optical, distortion))
+        if isinstance(frame, CameraView):
+            if frame.depth_m is not None:
+                depth.publish(convert.depth_message(frame.depth_m, stamp_ns, optical))
+        elif frame.depth_mm is not None:
+            depth.publish(convert.millimetre_message(frame.depth_mm, stamp_ns, optical))
+
+    def observe(self) -> None:
+        """How the source is doing."""
+        if hasattr(self, "source"):
+            self.source.observe()
+
+    def tear_down(self) -> None:
+        """Close the source."""
+        if hasattr(self, "source"):
+            self.source.close()
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(CameraNode))

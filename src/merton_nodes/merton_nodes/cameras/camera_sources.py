@@ -1,0 +1,179 @@
+"""Where camera_node's frames come from: one class for each of its sources."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from merton_interfaces.msg import CellState
+from rclpy.exceptions import InvalidHandle
+from rclpy.impl.implementation_singleton import rclpy_implementation
+
+from merton.errors import InputError
+from merton.perception.camera.bag import BagCamera
+from merton.perception.camera.folder import FolderCamera
+from merton.perception.camera.frame import Frame
+from merton.perception.camera.realsense import RealsenseCamera, Settings
+from merton.world.observation import CameraView
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode
+
+LATE_S, GAP_S = 0.5, 3.0
+"""A recording that could not be played for so long goes on without catching up; a longer pause in it is left out."""
+
+
+class Shows(Protocol):
+    """What a source may ask of the node: publish a frame, or a view with depth in metres."""
+
+    def __call__(self, camera: str, frame: Frame | CameraView, stamp_ns: int) -> None: ...
+
+
+class Source:
+    """Where frames come from."""
+
+    def observe(self) -> None:
+        """Bring the node's counters and details up to date."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class CellSource(Source):
+    """Views of the simulated cell, rendered from its state; a state seen before is only shown again."""
+
+    def __init__(self, node: StageNode, show: Shows, cameras: list[str], width: int, height: int) -> None:
+        from merton.simulation.cameras import SceneCameras  # needs OpenGL, which the other sources do not
+
+        self.node, self.show, self.cameras = node, show, cameras
+        self.scene_cameras = SceneCameras(width, height)
+        self.shown: tuple[int, int] | None = None
+        self.views: dict[str, CameraView] = {}
+        node.create_subscription(CellState, names.CELL_STATE, self.on_state, names.LATEST_QOS)
+
+    def on_state(self, state: CellState) -> None:
+        """Render what the cell shows now."""
+        if not self.node.active:
+            return
+        key = (state.scene, convert.nanoseconds_of(state.header.stamp))
+        if key != self.shown:
+            render = self.scene_cameras.render
+            self.views = {camera: render(state.task, state.seed, state.qpos, camera) for camera in self.cameras}
+            self.shown = key
+            self.node.counters["frames rendered"] += len(self.cameras)
+        for camera, view in self.views.items():
+            self.show(camera, view, key[1])
+
+
+class FolderSource(Source):
+    """The pictures of a folder, each on every camera, over and over."""
+
+    def __init__(self, node: StageNode, show: Shows, cameras: list[str], folder: str, rate_hz: float) -> None:
+        self.node, self.show, self.cameras = node, show, cameras
+        self.folder = FolderCamera(folder)
+        self.frames = iter(self.folder)
+        node.every(1.0 / rate_hz, self.play)
+
+    def play(self) -> None:
+        """Show the next picture; start again after the last."""
+        if not self.node.active:
+            return
+        frame = next(self.frames, None)
+        if frame is None:
+            self.frames = iter(self.folder)
+            frame = next(self.frames)
+        now_ns = self.node.get_clock().now().nanoseconds
+        for camera in self.cameras:
+            self.show(camera, frame, now_ns)
+        self.node.counters["frames played"] += 1
+
+
+class BagSource(Source):
+    """The images of a recorded run at the pace of their stamps, over and over; stamped as if they were taken now."""
+
+    def __init__(self, node: StageNode, show: Shows, cameras: list[str], bag: str) -> None:
+        self.node, self.show, self.file = node, show, bag
+        self.bag = BagCamera(bag, cameras)
+        self.frames = iter(self.bag)
+        self.next: tuple[str, Frame] | None = None
+        self.began: tuple[int, float, int] | None = None
+        """A recorded stamp, and when it was shown: monotonic time [s] and ROS time."""
+        node.every(0.002, self.play)
+
+    def play(self) -> None:
+        """Show what is due."""
+        if not self.node.active:
+            return
+        while True:
+            if self.next is None:
+                self.next = next(self.frames, None)
+            if self.next is None and self.began is None:
+                raise InputError(f"{self.file!r} has no frame of which all parts are there: is it cut off?")
+            if self.next is None:
+                self.frames, self.began = iter(self.bag), None
+                self.node.counters["times played"] += 1
+                return
+            camera, frame = self.next
+            late_s = 0.0 if self.began is None else self.late_s(frame.stamp_ns)
+            if -GAP_S < late_s < 0:
+                return
+            if self.began is None or not 0 <= late_s <= LATE_S:
+                self.began = frame.stamp_ns, time.monotonic(), self.node.get_clock().now().nanoseconds
+            self.show(camera, frame, self.began[2] + frame.stamp_ns - self.began[0])
+            self.node.counters["frames played"] += 1
+            self.next = None
+
+    def late_s(self, stamp_ns: int) -> float:
+        """How long ago a recorded instant was due [s]; negative if it is yet to come."""
+        assert self.began is not None
+        return time.monotonic() - self.began[1] - (stamp_ns - self.began[0]) / 1e9
+
+
+class RealsenseSource(Source):
+    """RealSense cameras, each in a process of its own; frames are published from the threads that receive them."""
+
+    def __init__(self, node: StageNode, show: Shows, settings: Mapping[str, Settings], limit_s: float) -> None:
+        self.node, self.show = node, show
+        self.cameras = {name: RealsenseCamera(name, own, self.passing_on(name)) for name, own in settings.items()}
+        try:
+            for camera in self.cameras.values():
+                camera.start()
+            end_s = time.monotonic() + limit_s
+            for camera in self.cameras.values():
+                camera.connect(max(0.0, end_s - time.monotonic()))
+        except BaseException:
+            self.close()
+            raise
+
+    def passing_on(self, name: str) -> Callable[[Frame], None]:
+        """What publishes the frames of one camera, stamped on the node's clock with the time of their exposure."""
+
+        def on_frame(frame: Frame) -> None:
+            if self.node.active and self.node.context.ok():
+                age_ns = time.monotonic_ns() - frame.stamp_ns
+                with contextlib.suppress(
+                    InvalidHandle, rclpy_implementation.RCLError
+                ):  # ROS ends while this thread is at work
+                    self.show(name, frame, self.node.get_clock().now().nanoseconds - age_ns)
+
+        return on_frame
+
+    def observe(self) -> None:
+        """Counts and state of every camera, for diagnostics."""
+        counters: Any = self.node.counters
+        for name, camera in self.cameras.items():
+            counters[f"frames {name}"] = camera.frames
+            counters[f"dropped frames {name}"] = camera.dropped
+            counters[f"errors: reconnections {name}"] = camera.reconnections
+            counters[f"errors: seconds without frames {name}"] += camera.silence_s > camera.settings.stall_s
+            before = self.node.details.get(name, "")
+            self.node.details[name] = camera.status()
+            if camera.trouble and camera.trouble not in before:
+                self.node.get_logger().warning(f"camera {name}: {camera.status()}")
+
+    def close(self) -> None:
+        """End every stream."""
+        for camera in self.cameras.values():
+            camera.close()

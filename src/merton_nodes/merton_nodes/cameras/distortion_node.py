@@ -1,0 +1,129 @@
+"""Distorts camera streams live. Name, level and seed can be changed while it runs, all three at once."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import Any
+
+import numpy as np
+from merton_interfaces.msg import DistortionInfo
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import Image
+
+from merton.errors import InputError, MertonError
+from merton.perception.distortion import DISTORTIONS
+from merton.perception.distortion.stream import Schedule, Setting, parse_schedule
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode, run
+
+LATENCY_WINDOW = 300
+
+
+class DistortionNode(StageNode):
+    """One `Setting`, applied to every camera."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("distortion_node", **options)
+        self.latencies_ms: deque[float] = deque(maxlen=LATENCY_WINDOW)
+
+    def set_up(self) -> None:
+        """Declare the dynamic parameters, wire every camera."""
+        cameras = list(self.parameter("cameras", ["wrist", "top", "side"], "the cameras to distort"))
+        choices = ", ".join(DISTORTIONS)
+        name = self.parameter("name", "reference", f"reference, or one of: {choices}", read_only=False)
+        level = self.parameter("level", 0.0, "0 (untouched) .. 5 (worst)", minimum=0, maximum=5, read_only=False)
+        seed = self.parameter("seed", 0, "seed of stochastic distortions, >= 0", read_only=False)
+        lines = self.parameter(
+            "schedule", [""], "lines 'name level seconds', walked through over and over in place of name and level"
+        )
+        self.setting = Setting(name, level, seed)
+        self.schedule: Schedule | None = None
+        if any(lines):
+            self.schedule = parse_schedule(lines, seed)
+        self.started_s = time.monotonic()
+        self.sent: dict[str, tuple[Setting, Image, tuple[Image, DistortionInfo]]] = {}
+        self.outputs = {
+            camera: (
+                self.create_publisher(Image, names.distorted(camera), names.SENSOR_QOS),
+                self.create_publisher(DistortionInfo, names.distortion_info(camera), names.SENSOR_QOS),
+            )
+            for camera in cameras
+        }
+        for camera in cameras:
+            self.create_subscription(
+                Image, names.color(camera), lambda m, c=camera: self.on_image(c, m), names.LATEST_QOS
+            )  # depth 1: when it cannot keep up, old frames are dropped, never queued
+        self.add_on_set_parameters_callback(self.on_parameters)
+
+    def start(self) -> None:
+        """A schedule begins with the activation."""
+        self.started_s = time.monotonic()
+
+    def on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Take new values all at once, or none of them."""
+        new = {"name": self.setting.name, "level": self.setting.level, "seed": self.setting.seed}
+        given = {p.name: p.value for p in parameters if p.name in new}
+        if not given:
+            return SetParametersResult(successful=True)
+        try:
+            if self.schedule is not None:
+                raise InputError("a schedule is running: name, level and seed cannot be set")
+            self.setting = Setting(**{**new, **given})
+        except MertonError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def on_image(self, camera: str, message: Image) -> None:
+        """Distort one frame and send it with what was done to it; a frame seen before is only sent again."""
+        if not self.active:
+            return
+        started = time.monotonic()
+        if self.schedule is not None:
+            self.setting = self.schedule.at(started - self.started_s)
+        last = self.sent.get(camera)
+        if last is None or last[0] != self.setting or not _same(last[1], message):
+            try:
+                image = self.setting.apply(camera, convert.color_array(message))
+            except InputError as error:
+                self.counters["dropped malformed frames"] += 1
+                self.details["last malformed frame"] = f"{camera}: {error}"
+                return
+            info = DistortionInfo(
+                header=message.header,
+                name=self.setting.shown_name,
+                level=float(self.setting.level),
+                seed=self.setting.seed,
+            )
+            stamp_ns = convert.nanoseconds_of(message.header.stamp)
+            outputs = (convert.color_message(image, stamp_ns, message.header.frame_id), info)
+            self.sent[camera] = (self.setting, message, outputs)
+        for publisher, out in zip(self.outputs[camera], self.sent[camera][2], strict=True):
+            publisher.publish(out)
+        self.counters["frames"] += 1
+        self.latencies_ms.append(1000 * (time.monotonic() - started))
+
+    def observe(self) -> None:
+        """How long the last frames took."""
+        if self.latencies_ms:
+            p50, p99 = np.percentile(self.latencies_ms, (50, 99))
+            self.details["latency"] = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms over {len(self.latencies_ms)} frames"
+
+
+def _same(one: Image, other: Image) -> bool:
+    """Whether two messages show the same picture of the same instant.
+
+    The stamp alone does not tell: a camera that leaves it out must not seem to stand still. The pixels are looked at
+    only if all else is equal, and as bytes: the arrays of a message compare element by element, seven times as slowly.
+    """
+    if any(getattr(one, field) != getattr(other, field) for field in ("header", "height", "width", "encoding", "step")):
+        return False
+    return bytes(one.data) == bytes(other.data)
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(DistortionNode))

@@ -1,0 +1,53 @@
+"""Cameras that run on clocks of their own: their frames have no stamp in common, and none with the joint states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from merton_nodes.ros import conversions as convert
+
+PARTS = ("color", "depth", "camera_info", "distorted", "distortion info")
+"""What there is of one exposure of one camera, all with its stamp."""
+KEPT = 30
+"""Exposures of a camera that wait for their distortion, at most: a second at 30 Hz."""
+
+
+class FreeCameras:
+    """The newest exposure of every camera of which everything has come.
+
+    Args:
+        cameras: their names.
+    """
+
+    def __init__(self, cameras: Sequence[str]) -> None:
+        self._exposures: dict[str, dict[int, dict[str, Any]]] = {camera: {} for camera in cameras}
+
+    def add(self, camera: str, part: str, message: Any) -> None:
+        """Take a message; what is older than the newest whole exposure is forgotten."""
+        exposures = self._exposures[camera]
+        stamp_ns = convert.nanoseconds_of(message.header.stamp)
+        exposures.setdefault(stamp_ns, {})[part] = message
+        whole = max((stamp for stamp, parts in exposures.items() if len(parts) == len(PARTS)), default=0)
+        kept = sorted(stamp for stamp in exposures if stamp >= whole)[-KEPT:]
+        self._exposures[camera] = {stamp: exposures[stamp] for stamp in kept}
+
+    def seen(self, camera: str, since_ns: int, wanted: tuple[str, float, int]) -> dict[str, Any] | None:
+        """Parts of the newest whole exposure since an instant, if it is distorted as wanted (name, level, seed)."""
+        for stamp_ns, parts in sorted(self._exposures[camera].items(), reverse=True):
+            if stamp_ns >= since_ns and len(parts) == len(PARTS):
+                info = parts["distortion info"]
+                return parts if (info.name, info.level, info.seed) == wanted else None
+        return None
+
+    def unseen(self, since_ns: int, wanted: tuple[str, float, int]) -> list[str]:
+        """The cameras of which there is no such exposure."""
+        return [camera for camera in self._exposures if self.seen(camera, since_ns, wanted) is None]
+
+    def messages(self, since_ns: int, wanted: tuple[str, float, int]) -> dict[str, Any]:
+        """What every camera has seen since an instant, under "<camera> <part>"."""
+        return {
+            f"{camera} {part}": message
+            for camera in self._exposures
+            for part, message in (self.seen(camera, since_ns, wanted) or {}).items()
+        }

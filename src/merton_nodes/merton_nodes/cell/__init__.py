@@ -1,0 +1,1 @@
+"""The cells: MuJoCo, Gazebo, the lab."""

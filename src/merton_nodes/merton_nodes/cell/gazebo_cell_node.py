@@ -1,0 +1,246 @@
+"""What Gazebo does not do by itself for a cell: scenes, their state, the stop at a contact, and the lockstep.
+
+From the first reset on simulated time passes only while something is commanded to move, and always stops at an instant
+at which the cameras took a frame: joint states, images and `cell/state` then have one stamp, as in the embedded cell.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+from merton_interfaces.msg import CellState, SafetyState
+from merton_interfaces.srv import ResetCell
+from numpy.typing import NDArray
+from rclpy.callback_groups import ReentrantCallbackGroup
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, Header
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from merton.errors import InfrastructureError, MertonError
+from merton.execution.kinematics import base_from_tcp
+from merton.execution.robots.gripper import Gripper
+from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gazebo_scene, model_name, parked, places
+from merton.simulation.model import OBJECTS
+from merton.simulation.scene import Scene
+from merton.world.cell import ARM_JOINTS, load_cell
+from merton.world.geometry import Matrix
+from merton_nodes.cell.gazebo_world import GazeboWorld
+from merton_nodes.cell.lockstep import Lockstep
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode, run
+
+OWN = "gazebo_cell_node"
+"""Frame of the trajectories that this node sends itself."""
+PERIOD_NS = round(FRAME_PERIOD_S * 1e9)
+BRAKE_S, MARGIN_S = 0.1, 0.1
+"""Within which a halted arm comes to rest; by which a controller may hear a command later than this node [s]."""
+HOME_RAD_S, HOME_TOLERANCE_RAD, ATTEMPTS = 1.0, 0.02, 3
+SETTLE_S = 0.5
+"""For objects that were just placed [s of simulated time]."""
+
+
+class GazeboCellNode(StageNode):
+    """Scenes, safety state and time of the cell in Gazebo; its controllers and bridges do the rest."""
+
+    def __init__(self, make_world: Callable[..., Any] = GazeboWorld, **options: Any) -> None:
+        super().__init__("gazebo_cell_node", **options)
+        self.make_world = make_world
+
+    def set_up(self) -> None:
+        """Find the world, wire the topics."""
+        idle_s = self.parameter(
+            "idle_period_s", 0.5, "wall time between two frames while nothing moves [s]", minimum=0.1, maximum=60.0
+        )
+        patience_s = self.parameter(
+            "patience_s", 30.0, "wall time after which Gazebo counts as dead in a reset [s]", minimum=1.0, maximum=600.0
+        )
+        self.cell = load_cell()
+        self.gripper_times = Gripper.from_cell(self.cell)
+        self.touches, self.judge = Touches(self.cell), Judge(self.cell)
+        self.joints_rad: NDArray[np.float64] | None = None
+        self.scenes = 0
+        self.resetting = False
+        self.world = self.make_world(self, self.on_touches)
+        self.time = Lockstep(self.world.run_to, PERIOD_NS, patience_s)
+        self.trajectories = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
+        self.fingers = self.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
+        self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
+        self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        self.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.RELIABLE_QOS)
+        self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
+        self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
+        for name in OBJECTS:
+            topic = names.gazebo_pose(model_name(name))
+            self.create_subscription(PoseStamped, topic, self.keeper(name), names.RELIABLE_QOS)
+        self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())
+        self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
+        self.every(idle_s, self.idle)
+        self.every(0.25, self.time.wake)
+
+    def start(self) -> None:
+        """Say how things are."""
+        self.publish_safety()
+
+    def on_joints(self, message: JointState) -> None:
+        """Where the arm is, and what time it is; at the end of what was commanded the cell shows itself."""
+        try:
+            self.joints_rad, _ = convert.joints_of(message)
+        except MertonError:
+            self.counters["dropped joint states"] += 1
+            return
+        if self.time.see(convert.nanoseconds_of(message.header.stamp)) and not self.resetting:
+            self.publish_state()
+
+    def idle(self) -> None:
+        """Another frame, for those who came late."""
+        if self.active and self.time.at_rest and not self.resetting:
+            self.time.run_for(0.0)
+
+    # Motion
+
+    def on_trajectory(self, message: JointTrajectory) -> None:
+        """A motion takes time; an empty one is a halt, which the controller itself would not understand."""
+        if message.header.frame_id == OWN:
+            return
+        if not message.points or self.touches.stopped:
+            self.halt()
+        else:
+            end_s = convert.nanoseconds_of(message.points[-1].time_from_start) / 1e9
+            self.time.run_for(end_s + self.cell.simulation.settle_s + MARGIN_S)
+
+    def on_gripper(self, _: Float64MultiArray) -> None:
+        """The fingers move."""
+        self.time.run_for(self.gripper_times.travel_time_s + MARGIN_S)
+
+    def halt(self) -> None:
+        """Hold the arm where it was last seen."""
+        if self.joints_rad is not None:
+            self.move_to(self.joints_rad, BRAKE_S)
+
+    def move_to(self, joints_rad: NDArray[np.float64], duration_s: float) -> None:
+        """Replace whatever the arm was doing by a motion to (6,) [rad], at rest there."""
+        goal = JointTrajectoryPoint(
+            positions=joints_rad.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(duration_s)
+        )
+        self.trajectories.publish(
+            JointTrajectory(header=Header(frame_id=OWN), joint_names=list(ARM_JOINTS), points=[goal])
+        )
+        self.time.run_for(duration_s + self.cell.simulation.settle_s + MARGIN_S)
+
+    def on_touches(self, touches: list[Touch], stamp_ns: int) -> None:
+        """What the robot touches; table and walls stop it, except on its way home."""
+        if not self.resetting and self.touches.see(touches, stamp_ns):
+            self.halt()
+            self.counters["contacts"] += 1
+            self.publish_safety()
+
+    def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Service: let the arm move again after a stop."""
+        self.touches.release(self.time.stamp_ns)
+        self.publish_safety()
+        response.success = True
+        return response
+
+    # Scenes
+
+    async def on_reset(self, request: ResetCell.Request, response: ResetCell.Response) -> ResetCell.Response:
+        """Service: start state of a scene."""
+        try:
+            scene = gazebo_scene(request.task, request.seed)
+            await self.time.until(lambda: not self.resetting, "another reset to end")
+            self.resetting = True
+            try:
+                await self.reset(scene)
+            finally:
+                self.resetting = False
+            self.publish_safety()
+            self.publish_state()
+        except MertonError as error:
+            response.error_code, response.error_msg = 400, str(error)
+        if self.judge.scene is not None:
+            response.state = self.state_message()
+        return response
+
+    async def reset(self, scene: Scene) -> None:
+        """Everything off the table, the arm home, the scene's things in their places, time to settle."""
+        await self.time.until(
+            self.world.ready, f"{names.GAZEBO_SET_POSE} and {names.GAZEBO_CONTROL}, which nobody offers"
+        )
+        await self.time.until(lambda: self.joints_rad is not None, f"{names.JOINT_STATES}, which nobody publishes")
+        self.time.started = True
+        await self.put(parked(self.cell))
+        for _ in range(ATTEMPTS):  # at the very first reset the controllers may not listen yet
+            self.fingers.publish(Float64MultiArray(data=[self.cell.gripper.stroke / 2]))
+            away_rad = float(np.abs(self.cell.home_joints - self.joints_rad).max())
+            self.move_to(self.cell.home_joints, max(away_rad / HOME_RAD_S, self.gripper_times.travel_time_s))
+            await self.time.until(lambda: self.time.at_rest, "simulated time to pass")
+            if np.abs(self.cell.home_joints - self.joints_rad).max() < HOME_TOLERANCE_RAD:
+                break
+        else:
+            raise InfrastructureError(f"the arm did not get home in {ATTEMPTS} attempts: is its controller active?")
+        await self.put(places(scene, self.cell))
+        self.time.run_for(SETTLE_S)
+        await self.time.until(
+            lambda: self.time.at_rest and self.judge.now.keys() >= scene.placements.keys(), "the poses of the objects"
+        )
+        self.judge.begin(scene)
+        self.touches.clear()
+        self.scenes += 1
+
+    async def put(self, standing: Mapping[str, Matrix]) -> None:
+        """Move things of the world to their places, (4, 4) in `base_link`."""
+        for name, base_from_model in standing.items():
+            future = self.world.place(name, base_from_model)
+            await self.time.until(future.done, f"Gazebo to place the {name}")
+            if not future.result().success:
+                raise InfrastructureError(f"Gazebo could not place the {name}")
+
+    def keeper(self, name: str) -> Callable[[PoseStamped], None]:
+        """A subscription callback that keeps where an object is."""
+
+        def keep(message: PoseStamped) -> None:
+            self.judge.now[name] = convert.matrix_of(message.pose)
+
+        return keep
+
+    # State
+
+    def publish_state(self) -> None:
+        """Show the scene, once there is one."""
+        if self.judge.scene is not None:
+            self.state.publish(self.state_message())
+
+    def state_message(self) -> CellState:
+        """The simulator's own knowledge; `qpos` is MuJoCo's and stays empty."""
+        scene = self.judge.scene
+        tcp_m = base_from_tcp(self.joints_rad, self.cell.tool0_from_tcp)[:3, 3]
+        return CellState(
+            header=convert.header(self.time.stamp_ns, names.BASE_FRAME),
+            task=scene.command.verb,
+            seed=scene.seed,
+            scene=self.scenes,
+            instruction=scene.command.instruction,
+            objects=convert.scene_objects(self.judge.scene_state()),
+            success=self.judge.success(tcp_m, self.touches, self.time.stamp_ns),
+            at_rest=self.time.at_rest,
+        )
+
+    def publish_safety(self) -> None:
+        """What the arm touched, if it touched what it must not."""
+        message = SafetyState(header=convert.header(self.time.stamp_ns, names.BASE_FRAME), clearance=convert.UNKNOWN_M)
+        if (contact := self.touches.contact) is not None:
+            message.mode = SafetyState.COLLISION_STOP
+            message.link_a, message.link_b, message.force = contact.link_a, contact.link_b, contact.force_n
+            message.message = f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N"
+        self.safety.publish(message)
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(GazeboCellNode))

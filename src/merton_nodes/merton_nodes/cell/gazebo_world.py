@@ -1,0 +1,73 @@
+"""Gazebo's own messages and services, as ros_gz_bridge passes them on. The only place that needs ros_gz_interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.task import Future
+
+from merton.errors import MissingDependencyError
+from merton.simulation.gazebo import Touch, link_of, model_name, normal_force_n
+from merton.world.geometry import Matrix
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+
+
+class GazeboWorld:
+    """The world behind the bridge: it can be run up to an instant, and its models can be put somewhere.
+
+    Args:
+        node: gets the subscription and the clients.
+        on_touches: what the robot's links touch, and the simulated instant [ns]; only while there is something.
+
+    Raises:
+        MissingDependencyError: ros_gz_interfaces is not installed.
+    """
+
+    def __init__(self, node: Node, on_touches: Callable[[list[Touch], int], None]) -> None:
+        try:
+            from ros_gz_interfaces.msg import Contacts, Entity
+            from ros_gz_interfaces.srv import ControlWorld, SetEntityPose
+        except ImportError:
+            raise MissingDependencyError(
+                "not installed: ros_gz_interfaces; run: sudo apt-get install ros-jazzy-ros-gz"
+            ) from None
+        self._entity, self._set_pose, self._control = Entity, SetEntityPose, ControlWorld
+        self._places = node.create_client(SetEntityPose, names.GAZEBO_SET_POSE)
+        self._controls = node.create_client(ControlWorld, names.GAZEBO_CONTROL)
+        node.create_subscription(
+            Contacts, names.GAZEBO_CONTACTS, lambda message: on_touches(*touches_in(message)), names.RELIABLE_QOS
+        )
+
+    def ready(self) -> bool:
+        """Whether the services are there."""
+        return self._places.service_is_ready() and self._controls.service_is_ready()
+
+    def place(self, name: str, base_from_model: Matrix) -> Future:
+        """Put an object or mat somewhere, (4, 4) in `base_link`; the result's `success` says whether that worked."""
+        request = self._set_pose.Request()
+        request.entity.name, request.entity.type = model_name(name), self._entity.MODEL
+        request.pose = convert.pose_message(base_from_model)
+        return self._places.call_async(request)
+
+    def run_to(self, stamp_ns: int) -> Future:
+        """Let simulated time pass up to an instant [ns], then stand still.
+
+        The instant must be yet to come: Gazebo takes one that is over for none, and would run without end.
+        """
+        request = self._control.Request()
+        request.world_control.run_to_sim_time = convert.time_message(stamp_ns)
+        return self._controls.call_async(request)
+
+
+def touches_in(message: Any) -> tuple[list[Touch], int]:
+    """What a ros_gz_interfaces/Contacts says: the links that touch, the reporting one first, and its stamp [ns]."""
+    touches = []
+    for contact in message.contacts:
+        forces = [(w.body_1_wrench.force.x, w.body_1_wrench.force.y, w.body_1_wrench.force.z) for w in contact.wrenches]
+        normals = [(normal.x, normal.y, normal.z) for normal in contact.normals]
+        link, other = link_of(contact.collision1.name), link_of(contact.collision2.name)
+        touches.append(Touch(link, other, normal_force_n(forces, normals)))
+    return touches, convert.nanoseconds_of(message.header.stamp)

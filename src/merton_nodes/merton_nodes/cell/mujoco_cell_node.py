@@ -1,0 +1,225 @@
+"""Plays the hardware: the embedded MuJoCo cell behind the topics of a UR5 with a 2F-140.
+
+Lockstep: physics runs while something is commanded to move, as fast as it can, then the clock stands still.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from merton_interfaces.msg import CellState, SafetyState
+from merton_interfaces.srv import ResetCell
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, Header, String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from merton.errors import InputError, MertonError
+from merton.execution.robots.watchdog import Watchdog
+from merton.simulation.cell import Cell
+from merton.simulation.model import urdf
+from merton.world.cell import ARM_JOINTS
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode, run
+
+SLICE_S = 0.02
+"""Physics between two looks at the mailbox [s of simulated time]: how long a stop can go unheard."""
+
+
+class MujocoCellNode(StageNode):
+    """The embedded cell as a set of ROS interfaces."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("mujoco_cell_node", **options)
+
+    def set_up(self) -> None:
+        """Compile the cell, wire its topics."""
+        self.real_time_factor = self.parameter(
+            "real_time_factor", 0.0, "pace of simulated time; 0 runs as fast as it can", minimum=0.0, maximum=100.0
+        )
+        rate_hz = self.parameter(
+            "state_rate_hz",
+            2.0,
+            "cell/state per simulated second during motion; cameras render each",
+            minimum=0.1,
+            maximum=50.0,
+        )
+        idle_s = self.parameter(
+            "idle_period_s", 0.2, "pause between repetitions at rest [s]", minimum=0.02, maximum=10.0
+        )
+        heartbeat_timeout_s = self.parameter(
+            "heartbeat_timeout_s",
+            0.5,
+            "wall time without arm/heartbeat after which a motion is held [s]; 0: never",
+            minimum=0.0,
+            maximum=60.0,
+        )
+        self.watchdog = Watchdog([names.HEARTBEAT], heartbeat_timeout_s) if heartbeat_timeout_s else None
+        self.fault = ""
+        self.state_period_ns = round(1e9 / rate_hz)
+        self.cell = Cell()
+        self.scenes = 0
+        self.next_state_ns = 0
+        self.reported_stop = False
+        self.clock_publisher = self.create_publisher(ClockMessage, names.CLOCK, names.RELIABLE_QOS)
+        self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
+        self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        self.description = self.create_publisher(String, names.ROBOT_DESCRIPTION, names.LATCHED_QOS)
+        self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
+        self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
+        if self.watchdog is not None:
+            alive = self.watchdog.heard
+            self.create_subscription(Header, names.HEARTBEAT, lambda _: alive(names.HEARTBEAT), names.RELIABLE_QOS)
+        self.create_service(ResetCell, names.CELL_RESET, self.on_reset)
+        self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
+        pause_s = SLICE_S / self.real_time_factor if self.real_time_factor else 1e-4
+        self.motion = self.every(pause_s, self.advance, autostart=False)
+        self.idle = self.every(idle_s, self.publish_all)
+
+    def start(self) -> None:
+        """Show the first scene."""
+        self.description.publish(String(data=urdf()))
+        self.reset("reach", 0)
+
+    def reset(self, task: str, seed: int) -> None:
+        """Put the cell into a scene and show it; raises InputError while it is held for a fault."""
+        if self.fault:
+            raise InputError(f"the arm is held, {self.fault}: call {names.RESET_STOP} first")
+        self.cell.reset(task, seed)
+        self.scenes += 1
+        self.motion.cancel()
+        self.publish_safety()
+        self.publish_all()
+
+    def on_reset(self, request: ResetCell.Request, response: ResetCell.Response) -> ResetCell.Response:
+        """Service: start state of a scene."""
+        try:
+            self.reset(request.task, request.seed)
+        except MertonError as error:
+            response.error_code, response.error_msg = 400, str(error)
+        if self.scenes:
+            response.state = self.state_message()
+        return response
+
+    def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Service: let the arm move again after a stop."""
+        self.cell.release_stop()
+        self.fault = ""
+        self.publish_safety()
+        response.success = True
+        return response
+
+    def on_trajectory(self, message: JointTrajectory) -> None:
+        """A new trajectory replaces the running one; an empty one stops the arm where it is, until the next."""
+        if not self.active:
+            return
+        if not message.points:
+            self.cell.halt()
+        elif list(message.joint_names) != list(ARM_JOINTS):
+            self.counters["dropped trajectories with other joints"] += 1
+            return
+        else:
+            try:
+                times = np.array([convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points])
+                joints = np.array([list(point.positions) for point in message.points])
+                velocities = np.array([list(point.velocities) for point in message.points])
+                self.cell.command_trajectory(times, joints, velocities if velocities.size else None)
+            except (MertonError, ValueError) as error:  # numpy's, for points of different lengths
+                self.counters["dropped malformed trajectories"] += 1
+                self.get_logger().warning(str(error))
+                return
+        self.publish_safety()
+        self.move()
+
+    def on_gripper(self, message: Float64MultiArray) -> None:
+        """One number: the position of the finger joint [m], half the opening."""
+        if not self.active or len(message.data) != 1 or not np.isfinite(message.data[0]):
+            self.counters["dropped gripper commands"] += 1
+            return
+        self.cell.command_gripper(2 * float(message.data[0]))
+        self.move()
+
+    def move(self) -> None:
+        """Let physics run; whoever commanded this must be heard from now on."""
+        if self.watchdog is not None and self.motion.is_canceled():
+            self.watchdog.start()
+        self.motion.reset()
+
+    def advance(self) -> None:
+        """One slice of physics; at the end of the motion everything is shown and the clock stops."""
+        if self.watchdog is not None and self.watchdog.look(time.monotonic()) and not self.cell.stopped:
+            self.fault = f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion"
+            self.counters["errors: motions held"] += 1
+            self.cell.stop()
+        self.cell.advance(SLICE_S)
+        if self.cell.stopped != self.reported_stop:
+            self.publish_safety()
+        if not self.cell.busy:
+            self.motion.cancel()
+            self.idle.reset()
+            self.publish_all()
+            return
+        self.publish_joints()
+        if self.cell.time_ns >= self.next_state_ns:
+            self.state.publish(self.state_message())
+            self.next_state_ns = self.cell.time_ns + self.state_period_ns
+
+    def publish_joints(self) -> None:
+        """Clock and joint states: what a robot reports all the time."""
+        now = self.cell.time_ns
+        self.clock_publisher.publish(ClockMessage(clock=convert.time_message(now)))
+        self.joints.publish(
+            convert.joint_state_message(
+                now, self.cell.joints_rad, self.cell.joint_velocities, self.cell.gripper_opening_m
+            )
+        )
+
+    def publish_all(self) -> None:
+        """The cell's state and, at rest, joint states; again and again, for those who come late.
+
+        In motion joint states come from `advance` alone: one with the stamp of the last means that the clock stands.
+        """
+        if self.scenes:
+            if not self.cell.busy:
+                self.publish_joints()
+            self.state.publish(self.state_message())
+
+    def state_message(self) -> CellState:
+        """The simulator's own knowledge."""
+        cell = self.cell
+        return CellState(
+            header=convert.header(cell.time_ns, names.BASE_FRAME),
+            task=cell.scene.command.verb,
+            seed=cell.scene.seed,
+            scene=self.scenes,
+            instruction=cell.scene.command.instruction,
+            qpos=cell.qpos.tolist(),
+            objects=convert.scene_objects(cell.scene_state()),
+            success=cell.success(),
+            at_rest=not cell.busy,
+        )
+
+    def publish_safety(self) -> None:
+        """What the arm touched, if it touched what it must not, or why the cell holds it."""
+        message = SafetyState(header=convert.header(self.cell.time_ns, names.BASE_FRAME), clearance=convert.UNKNOWN_M)
+        contact = self.cell.contact
+        if contact is not None:
+            message.mode = SafetyState.COLLISION_STOP
+            message.link_a, message.link_b, message.force = contact.link_a, contact.link_b, contact.force_n
+            message.message = f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N"
+            self.counters["contacts"] += not self.reported_stop
+        elif self.fault:
+            message.mode, message.message = SafetyState.FAULT, self.fault
+        self.reported_stop = self.cell.stopped
+        self.safety.publish(message)
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(MujocoCellNode))

@@ -1,0 +1,204 @@
+"""The real cell's arm through the UR ROS 2 driver, its gripper through the URCap, behind the topics of the cell.
+
+The driver's controller does not understand an empty trajectory, knows no heartbeat and no gripper. This node stands
+between: nothing else of Merton talks to the driver.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from merton_interfaces.msg import SafetyState
+from numpy.typing import NDArray
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from merton.errors import InputError, MertonError, MissingDependencyError
+from merton.execution.robots.following import Following
+from merton.execution.robots.gripper import Gripper
+from merton.execution.robots.urcap import UrcapGripper
+from merton.execution.robots.watchdog import Watchdog
+from merton.execution.trajectory import JointSpline
+from merton.world.cell import ARM_JOINTS, load_cell
+from merton_nodes.cell.robot_node import RobotNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import run
+
+PERIOD_S = 0.02
+BRAKE_S = 0.1
+"""Within which a halted arm comes to rest [s]."""
+SILENCE_S = 0.5
+"""Without joint states for so long the driver counts as gone [s]."""
+STALE_S = 0.1
+"""An arm that was last seen so long ago is elsewhere by now: holding it there would throw it back [s]."""
+NORMAL, REDUCED, PROTECTIVE_STOP = 1, 2, 3
+"""Of ur_dashboard_msgs/SafetyMode; whatever else it says is a stop that a person clears at the robot."""
+
+
+def driver_safety(node: Node, on_mode: Callable[[int], None]) -> None:
+    """Listen to the driver's safety mode; raises MissingDependencyError without the driver's messages."""
+    try:
+        from ur_dashboard_msgs.msg import SafetyMode
+    except ImportError:
+        raise MissingDependencyError(
+            "not installed: ur_dashboard_msgs; run: sudo apt-get install ros-jazzy-ur-robot-driver"
+        ) from None
+    node.create_subscription(SafetyMode, names.DRIVER_SAFETY, lambda m: on_mode(int(m.mode)), names.LATCHED_QOS)
+
+
+class UrDriverNode(RobotNode):
+    """Passes trajectories and stops on to the driver's controller, and tells how the robot is."""
+
+    def __init__(self, listen_to_safety: Callable[..., None] = driver_safety, **options: Any) -> None:
+        super().__init__("ur_driver_node", **options)
+        self.listen_to_safety = listen_to_safety
+
+    def set_up(self) -> None:
+        """Connect to the gripper, wire the topics."""
+        hostname = self.parameter("gripper_hostname", "127.0.0.1", "address of the gripper's socket: the controller's")
+        timeout_s = self.parameter(
+            "heartbeat_timeout_s", 0.2, "time without arm/heartbeat after which a motion is held [s]", minimum=0.05,
+            maximum=60.0,
+        )  # fmt: skip
+        connect_s = self.parameter(
+            "connect_timeout_s", 15.0, "time to connect to the gripper, and then to hear the driver [s]",
+            minimum=1.0, maximum=120.0,
+        )  # fmt: skip
+        cell = load_cell()
+        self.gripper = UrcapGripper(hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force)
+        self.gripper.connect(connect_s)
+        self.following = Following()
+        self.joints_rad: NDArray[np.float64] | None = None
+        self.heard_s = time.monotonic()
+        self.silent = False
+        self.heard_by_s = self.heard_s + connect_s
+        """The driver starts beside this node, and takes its time: before this its silence is no fault."""
+        self.safety_mode: int | None = None
+        self.opening_m = self.gripper.gripper_opening_m
+        self.watchdog = Watchdog([names.HEARTBEAT], timeout_s)
+        self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.offer_state()
+        self.commands = self.create_publisher(JointTrajectory, names.DRIVER_TRAJECTORY, names.RELIABLE_QOS)
+        self.create_subscription(JointState, names.DRIVER_JOINT_STATES, self.on_joints, names.LATEST_QOS)
+        self.listen_to_safety(self, self.on_safety_mode)
+        self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
+        alive = self.watchdog.heard
+        self.create_subscription(Header, names.HEARTBEAT, lambda _: alive(names.HEARTBEAT), names.RELIABLE_QOS)
+        self.unlock = self.create_client(Trigger, names.DRIVER_UNLOCK)
+        self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
+        self.every(PERIOD_S, self.look)
+
+    def tear_down(self) -> None:
+        """Halt the arm, end the connection."""
+        if hasattr(self, "following") and self.following.moving and self.context.ok():
+            self.halt()
+        if hasattr(self, "gripper"):
+            self.gripper.close()
+
+    def on_joints(self, message: JointState) -> None:
+        """The driver's joint states, with the gripper's beside them."""
+        position, velocity = (
+            dict(zip(message.name, values, strict=False)) for values in (message.position, message.velocity)
+        )
+        if not set(ARM_JOINTS) <= position.keys():
+            self.counters["dropped joint states"] += 1
+            return
+        self.joints_rad = np.array([position[name] for name in ARM_JOINTS])
+        speeds = np.array([velocity.get(name, 0.0) for name in ARM_JOINTS])
+        self.heard_s = time.monotonic()
+        stamp_ns = convert.nanoseconds_of(message.header.stamp)
+        self.joints.publish(convert.joint_state_message(stamp_ns, self.joints_rad, speeds, self.opening_m))
+
+    def on_safety_mode(self, mode: int) -> None:
+        """What the safety controller says; a stop ends the motion."""
+        self.safety_mode = mode
+        if mode not in (NORMAL, REDUCED):
+            self.halt()
+
+    def on_trajectory(self, message: JointTrajectory) -> None:
+        """A new trajectory replaces the running one; an empty one stops arm and fingers where they are."""
+        if not message.points:  # also while inactive: a stop is never refused
+            self.halt()
+            return
+        joints, now_s = self.joints_rad, time.monotonic()
+        if self.fault or self.safety_mode not in (NORMAL, REDUCED):
+            self.counters["dropped trajectories"] += 1
+            self.reported = None  # say it again: whoever sent this has not heard it
+            return
+        try:
+            if not self.active or joints is None or list(message.joint_names) != list(ARM_JOINTS):
+                raise InputError("inactive, not the joints of the arm, or the arm has not been seen")
+            times = [convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points]
+            velocities = [list(point.velocities) for point in message.points]
+            positions = [list(point.positions) for point in message.points]
+            spline = JointSpline(times, positions, velocities if any(velocities) else None)
+        except MertonError as error:
+            self.counters["dropped trajectories"] += 1
+            self.hold(f"a motion was refused: {error}")  # whoever sent it believes that the arm moves
+            return
+        if why := self.following.begin(spline, joints, now_s):
+            self.hold(f"a motion was refused: {why}")
+            return
+        self.watchdog.start()
+        self.commands.publish(message)
+
+    def halt(self) -> None:
+        """Hold the arm where it is, and the fingers where they are; without news of the arm: where it should be now."""
+        now_s, where = time.monotonic(), self.joints_rad
+        if now_s - self.heard_s > STALE_S and (expected := self.following.expected(now_s)) is not None:
+            where = expected
+        self.following.end()
+        self.gripper.stop()
+        if where is not None:
+            here = JointTrajectoryPoint(
+                positions=where.tolist(), velocities=[0.0] * 6,
+                time_from_start=convert.duration_message(BRAKE_S),
+            )  # fmt: skip
+            self.commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=[here]))
+
+    def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Service: accept commands again; unlocks a protective stop. For people, who have looked at the robot."""
+        self.reported, self.fault = None, ""
+        if self.safety_mode == PROTECTIVE_STOP and self.unlock.service_is_ready():
+            self.unlock.call_async(Trigger.Request())
+        response.success = True
+        return response
+
+    def look(self) -> None:
+        """What is wrong, and the safety state when it changes."""
+        now_s = time.monotonic()
+        if (self.joints_rad is None or self.safety_mode is None) and now_s < self.heard_by_s:
+            return
+        if self.following.moving and self.watchdog.look(now_s):
+            self.hold(f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion")
+        silent = self.joints_rad is None or now_s - self.heard_s > SILENCE_S
+        silent_before, self.silent = self.silent, silent
+        if silent and silent_before:  # twice: after a pause of this node's own, what the driver said still waits
+            self.hold(f"no {names.DRIVER_JOINT_STATES} from the UR driver")
+        elif not silent and (wrong := self.following.look(self.joints_rad, now_s)):
+            self.hold(f"a motion was not carried out: {wrong}")
+        self.look_at_gripper()
+        mode, why = SafetyState.NORMAL, ""
+        if self.safety_mode not in (NORMAL, REDUCED):
+            known = {None: "no safety mode", PROTECTIVE_STOP: "a protective stop"}.get(
+                self.safety_mode, f"safety mode {self.safety_mode}"
+            )
+            mode, why = SafetyState.FAULT, f"the driver reports {known}"
+        elif self.fault:
+            mode, why = SafetyState.FAULT, self.fault
+        elif self.safety_mode == REDUCED:
+            mode, why = SafetyState.REDUCED, "reduced mode"
+        self.report(mode, why)
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(UrDriverNode))

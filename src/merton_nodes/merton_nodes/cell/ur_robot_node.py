@@ -1,0 +1,142 @@
+"""The real cell's arm and gripper behind the cell's topics: a UR5 through RTDE, a 2F-140 through its URCap."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from merton_interfaces.msg import SafetyState
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from merton.errors import MertonError
+from merton.execution.robots.gripper import Gripper
+from merton.execution.robots.rtde import RtdeRobot
+from merton.execution.robots.safety_status import REDUCED_BIT
+from merton.execution.robots.urcap import UrcapGripper
+from merton.world.cell import ARM_JOINTS, load_cell
+from merton_nodes.cell.robot_node import RobotNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import run
+
+PERIOD_S = 0.008
+"""Joint states at 125 Hz, as the controller reports them."""
+AS_ASKED = ("", "reached", "stopped by request", "replaced by another motion")
+"""Ends of a motion that are nobody's fault."""
+
+
+class UrRobotNode(RobotNode):
+    """Passes trajectories, gripper commands and stops on, and tells how the robot is."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("ur_robot_node", **options)
+
+    def set_up(self) -> None:
+        """Connect to controller and gripper, wire the topics."""
+        hostname = self.parameter("hostname", "127.0.0.1", "address of the UR controller")
+        gripper_hostname = self.parameter(
+            "gripper_hostname", "", "address of the gripper's socket; empty: of the controller"
+        )
+        timeout_s = self.parameter(
+            "heartbeat_timeout_s",
+            0.2,
+            "time without arm/heartbeat after which a motion is held [s]; 0: never",
+            minimum=0.0,
+            maximum=60.0,
+        )
+        connect_s = self.parameter(
+            "connect_timeout_s", 15.0, "time to connect to arm and gripper [s]", minimum=1.0, maximum=120.0
+        )
+        cell = load_cell()
+        self.robot = RtdeRobot(hostname, timeout_s)
+        self.gripper = UrcapGripper(
+            gripper_hostname or hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force
+        )
+        self.robot.connect(connect_s)
+        self.gripper.connect(connect_s)
+        self.opening_m = self.gripper.gripper_opening_m
+        self.controller_s = 0.0
+        self.motion = 0
+        self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.offer_state()
+        self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
+        self.create_subscription(Header, names.HEARTBEAT, lambda _: self.robot.beat(), names.RELIABLE_QOS)
+        self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
+        self.every(PERIOD_S, self.look)
+
+    def tear_down(self) -> None:
+        """Stop the arm, end the connections."""
+        for part in ("robot", "gripper"):
+            if hasattr(self, part):
+                getattr(self, part).close()
+
+    def on_trajectory(self, message: JointTrajectory) -> None:
+        """A new trajectory replaces the running one; an empty one stops arm and fingers where they are."""
+        if not message.points:  # also while inactive: a stop is never refused
+            self.halt()
+            return
+        if self.fault:
+            self.counters["dropped trajectories"] += 1
+            self.reported = None  # say it again: whoever sent this has not heard it
+            return
+        try:
+            if not self.active or list(message.joint_names) != list(ARM_JOINTS):
+                raise ValueError("inactive, or not the joints of the arm")
+            times = np.array([convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points])
+            joints = np.array([list(point.positions) for point in message.points])
+            velocities = np.array([list(point.velocities) for point in message.points])
+            self.motion = self.robot.follow(times, joints, velocities if velocities.size else None)
+        except (MertonError, ValueError) as error:  # numpy's, for points of different lengths
+            self.counters["dropped trajectories"] += 1
+            self.hold(f"a motion was refused: {error}")  # whoever sent it believes that the arm moves
+
+    def halt(self) -> None:
+        """Stop arm and fingers where they are."""
+        self.robot.stop()
+        self.gripper.stop()
+
+    def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Service: accept commands again; unlocks a protective stop. For people, who have looked at the robot."""
+        self.reported = None  # say again how things are: whoever released its latch on this must hear if it was in vain
+        reading = self.robot.reading
+        try:
+            if reading is not None and reading.stopped:
+                self.robot.unlock_protective_stop()
+        except MertonError as error:
+            response.message = str(error)
+            return response
+        self.fault, self.motion = "", 0
+        response.success = True
+        return response
+
+    def look(self) -> None:
+        """Joint states as they come, the safety state when it changes."""
+        robot = self.robot.reading
+        if self.motion and (ended := self.robot.over(self.motion)) not in AS_ASKED:
+            self.hold(f"a motion was not carried out: {ended}")
+        if robot is None:
+            self.hold(f"no connection to the controller: {self.robot.trouble}")
+        self.look_at_gripper()
+        if robot is not None and robot.time_s != self.controller_s:
+            self.controller_s = robot.time_s
+            stamp_ns = self.get_clock().now().nanoseconds
+            self.joints.publish(
+                convert.joint_state_message(stamp_ns, robot.joints_rad, robot.velocities_rad_s, self.opening_m)
+            )
+        mode, why = SafetyState.NORMAL, ""
+        if robot is not None and robot.stopped:
+            mode, why = SafetyState.FAULT, f"the controller reports: {robot.stopped}"
+        elif self.fault:
+            mode, why = SafetyState.FAULT, self.fault
+        elif robot is not None and robot.safety_bits & REDUCED_BIT:
+            mode, why = SafetyState.REDUCED, "reduced mode"
+        self.report(mode, why)
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(UrRobotNode))

@@ -1,0 +1,1 @@
+"""Experiments over the graph: trials, scores, the record."""

@@ -1,0 +1,233 @@
+"""Runs trials and whole experiments: the stages, one after the other, over the graph."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from merton_interfaces.action import RunExperiment, RunTrial
+from merton_interfaces.msg import TrialEvidence
+from merton_interfaces.srv import RecordTrial
+from pydantic import ValidationError
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.action.server import ServerGoalHandle
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.task import Future
+
+from merton.errors import InputError, MertonError, UnknownNameError
+from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, distortion_seed
+from merton.experiment.run import RunDirectory
+from merton.experiment.runner import Runner, run_all
+from merton.experiment.trial import TrialReport
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.store import ResultStore
+from merton.world.cell import load_cell
+from merton_nodes.cell.operator_desk import OperatorDesk
+from merton_nodes.experiment.ros_ports import RosPorts
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode, run
+
+BAD_GOAL = 402
+UNEXPECTED = 499
+INFRASTRUCTURE = 400
+JUDGES = ("cell", "operator")
+
+
+class ExperimentNode(StageNode):
+    """The two actions; the work is done by `merton.experiment` in a thread while this node spins."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("experiment_node", **options)
+
+    def set_up(self) -> None:
+        """Subscribe to the cell, find the stages, offer the actions."""
+        deadline_s = self.parameter(
+            "deadline_s", 20.0, "how long any node may take to answer [s]", minimum=0.5, maximum=3600.0
+        )
+        success = self.parameter("success", "cell", f"who judges whether a task is done: {' or '.join(JUDGES)}")
+        limit_s = self.parameter(
+            "confirmation_limit_s", 120.0, "how long the operator may take to judge a trial [s]", minimum=0.1,
+            maximum=3600.0,
+        )  # fmt: skip
+        lockstep = self.parameter(
+            "lockstep",
+            True,
+            "all that is seen of an instant has one stamp, as in a simulated cell; false: real cameras",
+        )
+        reset_limit_s = self.parameter(
+            "reset_limit_s", 0.0, "how long cell/reset may take, in which people arrange things [s]; 0: deadline_s",
+            minimum=0.0, maximum=7200.0,
+        )  # fmt: skip
+        if success not in JUDGES:
+            raise UnknownNameError("judge of success", success, JUDGES)
+        cell = load_cell()
+        desk = OperatorDesk(self, limit_s) if success == "operator" else None
+        self.ports = RosPorts(self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s)
+        self.recorder = self.create_client(RecordTrial, names.RECORD)
+        self.evidence = self.create_publisher(TrialEvidence, names.TRIAL_EVIDENCE, names.KEPT_QOS)
+        self.busy = False
+        group = ReentrantCallbackGroup()
+        common: dict[str, Any] = {
+            "goal_callback": self.on_goal,
+            "callback_group": group,
+        }
+        between_trials = {"cancel_callback": lambda goal: CancelResponse.ACCEPT}
+        self.servers = [
+            ActionServer(self, RunTrial, names.RUN_TRIAL, self.on_trial, **common),
+            ActionServer(self, RunExperiment, names.RUN_EXPERIMENT, self.on_experiment, **common, **between_trials),
+        ]
+
+    def tear_down(self) -> None:
+        """End the action servers."""
+        for server in getattr(self, "servers", []):
+            server.destroy()
+
+    def on_goal(self, _: object) -> GoalResponse:
+        """One at a time: there is one arm."""
+        if self.busy or not self.active:
+            return GoalResponse.REJECT
+        self.busy = True
+        return GoalResponse.ACCEPT
+
+    async def in_thread(self, work: Callable[[], Any]) -> Any:
+        """The result of `work`, done in a thread while the executor goes on; its exception is raised here."""
+        future: Future = Future()
+
+        def worker() -> None:
+            try:
+                future.set_result(work())
+            except Exception as error:  # whatever it is, the goal must end with it
+                future.set_exception(error)
+            finally:
+                self.busy = False
+                if self.executor is not None:
+                    self.executor.wake()
+
+        threading.Thread(target=worker, name="trials", daemon=True).start()
+        return await future
+
+    async def on_trial(self, goal: ServerGoalHandle) -> RunTrial.Result:
+        """Action: one trial. Its reference is run first, so that there is something to score against."""
+        request, result = goal.request, RunTrial.Result()
+
+        def work() -> TrialRecord:
+            def on_stage(stage: str, progress: float) -> None:
+                goal.publish_feedback(RunTrial.Feedback(stage=stage, progress=progress))
+
+            spec, trial = one_trial(request)
+            runner = Runner(spec, request.experiment_id or "live", self.ports, on_report=self.publish_evidence)
+            if not trial.case.is_reference:
+                on_stage("reference run", 0.0)
+                runner.run(Trial(trial.agent, trial.case.reference))
+            return runner.run(trial, on_stage).record
+
+        try:
+            record = await self.in_thread(work)
+        except Exception as error:  # a goal must end with a sentence, whatever happened
+            record = None
+            result.result.outcome = convert.outcome_constant(Outcome.INFRASTRUCTURE)
+            result.result.error_code, result.result.error_msg = self.code_and_sentence(error)
+            result.result.cognition = result.result.decision = result.result.execution = float("nan")
+        if record is not None:
+            result.result = convert.result_message(record, distortion_seed(request.seed, record.case))
+        goal.succeed()
+        return result
+
+    def publish_evidence(self, report: TrialReport) -> None:
+        """Say what a trial's scores follow from."""
+        now = self.get_clock().now().nanoseconds
+        self.evidence.publish(convert.evidence_message(report.record, report.evidence, now))
+
+    def code_and_sentence(self, error: Exception) -> tuple[int, str]:
+        """Error code and sentence; the trace of what nobody expected goes to the log."""
+        if isinstance(error, InputError):
+            return BAD_GOAL, self.explain(error)
+        if isinstance(error, MertonError):
+            return INFRASTRUCTURE, self.explain(error)
+        return UNEXPECTED, self.explain(error)
+
+    async def on_experiment(self, goal: ServerGoalHandle) -> RunExperiment.Result:
+        """Action: all trials of a run that are not recorded yet."""
+        result = RunExperiment.Result()
+        try:
+            records = await self.in_thread(lambda: self.run_experiment(goal))
+        except Exception as error:  # a goal must end with a sentence, whatever happened
+            result.error_code, result.error_msg = self.code_and_sentence(error)
+            goal.abort()
+            return result
+        count = {outcome: sum(record.outcome is outcome for record in records) for outcome in Outcome}
+        result.trials = len(records)
+        result.successes, result.failures = count[Outcome.SUCCESS], count[Outcome.FAILURE]
+        result.emergency_stops = count[Outcome.EMERGENCY_STOP]
+        result.invalid_actions = count[Outcome.INVALID_ACTION]
+        result.infrastructure_faults = count[Outcome.INFRASTRUCTURE]
+        goal.canceled() if goal.is_cancel_requested else goal.succeed()
+        return result
+
+    def run_experiment(self, goal: ServerGoalHandle) -> list[TrialRecord]:
+        """All trials of the run the goal names; returns every record of it."""
+        run_directory = RunDirectory(Path(goal.request.run_directory))
+        done: list[str] = []
+        if run_directory.database.exists():
+            with ResultStore(run_directory.database, read_only=True) as store:
+                done = store.ids(run_directory.id)
+        if done and not goal.request.resume:
+            raise InputError(f"{run_directory.path} has {len(done)} results already; resume it, or start a new run")
+
+        def on_trial(trial: Trial, completed: int, total: int) -> None:
+            self.details["trial"] = f"{trial.id} ({completed + 1} of {total})"
+            goal.publish_feedback(
+                RunExperiment.Feedback(stage="trials", trial_id=trial.id, completed=completed, total=total)
+            )
+
+        def on_fault(text: str) -> None:
+            self.counters["errors: trials tried again"] += 1
+            self.get_logger().warning(text)
+
+        runner = Runner(
+            run_directory.spec, run_directory.id, self.ports, run_directory.reference_run, self.publish_evidence
+        )
+        run_all(
+            runner, run_directory, set(done), lambda record: self.record(run_directory, record),
+            on_trial=on_trial, on_fault=on_fault, cancelled=lambda: goal.is_cancel_requested,
+        )  # fmt: skip
+        with ResultStore(run_directory.database, read_only=True) as store:
+            return store.records(run_directory.id)
+
+    def record(self, run_directory: RunDirectory, record: TrialRecord) -> None:
+        """Hand a result to the aggregator; returns when it is durable."""
+        message = convert.result_message(record, distortion_seed(run_directory.spec.seed, record.case))
+        self.ports.call(self.recorder, RecordTrial.Request(run_directory=str(run_directory.path), result=message))
+
+
+def one_trial(request: RunTrial.Goal) -> tuple[ExperimentSpec, Trial]:
+    """The trial a goal asks for, and the experiment it stands in. Raises InputError for names that do not exist."""
+    if not request.vla_id:
+        raise InputError("vla_id is empty: name the policy that acts, such as servo")
+    try:
+        agent = AgentSpec(id=request.agent_id or request.vla_id, vlm=request.vlm_id or "describe", vla=request.vla_id)
+        spec = ExperimentSpec(
+            name="live",
+            seed=request.seed,
+            agents=(agent,),
+            tasks=(request.task,),
+            distortions=(request.distortion,) if request.level else (),
+            levels=(request.level,),
+            max_steps=request.max_steps or 8,
+        )
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        sentence = str(problem["msg"]).removeprefix("Value error, ")
+        raise InputError(f"{where}: {sentence}" if where else sentence) from None
+    distortion = request.distortion if request.level else "reference"
+    return spec, Trial(agent, TestCase(request.task, request.scene_seed, distortion, request.level))
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(ExperimentNode))

@@ -1,0 +1,163 @@
+"""Asks experiment_node to run an experiment, and shows how far it is."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import rclpy
+from action_msgs.msg import GoalStatus
+from merton_interfaces.action import RunExperiment
+from rclpy.action import ActionClient
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rclpy.utilities import remove_ros_args
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from unique_identifier_msgs.msg import UUID
+
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import Spinner, on_signals
+
+START_LIMIT_S = 60.0
+ASK_AGAIN_S = 10.0
+"""After which the goal is sent again: while nodes are still discovering each other, an answer can get lost."""
+RECORDER_LIMIT_S = 30.0
+CANCEL_LIMIT_S = 1.0
+"""How long an answer to a cancelled goal is awaited: the nodes may be ending as well."""
+LINES = 10
+"""Progress lines where there is no terminal to draw a bar on."""
+
+
+class Client(Node):
+    """An action client whose waits have limits."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("run_experiment", **options)
+        self.client = ActionClient(self, RunExperiment, names.RUN_EXPERIMENT)
+        self.finished = threading.Event()
+        self.result: Any = None
+        self.status = GoalStatus.STATUS_UNKNOWN
+        self.goal: Any = None
+
+    def recorder_listens(self) -> bool:
+        """Wait until somebody listens to the evidence of trials, which nobody but a recorder does."""
+        end_s = time.monotonic() + RECORDER_LIMIT_S
+        while self.context.ok() and time.monotonic() < end_s:
+            if self.count_subscribers(names.TRIAL_EVIDENCE):
+                return True
+            self.finished.wait(0.05)
+        return False
+
+    def sender(self, goal: RunExperiment.Goal, progress: Progress) -> Callable[[], None]:
+        """What sends the goal, and may be called again; `finished` is set when there is a result or a refusal."""
+        goal_id = UUID(uuid=list(uuid4().bytes))
+        task = progress.add_task("waiting for the nodes", total=None)
+
+        def on_feedback(message: Any) -> None:
+            f = message.feedback
+            progress.update(task, completed=f.completed, total=f.total, description=f.trial_id)
+            if not progress.console.is_terminal and f.completed % max(1, f.total // LINES) == 0:
+                left_s = progress.tasks[0].time_remaining
+                left = "" if left_s is None else f", about {left_s:.0f} s left"
+                progress.console.print(f"{f.completed} of {f.total} trials{left}", highlight=False)
+
+        def on_result(future: Any) -> None:
+            self.status = future.result().status
+            self.result = None if self.status == GoalStatus.STATUS_UNKNOWN else future.result().result
+            if self.status == GoalStatus.STATUS_SUCCEEDED:
+                progress.update(task, completed=self.result.trials, description="done")
+            self.finished.set()
+
+        def on_accepted(future: Any) -> None:
+            if self.goal is not None:
+                return
+            self.goal = future.result()
+            # not accepted is also the second goal of this id; the result of a goal that was never taken is unknown
+            self.goal.get_result_async().add_done_callback(on_result)
+
+        def ask() -> None:
+            self.client.send_goal_async(goal, on_feedback, goal_id).add_done_callback(on_accepted)
+
+        return lambda: self.executor.create_task(ask)  # from the executor's thread: see Asking.act_on
+
+    def cancel(self) -> None:
+        """Have the run end after the trial under way, if it has begun."""
+        if self.goal is None:
+            return
+        answered = threading.Event()
+        goal = self.goal
+        self.executor.create_task(lambda: goal.cancel_goal_async().add_done_callback(lambda _: answered.set()))
+        answered.wait(CANCEL_LIMIT_S)
+
+
+def main() -> None:
+    """Entry point: exit code 0 if every trial was run, 1 if the run ended with an error, 130 or 143 if interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run_directory", type=Path)
+    parser.add_argument("--resume", action="store_true", help="go on with a run that has results already")
+    parser.add_argument("--recorded", action="store_true", help="do not begin before a recorder listens")
+    arguments = parser.parse_args(remove_ros_args(sys.argv)[1:])
+    # not rclpy's handlers: they would end the context, and with it the way to cancel the goal
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    on_signals(lambda number, _: sys.exit(128 + number))
+    node, spinner = Client(), Spinner()
+    spinner.executor.add_node(node)
+    code: Any = 1
+    try:
+        code = run(node, arguments, spinner.start("client"))
+    except SystemExit as interrupted:
+        code = interrupted.code
+        node.cancel()
+    finally:
+        on_signals(signal.SIG_IGN)
+        spinner.end()
+        node.destroy_node()
+        rclpy.try_shutdown()
+    sys.exit(code)
+
+
+def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) -> int:
+    """Send the goal, show progress, return the exit code."""
+    columns = [
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+    ]  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        if not node.client.wait_for_server(timeout_sec=START_LIMIT_S):
+            print(f"experiment_node did not come up within {START_LIMIT_S:g} s", file=sys.stderr)
+            return 1
+        if arguments.recorded and not node.recorder_listens():
+            print(f"no recorder listens after {RECORDER_LIMIT_S:g} s: the run begins without", file=sys.stderr)
+        goal = RunExperiment.Goal(run_directory=str(arguments.run_directory.resolve()), resume=arguments.resume)
+        send, ask_at_s = node.sender(goal, progress), time.monotonic()
+        accepted_by_s = ask_at_s + START_LIMIT_S
+        while not node.finished.wait(0.5):
+            if not node.context.ok() or not spinner.is_alive():
+                return 1
+            now_s = time.monotonic()
+            if node.goal is None and now_s > accepted_by_s:
+                print(f"experiment_node did not take the goal within {START_LIMIT_S:g} s", file=sys.stderr)
+                return 1
+            if node.goal is None and now_s >= ask_at_s:
+                send()
+                ask_at_s = now_s + ASK_AGAIN_S
+    if node.result is None:
+        print("experiment_node refused the goal: it is busy or not active", file=sys.stderr)
+        return 1
+    if node.status == GoalStatus.STATUS_SUCCEEDED:
+        return 0
+    cancelled = node.status == GoalStatus.STATUS_CANCELED
+    print("cancelled" if cancelled else node.result.error_msg or "experiment_node failed: see its log", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    main()

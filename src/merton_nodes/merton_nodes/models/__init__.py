@@ -1,0 +1,1 @@
+"""VLMs and policies as nodes."""

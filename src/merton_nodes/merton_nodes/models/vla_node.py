@@ -1,0 +1,127 @@
+"""Decision: turns what is seen into a chunk of 7-DoF deltas."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from merton_interfaces.msg import CellState
+from merton_interfaces.srv import PredictActions
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.task import Future
+
+from merton.decision.models.base import POLICIES, Policy, make_policy
+from merton.errors import InfrastructureError, InvalidActionError
+from merton.models.worker import Kind
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.observation import Observation, SceneState
+from merton_nodes.models.model_node import ModelNode, reading
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import run
+
+KIND: Kind[Policy, Observation, ActionChunk | InvalidActionError] = Kind(
+    build=make_policy,
+    warm_up=lambda policy: policy.warm_up(),
+    call=lambda policy, observations: policy.act_batch(observations),
+)
+
+
+class VlaNode(ModelNode[Policy, Observation, ActionChunk]):
+    """Every policy of the catalogue behind one service; one that is not preloaded is loaded when it is first asked."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("vla_node", **options)
+
+    def set_up(self) -> None:
+        """Load the policies named for preloading, offer the service."""
+        self.serve(POLICIES, KIND, ["servo"])
+        self.scene_deadline_s = self.parameter(
+            "scene_deadline_s",
+            5.0,
+            "how long the expert waits for the simulator's state [s]",
+            minimum=0.1,
+            maximum=60.0,
+        )
+        self.state: CellState | None = None
+        self.waiting: list[tuple[int, float, Future]] = []
+        self.create_subscription(CellState, names.CELL_STATE, self.on_state, names.RELIABLE_QOS)
+        # in a group of its own: while a call waits, states and other calls must still come in
+        self.create_service(PredictActions, names.PREDICT, self.on_predict, callback_group=ReentrantCallbackGroup())
+        self.every(0.5, self.give_up_waiting)
+
+    def on_state(self, state: CellState) -> None:
+        """Keep the newest state for the expert, and wake who waits for it."""
+        self.state = state
+        stamp_ns = convert.nanoseconds_of(state.header.stamp)
+        for needed_ns, _, future in self.waiting:
+            if stamp_ns >= needed_ns and not future.done():
+                future.set_result(state)
+        self.waiting = [entry for entry in self.waiting if not entry[2].done()]
+
+    def give_up_waiting(self) -> None:
+        """Answer those who waited too long for the simulator's state."""
+        for _, deadline, future in self.waiting:
+            if time.monotonic() > deadline and not future.done():
+                future.set_result(None)
+
+    async def scene_at(self, stamp_ns: int) -> SceneState:
+        """The simulator's state at `stamp_ns` or later; raises InfrastructureError if none comes in time."""
+        state = self.state
+        if state is None or convert.nanoseconds_of(state.header.stamp) < stamp_ns:
+            future: Future = Future()
+            self.waiting.append((stamp_ns, time.monotonic() + self.scene_deadline_s, future))
+            state = await future
+        if state is None:
+            raise InfrastructureError(
+                f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an expert"
+            )
+        if not state.objects:
+            raise InfrastructureError(
+                "this cell does not know where its objects are: only a simulated one has an expert"
+            )
+        return convert.scene_of(state)
+
+    async def observation(self, request: PredictActions.Request) -> Observation:
+        """What the policy is shown; raises InfrastructureError for what cannot be used, or a scene that is missing."""
+        needs_scene = self.entry(request.model_id).needs_scene
+        with reading():
+            return Observation(
+                views={view.camera: convert.view_of(view) for view in request.views},
+                joints_rad=np.array(request.state.position[:6]),
+                base_from_tcp=convert.matrix_of(request.tcp.pose),
+                gripper_open=request.gripper,
+                instruction=request.instruction,
+                step=request.step,
+                scene=await self.scene_at(convert.nanoseconds_of(request.tcp.header.stamp)) if needs_scene else None,
+                noise_seed=request.seed,
+            )
+
+    async def on_predict(
+        self, request: PredictActions.Request, response: PredictActions.Response
+    ) -> PredictActions.Response:
+        """Service: decide. A model's failure is in the response, never an exception."""
+        started = time.monotonic()
+        try:
+            chunk = await self.ask(request.model_id, await self.observation(request))
+            chunk = checked_chunk(
+                chunk.deltas,
+                chunk.step_s,
+                frame=chunk.frame,
+                model=request.model_id,
+                latency_s=time.monotonic() - started,
+                done=chunk.done,
+            )
+            stamp_ns = convert.nanoseconds_of(request.tcp.header.stamp)
+            response.chunk = convert.chunk_message(chunk, stamp_ns, request.trial_id)
+            self.counters["decisions"] += 1
+        except Exception as error:  # a model may raise anything; the node goes on
+            response.error_code, response.error_msg = self.failure(error)
+        return response
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(VlaNode))

@@ -1,0 +1,90 @@
+"""Cognition: answers questions about images."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from merton_interfaces.action import AnswerQuestion
+from rclpy.action import ActionServer, CancelResponse
+from rclpy.action.server import ServerGoalHandle
+from sensor_msgs.msg import Image
+
+from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, Question, VisionLanguageModel
+from merton.models.worker import Kind
+from merton_nodes.models.model_node import Cancelled, ModelNode, reading
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import run
+
+KIND: Kind[VisionLanguageModel, Question, Answer] = Kind(
+    build=lambda name: MODELS[name].build(),
+    warm_up=lambda model: model.warm_up(),
+    call=lambda model, questions: model.answer_batch(questions),
+)
+
+RESULT_KEPT_S = 0.5
+"""How long a result waits for whoever has not fetched it [s]; who comes later asks anew.
+
+Ours: each message about a goal lists all that are kept, 20 us each to read, and in rclpy's own 900 s that is thousands.
+"""
+
+
+class VlmNode(ModelNode[VisionLanguageModel, Question, Answer]):
+    """Every model of the catalogue behind one action; one that is not preloaded is loaded when it is first asked."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("vlm_node", **options)
+
+    def set_up(self) -> None:
+        """Load the models named for preloading, offer the action."""
+        self.serve(MODELS, KIND, ["describe"])
+        self.server = ActionServer(
+            self,
+            AnswerQuestion,
+            names.ANSWER,
+            self.on_answer,
+            cancel_callback=self.on_cancel,
+            result_timeout=RESULT_KEPT_S,
+        )
+
+    def tear_down(self) -> None:
+        """End the action server and the models."""
+        if hasattr(self, "server"):
+            self.server.destroy()
+        super().tear_down()
+
+    def on_cancel(self, goal: ServerGoalHandle) -> CancelResponse:
+        """Always: in the queue it is dropped, and what a running call says is."""
+        self.cancel(bytes(goal.goal_id.uuid))
+        return CancelResponse.ACCEPT
+
+    async def on_answer(self, goal: ServerGoalHandle) -> AnswerQuestion.Result:
+        """Action: look and answer. A model's failure is in the result, never an exception."""
+        result, request = AnswerQuestion.Result(), goal.request
+        started = time.monotonic()
+        try:
+            with reading():
+                image = convert.color_array(request.image)
+            question = Question((image,), request.question, request.max_tokens or MAX_TOKENS)
+            if not goal.is_cancel_requested:
+                result.answer = (await self.ask(request.model_id, question, bytes(goal.goal_id.uuid))).text
+                self.counters["answers"] += 1
+        except Cancelled:
+            pass
+        except Exception as error:  # a model may raise anything; the node goes on
+            result.error_code, result.error_msg = self.failure(error)
+        request.image = Image()  # rclpy keeps the request as long as the result; its memory is for the next image
+        if goal.is_cancel_requested:
+            self.counters["cancelled"] += 1
+            goal.canceled()
+            return AnswerQuestion.Result()
+        result.latency = convert.duration_message(time.monotonic() - started)
+        goal.succeed()
+        return result
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(VlmNode))

@@ -1,0 +1,172 @@
+"""The operator's screen: what the graph says, on a web page; what the operator presses, to the graph."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from merton_interfaces.msg import (
+    ActionChunk,
+    Answer,
+    CellState,
+    ConfirmationRequest,
+    DistortionInfo,
+    RatingArray,
+    SafetyState,
+    TrialResult,
+)
+from rclpy.qos import QoSProfile
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import Image, JointState
+from std_msgs.msg import String
+from visualization_msgs.msg import MarkerArray
+
+from merton.errors import InputError
+from merton.monitor.hub import Frame, Hub
+from merton.monitor.pictures import jpeg
+from merton.monitor.scene import SceneView
+from merton.world.cell import load_cell
+from merton_nodes.monitor import monitor_views as views
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode, run
+
+ARM_PERIOD_S = 0.25
+ARM_SILENT_S = 3.0
+"""Without joint states for so long the arm on the page is that of the past [s]; a cell at rest repeats them."""
+SHOWN_RESULTS = 30
+
+
+class MonitorNode(StageNode):
+    """Hands the newest of everything to the hub; the server does the rest in threads of its own."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("monitor_node", **options)
+
+    def set_up(self) -> None:
+        """Read who may look, take the port, listen to the graph."""
+        from merton.monitor.server import MonitorServer  # needs packages that not every machine has
+        from merton_nodes.monitor.monitor_controls import ServiceControls
+
+        host = self.parameter("host", "127.0.0.1", "where to listen; beyond loopback `tokens` is needed")
+        port = self.parameter("port", 8090, "port of the page; 0 takes a free one", minimum=0, maximum=65535)
+        tokens = self.parameter("tokens", "", "file of the operators' tokens, see docs/monitor.md; empty: none")
+        hosts = self.parameter("names", [""], "further host names under which the page is asked for; [''] for none")
+        log = self.parameter("log", "~/.ros/merton_monitor_presses.jsonl", "file that takes every press, ~ allowed")
+        cameras = self.parameter("cameras", ["wrist", "top", "side"], "the cameras to show, in order")
+        rate_hz = self.parameter(
+            "rate_hz", 10.0, "images of a camera and states of the arm per second, at most", minimum=0.1, maximum=60.0
+        )
+        self.period_s = 1 / rate_hz
+        self.due_s: dict[str, float] = {}
+        self.heard_s = {names.JOINT_STATES: float("-inf")}
+        self.results: deque[dict[str, Any]] = deque(maxlen=SHOWN_RESULTS)
+        self.distortions: dict[str, Any] = {}
+        self.scene_view = SceneView(load_cell())
+        self.hub = Hub()
+        self.hub.put("cameras", list(cameras))
+        self.hub.put("cell", self.scene_view.still())
+        self.controls = ServiceControls(self.context, lambda heard: self.hub.put("stop_path", heard))
+        self.server = MonitorServer(
+            self.hub, self.controls, Path(log).expanduser(), host, port,
+            tokens=Path(tokens).expanduser() if tokens else None, names=[name for name in hosts if name],
+        )  # fmt: skip
+        self.listen(cameras)
+        self.every(ARM_PERIOD_S, self.look_at_arm)
+
+    def listen(self, cameras: list[str]) -> None:
+        """Everything that is shown."""
+        for camera in cameras:
+            self.seldom(Image, names.color(camera), lambda m, c=camera: self.on_image(f"{c}/before", m))
+            self.seldom(Image, names.distorted(camera), lambda m, c=camera: self.on_image(f"{c}/after", m))
+            self.seldom(DistortionInfo, names.distortion_info(camera), lambda m, c=camera: self.on_distortion(c, m))
+        self.seldom(JointState, names.JOINT_STATES, self.on_joints)
+        self.show(CellState, names.CELL_STATE, names.LATEST_QOS, "scene", views.scene)
+        self.show(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS, "safety", views.safety)
+        self.show(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS, "cell_safety", views.safety)
+        self.show(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS, "path", views.path)
+        self.show(ConfirmationRequest, names.AWAITING_CONFIRMATION, names.LATCHED_QOS, "waiting", views.waiting)
+        self.show(ConfirmationRequest, names.AWAITING_ARRANGEMENT, names.LATCHED_QOS, "arranging", views.waiting)
+        layout = names.WANTED_LAYOUT
+        self.create_subscription(Image, layout, lambda m: self.on_image("layout", m), names.LATCHED_QOS)
+        self.show(RatingArray, names.RATINGS, names.LATCHED_QOS, "ratings", views.ratings)
+        self.show(String, names.LEADERBOARD, names.LATCHED_QOS, "board", lambda message: message.data)
+        self.show(TrialResult, names.TRIAL_RESULTS, names.RELIABLE_QOS, "results", self.with_result)
+        for which in ("reference", "distorted"):
+            self.show(Answer, names.answers(which), names.RELIABLE_QOS, f"answer/{which}", views.answer)
+            self.show(ActionChunk, names.chunks(which), names.RELIABLE_QOS, f"chunk/{which}", views.chunk)
+
+    def show(self, kind: Any, topic: str, qos: QoSProfile, section: str, view: Callable[[Any], Any]) -> None:
+        """Show every message of a topic as a section; a view that is None changes nothing."""
+
+        def on_message(message: Any) -> None:
+            if (content := view(message)) is not None:
+                self.hub.put(section, content)
+
+        self.create_subscription(kind, topic, on_message, qos)
+
+    def seldom(self, kind: Any, topic: str, callback: Callable[[Any], None]) -> None:
+        """Take a message of a busy topic when one is due and somebody looks; the others are not even unpacked."""
+
+        def on_bytes(data: bytes) -> None:
+            now_s = self.heard_s[topic] = time.monotonic()
+            if now_s >= self.due_s.get(topic, 0.0) and self.hub.watched:
+                self.due_s[topic] = now_s + self.period_s
+                callback(deserialize_message(data, kind))
+
+        self.create_subscription(kind, topic, on_bytes, names.LATEST_QOS, raw=True)
+
+    def on_image(self, stream: str, message: Image) -> None:
+        """A frame for the page."""
+        try:
+            picture = jpeg(convert.color_array(message))
+        except InputError as error:
+            self.counters["dropped malformed frames"] += 1
+            self.details["last malformed frame"] = f"{stream}: {error}"
+            return
+        self.hub.put_frame(Frame(stream, convert.nanoseconds_of(message.header.stamp), picture))
+        self.counters["frames"] += 1
+
+    def on_distortion(self, camera: str, message: DistortionInfo) -> None:
+        """What the picture beside the camera's went through."""
+        self.distortions = {**self.distortions, camera: views.distortion(message)}
+        self.hub.put("distortion", self.distortions)
+
+    def on_joints(self, message: JointState) -> None:
+        """Where the arm is."""
+        try:
+            joints_rad, opening_m = convert.joints_of(message)
+        except InputError:
+            self.counters["dropped joint states"] += 1
+            return
+        self.hub.put("arm", self.scene_view.arm(joints_rad, opening_m))
+
+    def look_at_arm(self) -> None:
+        """Whether the arm is heard."""
+        self.hub.put("arm_seen", time.monotonic() - self.heard_s[names.JOINT_STATES] < ARM_SILENT_S)
+
+    def with_result(self, message: TrialResult) -> list[dict[str, Any]]:
+        """The newest results, the newest first."""
+        self.results.appendleft(views.result(message))
+        return list(self.results)
+
+    def start(self) -> None:
+        """From now on the page is there."""
+        self.server.start()
+        self.get_logger().info(f"the operator's page is at {self.server.address}")
+
+    def tear_down(self) -> None:
+        """Give back the port and the services."""
+        if hasattr(self, "server"):
+            self.server.stop()
+        if hasattr(self, "controls"):
+            self.controls.end()
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run(MonitorNode))

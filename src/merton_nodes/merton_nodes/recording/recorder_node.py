@@ -1,0 +1,147 @@
+"""Records what goes over the graph's topics as MCAP: images compressed, everything else as it was sent."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rclpy.callback_groups import CallbackGroup
+from rclpy.qos import QoSProfile
+from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import CompressedImage, Image
+
+from merton.errors import InputError
+from merton.recording.images import jpeg, png16
+from merton.recording.writer import Channel, RecordingWriter
+from merton.world.cell import load_cell
+from merton_nodes.recording.recorded_topics import DIAGNOSTICS, qos_text, recorded_topics, type_name
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros.runtime import StageNode, run
+
+POLL_PERIOD_S = 0.02
+NICENESS = 5
+"""A recorder takes the time that nobody else wants."""
+
+
+class Polled(CallbackGroup):
+    """Subscriptions that no executor waits for: waking up for every single message is what costs a recorder most."""
+
+    def can_execute(self, entity: object) -> bool:
+        """Never."""
+        return False
+
+    def beginning_execution(self, entity: object) -> bool:
+        """Never."""
+        return False
+
+    def ending_execution(self, entity: object) -> None:
+        """Nothing has begun."""
+
+
+def compress(data: bytes) -> bytes:
+    """A serialized Image as a serialized CompressedImage: JPEG; depth (16UC1) as PNG of 16 bits, without loss.
+
+    Raises InputError for an image that cannot be encoded.
+    """
+    image = deserialize_message(data, Image)
+    compressed = CompressedImage(header=image.header)
+    if image.encoding == "16UC1":
+        compressed.format = "16UC1; png compressed "
+        compressed._data = png16(convert.millimetre_array(image).astype(np.uint16))
+    else:
+        compressed.format = "rgb8; jpeg compressed bgr8"
+        compressed._data = jpeg(convert.color_array(image))
+    return bytes(serialize_message(compressed))
+
+
+class RecorderNode(StageNode):
+    """Subscribes; the library's writer does the rest in a thread of its own."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("recorder_node", **options)
+
+    def set_up(self) -> None:
+        """Start the file and listen."""
+        path = self.parameter("path", "", "the MCAP file to write; it must not exist yet")
+        if not path:
+            raise InputError("recorder_node needs its parameter path: the MCAP file to write")
+        self.writer = RecordingWriter(Path(path).expanduser())
+        self.last_image: dict[str, bytes] = {}
+        self.last_number: dict[str, int] = {}
+        self.lost: dict[str, int] = {}
+        self.heard: list[tuple[Subscription, Channel]] = []
+        self.polled = Polled()
+        for topic, kind, qos in recorded_topics(load_cell().camera_names):
+            self.listen(topic, kind, qos)
+        self.every(POLL_PERIOD_S, self.poll)
+
+    def listen(self, topic: str, kind: type, qos: QoSProfile) -> None:
+        """Record a topic."""
+        name, metadata = self.resolve_topic_name(topic), {"offered_qos_profiles": qos_text(qos)}
+        if kind is Image:
+            channel = Channel(f"{name}/compressed", type_name(CompressedImage), compress, metadata)
+        else:
+            channel = Channel(name, type_name(kind), None, metadata)
+
+        subscription = self.create_subscription(
+            kind, topic, lambda message: None, qos, callback_group=self.polled, raw=True
+        )
+        self.heard.append((subscription, channel))
+
+    def poll(self) -> None:
+        """Take what has come on every topic."""
+        for subscription, channel in self.heard:
+            with subscription.handle:
+                while (taken := subscription.handle.take_message(subscription.msg_type, True)) is not None:
+                    self.take(channel, *taken)
+
+    def take(self, channel: Channel, data: bytes, info: dict[str, int]) -> None:
+        """A message has come. An image is written once, however often the camera repeats it."""
+        number = int(info.get("publication_sequence_number") or 0)
+        missed = number - self.last_number.get(channel.topic, number) - 1
+        self.last_number[channel.topic] = number
+        if missed > 0 and channel.topic != DIAGNOSTICS:  # which every node numbers for itself
+            self.lost[channel.topic] = self.lost.get(channel.topic, 0) + missed
+        if channel.encode:
+            if self.last_image.get(channel.topic) == data:
+                self.counters["repeated images"] += 1
+                return
+            self.last_image[channel.topic] = data
+        received_ns = info.get("received_timestamp") or time.time_ns()
+        self.writer.put(channel, data, received_ns, info.get("source_timestamp") or None, number)
+
+    def observe(self) -> None:
+        """Messages written and dropped by topic; what ended the recording."""
+        writer = getattr(self, "writer", None)
+        if writer is None:
+            return
+        self.details |= {f"written {topic}": str(count) for topic, count in sorted(writer.written.copy().items())}
+        self.counters["written"] = sum(writer.written.copy().values())
+        for topic, count in writer.dropped.copy().items():
+            self.counters[f"dropped, too slow: {topic}"] = count
+        for topic, count in self.lost.items():
+            self.counters[f"dropped on the way: {topic}"] = count
+        if writer.problem and not self.counters["errors"]:
+            self.counters["errors"] = 1
+            self.details["problem"] = writer.problem
+            self.get_logger().error(writer.problem)
+
+    def tear_down(self) -> None:
+        """Finish the file."""
+        writer = getattr(self, "writer", None)
+        if writer is not None:
+            self.poll()  # what came since the last time
+            writer.close()
+            if writer.problem and not self.counters["errors"]:
+                print(writer.problem, file=sys.stderr)
+
+
+def main() -> None:
+    """Entry point."""
+    os.nice(NICENESS)
+    sys.exit(run(RecorderNode))

@@ -1,0 +1,119 @@
+"""Computes the scores of a recorded run anew, from the answers, action chunks and poses in its recording."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from merton.errors import MertonError
+from merton.experiment.evidence import Evidence
+from merton.experiment.scoring import Scores, rescore
+from merton.recording.reader import RecordingReader
+from merton.results.records import TrialRecord
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A score that does not follow from what was recorded; None: not scored."""
+
+    trial: str
+    score: str
+    recorded: float | None
+    computed: float | None
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """What came of a recording.
+
+    Attributes:
+        checked: trials whose scores were computed anew.
+        unchecked: trials whose result is there without what it follows from, as at the start of a late recording.
+        differences: scores that differ by more than `merton.experiment.scoring.TOLERANCE`.
+        torn: where the recording breaks off; empty if it does not.
+    """
+
+    checked: tuple[str, ...]
+    unchecked: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    torn: str
+
+
+def rescored(path: Path) -> Rescored:
+    """Score every trial of a recording again. Raises InputError if it is none, or a message in it makes no sense."""
+    reader = RecordingReader(path)
+    results: dict[tuple[str, str], TrialRecord] = {}
+    evidence: dict[tuple[str, str], Evidence] = {}
+    for entry in reader.entries():  # names may stand in a namespace: /lab1/trial_results
+        topic = entry.topic.rpartition("/")[2]
+        if topic not in (names.TRIAL_RESULTS, names.TRIAL_EVIDENCE):
+            continue
+        message = entry.decode()
+        key = (message.experiment_id, message.trial_id)
+        if topic == names.TRIAL_RESULTS:
+            results[key] = convert.record_of(message)
+        else:
+            evidence[key] = convert.evidence_of(message)
+    differences = [
+        Difference(trial, *found)
+        for (experiment, trial), record in results.items()
+        if (experiment, trial) in evidence
+        for found in Scores.of(record).differences(rescore(evidence[experiment, trial], record.outcome))
+    ]
+    return Rescored(
+        tuple(trial for experiment, trial in results if (experiment, trial) in evidence),
+        tuple(trial for experiment, trial in results if (experiment, trial) not in evidence),
+        tuple(differences),
+        reader.torn,
+    )
+
+
+def show(found: Rescored, console: Console) -> int:
+    """Say what came of it; returns the exit code: 1 if a score differs, or none could be computed."""
+    if found.torn:
+        console.print(f"{found.torn}; what stands before it was used", markup=False, soft_wrap=True)
+    if found.unchecked:
+        console.print(
+            f"not checked, since their evidence is not in the recording: {', '.join(found.unchecked)}",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
+    if not found.checked:
+        console.print("the recording has no trial with its result and its evidence", markup=False)
+        return 1
+    if not found.differences:
+        console.print(f"identical: {len(found.checked)} trials, all scores", markup=False)
+        return 0
+    table = Table("trial", "score", "recorded", "computed anew")
+    for difference in found.differences:
+        table.add_row(
+            difference.trial, difference.score, _number(difference.recorded), _number(difference.computed)
+        )  # fmt: skip
+    console.print(table)
+    return 1
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.15g}"
+
+
+def main() -> None:
+    """Entry point: exit code 0 if every score is what it was, 1 if not."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recording", type=Path)
+    try:
+        code = show(rescored(parser.parse_args().recording), Console(highlight=False))
+    except MertonError as error:
+        print(f"merton: {error}", file=sys.stderr)
+        code = 1
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

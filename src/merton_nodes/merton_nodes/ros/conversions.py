@@ -1,0 +1,367 @@
+"""Between ROS messages and the library's values. The only place where either side learns of the other's form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Vector3
+from merton_interfaces.msg import ActionChunk as ActionChunkMessage
+from merton_interfaces.msg import ActionDelta, CellState, DistortionInfo, TrialEvidence, TrialResult
+from merton_interfaces.msg import CameraView as CameraViewMessage
+from merton_interfaces.msg import SceneObject as SceneObjectMessage
+from numpy.typing import NDArray
+from sensor_msgs.msg import CameraInfo, Image, JointState
+from std_msgs.msg import Header
+
+from merton.errors import InputError
+from merton.experiment.evidence import Evidence
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
+from merton.world.geometry import Matrix, from_quaternion, quaternion_of
+from merton.world.observation import CameraView, Intrinsics, SceneObject, SceneState
+from merton_nodes.ros import names
+
+GRIPPER_JOINT = FINGER_JOINTS[0]
+UNKNOWN_M = float("nan")
+"""The clearance of a safety state, where nobody knows it."""
+
+_OUTCOMES = {
+    Outcome.SUCCESS: TrialResult.SUCCESS,
+    Outcome.FAILURE: TrialResult.FAILURE,
+    Outcome.EMERGENCY_STOP: TrialResult.EMERGENCY_STOP,
+    Outcome.INVALID_ACTION: TrialResult.INVALID_ACTION,
+    Outcome.INFRASTRUCTURE: TrialResult.INFRASTRUCTURE,
+}
+
+
+def time_message(nanoseconds: int) -> Time:
+    """A stamp from nanoseconds."""
+    return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
+
+
+def nanoseconds_of(message: Time | Duration) -> int:
+    """Nanoseconds of a stamp or duration."""
+    return int(message.sec) * 1_000_000_000 + int(message.nanosec)
+
+
+def duration_message(seconds: float) -> Duration:
+    """A duration from seconds."""
+    nanoseconds = round(seconds * 1e9)
+    return Duration(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
+
+
+def header(nanoseconds: int, frame: str) -> Header:
+    """A header with stamp and frame."""
+    return Header(stamp=time_message(nanoseconds), frame_id=frame)
+
+
+def _bytes(pixels: NDArray) -> memoryview:
+    """The array's own memory as rclpy takes it without looking at every element; copied once, when it is sent."""
+    return memoryview(np.ascontiguousarray(pixels)).cast("B")
+
+
+def color_message(pixels: NDArray[np.uint8], stamp_ns: int, frame: str) -> Image:
+    """An rgb8 image from (height, width, 3) uint8 RGB. It uses their memory: leave them alone until it is sent."""
+    height, width = pixels.shape[:2]
+    message = Image(header=header(stamp_ns, frame), height=height, width=width, encoding="rgb8", step=3 * width)
+    message._data = _bytes(pixels)
+    return message
+
+
+def depth_message(depth_m: NDArray[np.float32], stamp_ns: int, frame: str) -> Image:
+    """A 16UC1 image in millimetres, as a D455 gives it, from (height, width) metres; 0 where unknown or beyond 65 m."""
+    millimetres = depth_m * np.float32(1000.0)
+    usable = (millimetres >= 0) & (millimetres <= 65535)  # not so for NaN
+    np.copyto(millimetres, 0, where=~usable)
+    return millimetre_message(np.rint(millimetres, out=millimetres).astype(np.uint16), stamp_ns, frame)
+
+
+def millimetre_message(depth_mm: NDArray[np.uint16], stamp_ns: int, frame: str) -> Image:
+    """A 16UC1 image from (height, width) uint16 millimetres. It uses their memory, as `color_message` does."""
+    height, width = depth_mm.shape
+    message = Image(header=header(stamp_ns, frame), height=height, width=width, encoding="16UC1", step=2 * width)
+    message._data = _bytes(depth_mm.astype("<u2", copy=False))
+    return message
+
+
+_CHANNELS = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
+
+
+def _plane(message: Image, bytes_per_pixel: int) -> NDArray[np.uint8]:
+    """The image's bytes as (height, step), checked against what the header promises."""
+    height, width, step = message.height, message.width, message.step
+    if not (0 < height <= 8192 and 0 < width <= 8192):
+        raise InputError(f"an image of {width}x{height} pixels is not usable")
+    if step < width * bytes_per_pixel or len(message.data) != step * height:
+        raise InputError(
+            f"an image of {width}x{height} {message.encoding} with step {step} cannot have {len(message.data)} bytes"
+        )
+    return np.frombuffer(message.data, np.uint8).reshape(height, step)[:, : width * bytes_per_pixel]
+
+
+def color_array(message: Image) -> NDArray[np.uint8]:
+    """(height, width, 3) uint8 RGB of an image message, without a copy for rgb8.
+
+    Raises InputError for another encoding or sizes that do not fit together.
+    """
+    channels = _CHANNELS.get(message.encoding)
+    if channels is None:
+        raise InputError(f"image encoding {message.encoding!r} is not supported; use one of: {', '.join(_CHANNELS)}")
+    pixels = _plane(message, channels).reshape(message.height, message.width, channels)
+    if message.encoding.startswith("bgr"):
+        return np.ascontiguousarray(pixels[:, :, 2::-1])
+    return np.repeat(pixels, 3, axis=2) if channels == 1 else pixels[:, :, :3]
+
+
+def millimetre_array(message: Image) -> NDArray[np.uint16]:
+    """(height, width) millimetres of a 16UC1 image. Raises InputError for sizes that do not fit together."""
+    return np.ascontiguousarray(_plane(message, 2)).view(">u2" if message.is_bigendian else "<u2")
+
+
+def depth_array(message: Image) -> NDArray[np.float32] | None:
+    """(height, width) float32 metres, 0 where unknown; None if empty. Raises InputError as `color_array`."""
+    if not message.data:
+        return None
+    if message.encoding == "16UC1":
+        return millimetre_array(message).astype(np.float32) * np.float32(0.001)
+    if message.encoding == "32FC1":
+        plane = np.ascontiguousarray(_plane(message, 4)).view("<f4")
+        return np.nan_to_num(plane.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+    raise InputError(f"depth encoding {message.encoding!r} is not supported; use 16UC1 (mm) or 32FC1 (m)")
+
+
+def camera_info_message(
+    intrinsics: Intrinsics, stamp_ns: int, frame: str, distortion: Sequence[float] = ()
+) -> CameraInfo:
+    """CameraInfo of a pinhole camera behind a lens: (k1, k2, p1, p2, k3) of plumb_bob, or nothing for none."""
+    i = intrinsics
+    message = CameraInfo(header=header(stamp_ns, frame), height=i.height, width=i.width, distortion_model="plumb_bob")
+    message.d = list(distortion) or [0.0] * 5
+    message.k = [i.fx, 0.0, i.cx, 0.0, i.fy, i.cy, 0.0, 0.0, 1.0]
+    message.r = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
+    message.p = [i.fx, 0.0, i.cx, 0.0, 0.0, i.fy, i.cy, 0.0, 0.0, 0.0, 1.0, 0.0]
+    return message
+
+
+def intrinsics_of(message: CameraInfo) -> Intrinsics:
+    """Pinhole parameters of a CameraInfo."""
+    k = message.k
+    return Intrinsics(message.width, message.height, float(k[0]), float(k[4]), float(k[2]), float(k[5]))
+
+
+def pose_message(matrix: Matrix) -> Pose:
+    """A pose from a (4, 4) transform."""
+    x, y, z, w = quaternion_of(matrix).tolist()
+    px, py, pz = matrix[:3, 3].tolist()
+    return Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
+
+
+def matrix_of(message: Pose) -> Matrix:
+    """A (4, 4) transform from a pose. Raises InputError if it is not finite or the quaternion is zero."""
+    p, q = message.position, message.orientation
+    quaternion = np.array([q.x, q.y, q.z, q.w])
+    if not np.isfinite([p.x, p.y, p.z, *quaternion]).all() or np.linalg.norm(quaternion) < 1e-6:
+        raise InputError("a pose must be finite and its quaternion not zero")
+    return from_quaternion((p.x, p.y, p.z), quaternion)
+
+
+def pose_stamped(matrix: Matrix, stamp_ns: int, frame: str = names.BASE_FRAME) -> PoseStamped:
+    """A stamped pose."""
+    return PoseStamped(header=header(stamp_ns, frame), pose=pose_message(matrix))
+
+
+def chunk_message(chunk: ActionChunk, stamp_ns: int, trial_id: str = "") -> ActionChunkMessage:
+    """The message of a chunk decided at `stamp_ns`."""
+    message = ActionChunkMessage(
+        header=header(stamp_ns, chunk.frame),
+        model_id=chunk.model,
+        trial_id=trial_id,
+        step=duration_message(chunk.step_s),
+        latency=duration_message(chunk.latency_s),
+        done=chunk.done,
+    )
+    for tx, ty, tz, rx, ry, rz, gripper in chunk.deltas.tolist():
+        message.actions.append(
+            ActionDelta(
+                header=message.header,
+                translation=Vector3(x=tx, y=ty, z=tz),
+                rotation=Vector3(x=rx, y=ry, z=rz),
+                gripper=gripper,
+            )
+        )
+    return message
+
+
+def chunk_of(message: ActionChunkMessage) -> ActionChunk:
+    """A chunk from its message. Raises InvalidActionError as `checked_chunk`."""
+    deltas = [
+        [a.translation.x, a.translation.y, a.translation.z, a.rotation.x, a.rotation.y, a.rotation.z, a.gripper]
+        for a in message.actions
+    ]
+    return checked_chunk(
+        deltas,
+        nanoseconds_of(message.step) / 1e9,
+        frame=message.header.frame_id,
+        model=message.model_id,
+        latency_s=nanoseconds_of(message.latency) / 1e9,
+        done=message.done,
+    )
+
+
+def view_message(view: CameraView) -> CameraViewMessage:
+    """The message of a camera view."""
+    frame = names.optical_frame(view.camera)
+    return CameraViewMessage(
+        camera=view.camera,
+        color=color_message(view.color, view.stamp_ns, frame),
+        depth=Image() if view.depth_m is None else depth_message(view.depth_m, view.stamp_ns, frame),
+        info=camera_info_message(view.intrinsics, view.stamp_ns, frame),
+        base_from_camera=pose_message(view.base_from_camera),
+    )
+
+
+def view_of(message: CameraViewMessage) -> CameraView:
+    """A camera view from its message. Raises InputError for malformed images."""
+    return CameraView(
+        message.camera,
+        color_array(message.color),
+        depth_array(message.depth),
+        intrinsics_of(message.info),
+        matrix_of(message.base_from_camera),
+        nanoseconds_of(message.color.header.stamp),
+    )
+
+
+def joint_state_message(
+    stamp_ns: int, joints_rad: NDArray[np.float64], velocities: NDArray[np.float64], gripper_opening_m: float
+) -> JointState:
+    """Arm joints [rad, rad/s] and the left finger's joint [m], which is half the opening."""
+    message = JointState(header=header(stamp_ns, ""))
+    message.name = [*ARM_JOINTS, GRIPPER_JOINT]
+    message.position = [*joints_rad.tolist(), gripper_opening_m / 2]
+    message.velocity = [*velocities.tolist(), 0.0]
+    return message
+
+
+def joints_of(message: JointState) -> tuple[NDArray[np.float64], float]:
+    """Arm joints (6,) [rad] in the arm's order and the gripper's opening [m]; InputError if one is missing."""
+    positions = dict(zip(message.name, message.position, strict=False))
+    missing = [name for name in (*ARM_JOINTS, GRIPPER_JOINT) if name not in positions]
+    if missing:
+        raise InputError(f"joint_states lack {', '.join(missing)}")
+    values = np.array([positions[name] for name in (*ARM_JOINTS, GRIPPER_JOINT)])
+    if not np.isfinite(values).all():
+        raise InputError("joint_states are not finite")
+    return values[:-1], 2 * float(values[-1])
+
+
+def scene_objects(state: SceneState) -> list[SceneObjectMessage]:
+    """The messages of a scene's objects."""
+    return [SceneObjectMessage(name=item.name, pose=pose_message(item.base_from_object)) for item in state.objects]
+
+
+def scene_of(message: CellState) -> SceneState:
+    """The simulator's state from its message."""
+    return SceneState(tuple(SceneObject(item.name, matrix_of(item.pose)) for item in message.objects))
+
+
+def result_message(record: TrialRecord, seed: int = 0) -> TrialResult:
+    """The message of a trial's record; `seed` is the distortion's."""
+    case = record.case
+    return TrialResult(
+        experiment_id=record.experiment,
+        trial_id=record.id,
+        agent_id=record.agent,
+        task=case.task,
+        scene_seed=case.seed,
+        reference_image=f"trials/{record.id}",
+        distortion=DistortionInfo(name=case.distortion, level=float(case.level), seed=seed),
+        outcome=_OUTCOMES[record.outcome],
+        cognition=_or_nan(record.cognition),
+        decision=_or_nan(record.decision),
+        execution=_or_nan(record.execution),
+        distance=_or_nan(record.distance_m),
+        steps=record.steps,
+        elapsed=duration_message(record.simulated_s),
+        wall=record.wall_s,
+        error_code=record.error_code,
+        error_msg=record.error_message,
+    )
+
+
+def record_of(message: TrialResult) -> TrialRecord:
+    """A trial's record from its message. Raises InputError for an unknown outcome or a level that is not whole."""
+    if not float(message.distortion.level).is_integer():
+        raise InputError(f"trial {message.trial_id!r} has level {message.distortion.level}; levels are whole here")
+    return TrialRecord(
+        experiment=message.experiment_id,
+        agent=message.agent_id,
+        case=TestCase(message.task, message.scene_seed, message.distortion.name, int(message.distortion.level)),
+        outcome=outcome_of(message.outcome),
+        cognition=_or_none(message.cognition),
+        decision=_or_none(message.decision),
+        execution=_or_none(message.execution),
+        distance_m=_or_none(message.distance),
+        steps=message.steps,
+        simulated_s=nanoseconds_of(message.elapsed) / 1e9,
+        wall_s=message.wall,
+        error_code=message.error_code,
+        error_message=message.error_msg,
+    )
+
+
+def evidence_message(record: TrialRecord, evidence: Evidence, stamp_ns: int) -> TrialEvidence:
+    """The message of what a trial's scores were computed from."""
+    reference = evidence.reference_tcp
+    return TrialEvidence(
+        header=header(stamp_ns, names.BASE_FRAME),
+        experiment_id=record.experiment,
+        trial_id=record.id,
+        reference_answer=evidence.answers[0],
+        answer=evidence.answers[1],
+        corpus=list(evidence.corpus),
+        first_chunks=[chunk_message(chunk, stamp_ns, record.id) for chunk in evidence.first_chunks or ()],
+        reference_pose=[] if reference is None else [pose_message(reference)],
+        final_pose=pose_message(evidence.final_tcp),
+    )
+
+
+def evidence_of(message: TrialEvidence) -> Evidence:
+    """Evidence from its message. Raises InputError or InvalidActionError for what cannot be scored."""
+    chunks = [chunk_of(chunk) for chunk in message.first_chunks]
+    if len(chunks) not in (0, 2) or len(message.reference_pose) > 1:
+        raise InputError(f"the evidence of {message.trial_id!r} has {len(chunks)} chunks; it must be two or none")
+    return Evidence(
+        (message.reference_answer, message.answer),
+        tuple(message.corpus),
+        (chunks[0], chunks[1]) if chunks else None,
+        matrix_of(message.reference_pose[0]) if message.reference_pose else None,
+        matrix_of(message.final_pose),
+    )
+
+
+def outcome_of(value: int) -> Outcome:
+    """The outcome a TrialResult constant stands for; raises InputError for any other number."""
+    for outcome, constant in _OUTCOMES.items():
+        if constant == value:
+            return outcome
+    raise InputError(
+        f"unknown outcome {value}; choose one of: {', '.join(f'{c} ({o.value})' for o, c in _OUTCOMES.items())}"
+    )
+
+
+def outcome_constant(outcome: Outcome) -> int:
+    """The TrialResult constant of an outcome."""
+    return _OUTCOMES[outcome]
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value

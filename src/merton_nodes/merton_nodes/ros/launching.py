@@ -1,0 +1,210 @@
+"""What the launch files share: the nodes of a graph as launch actions. The list itself is config/graph/<name>.yaml.
+
+Imported by launch files alone: `launch` and `launch_ros` come with a full ROS installation, not with the wheels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import xacro
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+from launch import LaunchContext, LaunchDescription
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    IncludeLaunchDescription,
+    LogInfo,
+    OpaqueFunction,
+    RegisterEventHandler,
+    SetEnvironmentVariable,
+)
+from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
+from launch.events.process import ProcessExited
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+from merton.errors import InfrastructureError, MissingDependencyError
+from merton.experiment.run import RunDirectory
+from merton.files import resource
+from merton.graph.spec import GraphSpec, load_graph
+from merton.graph.supervisor import enclave, environment, ros_arguments
+
+Builder: TypeAlias = Callable[[LaunchContext], list[Any]]
+"""Makes launch actions once the arguments are known."""
+
+
+def describe(
+    name: str,
+    arguments: Sequence[Any] = (),
+    builders: Sequence[Builder] = (),
+    change: Callable[[GraphSpec, LaunchContext], GraphSpec] = lambda graph, _: graph,
+) -> LaunchDescription:
+    """The launch description of a graph: its arguments, the environment of its nodes, the nodes, what `builders` make.
+
+    `change` makes another variant of the graph once the arguments are known.
+
+    Everything is built before anything is started: a launch that fails while it starts processes leaves them behind.
+    Raises UnknownNameError if there is no such graph.
+    """
+    graph = load_graph(name)
+    own = [
+        DeclareLaunchArgument(
+            argument, default_value="", description=f"{graph.help[argument]}; empty: {target} of the parameter file"
+        )
+        for argument, target in graph.arguments.items()
+    ]
+
+    def build(context: LaunchContext) -> list[Any]:
+        values = {argument: LaunchConfiguration(argument).perform(context) for argument in graph.arguments}
+        chosen = graph.with_arguments({key: value for key, value in values.items() if value})
+        return graph_actions(change(chosen, context)) + [action for builder in builders for action in builder(context)]
+
+    default_domain = EnvironmentVariable("ROS_DOMAIN_ID", default_value="0")
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument("domain", default_value=default_domain, description="ROS domain"),
+            *own,
+            *arguments,
+            *(SetEnvironmentVariable(key, value) for key, value in environment().items() if key not in os.environ),
+            SetEnvironmentVariable("ROS_DOMAIN_ID", LaunchConfiguration("domain")),
+            OpaqueFunction(function=build),
+        ]
+    )
+
+
+def graph_actions(graph: GraphSpec) -> list[Any]:
+    """Every node of a graph; one that ends is reported and ends the launch, as with `merton up`."""
+    actions: list[Any] = []
+    for spec in graph.nodes:
+        node = Node(
+            package=spec.package,
+            executable=spec.executable,
+            output="screen",
+            ros_arguments=ros_arguments(spec, graph),
+        )
+        on_exit = _go_on_without(spec.name) if graph.can_do_without(spec.name) else _end_with(spec.name)
+        actions += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=on_exit))]
+    return actions
+
+
+def include(package: str, file: str, **arguments: Any) -> IncludeLaunchDescription:
+    """Another package's launch file."""
+    path = PathJoinSubstitution([FindPackageShare(package), "launch", file])
+    return IncludeLaunchDescription(PythonLaunchDescriptionSource(path), launch_arguments=arguments.items())
+
+
+def robot_description(**arguments: str) -> str:
+    """The URDF of the cell, with arguments of `urdf/cell.urdf.xacro`."""
+    source = resource("merton_description", "urdf/cell.urdf.xacro")
+    return str(xacro.process_file(str(source), mappings=arguments).toxml())
+
+
+def state_publisher(_: LaunchContext, *, use_sim_time: bool = True, **arguments: str) -> list[Any]:
+    """robot_state_publisher: /tf for RViz and MoveIt. Merton's nodes do without; if it is absent, the log says so.
+
+    `arguments` are those of `urdf/cell.urdf.xacro`.
+    """
+    if not is_installed("robot_state_publisher"):
+        return [LogInfo(msg="robot_state_publisher is not installed: there will be no /tf")]
+    # a URDF is a text, though it may read as YAML
+    description = ParameterValue(robot_description(**arguments), value_type=str)
+    parameters = [{"robot_description": description, "use_sim_time": use_sim_time}]
+    name = "robot_state_publisher"
+    return [Node(package=name, executable=name, parameters=parameters, ros_arguments=enclave(name))]
+
+
+EXPERIMENT_ARGUMENTS = (
+    DeclareLaunchArgument("experiment", default_value="", description="experiment YAML to run; empty: none"),
+    DeclareLaunchArgument("runs", default_value="runs", description="directory that takes the run"),
+)
+
+
+def experiment(context: LaunchContext) -> list[Any]:
+    """The client that runs the experiment of `EXPERIMENT_ARGUMENTS`, if one is named.
+
+    The launch ends when it does, with exit code 1 if it ended early.
+    """
+    name = LaunchConfiguration("experiment").perform(context)
+    if not name:
+        return []
+    file = Path(name) if Path(name).exists() else resource("merton_bringup", "config/experiments") / name
+    run = RunDirectory.create(Path(LaunchConfiguration("runs").perform(context)), file)
+    client = Node(
+        package="merton_nodes",
+        executable="run_experiment",
+        arguments=[str(run.path), *(["--recorded"] if LaunchConfiguration("recording").perform(context) else [])],
+        ros_arguments=enclave("run_experiment"),
+        output="screen",
+    )
+
+    def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+        if context.is_shutdown:
+            return []
+        if event.returncode:
+            raise InfrastructureError(
+                f"the experiment has ended with exit code {event.returncode}; its run: {run.path}"
+            )
+        message = f"the experiment has ended; `merton report {run.path}` writes its report"
+        return [LogInfo(msg=message), EmitEvent(event=Shutdown(reason=message))]
+
+    return [client, RegisterEventHandler(OnProcessExit(target_action=client, on_exit=ended))]
+
+
+def rviz(**parameters: Any) -> Node:
+    """RViz on the cell."""
+    config = str(resource("merton_bringup", "config/rviz/merton.rviz"))
+    return Node(
+        package="rviz2",
+        executable="rviz2",
+        arguments=["-d", config],
+        parameters=[parameters],
+        ros_arguments=enclave("operator"),
+    )
+
+
+def is_installed(package: str) -> bool:
+    """Whether a ROS package is in a sourced workspace."""
+    try:
+        return bool(get_package_prefix(package))
+    except PackageNotFoundError:
+        return False
+
+
+def missing(*packages: str) -> str:
+    """Which of these ROS packages are not installed, and how to get them; empty if all are."""
+    absent = [package for package in packages if not is_installed(package)]
+    debian = " ".join("ros-jazzy-" + package.replace("_", "-") for package in absent)
+    return f"not installed: {', '.join(absent)}; run: sudo apt-get install {debian}" if absent else ""
+
+
+def require(*packages: str) -> None:
+    """Raises MissingDependencyError for the ROS packages that are not installed, all at once."""
+    if sentence := missing(*packages):
+        raise MissingDependencyError(sentence)
+
+
+def _go_on_without(name: str) -> Callable[[ProcessExited, LaunchContext], list[Any]]:
+    """What follows when a node ends that the graph can do without: a line in the log."""
+
+    def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+        return [LogInfo(msg=f"{name} has ended with exit code {event.returncode}; the others go on without it")]
+
+    return ended
+
+
+def _end_with(name: str) -> Callable[[ProcessExited, LaunchContext], None]:
+    """What follows when a node ends before it was told to: an exception ends a launch, and with exit code 1."""
+
+    def ended(event: ProcessExited, context: LaunchContext) -> None:
+        if not context.is_shutdown:
+            raise InfrastructureError(f"{name} has ended with exit code {event.returncode}, and with it the launch")
+
+    return ended
