@@ -129,7 +129,7 @@ build_interfaces() {
 }
 
 install_merton() {
-  "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --use-pep517 -e src/merton -e src/merton_nodes &&
+  "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --use-pep517 --config-settings editable_mode=compat -e src/merton -e src/merton_nodes &&
     for package in merton merton_nodes; do
       "$venv/bin/python" - "$package" "$venv" <<'PYTHON' || return 1
 # where `ros2 run` and `ros2 launch` look for a package's programs
