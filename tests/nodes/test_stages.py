@@ -18,7 +18,7 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
-from merton.perception.distortion.stream import Setting
+from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.simulation.scene import make_scene
@@ -103,7 +103,7 @@ def test_distortion_refuses_what_does_not_exist(ros: Any, probe: Probe, values: 
     result = set_distortion(ros, probe, **values)
     assert not result.successful
     assert re.search(says, result.reason)
-    assert node.setting == Setting()
+    assert node.setting == DistortionSetting()
 
 
 def test_distortion_drops_and_counts_malformed_frames(ros: Any, probe: Probe) -> None:

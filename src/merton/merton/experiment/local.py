@@ -27,7 +27,7 @@ from merton.execution.robots.gripper import Gripper
 from merton.execution.score import position_distance_m
 from merton.execution.score import score as execution_score
 from merton.experiment.ports import Execution, Judgement, Look
-from merton.perception.distortion.stream import Setting
+from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import Cell
@@ -53,7 +53,7 @@ class LocalPorts:
         self.latch = EmergencyStopLatch()
         self.limits = Limits()
         self._gripped = (1.0, self._tcp())  # the last gripper command, and where the hand was
-        self._setting = Setting()
+        self._setting = DistortionSetting()
         self._policies: dict[str, Policy] = {}
         self._models: dict[str, VisionLanguageModel] = {}
         self._path: list[tuple[float, float, float]] = []
@@ -68,7 +68,7 @@ class LocalPorts:
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Distort from now on; raises InfrastructureError for a distortion there is not."""
         try:
-            self._setting = Setting(name, level, seed)
+            self._setting = DistortionSetting(name, level, seed)
         except InputError as error:
             raise InfrastructureError(str(error)) from None
 

@@ -15,7 +15,7 @@ from sensor_msgs.msg import Image
 
 from merton.errors import InputError, MertonError
 from merton.perception.distortion import DISTORTIONS
-from merton.perception.distortion.stream import Schedule, Setting, parse_schedule
+from merton.perception.distortion.stream import DistortionSetting, Schedule, parse_schedule
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
@@ -24,7 +24,7 @@ LATENCY_WINDOW = 300
 
 
 class DistortionNode(StageNode):
-    """One `Setting`, applied to every camera."""
+    """One `DistortionSetting`, applied to every camera."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("distortion_node", **options)
@@ -40,12 +40,12 @@ class DistortionNode(StageNode):
         lines = self.parameter(
             "schedule", [""], "lines 'name level seconds', walked through over and over in place of name and level"
         )
-        self.setting = Setting(name, level, seed)
+        self.setting = DistortionSetting(name, level, seed)
         self.schedule: Schedule | None = None
         if any(lines):
             self.schedule = parse_schedule(lines, seed)
         self.started_s = time.monotonic()
-        self.sent: dict[str, tuple[Setting, Image, tuple[Image, DistortionInfo]]] = {}
+        self.sent: dict[str, tuple[DistortionSetting, Image, tuple[Image, DistortionInfo]]] = {}
         self.outputs = {
             camera: (
                 self.create_publisher(Image, names.distorted(camera), names.SENSOR_QOS),
@@ -72,7 +72,7 @@ class DistortionNode(StageNode):
         try:
             if self.schedule is not None:
                 raise InputError("a schedule is running: name, level and seed cannot be set")
-            self.setting = Setting(**{**new, **given})
+            self.setting = DistortionSetting(**{**new, **given})
         except MertonError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)

@@ -149,7 +149,7 @@ def distort(
     """
     entry = find_distortion(name)
     _check_image(image)
-    _check_level(entry, level)
+    check_level(entry, level)
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
     value = entry.value(max(1.0, float(level)), levels)
@@ -161,7 +161,8 @@ def distort(
     return distorted
 
 
-def _check_level(entry: Distortion, level: object) -> None:
+def check_level(entry: Distortion, level: object) -> None:
+    """Raise InputError unless `level` is a level of the distortion; the text lists the levels there are."""
     whole = ", ".join(map(str, LEVELS))
     if (
         not isinstance(level, (int, float, np.integer, np.floating))

@@ -11,6 +11,7 @@ import numpy as np
 
 from merton.errors import InputError
 from merton.perception.distortion import distort, find_distortion
+from merton.perception.distortion.base import check_level
 from merton.seeding import generator
 from merton.world.observation import Image
 
@@ -19,7 +20,7 @@ REFERENCE = "reference"
 
 
 @dataclass(frozen=True)
-class Setting:
+class DistortionSetting:
     """What is done to the frames of a stream.
 
     Attributes:
@@ -42,8 +43,9 @@ class Setting:
             object.__setattr__(self, "level", int(self.level))
         if self.name == REFERENCE and self.level == 0:
             return
-        object.__setattr__(self, "name", find_distortion(self.name).name)
-        distort(np.zeros((16, 16, 3), np.uint8), self.name, self.level, generator(self.seed))
+        distortion = find_distortion(self.name)
+        check_level(distortion, self.level)
+        object.__setattr__(self, "name", distortion.name)
 
     @property
     def shown_name(self) -> str:
@@ -70,9 +72,9 @@ class Schedule:
         steps: (setting, seconds > 0) pairs, at least one.
     """
 
-    steps: tuple[tuple[Setting, float], ...]
+    steps: tuple[tuple[DistortionSetting, float], ...]
 
-    def at(self, elapsed_s: float) -> Setting:
+    def at(self, elapsed_s: float) -> DistortionSetting:
         """The setting `elapsed_s` >= 0 seconds after the start."""
         left_s = elapsed_s % sum(seconds for _, seconds in self.steps)
         for setting, seconds in self.steps:
@@ -95,5 +97,5 @@ def parse_schedule(lines: Sequence[str], seed: int = 0) -> Schedule:
             raise InputError(f"a line of a schedule reads: name level seconds; got {line!r}") from None
         if len(words) != 3 or not 0 < seconds < inf:
             raise InputError(f"a line of a schedule reads: name level seconds, with seconds > 0; got {line!r}")
-        steps.append((Setting(name, level, seed), seconds))
+        steps.append((DistortionSetting(name, level, seed), seconds))
     return Schedule(tuple(steps))
