@@ -16,7 +16,7 @@ import merton
 from merton.config import load, loads
 from merton.errors import InputError, MertonError, UnknownNameError
 from merton.experiment.plan import ExperimentSpec
-from merton.files import resource
+from merton.files import UNFINISHED, resource, written_whole
 from merton.registry import Registry
 from merton.seeding import derive_seed, generator
 from merton.world import geometry, tasks
@@ -164,6 +164,28 @@ def test_reference_scenes_are_run_undistorted_only() -> None:
         (task, seed) for task in ("reach", "pick") for seed in range(3)
     }
     assert {case.seed for case in spec.cases() if not case.is_reference} == {0}
+
+
+def _interrupted(path: Path, durable: bool) -> None:
+    with written_whole(path, durable) as file:
+        file.write(b"ne")
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path: Path, durable: bool) -> None:
+    path = tmp_path / ("n" * 255)
+    with written_whole(path, durable) as file:
+        file.write(b"old")
+        assert not path.exists()
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted(path, durable)
+    assert path.read_bytes() == b"old"
+    with written_whole(path, durable) as file, written_whole(tmp_path / "other", durable) as other:
+        assert len(list(tmp_path.glob(f"*{UNFINISHED}"))) == 2
+        file.write(b"new")
+        other.write(b"too")
+    assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"n" * 255: b"new", "other": b"too"}
 
 
 def test_what_lies_beside_the_code_is_installed_with_it() -> None:

@@ -1,4 +1,4 @@
-"""Files and folders: where those lie that are not Python, and folders that one process at a time may write into.
+"""Files and folders: Merton's resources, files written whole or not at all, folders locked for one process.
 
 Robot description, launch files and configuration are under `share/<package>` of a prefix where colcon installed them;
 in a checkout they are at its top.
@@ -7,13 +7,19 @@ in a checkout they are at its top.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 
+UNFINISHED = ".unfinished"
+"""Ending of the drafts of `written_whole`; only a killed process leaves one behind."""
+
+_DRAFTS = itertools.count()
 _FOLDERS = {"merton_description": ("urdf",), "merton_bringup": ("config", "launch")}
 _CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -42,18 +48,48 @@ def resource(package: str, relative: str) -> Path:
 
 
 @contextmanager
-def locked_folder(folder: Path, work: str) -> Iterator[None]:
-    """Make the folder if need be and keep others of the same work out of it; ends with this process, however it ends.
+def written_whole(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of `path` when the block ends: the old content or all of the new.
 
-    A file system that locks no folders, such as some network ones, keeps nobody out.
+    The draft lies beside `path`. If the block raises, the draft is removed and `path` stays as it was.
+
+    Args:
+        path: the file to write; its folder must exist.
+        durable: the content is on the disk before it gets its name, so a loss of power cannot leave an empty file.
+            False for many files whose hashes are checked before they are used.
+
+    Raises:
+        OSError: the file cannot be written; the caller knows what to call it.
+    """
+    draft = path.with_name(
+        f".{os.getpid()}.{next(_DRAFTS)}{UNFINISHED}"
+    )  # short: `path` may be as long as a name can be
+    try:
+        with draft.open("wb") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+
+
+@contextmanager
+def locked_folder(folder: Path, work: str) -> Iterator[None]:
+    """Make the folder if need be and lock it for this kind of work until the block, or the process, ends.
+
+    A file system without locks on folders, such as some network ones, does not keep other processes out.
 
     Args:
         folder: where the work is done.
-        work: what it is called, for the sentence that the other one gets: "merton run".
+        work: the name of the work for the message to a second process: "merton run".
 
     Raises:
         InputError: another process is at work there.
-        InfrastructureError: there can be no such folder.
+        InfrastructureError: the folder cannot be made.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,7 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.trial import ReferenceRun, TrialReport
+from merton.files import written_whole
 from merton.recording.images import jpeg
 from merton.results.store import ResultStore
 
@@ -127,13 +128,9 @@ class RunDirectory:
     def write_json(self, relative: str, content: Any) -> None:
         """Write a file whole or not at all."""
         target = self.path / relative
-        temporary = target.with_name(f".{target.name}.partial")
         try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(json.dumps(content, indent=1, allow_nan=False) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
+            with written_whole(target) as file:
+                file.write(f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode())
         except OSError as error:
             raise InfrastructureError(f"cannot write {target}: {error.strerror}") from None
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import hashlib
 import io
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import sqlalchemy as sa
 
 import merton
 from merton.errors import InfrastructureError, InputError, MissingDependencyError, UnknownNameError
+from merton.files import written_whole
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, MATCHES, SCHEMA_VERSION, SCORES, TRIALS
 from merton.results.store import ResultStore
 
@@ -141,15 +140,9 @@ def require_pyarrow() -> Any:
 
 
 def _write(path: Path, content: bytes) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
+        with written_whole(path) as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
         raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +12,7 @@ import jinja2
 import numpy as np
 
 from merton.errors import InfrastructureError, InputError
+from merton.files import written_whole
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
 from merton.leaderboard.terminal import MISSING, bound_sign, disagreements, formatted, mean, one_line, printable
@@ -216,10 +216,9 @@ def most_sensitive(board: Snapshot) -> list[AgentRow]:
 
 
 def _write(target: Path, page: str) -> None:
-    draft = target.with_name(f".{target.name}.part")
     try:
-        draft.write_text(page, encoding="utf-8", errors="replace")
-        os.replace(draft, target)
+        with written_whole(target) as file:
+            file.write(page.encode("utf-8", "replace"))
     except OSError as error:
         raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
 

@@ -1,11 +1,11 @@
-"""Which file of a dataset is where, and how files are written so that a kill leaves none half done."""
+"""Where the files of a dataset lie, and how they are written so that a kill leaves none half done."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-from contextlib import suppress
 from pathlib import Path
+
+from merton.files import UNFINISHED, written_whole
 
 REFERENCES = "references"
 DISTORTED = "distorted"
@@ -17,20 +17,12 @@ REFUSED = "refused.csv"
 SUMS = "SHA256SUMS"
 """Hashes of the three tables, in the format of `sha256sum --check`."""
 
-_UNFINISHED = ".unfinished"
-
 
 def write(file: Path, content: bytes) -> str:
-    """Write a file so that it is there whole or not at all; returns the sha256 of `content` in hex."""
+    """Write a file whole or not at all; returns the sha256 of `content` in hex."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f"{os.getpid()}{_UNFINISHED}")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(file)
-    except OSError:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
+    with written_whole(file, durable=False) as draft:  # `verify` and a further build check every hash
+        draft.write(content)
     return hashlib.sha256(content).hexdigest()
 
 
@@ -46,5 +38,5 @@ def files_of(dataset: Path) -> set[str]:
     """Paths, relative to `dataset`, of all images and records, and of unfinished files anywhere."""
     parts = (REFERENCES, DISTORTED, RECORDS)
     found = {path for part in parts for path in (dataset / part).rglob("*") if path.is_file()}
-    found |= set(dataset.glob(f"*{_UNFINISHED}"))
+    found |= set(dataset.glob(f"*{UNFINISHED}"))
     return {path.relative_to(dataset).as_posix() for path in found}
