@@ -10,7 +10,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 
 from merton.execution.gate.collision import Guard, HeldObject
@@ -22,7 +21,6 @@ from merton.simulation.model import TIMESTEP_S
 from merton.world.cell import CellConfig, load_cell
 from unit.fuzz import KINDS, count, sequence
 
-Array = NDArray[np.float64]
 PLANNED = count("MERTON_FUZZ_PLANNED", 1000)
 EXECUTED = count("MERTON_FUZZ_EXECUTED", 25)
 SEED = count("MERTON_FUZZ_SEED", 0)

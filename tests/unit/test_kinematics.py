@@ -10,7 +10,6 @@ from itertools import product
 import mujoco
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from merton.errors import InputError, UnknownNameError
 from merton.execution.kinematics import (
@@ -25,8 +24,7 @@ from merton.execution.kinematics import (
     base_from_tcp,
 )
 from merton.world.cell import load_cell
-
-Array = NDArray[np.float64]
+from merton.world.geometry import Array
 
 # Universal Robots, "DH parameters for calculations of kinematics and dynamics": UR5, standard convention.
 DH = {

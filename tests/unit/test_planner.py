@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 
@@ -15,9 +14,8 @@ from merton.execution.gate.planner import MotionPlan, plan, plan_again, segments
 from merton.execution.gate.safety import MODES, Code, Limits
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.world.cell import CellConfig, load_cell
-from merton.world.geometry import rotation_vector_of
+from merton.world.geometry import Array, rotation_vector_of
 
-Array = NDArray[np.float64]
 STEP_S = 0.2
 START = np.array([-0.2450, -1.6559, 1.3857, -1.3006, -1.5708, -0.2450])
 """Tool pointing down, tool centre point 0.3 m above the table at (0.45, 0) in `base_link`."""

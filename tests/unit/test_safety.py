@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.execution.gate.capsules import capsules_of, self_pairs
@@ -19,9 +18,7 @@ from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
 from merton.execution.robots.gripper import Gripper
 from merton.files import resource
 from merton.world.cell import CellConfig, load_cell
-from merton.world.geometry import from_rpy, inverse
-
-Array = NDArray[np.float64]
+from merton.world.geometry import Array, from_rpy, inverse
 
 
 @pytest.fixture(scope="module")

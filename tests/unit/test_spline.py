@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 
 from merton.execution.gate.peaks import BETWEEN_SAMPLES, peaks, positions, velocities
 from merton.execution.kinematics import base_from_tcp
 from merton.world.cell import CellConfig, load_cell
-
-Array = NDArray[np.float64]
+from merton.world.geometry import Array
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from merton.world.geometry import Array
+
 Drawing = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
 """The drawn board, and its slopes to the right and down, per pixel of the image."""
 

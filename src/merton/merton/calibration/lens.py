@@ -7,14 +7,11 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from merton.calibration.charuco import Sighting
 from merton.errors import InputError
-from merton.world.geometry import Matrix, transform
+from merton.world.geometry import Array, Matrix, transform
 from merton.world.observation import Intrinsics
-
-Array = NDArray[np.float64]
 
 _MOST_EXCESS = 2.0
 _LEAST_EXCESS_PX = 0.3

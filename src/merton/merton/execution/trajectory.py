@@ -6,11 +6,10 @@ The planner checks collisions along this very spline, the embedded cell and a jo
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from merton.errors import InputError
-
-Array = NDArray[np.float64]
+from merton.world.geometry import Array
 
 
 class JointSpline:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from merton.world.geometry import Array
 
 CYCLE_S = 0.008
 """One control cycle of a CB3 controller: 125 Hz."""

@@ -19,7 +19,10 @@ from merton.errors import InputError
 if TYPE_CHECKING:
     from scipy.spatial.transform import Rotation
 
-Matrix = NDArray[np.float64]
+Array = NDArray[np.float64]
+"""Float64 numbers of any shape."""
+Matrix = Array
+"""Rigid transforms: (..., 4, 4)."""
 
 _SMALL_RAD = 1e-3
 """Below it a series in the angle is exact to the last digit, and the quotient of two small numbers is not."""

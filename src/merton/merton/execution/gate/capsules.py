@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from merton.execution.kinematics import UR5
 from merton.world.cell import CellConfig
+from merton.world.geometry import Array
 
-Array = NDArray[np.float64]
 Point = tuple[float, float, float]
 
 TIP_BEYOND_TCP_M = 0.008

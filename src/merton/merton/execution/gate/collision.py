@@ -14,7 +14,7 @@ from typing import Any
 import coal
 import numpy as np
 import pinocchio
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pinocchio import SE3
 
 from merton.errors import InputError
@@ -22,9 +22,7 @@ from merton.execution.gate.capsules import Capsule, capsules_of, self_pairs
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
 from merton.execution.robots.gripper import Gripper
 from merton.world.cell import CellConfig
-from merton.world.geometry import Matrix
-
-Array = NDArray[np.float64]
+from merton.world.geometry import Array, Matrix
 
 HELD = "held_object"
 """Name of what the gripper holds, where a link is named."""

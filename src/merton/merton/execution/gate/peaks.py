@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from merton.execution.gate.safety import Code, Limits, Verdict
 from merton.execution.kinematics import base_from_tcp
-from merton.world.geometry import Matrix
-
-Array = NDArray[np.float64]
+from merton.world.geometry import Array, Matrix
 
 GRIPPER_CHANGE = 0.02
 """A gripper value this close to the last command is no new one: a policy's ripple must not stop the arm every step."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from merton.errors import InfrastructureError, InputError
 from merton.execution.gate.collision import HeldObject
@@ -23,11 +23,10 @@ from merton.execution.gate.waypoints import FRAMES, WORKSPACE_TOLERANCE_M, check
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.trajectory import JointSpline
 from merton.world.cell import CellConfig
-from merton.world.geometry import Matrix
+from merton.world.geometry import Array, Matrix
 
 __all__ = ["FRAMES", "MotionPlan", "Segment", "compose", "detour", "plan", "plan_again", "segments"]
 
-Array = NDArray[np.float64]
 
 DETOUR_STEP_S, DETOUR_TOLERANCE_RAD = 0.05, 1e-3
 """Waypoints of another planner's way: so far apart at most; and so near to where it must begin and end."""

@@ -12,8 +12,7 @@ from merton.execution.gate.peaks import Peaks, positions
 from merton.execution.gate.safety import Code, Verdict
 from merton.execution.robots.gripper import HELD_CLEARANCE_M
 from merton.world.cell import CellConfig
-
-Array = NDArray[np.float64]
+from merton.world.geometry import Array
 
 TOOL_SPACING_M = 0.01
 JOINT_SPACING_RAD = 0.02

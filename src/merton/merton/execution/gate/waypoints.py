@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from merton.execution.gate.safety import Code, Limits, Verdict
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.world.cell import CellConfig
-from merton.world.geometry import Matrix, inverse, rotation_of_vector
-
-Array = NDArray[np.float64]
+from merton.world.geometry import Array, Matrix, inverse, rotation_of_vector
 
 FRAMES = ("base_link", "tcp")
 """Frames a delta may be given in."""

@@ -11,9 +11,8 @@ from math import atan2, cos, pi, sin, sqrt
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from merton.world.geometry import Array
 
 SINGULAR_SINE = 1e-11
 """|sin(joint 5)| below which joints 4 and 6 turn about the same line and joint 6 is free."""

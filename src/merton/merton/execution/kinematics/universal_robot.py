@@ -14,14 +14,12 @@ from functools import cached_property
 from math import cos, hypot, inf, pi, sin
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from merton.errors import InputError
 from merton.execution.kinematics import closed_form
 from merton.registry import Registry
-from merton.world.geometry import Matrix
-
-Array = NDArray[np.float64]
+from merton.world.geometry import Array, Matrix
 
 BASE_LINK_FROM_BASE: Matrix = np.diag([-1.0, -1.0, 1.0, 1.0])
 """ROS's `base_link` (x forward) from UR's `base`: a half turn about z."""
