@@ -18,11 +18,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from merton.calibration.charuco import DICTIONARY, Board, Sighting
-from merton.calibration.lens import Array, Lens
+from merton.calibration.lens import Lens
 from merton.errors import InputError
 from merton.perception.camera.folder import read_image
 from merton.world.cell import ARM_JOINTS
-from merton.world.geometry import Matrix, from_quaternion
+from merton.world.geometry import Array, Matrix, from_quaternion
 from merton.world.observation import Image, Intrinsics
 
 POSES_FILE, CAMERA_FILE = "poses.csv", "camera.yaml"

@@ -21,9 +21,9 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 from merton.calibration.charuco import Sighting
-from merton.calibration.lens import Array, Lens, check_sizes
+from merton.calibration.lens import Lens, check_sizes
 from merton.errors import InputError
-from merton.world.geometry import Matrix, inverse, rotation_vector_of, transform
+from merton.world.geometry import Array, Matrix, inverse, rotation_vector_of, transform
 
 Parent = Literal["tool0", "base_link"]
 Indices = NDArray[np.intp]

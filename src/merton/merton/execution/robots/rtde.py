@@ -26,7 +26,8 @@ from numpy.typing import ArrayLike
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.execution.robots.rtde_driver import JOINT_SPEED_RAD_S, drive
 from merton.execution.robots.safety_status import EMERGENCY_BITS, PROTECTIVE_STOP_BIT, STOP_BITS, describe
-from merton.execution.trajectory import Array, JointSpline
+from merton.execution.trajectory import JointSpline
+from merton.world.geometry import Array
 
 CONNECT_S = 10.0
 """How long a connection may take before it is given up."""

@@ -23,7 +23,8 @@ import numpy as np
 from merton.errors import InfrastructureError, InputError
 from merton.execution.robots.safety_status import STOP_BITS, describe
 from merton.execution.robots.watchdog import Watchdog
-from merton.execution.trajectory import Array, JointSpline
+from merton.execution.trajectory import JointSpline
+from merton.world.geometry import Array
 
 CYCLE_S = 0.008
 """125 Hz: the control cycle of a CB3 controller."""
