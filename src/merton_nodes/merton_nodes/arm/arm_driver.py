@@ -19,6 +19,7 @@ from merton.execution.gate.planner import Segment
 from merton.execution.gate.safety import Verdict
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.robots.gripper import HELD_CLEARANCE_M, Gripper
+from merton.execution.stillness import Stillness
 from merton.world.cell import ARM_JOINTS, CellConfig
 from merton.world.geometry import Matrix
 from merton_nodes.arm.stop_node import StopNode
@@ -28,8 +29,6 @@ from merton_nodes.ros.runtime import StageNode
 
 ARRIVED_RAD = 0.002
 """How far off its goal a joint may be [rad]. Ours: 2 mm at full reach; the simulated arm stays within 1.1e-4."""
-STILL_RAD = 5e-4
-"""How far a joint may stray while the arm counts as standing still [rad]. Ours: above a UR5's encoder noise."""
 STALLED_S = 4.0
 """An arm that stands still for so long after its motion should have ended will not arrive any more [s]. Ours: longer
 than ur-rtde takes to start its program before the first motion."""
@@ -58,10 +57,9 @@ class ArmDriver:
         self.joints_rad: NDArray[np.float64] | None = None
         self.opening_m = 0.0
         self.stamp_ns = 0
-        self.heard_s = self.seen_s = 0.0
-        """When joint states last showed a later time than before, and when any came."""
-        self.still_at_rad = np.full(6, np.nan)
-        self.still_since_ns, self.still_since_s = 0, 0.0
+        self.progress_s = 0.0
+        """When joint states last had a later stamp than before [s], on the monotonic clock."""
+        self.stillness = Stillness()
         self.clock_stands = False
         """Whether the last message bore the stamp of the one before: an embedded cell at rest."""
         self.path: list[Point] = []
@@ -85,15 +83,14 @@ class ArmDriver:
             self.node.counters["dropped joint states"] += 1
             return
         stamp_ns = convert.nanoseconds_of(message.header.stamp)
-        self.seen_s = time.monotonic()
+        now_s = time.monotonic()
         self.clock_stands = stamp_ns == self.stamp_ns
         if not self.clock_stands:
-            self.stamp_ns, self.heard_s = stamp_ns, self.seen_s
+            self.stamp_ns, self.progress_s = stamp_ns, now_s
             if self.moving:
                 x, y, z = self.base_from_tcp[:3, 3].tolist()
                 self.path.append(Point(x=x, y=y, z=z))
-        if not np.abs(self.joints_rad - self.still_at_rad).max() <= STILL_RAD:
-            self.look_for_stillness()
+        self.stillness.update(self.joints_rad, stamp_ns, now_s)
         self.wake()
 
     @property
@@ -140,7 +137,7 @@ class ArmDriver:
         begin_s = time.monotonic()
 
         def dead() -> bool:
-            return time.monotonic() - max(begin_s, self.heard_s) > self.patience_s
+            return time.monotonic() - max(begin_s, self.progress_s) > self.patience_s
 
         future: Future = Future()
         self.waiting.append((condition, dead, future))
@@ -161,14 +158,9 @@ class ArmDriver:
                 f"{self.patience_s:g} s; the last are of {self.stamp_ns / 1e9:.3f} s"
             )
 
-    def look_for_stillness(self) -> None:
-        """How long the arm stands still counts from now on."""
-        self.still_at_rad, self.still_since_ns, self.still_since_s = self.joints_rad, self.stamp_ns, self.seen_s
-
-    def standing_for(self, duration_s: float) -> bool:
-        """Whether the arm was not seen to move for so long on the cell's clock, which may stand, or for `STALLED_S`."""
-        standing_s = (self.stamp_ns - self.still_since_ns) / 1e9
-        return standing_s >= duration_s or self.seen_s - self.still_since_s >= STALLED_S
+    def has_stood_for(self, duration_s: float) -> bool:
+        """Whether the arm has stood still for so long on the cell's clock, which may stand, or for `STALLED_S`."""
+        return self.stillness.duration_s >= duration_s or self.stillness.clock_duration_s >= STALLED_S
 
     async def settled(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition on an arm that should rest soon; raises as `until`, and if it moves for `patience_s`."""
@@ -185,8 +177,8 @@ class ArmDriver:
             """Whether an embedded cell has heard the halt, and has simulated all that follows from it."""
             return self.clock_stands and self.stamp_ns > halted_ns
 
-        self.look_for_stillness()
-        await self.settled(lambda: given_up() or self.standing_for(settle_s) or time_has_passed())
+        self.stillness.restart()
+        await self.settled(lambda: given_up() or self.has_stood_for(settle_s) or time_has_passed())
 
     async def arrive(self, joints_rad: NDArray[np.float64]) -> None:
         """Wait for an arm that is late until it is at (6,) [rad], or stands still short of it; raises as `settled`.
@@ -198,9 +190,9 @@ class ArmDriver:
         def away_rad() -> float:
             return float(np.abs(self.joints_rad - joints_rad).max())
 
-        self.look_for_stillness()  # an arm that has not begun to move yet is late, too
+        self.stillness.restart()  # an arm that has not begun to move yet is late, too
         await self.settled(
-            lambda: self.over or away_rad() <= ARRIVED_RAD or self.clock_stands or self.standing_for(STALLED_S)
+            lambda: self.over or away_rad() <= ARRIVED_RAD or self.clock_stands or self.has_stood_for(STALLED_S)
         )
         if not self.over and away_rad() > ARRIVED_RAD:
             self.node.counters["motions that ended short"] += 1
