@@ -30,7 +30,7 @@ COLOR = np.random.default_rng(0).integers(0, 255, (480, 640, 3), np.uint8)
 DEPTH = np.random.default_rng(0).integers(500, 3000, (480, 640), np.uint16)
 
 
-def drive(settings: realsense.Settings, buffer: Any, link: Connection) -> None:
+def child_main(settings: realsense.Settings, buffer: Any, link: Connection) -> None:
     """The driver's process, with a software camera in place of a real one."""
     software.color_image = lambda number: COLOR
     camera, stream_of = software.SoftwareCamera(baseline_m=0.059), realsense_driver.Stream
@@ -41,7 +41,7 @@ def drive(settings: realsense.Settings, buffer: Any, link: Connection) -> None:
         return opened
 
     realsense_driver.Stream = stream  # type: ignore[assignment, misc]
-    realsense_driver.drive(settings, buffer, link)
+    realsense_driver.child_main(settings, buffer, link)
     camera.pause()
 
 
@@ -53,7 +53,7 @@ def cpu_s(process: int | None) -> float:
 
 def main(names: list[str]) -> None:
     """Measure."""
-    realsense.drive = drive
+    realsense.child_main = child_main
     cameras = [realsense.RealsenseCamera(name, realsense.Settings("software"), lambda frame: None) for name in names]
     for camera in cameras:
         camera.connect()

@@ -14,7 +14,7 @@ import pytest
 
 from merton.errors import InfrastructureError, InputError
 from merton.perception.camera.exposure_clock import ExposureClock
-from merton.perception.camera.frame import Frame
+from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import RealsenseCamera, Settings, devices_of
 from merton.perception.camera.realsense_driver import Stream, millimetres
 from merton.world.observation import Intrinsics
@@ -57,10 +57,10 @@ class Seen:
     """Keeps frames and waits for them."""
 
     def __init__(self) -> None:
-        self.frames: list[Frame] = []
+        self.frames: list[CameraFrame] = []
         self.changed = threading.Condition()
 
-    def __call__(self, frame: Frame) -> None:
+    def __call__(self, frame: CameraFrame) -> None:
         with self.changed:
             self.frames.append(frame)
             self.changed.notify_all()

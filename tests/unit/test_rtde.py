@@ -294,8 +294,8 @@ def test_the_driver_stops_the_arm_if_its_parent_dies(ur: SimulatedUr) -> None:
     robot.connect(30.0)
     try:
         number = begin(robot, turn_rad=5.0)
-        assert robot._link is not None
-        robot._link.close()  # what the end of this process would do
+        assert robot._driver._link is not None
+        robot._driver._link.close()  # what the end of this process would do
         until(lambda: robot.over(number))
         until(lambda: robot.connections == 2 and robot.reading)
         until(lambda: not reading(robot).velocities_rad_s.any())

@@ -6,11 +6,14 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any
 
-import cv2
+from merton.errors import InfrastructureError, MertonError
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """For every worker: several would be in each other's way, and how many there are may change the last bit of a sum."""
@@ -53,6 +56,8 @@ def terminate(executor: ProcessPoolExecutor) -> None:
 
 def _begin() -> None:
     """The pool's own processes would wait for a dead parent for ever."""
+    import cv2
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cv2.setNumThreads(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -62,3 +67,101 @@ def _end_with_parent() -> None:
     if parent := multiprocessing.parent_process():
         parent.join()
         os._exit(1)
+
+
+class SupervisedDriver:
+    """A process that drives a device, replaced by a new one whenever it fails, falls silent or dies.
+
+    All callbacks come from one thread of this object.
+
+    Args:
+        name: of the process and of the thread.
+        child_main, arguments: main function of the process; it gets the arguments, and its end of the pipe as the last.
+        start_limit_s: how long a process may take to its first message [s].
+        silence: what is wrong with a process that sends nothing for too long, as a sentence.
+        on_message: called with each message. Returns how long the next one may take [s], or the error that the process
+            reported before its end.
+        on_end: called after each process with the reason, None after `close`. Returns the pause before the next [s].
+    """
+
+    def __init__(
+        self,
+        name: str,
+        child_main: Callable[..., None],
+        arguments: tuple[Any, ...],
+        start_limit_s: float,
+        silence: str,
+        on_message: Callable[[Any], float | MertonError],
+        on_end: Callable[[MertonError | None], float],
+    ) -> None:
+        self.pid: int | None = None
+        """The process that runs now, or ran last; None before the first."""
+        self._child_main, self._arguments = child_main, arguments
+        self._start_limit_s, self._silence = start_limit_s, silence
+        self._on_message, self._on_end = on_message, on_end
+        self._link: Connection | None = None
+        self._link_lock = threading.Lock()
+        self._closing = threading.Event()
+        self._end_s = float("inf")
+        self._thread = threading.Thread(target=self._supervise, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the first process, unless that was done."""
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    def send(self, message: Any) -> None:
+        """Send a message to the process; raises InfrastructureError if none runs."""
+        with self._link_lock:
+            try:
+                if self._link is None:
+                    raise OSError
+                self._link.send(message)
+            except OSError:
+                raise InfrastructureError("the driver process ended") from None
+
+    def close(self, limit_s: float = 0.0) -> None:
+        """End the process for good, at once or after `limit_s` in which it may end by itself [s]."""
+        self._end_s = time.monotonic() + limit_s
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(10)
+
+    def _supervise(self) -> None:
+        """The thread: one process after another."""
+        processes = multiprocessing.get_context("spawn")
+        while not self._closing.is_set():
+            link, child_link = processes.Pipe()
+            process = processes.Process(
+                target=self._child_main, args=(*self._arguments, child_link), name=self._thread.name, daemon=True
+            )
+            process.start()
+            self.pid = process.pid
+            child_link.close()
+            self._link = link
+            error = self._receive(link)
+            with self._link_lock:
+                self._link = None
+                link.close()
+            pause_s = self._on_end(None if self._closing.is_set() else error)
+            process.join(0.5)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            self._closing.wait(pause_s)
+
+    def _receive(self, link: Connection) -> MertonError:
+        """Pass messages on until the process ends, falls silent or is to be closed; returns the reason."""
+        limit_s = time.monotonic() + self._start_limit_s
+        try:
+            while time.monotonic() < self._end_s:
+                if link.poll(0.1):
+                    answer = self._on_message(link.recv())
+                    if isinstance(answer, MertonError):
+                        return answer
+                    limit_s = time.monotonic() + answer
+                elif time.monotonic() >= limit_s:
+                    return InfrastructureError(self._silence)
+            return InfrastructureError("closed")
+        except (EOFError, OSError):
+            return InfrastructureError("the driver process ended")

@@ -8,7 +8,7 @@ from typing import Any
 from sensor_msgs.msg import CameraInfo, Image
 
 from merton.errors import InputError
-from merton.perception.camera.frame import Frame
+from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import Settings, devices_of
 from merton.world.observation import CameraView
 from merton_nodes.cameras import camera_sources as sources
@@ -75,12 +75,12 @@ class CameraNode(StageNode):
             }
             self.source = sources.RealsenseSource(self, self.show, settings, connect_s)
 
-    def show(self, camera: str, frame: Frame | CameraView, stamp_ns: int) -> None:
+    def show(self, camera: str, frame: CameraFrame | CameraView, stamp_ns: int) -> None:
         """Publish one camera at one instant: colour, camera_info, and depth if there is any."""
         optical = names.optical_frame(camera)
         color, info, depth = self.outputs[camera]
         color.publish(convert.color_message(frame.color, stamp_ns, optical))
-        distortion = frame.distortion if isinstance(frame, Frame) else ()
+        distortion = frame.distortion if isinstance(frame, CameraFrame) else ()
         info.publish(convert.camera_info_message(frame.intrinsics, stamp_ns, optical, distortion))
         if isinstance(frame, CameraView):
             if frame.depth_m is not None:

@@ -14,7 +14,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from merton.errors import InputError
 from merton.perception.camera.bag import BagCamera
 from merton.perception.camera.folder import FolderCamera
-from merton.perception.camera.frame import Frame
+from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import RealsenseCamera, Settings
 from merton.world.observation import CameraView
 from merton_nodes.ros import conversions as convert
@@ -28,7 +28,7 @@ LATE_S, GAP_S = 0.5, 3.0
 class Shows(Protocol):
     """What a source may ask of the node: publish a frame, or a view with depth in metres."""
 
-    def __call__(self, camera: str, frame: Frame | CameraView, stamp_ns: int) -> None: ...
+    def __call__(self, camera: str, frame: CameraFrame | CameraView, stamp_ns: int) -> None: ...
 
 
 class Source:
@@ -97,7 +97,7 @@ class BagSource(Source):
         self.node, self.show, self.file = node, show, bag
         self.bag = BagCamera(bag, cameras)
         self.frames = iter(self.bag)
-        self.next: tuple[str, Frame] | None = None
+        self.next: tuple[str, CameraFrame] | None = None
         self.began: tuple[int, float, int] | None = None
         """A recorded stamp, and when it was shown: monotonic time [s] and ROS time."""
         node.every(0.002, self.play)
@@ -147,10 +147,10 @@ class RealsenseSource(Source):
             self.close()
             raise
 
-    def passing_on(self, name: str) -> Callable[[Frame], None]:
+    def passing_on(self, name: str) -> Callable[[CameraFrame], None]:
         """What publishes the frames of one camera, stamped on the node's clock with the time of their exposure."""
 
-        def on_frame(frame: Frame) -> None:
+        def on_frame(frame: CameraFrame) -> None:
             if self.node.active and self.node.context.ok():
                 age_ns = time.monotonic_ns() - frame.stamp_ns
                 with contextlib.suppress(

@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import multiprocessing
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.execution.robots.rtde_driver import JOINT_SPEED_RAD_S, drive
+from merton.errors import InfrastructureError, InputError, MertonError, MissingDependencyError
+from merton.execution.robots.rtde_driver import JOINT_SPEED_RAD_S, child_main
 from merton.execution.robots.safety_status import EMERGENCY_BITS, PROTECTIVE_STOP_BIT, STOP_BITS, describe
 from merton.execution.trajectory import JointSpline
+from merton.processes import SupervisedDriver
 from merton.world.geometry import Array
 
 CONNECT_S = 10.0
@@ -108,15 +107,24 @@ class RtdeRobot:
         """Why there is no connection."""
         self.connections = 0
         """How often a connection was made."""
-        self.driver_pid: int | None = None
-        """The process that holds the connection."""
         self._on_reading = on_reading or (lambda reading: None)
-        self._link: Connection | None = None
-        self._sending = threading.Lock()
+        self._numbering = threading.Lock()
         self._motions = self._lost_motions = 0
-        self._closing = threading.Event()
         self._connected = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, name="rtde", daemon=True)
+        self._driver = SupervisedDriver(
+            "rtde",
+            child_main,
+            (hostname, command_timeout_s),
+            CONNECT_S,
+            "it did not answer in time",
+            self._on_message,
+            self._on_end,
+        )
+
+    @property
+    def driver_pid(self) -> int | None:
+        """The process that holds the connection."""
+        return self._driver.pid
 
     def connect(self, limit_s: float = CONNECT_S) -> None:
         """Start connecting, and wait for the first reading. Attempts go on after a failure, until `close`.
@@ -124,18 +132,16 @@ class RtdeRobot:
         Raises:
             InfrastructureError: no reading within `limit_s`.
         """
-        if not self._thread.is_alive():
-            self._thread.start()
+        self._driver.start()
         if not self._connected.wait(limit_s):
-            raise InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.trouble}")
+            raise self._not_connected()
 
     def close(self) -> None:
         """Stop the arm and end the connection."""
-        self._closing.set()
+        connected = self.reading is not None
         with contextlib.suppress(InfrastructureError):
             self._send("close")
-        if self._thread.is_alive():
-            self._thread.join(10)
+        self._driver.close(CLOSE_S if connected else 0.0)
 
     def follow(self, times_s: ArrayLike, joints_rad: ArrayLike, velocities_rad_s: ArrayLike | None = None) -> int:
         """Follow a trajectory, see `JointSpline`; replaces the motion under way. Returns the motion's number.
@@ -193,7 +199,7 @@ class RtdeRobot:
 
         reading = self.reading
         if reading is None:
-            raise InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.trouble}")
+            raise self._not_connected()
         if reading.safety_bits & EMERGENCY_BITS or not reading.safety_bits & PROTECTIVE_STOP_BIT:
             raise InfrastructureError(
                 f"the robot is in {reading.stopped}, which a person releases at the robot"
@@ -220,74 +226,42 @@ class RtdeRobot:
         reading = self.reading
         if reading is not None and reading.safety_bits & STOP_BITS:
             raise InfrastructureError(f"the robot is in {reading.stopped}")
-        with self._sending:
+        with self._numbering:
             self._motions += 1
             number = self._motions
-            self._send_locked(command, number, *arguments)
+            self._send(command, number, *arguments)
         return number
 
     def _send(self, *message: Any) -> None:
-        with self._sending:
-            self._send_locked(*message)
-
-    def _send_locked(self, *message: Any) -> None:
-        if self._link is None or self.reading is None:
-            raise InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.trouble}")
+        if self.reading is None:
+            raise self._not_connected()
         try:
-            self._link.send(message)
-        except OSError as error:
-            raise InfrastructureError(f"the driver of the UR controller at {self.hostname} ended") from error
+            self._driver.send(message)
+        except InfrastructureError:
+            raise InfrastructureError(f"the driver of the UR controller at {self.hostname} ended") from None
 
-    def _supervise(self) -> None:
-        """The thread: one driver process after another."""
-        processes = multiprocessing.get_context("spawn")
-        while not self._closing.is_set():
-            here, there = processes.Pipe()
-            driver = processes.Process(
-                target=drive, args=(self.hostname, self.command_timeout_s, there), name="rtde_driver", daemon=True
-            )
-            driver.start()
-            self.driver_pid = driver.pid
-            there.close()
-            self._link = here
-            self._listen(here)
-            with self._sending:
-                self._link, self.reading = None, None
-                self._lost_motions = self._motions
-            self._connected.clear()
-            driver.join(0.5)
-            if driver.is_alive():
-                driver.kill()
-                driver.join()
-            here.close()
-            if not self._closing.is_set():
-                self._on_reading(None)
-                self._closing.wait(RECONNECT_S)
+    def _not_connected(self) -> InfrastructureError:
+        return InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.trouble}")
 
-    def _listen(self, link: Connection) -> None:
-        """Take readings until the driver ends or falls silent."""
-        limit_s = time.monotonic() + CONNECT_S
-        try:
-            while True:
-                while not link.poll(0.2):
-                    if self._closing.is_set():
-                        limit_s = min(limit_s, time.monotonic() + (CLOSE_S if self.reading else 0.0))
-                    if time.monotonic() >= limit_s:
-                        self.trouble = "it did not answer in time"
-                        return
-                message = link.recv()
-                if isinstance(message, str):
-                    self.trouble = message
-                    return
-                time_s, joints, velocities, *state, statistics = message
-                first = self.reading is None
-                self.reading = reading = RobotReading(
-                    time_s, np.array(joints), np.array(velocities), *state, *statistics
-                )
-                limit_s = time.monotonic() + SILENCE_S
-                if first:
-                    self.connections += 1
-                    self._connected.set()
-                self._on_reading(reading)
-        except (EOFError, OSError):
-            self.trouble = "closed" if self._closing.is_set() else "the driver process ended"
+    def _on_message(self, message: Any) -> float | InfrastructureError:
+        """Take a reading of the driver, or the sentence with which it ends."""
+        if isinstance(message, str):
+            return InfrastructureError(message)
+        time_s, joints, velocities, *state, statistics = message
+        first = self.reading is None
+        self.reading = reading = RobotReading(time_s, np.array(joints), np.array(velocities), *state, *statistics)
+        if first:
+            self.connections += 1
+            self._connected.set()
+        self._on_reading(reading)
+        return SILENCE_S
+
+    def _on_end(self, error: MertonError | None) -> float:
+        self.trouble = "closed" if error is None else str(error)
+        with self._numbering:
+            self.reading = None
+            self._lost_motions = self._motions
+        self._connected.clear()
+        if error is not None:
+            self._on_reading(None)
+        return RECONNECT_S

@@ -287,7 +287,7 @@ class Driver:
             self.statistics = (len(late), elapsed_s, float(np.percentile(late, 99)), float(late.max()))
 
 
-def drive(hostname: str, timeout_s: float, link: Connection) -> None:
+def child_main(hostname: str, timeout_s: float, link: Connection) -> None:
     """Main function of the process: ends when told to, with its parent, or with the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent as well, and it closes us
     code, driver = 0, None

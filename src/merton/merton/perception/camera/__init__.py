@@ -1,6 +1,6 @@
 """Sources of images other than the cell: RealSense cameras, recordings of a run, folders of files."""
 
 from merton.perception.camera.folder import FolderCamera, d455_intrinsics
-from merton.perception.camera.frame import Frame
+from merton.perception.camera.frame import CameraFrame
 
-__all__ = ["FolderCamera", "Frame", "d455_intrinsics"]
+__all__ = ["CameraFrame", "FolderCamera", "d455_intrinsics"]

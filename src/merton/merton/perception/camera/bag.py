@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.perception.camera.folder import d455_intrinsics
-from merton.perception.camera.frame import Frame
+from merton.perception.camera.frame import CameraFrame
 from merton.recording.reader import RecordingReader
 from merton.world.observation import Image, Intrinsics
 
@@ -63,7 +63,7 @@ class BagCamera:
             camera: {kind for topic, (name, kind) in self._parts.items() if name == camera} for camera in self.cameras
         }
 
-    def __iter__(self) -> Iterator[tuple[str, Frame]]:
+    def __iter__(self) -> Iterator[tuple[str, CameraFrame]]:
         """Camera and frame, one after the other; stamps are those of the recording.
 
         Raises:
@@ -112,7 +112,7 @@ def depth_of(message: Any) -> NDArray[np.uint16]:
     return np.ascontiguousarray(_plane(message, 2)).view(order).astype(np.uint16)
 
 
-def _frame(parts: dict[str, Any], stamp_ns: int, where: str) -> Frame:
+def _frame(parts: dict[str, Any], stamp_ns: int, where: str) -> CameraFrame:
     try:
         color = color_of(parts[_COLOR])
         depth_mm = depth_of(parts[_DEPTH]) if _DEPTH in parts else None
@@ -121,7 +121,7 @@ def _frame(parts: dict[str, Any], stamp_ns: int, where: str) -> Frame:
         if info := parts.get(_INFO):
             intrinsics = Intrinsics(info.width, info.height, *(float(info.k[index]) for index in (0, 4, 2, 5)))
             distortion = tuple(float(value) for value in info.d)
-        return Frame(color, depth_mm, intrinsics, stamp_ns, distortion)
+        return CameraFrame(color, depth_mm, intrinsics, stamp_ns, distortion)
     except (InputError, cv2.error) as error:
         raise InputError(f"{where}: {error}") from None
 

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from merton.errors import InputError
-from merton.perception.camera.frame import Frame
+from merton.perception.camera.frame import CameraFrame
 from merton.world.observation import Image, Intrinsics
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
@@ -21,7 +21,7 @@ D455_FOCAL_PX = 640.0
 """Focal length at full resolution: half the width, which is a horizontal field of view of 90 degrees."""
 
 
-class FolderCamera(Sequence[Frame]):
+class FolderCamera(Sequence[CameraFrame]):
     """The PNG and JPEG files of a folder in the order of their names; files are read when they are asked for.
 
     Stamps count from the first frame.
@@ -54,12 +54,12 @@ class FolderCamera(Sequence[Frame]):
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, index: int) -> Frame:  # type: ignore[override]  # no slices: nobody needs them
+    def __getitem__(self, index: int) -> CameraFrame:  # type: ignore[override]  # no slices: nobody needs them
         """Frame number `index`; raises InputError naming the file if it cannot be read."""
         position = range(len(self.files))[index]
         color = read_image(self.files[position])
         intrinsics = d455_intrinsics(color.shape[1], color.shape[0])
-        return Frame(color, None, intrinsics, round(position * 1e9 / self.rate_hz))
+        return CameraFrame(color, None, intrinsics, round(position * 1e9 / self.rate_hz))
 
 
 def read_image(file: Path) -> Image:

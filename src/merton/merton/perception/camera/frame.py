@@ -11,7 +11,7 @@ from merton.world.observation import Image, Intrinsics
 
 
 @dataclass(frozen=True)
-class Frame:
+class CameraFrame:
     """One picture of a camera that does not know where it stands.
 
     Attributes:

@@ -10,20 +10,21 @@ Several cameras are several of these. None waits for another.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import multiprocessing
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
-from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.perception.camera.frame import Frame
-from merton.perception.camera.realsense_driver import FIRST_FRAME_S, SLOTS, Settings, drive, views_of
+from merton.errors import InfrastructureError, InputError, MertonError, MissingDependencyError
+from merton.perception.camera.frame import CameraFrame
+from merton.perception.camera.realsense_driver import FIRST_FRAME_S, SLOTS, Settings, child_main, views_of
+from merton.processes import SupervisedDriver
 from merton.world.observation import Intrinsics
 
 __all__ = ["RealsenseCamera", "Settings", "devices_of"]
@@ -58,20 +59,31 @@ class RealsenseCamera:
         MissingDependencyError: pyrealsense2 is not installed.
     """
 
-    def __init__(self, name: str, settings: Settings, on_frame: Callable[[Frame], None]) -> None:
+    def __init__(self, name: str, settings: Settings, on_frame: Callable[[CameraFrame], None]) -> None:
         if importlib.util.find_spec("pyrealsense2") is None:
             raise MissingDependencyError("a RealSense camera needs pyrealsense2: pip install -r requirements/lab.txt")
         self.name, self.settings, self._on_frame = name, settings, on_frame
         self.description, self.trouble = "", "not connected yet"
         self.frames = self.dropped = self.reconnections = 0
-        self.driver_pid: int | None = None
-        self._optics: tuple[Intrinsics, tuple[float, ...]] | None = None
+        self._optics: tuple[Intrinsics, tuple[float, ...]]
         self._recent: deque[tuple[int, int]] = deque(maxlen=KEPT)
         """Arrivals and delays of the last frames [ns]."""
         self._refused = False
         self._changed = threading.Condition()
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, name=f"camera {name}", daemon=True)
+        self._pause_s = SHORTEST_PAUSE_S
+        self._frames_before = self._dropped_before = 0
+        """Counts when the present driver started."""
+        buffer = multiprocessing.get_context("spawn").RawArray("B", SLOTS * 5 * settings.width * settings.height)
+        self._slots = views_of(buffer, settings)
+        self._driver = SupervisedDriver(
+            f"camera {name}",
+            child_main,
+            (settings, buffer),
+            START_S,
+            "its driver hangs",
+            self._on_message,
+            self._on_end,
+        )
 
     def connect(self, limit_s: float = CONNECT_S) -> None:
         """Start, unless that was done, and wait for the first frame. Attempts go on after a failure, until `close`.
@@ -89,14 +101,16 @@ class RealsenseCamera:
 
     def start(self) -> None:
         """Start connecting."""
-        if not self._thread.is_alive():
-            self._thread.start()
+        self._driver.start()
 
     def close(self) -> None:
         """End the stream; no frame is passed on any more."""
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join(10)
+        self._driver.close()
+
+    @property
+    def driver_pid(self) -> int | None:
+        """The process that holds the camera."""
+        return self._driver.pid
 
     @property
     def silence_s(self) -> float:
@@ -118,73 +132,44 @@ class RealsenseCamera:
 
     # Inside -----------------------------------------------------------------------------------------------------------
 
-    def _supervise(self) -> None:
-        """The thread: one driver process after another."""
-        processes = multiprocessing.get_context("spawn")
-        buffer = processes.RawArray("B", SLOTS * 5 * self.settings.width * self.settings.height)
-        pause_s = SHORTEST_PAUSE_S
-        while not self._closing.is_set():
-            here, there = processes.Pipe()
-            driver = processes.Process(
-                target=drive, args=(self.settings, buffer, there), name=f"camera_{self.name}", daemon=True
-            )
-            driver.start()
-            self.driver_pid = driver.pid
-            there.close()
-            before = self.frames
-            trouble, refused = self._listen(here, buffer)
-            here.close()
-            driver.join(0.5)
-            if driver.is_alive():
-                driver.kill()
-                driver.join()
-            with self._changed:
-                self.trouble, self._refused = trouble, refused
-                self._changed.notify_all()
-            if self._closing.is_set():
-                return
-            self.reconnections += 1
-            pause_s = SHORTEST_PAUSE_S if self.frames > before else min(2 * pause_s, LONGEST_PAUSE_S)
-            self._closing.wait(pause_s)
+    def _on_message(self, message: Any) -> float | MertonError:
+        kind, *content = message
+        if kind == "refused":
+            return InputError(content[0])
+        if kind == "failed":
+            return InfrastructureError(content[0])
+        if kind == "opened":
+            self.description, intrinsics, distortion = content
+            self._optics = intrinsics, distortion
+            return FIRST_FRAME_S + SPARE_S
+        slot, stamp_ns, dropped = content
+        color, depth_mm = (part.copy() for part in self._slots[slot])
+        with contextlib.suppress(InfrastructureError):  # a driver that ended shows at the next message
+            self._driver.send(slot)
+        self.dropped = self._dropped_before + dropped
+        self._publish(color, depth_mm, stamp_ns)
+        return self.settings.stall_s + SPARE_S
 
-    def _listen(self, link: Connection, buffer: Any) -> tuple[str, bool]:
-        """Pass frames on until the driver ends or hangs; why, and whether asking again cannot help by itself."""
-        slots = views_of(buffer, self.settings)
-        before, limit_s = self.dropped, time.monotonic() + START_S
-        try:
-            while not self._closing.is_set():
-                if not link.poll(0.1):
-                    if time.monotonic() > limit_s:
-                        return "its driver hangs", False
-                    continue
-                message = link.recv()
-                if message[0] in ("refused", "failed"):
-                    return message[1], message[0] == "refused"
-                if message[0] == "opened":
-                    self.description, *optics = message[1:]
-                    self._optics = optics[0], optics[1]
-                    limit_s = time.monotonic() + FIRST_FRAME_S + SPARE_S
-                    continue
-                _, slot, stamp_ns, dropped = message
-                color, depth_mm = (part.copy() for part in slots[slot])
-                link.send(slot)
-                limit_s = time.monotonic() + self.settings.stall_s + SPARE_S
-                self.dropped = before + dropped
-                self._pass_on(color, depth_mm, stamp_ns)
-            return "closed", False
-        except (EOFError, OSError):
-            return "its driver process ended", False
-
-    def _pass_on(self, color: Any, depth_mm: Any, stamp_ns: int) -> None:
-        assert self._optics is not None, "the driver says what it opened before the first frame"
+    def _publish(self, color: Any, depth_mm: Any, stamp_ns: int) -> None:
         intrinsics, distortion = self._optics
         now_ns = time.monotonic_ns()
         self._recent.append((now_ns, now_ns - stamp_ns))
-        self._on_frame(Frame(color, depth_mm, intrinsics, stamp_ns, distortion))
+        self._on_frame(CameraFrame(color, depth_mm, intrinsics, stamp_ns, distortion))
         with self._changed:
             self.frames += 1
             self.trouble, self._refused = "", False
             self._changed.notify_all()
+
+    def _on_end(self, error: MertonError | None) -> float:
+        with self._changed:
+            self.trouble, self._refused = str(error or "closed"), isinstance(error, InputError)
+            self._changed.notify_all()
+        if error is not None:
+            self.reconnections += 1
+        failed_to_open = self.frames == self._frames_before
+        self._frames_before, self._dropped_before = self.frames, self.dropped
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S) if failed_to_open else SHORTEST_PAUSE_S
+        return self._pause_s
 
 
 def devices_of(text: str, cameras: list[str]) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.perception.camera.exposure_clock import ExposureClock
-from merton.perception.camera.frame import Frame
+from merton.perception.camera.frame import CameraFrame
 from merton.world.observation import Image, Intrinsics
 
 FIRST_FRAME_S = 5.0
@@ -110,7 +110,7 @@ class Stream:
         self._number: int | None = None
         self._patience_s = FIRST_FRAME_S
 
-    def read(self) -> Frame:
+    def read(self) -> CameraFrame:
         """The next colour image with the depth of the same exposure; stamped on the clock of `time.monotonic_ns`.
 
         The arrays are librealsense's own memory, of which it has little: copy what is to be kept.
@@ -136,7 +136,7 @@ class Stream:
             )
             depth_mm = millimetres(np.asanyarray(depth.get_data()), depth.get_units())
             pixels: Image = np.asanyarray(color.get_data())
-            return Frame(pixels, depth_mm, self.intrinsics, stamp_ns, self.distortion)
+            return CameraFrame(pixels, depth_mm, self.intrinsics, stamp_ns, self.distortion)
         raise InfrastructureError(f"no frame from {self.settings.device} for {self._patience_s:g} s")
 
     def close(self) -> None:
@@ -239,7 +239,7 @@ def views_of(buffer: Any, settings: Settings) -> list[tuple[Image, NDArray[np.ui
     return [(s[: 3 * pixels].reshape(*size, 3), s[3 * pixels :].view(np.uint16).reshape(size)) for s in whole]
 
 
-def drive(settings: Settings, buffer: Any, link: Connection) -> None:
+def child_main(settings: Settings, buffer: Any, link: Connection) -> None:
     """Body of the process: frames into the shared memory until the stream fails or the parent is gone.
 
     Says ("opened", description, intrinsics, distortion) once, ("frame", slot, stamp_ns, dropped so far) for each frame,

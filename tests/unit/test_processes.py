@@ -1,0 +1,105 @@
+"""A driver process that is supervised: what is passed on, and when it is replaced."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+
+from merton.errors import InfrastructureError, InputError, MertonError
+from merton.processes import SupervisedDriver
+
+pytestmark = pytest.mark.timeout(120)
+LIMIT_S = 60.0
+
+
+def echo(greeting: str, link: Connection) -> None:
+    """A driver: greets, then sends back each message; an integer is its exit status."""
+    link.send(greeting)
+    try:
+        while not isinstance(message := link.recv(), int):
+            link.send(message)
+        os._exit(message)
+    except EOFError:
+        pass
+
+
+class Bench:
+    """A supervised driver, with the messages and ends of its processes."""
+
+    def __init__(self, child_main: Callable[..., None] = echo) -> None:
+        self.messages: list[Any] = []
+        self.ends: list[MertonError | None] = []
+        self.silence_s = LIMIT_S
+        self.changed = threading.Condition()
+        self.driver = SupervisedDriver(
+            "driver", child_main, ("hello",), LIMIT_S, "it is silent", self.on_message, self.on_end
+        )
+
+    def on_message(self, message: Any) -> float | MertonError:
+        with self.changed:
+            self.messages.append(message)
+            self.changed.notify_all()
+        return InputError("no such device") if message == "refused" else self.silence_s
+
+    def on_end(self, error: MertonError | None) -> float:
+        with self.changed:
+            self.ends.append(error)
+            self.changed.notify_all()
+        return 0.01
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        with self.changed:
+            assert self.changed.wait_for(condition, LIMIT_S)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    bench = Bench()
+    bench.driver.start()
+    bench.wait_for(lambda: bench.messages == ["hello"])
+    yield bench
+    bench.driver.close()
+
+
+def test_messages_go_both_ways_until_it_is_closed(bench: Bench) -> None:
+    bench.driver.send({"a": 1})
+    bench.wait_for(lambda: bench.messages == ["hello", {"a": 1}])
+    bench.driver.close()
+    assert bench.ends == [None]
+    with pytest.raises(InfrastructureError, match="the driver process ended"):
+        bench.driver.send("nothing")
+
+
+def test_a_process_that_died_is_replaced(bench: Bench) -> None:
+    first = bench.driver.pid
+    bench.driver.send(3)
+    bench.wait_for(lambda: bench.messages == ["hello", "hello"])
+    assert bench.driver.pid not in (None, first)
+    assert [str(error) for error in bench.ends] == ["the driver process ended"]
+
+
+def test_a_silent_process_is_replaced(bench: Bench) -> None:
+    bench.silence_s = 0.2
+    bench.driver.send("the last for long")
+    bench.wait_for(lambda: bench.messages[2:3] == ["hello"])
+    assert str(bench.ends[0]) == "it is silent"
+
+
+def test_an_error_that_the_process_reports_is_passed_on(bench: Bench) -> None:
+    bench.driver.send("refused")
+    bench.wait_for(lambda: len(bench.ends) == 1)
+    assert isinstance(bench.ends[0], InputError)
+
+
+def test_a_process_may_end_by_itself_when_it_is_closed(bench: Bench) -> None:
+    began_s = time.monotonic()
+    bench.driver.send(0)
+    bench.driver.close(LIMIT_S)
+    assert time.monotonic() - began_s < LIMIT_S / 2
+    assert bench.ends == [None]
