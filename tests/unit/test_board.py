@@ -8,7 +8,7 @@ import pytest
 
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.store import of_trials
-from merton.leaderboard.terminal import mean_interval, printable, render_text, wilson
+from merton.leaderboard.terminal import render_text
 from merton.results.records import Outcome, TestCase, TrialRecord
 
 SCORE_OF = {Outcome.SUCCESS: 100.0, Outcome.EMERGENCY_STOP: 0.0, Outcome.INVALID_ACTION: 0.0}
@@ -79,15 +79,6 @@ def test_equal_ratings_share_a_rank() -> None:
     assert [(row.id, row.rank) for row in board.agents] == [("a", 1), ("b", 1), ("c", 3)]
 
 
-def test_wilson_interval() -> None:
-    """Origin: Newcombe (1998), Table I: 81/263: .2553 to .3662; 15/148: .0624 to .1605; 0/20: 0 to .1611."""
-    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert wilson(15, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
-    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
-    assert wilson(20, 20)[1] == 1.0
-    assert wilson(0, 0) == (0.0, 1.0)
-
-
 def test_no_trials_is_a_board_too() -> None:
     board = board_of()
     assert board.agents == ()
@@ -101,16 +92,6 @@ def test_names_cannot_write_to_the_terminal() -> None:
     assert "\u202e" not in text
     assert "[bold]" in text  # markup is shown, not obeyed
     assert max(map(len, text.splitlines())) <= 140
-    assert printable("ok") == "ok"
-    assert printable("x" * 81) == "x" * 79 + "…"
-
-
-def test_mean_interval() -> None:
-    """Student's by hand: scores .2 .4 .6, sd .2, t(2) = 4.3027: .4 ± .4968, cut at 0; cases count, not matches."""
-    assert mean_interval([0.2, 0.4, 0.6], [0, 1, 2]) == pytest.approx((0.0, 0.8968), abs=5e-5)
-    assert mean_interval([0.4, 0.5, 0.6, 0.5], [0, 1, 2, 1]) == pytest.approx(mean_interval([0.4, 0.5, 0.6], [0, 1, 2]))
-    assert mean_interval([1.0] * 20, range(20)) == pytest.approx(wilson(20, 20))  # no spread is no certainty
-    assert mean_interval([0.3], [7]) == pytest.approx(wilson(0.3, 1))
 
 
 def test_both_methods_stand_side_by_side() -> None:

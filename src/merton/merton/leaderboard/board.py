@@ -23,7 +23,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from merton.leaderboard.terminal import MISSING, printable, wilson
+from merton.results.statistics import wilson
+from merton.results.text import MISSING, printable
 
 COLUMNS_AT_ONCE = 6
 """Columns that a terminal's line holds; a wider board is drawn in several blocks."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from merton.leaderboard.snapshot.contents import BoardCell, BoardRow, CaseRow, ScoreBoard
-from merton.leaderboard.terminal import mean, mean_interval
 from merton.rating.checking import Match
+from merton.results.statistics import mean, mean_interval
 
 NOTHING = BoardCell(None, None, 0)
 

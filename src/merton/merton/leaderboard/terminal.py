@@ -1,20 +1,18 @@
-"""The leaderboard as text, and what every board and report shows numbers with: means, intervals, safe names."""
+"""The leaderboard as text for a terminal."""
 
 from __future__ import annotations
 
 import io
-import math
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from scipy.special import stdtrit
+
+from merton.results.text import MISSING, formatted, printable
 
 if TYPE_CHECKING:  # what a board shows needs all of the ratings; a command that only draws does not
     from merton.leaderboard.snapshot.contents import AgentRow, Snapshot, Standing
@@ -22,66 +20,13 @@ if TYPE_CHECKING:  # what a board shows needs all of the ratings; a command that
 FLOOR_AGENT = "hold"
 """The agent that does nothing; its score is the chance floor."""
 
-MISSING = "–"
 NAME = 44
 """Characters of an agent's name on a terminal."""
-
-Z_95 = 1.959963984540054
-"""Half-width of a 95 % interval in standard deviations."""
 
 
 def terminal_width() -> int:
     """Characters in a line of a board on this terminal, 100..160; 140 where there is none."""
     return max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are there; None if there are none."""
-    there = [value for value in values if value is not None]
-    return math.fsum(there) / len(there) if there else None
-
-
-def wilson(successes: float, n: int, z: float = Z_95) -> tuple[float, float]:
-    """Wilson's score interval of a proportion, within 0..1; (0, 1) for n = 0 (Wilson 1927)."""
-    if n == 0:
-        return 0.0, 1.0
-    share, shrink = successes / n, 1.0 + z * z / n
-    center = (share + z * z / (2 * n)) / shrink
-    half = z / shrink * math.sqrt(share * (1.0 - share) / n + z * z / (4 * n * n))
-    # At the ends the interval touches the bound exactly; floating point would miss it by an ulp.
-    return (0.0 if successes == 0 else center - half), (1.0 if successes == n else center + half)
-
-
-def mean_interval(scores: ArrayLike, groups: ArrayLike) -> tuple[float, float]:
-    """95 % interval of a mean of scores in 0..1, within 0..1.
-
-    Student's over groups, such as test cases: scores of one case are alike, so a case that was met twice counts once.
-    Where no spread can be seen (one group, or equal scores) it is Wilson's: a coin scatters more than any other score
-    of the same mean, so it is wide rather than of no width at all (ours).
-
-    Args:
-        scores: (n,) in 0..1, n >= 1.
-        groups: (n,) integers.
-    """
-    score, group = np.asarray(scores, float), np.asarray(groups)
-    _, index, counts = np.unique(group, return_inverse=True, return_counts=True)
-    means = np.sort(np.bincount(index, weights=score) / counts)
-    center, n = float(np.mean(score)), len(means)
-    if means[-1] - means[0] < 1e-9:
-        return wilson(center * n, n)
-    half = float(stdtrit(n - 1, 0.975) * means.std(ddof=1) / math.sqrt(n))
-    return max(center - half, 0.0), min(center + half, 1.0)
-
-
-def printable(text: str, limit: int = 80) -> str:
-    """Text that is safe to show: control and direction characters replaced, cut to `limit` characters."""
-    shown = "".join(character if character.isprintable() else "\ufffd" for character in text[: limit + 1])
-    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
-
-
-def one_line(value: object, limit: int = 80) -> str:
-    """Any value as printable text on one line, white space collapsed."""
-    return printable(" ".join(str(value).split()), limit)
 
 
 def render_text(snapshot: Snapshot, width: int = 140) -> str:
@@ -155,11 +100,6 @@ def _table(title: str, columns: Sequence[Column], rows: Sequence[AgentRow]) -> T
     for row in rows:
         table.add_row(*(Text(cell(row)) for _, cell in columns))
     return table
-
-
-def formatted(value: float | None, pattern: str = "{:.2f}") -> str:
-    """The value in the pattern, or a dash if it is missing."""
-    return MISSING if value is None else pattern.format(value)
 
 
 def _likelihood(row: AgentRow) -> str:

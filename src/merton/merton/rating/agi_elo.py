@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from merton.errors import InputError, UnknownNameError
 from merton.rating.checking import (
-    Z_95,
     Floats,
     Integers,
     Match,
@@ -34,6 +33,7 @@ from merton.rating.checking import (
     warnings,
 )
 from merton.results.records import Outcome, TrialRecord
+from merton.results.statistics import Z_95
 from merton.seeding import generator
 
 START_MEAN = 1500.0

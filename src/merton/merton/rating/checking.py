@@ -16,9 +16,6 @@ from merton.errors import InputError
 Q = math.log(10.0) / 400.0
 """Elo points to natural log-odds."""
 
-Z_95 = 1.959963984540054
-"""Half-width of a 95 % interval in standard deviations."""
-
 MAX_RATING = 1e6
 """Ratings beyond it are a mistake upstream; far below what a float can hold, so sums of them stay exact enough."""
 

@@ -24,7 +24,6 @@ from merton.errors import InputError
 from merton.rating.agi_elo import START_MEAN, Rating, Ratings
 from merton.rating.checking import (
     ONLY_WINS,
-    Z_95,
     Floats,
     Match,
     Played,
@@ -35,6 +34,7 @@ from merton.rating.checking import (
     warnings,
 )
 from merton.rating.marginal import STEPS, Marginal
+from merton.results.statistics import Z_95
 
 MAX_AGENTS = 4000
 """The information matrix has as many rows and columns: 128 MB."""

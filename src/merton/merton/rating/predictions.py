@@ -15,8 +15,9 @@ import numpy as np
 from scipy.special import nctdtrit, ndtri
 
 from merton.errors import InputError
-from merton.rating.checking import Z_95, Q, checked_rating
+from merton.rating.checking import Q, checked_rating
 from merton.rating.metric import Metric
+from merton.results.statistics import Z_95
 
 MASTERY = (0.5, 0.9, 0.99)
 """The scores whose oracles AGI-Elo reports."""

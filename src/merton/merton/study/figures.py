@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 from merton.leaderboard.snapshot.contents import Standing
-from merton.leaderboard.terminal import MISSING
+from merton.results.text import MISSING
 
 SERIES_COLORS = 8
 """How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""

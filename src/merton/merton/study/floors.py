@@ -18,7 +18,7 @@ from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import Cider, words
 from merton.decision.score import score_batch as decision_scores
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
-from merton.leaderboard.terminal import mean
+from merton.results.statistics import mean
 from merton.study.outputs import DIMENSIONS, Output, references
 
 PARTNERS = 10

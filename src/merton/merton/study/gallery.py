@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from merton.leaderboard.terminal import mean, one_line
 from merton.results.records import Outcome, TrialRecord
+from merton.results.statistics import mean
+from merton.results.text import one_line
 from merton.study import figures
 
 PICTURE_BUDGET = 9_000_000

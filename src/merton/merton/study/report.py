@@ -15,10 +15,12 @@ from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
-from merton.leaderboard.terminal import MISSING, bound_sign, disagreements, formatted, mean, one_line, printable
+from merton.leaderboard.terminal import bound_sign, disagreements
 from merton.rating.predictions import predicted_score
 from merton.results.records import Outcome, TrialRecord
+from merton.results.statistics import mean
 from merton.results.store import ResultStore
+from merton.results.text import MISSING, formatted, one_line, printable
 from merton.study import figures, floors, gallery, models, outputs
 
 MAXIMUM = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}

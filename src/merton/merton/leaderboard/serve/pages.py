@@ -18,7 +18,7 @@ from merton.leaderboard.serve.uploads import Refused, Uploads
 from merton.leaderboard.site import frame
 from merton.leaderboard.submissions.archive import MAX_ARCHIVE_BYTES
 from merton.leaderboard.submissions.rules import Receipt
-from merton.leaderboard.terminal import one_line
+from merton.results.text import one_line
 from merton.web import problem
 
 FORM, OPERATIONS = "/submit", "/api"

@@ -18,7 +18,7 @@ from merton.errors import MertonError
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.submissions.archive import MAX_ARCHIVE_BYTES
 from merton.leaderboard.submissions.rules import Receipt, Refusal, RefusedError
-from merton.leaderboard.terminal import one_line
+from merton.results.text import one_line
 from merton.web import announced_bytes
 
 MAX_UPLOAD_BYTES = MAX_ARCHIVE_BYTES + 64 * 1024

@@ -25,8 +25,9 @@ from merton.leaderboard.site.evidence import Evidence
 from merton.leaderboard.site.ratings import history_page, ratings_page
 from merton.leaderboard.site.view import LEVELS, View
 from merton.leaderboard.snapshot.contents import Snapshot
-from merton.leaderboard.terminal import bound_sign, formatted, one_line
+from merton.leaderboard.terminal import bound_sign
 from merton.results.store import ResultStore
+from merton.results.text import formatted, one_line
 from merton.study.figures import scale_gradient, swatch
 from merton.study.report import OUTCOME_MARKS
 

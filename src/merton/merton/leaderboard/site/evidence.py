@@ -10,9 +10,9 @@ from typing import Any
 from markupsafe import Markup
 
 from merton.errors import InputError
-from merton.leaderboard.terminal import one_line
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
+from merton.results.text import one_line
 from merton.study import gallery
 
 ANSWER_LIMIT = 600

@@ -12,8 +12,8 @@ from merton.leaderboard.site import figures
 from merton.leaderboard.site.beside import Beside, Earlier
 from merton.leaderboard.site.view import View
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
-from merton.leaderboard.terminal import printable
 from merton.rating.predictions import MASTERY, oracle
+from merton.results.text import printable
 from merton.study.figures import SERIES_COLORS
 
 COLUMNS = 12

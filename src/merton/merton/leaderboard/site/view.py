@@ -10,9 +10,9 @@ from merton.leaderboard.published.world_model import Evaluation
 from merton.leaderboard.site.boards import Sheet, SheetLine, sheets
 from merton.leaderboard.site.names import file_names
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
-from merton.leaderboard.terminal import mean, mean_interval
 from merton.perception.distortion import DISTORTIONS
 from merton.rating.predictions import predicted_score
+from merton.results.statistics import mean, mean_interval
 
 CASES_SHOWN = 5_000
 """How many cases have a page and a line, the hardest first; the downloads hold all."""

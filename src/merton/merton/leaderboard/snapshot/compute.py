@@ -15,11 +15,12 @@ import merton
 from merton.errors import InputError
 from merton.leaderboard import boards
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Interval, MethodCheck, Snapshot, Standing, Swap
-from merton.leaderboard.terminal import FLOOR_AGENT, mean, mean_interval, wilson
+from merton.leaderboard.terminal import FLOOR_AGENT
 from merton.rating import agi_elo, diagnostics, likelihood
 from merton.rating.checking import Match, Played, played
 from merton.rating.predictions import MASTERY, Gap, Rated, gap_to, target
 from merton.results.records import AgentRecord, ForeignScore, Outcome, TrialRecord
+from merton.results.statistics import mean, mean_interval, wilson
 
 SEED = 0
 SHUFFLES = 20

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.terminal import one_line
+from merton.results.text import one_line
 
 MAX_ARCHIVE_BYTES = 16 * 2**20
 """Of the file that is sent; 100,000 scores are some 3 MB before they are compressed."""

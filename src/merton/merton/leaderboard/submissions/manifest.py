@@ -18,7 +18,7 @@ from pydantic import AfterValidator
 from merton.config import Model, loads
 from merton.errors import InputError
 from merton.leaderboard.submissions.archive import Contents, Source, read
-from merton.leaderboard.terminal import one_line
+from merton.results.text import one_line
 
 FORMAT = 1
 MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")

@@ -17,9 +17,9 @@ from merton.leaderboard.submissions.manifest import (
     scores_bytes,
 )
 from merton.leaderboard.submissions.rules import dataset_items
-from merton.leaderboard.terminal import one_line
 from merton.results.schema import AGENTS, EXPERIMENTS, SCORES, TRIALS
 from merton.results.store import ResultStore
+from merton.results.text import one_line
 
 SCORES_FILE = "scores.csv"
 

@@ -27,9 +27,9 @@ from merton.leaderboard.submissions.manifest import (
     manifest_bytes,
     read_submission,
 )
-from merton.leaderboard.terminal import one_line
 from merton.results.database import Database
 from merton.results.schema import ATTEMPTS, CASES, COUNTED_STATES, SUBMISSION_SCORES, SUBMISSIONS, TRIALS
+from merton.results.text import one_line
 
 FIRST_WINDOW = date(2024, 1, 1)
 """A Monday; the board takes in what has come every `WINDOW_DAYS` from here on, at 00:00 UTC."""

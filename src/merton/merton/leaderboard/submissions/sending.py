@@ -16,7 +16,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.submissions import archive
 from merton.leaderboard.submissions.manifest import read_submission
 from merton.leaderboard.submissions.rules import Receipt
-from merton.leaderboard.terminal import one_line
+from merton.results.text import one_line
 
 PATIENCE_S = 120.0
 """How long the server may be silent [s]."""
