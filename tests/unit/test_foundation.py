@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 import merton
 from merton.config import load, loads
-from merton.errors import InputError, MertonError, UnknownNameError
+from merton.errors import InputError, MertonError, MissingDependencyError, UnknownNameError, require
 from merton.experiment.plan import ExperimentSpec
 from merton.files import UNFINISHED, resource, written_whole
 from merton.registry import Registry
@@ -164,6 +166,32 @@ def test_reference_scenes_are_run_undistorted_only() -> None:
         (task, seed) for task in ("reach", "pick") for seed in range(3)
     }
     assert {case.seed for case in spec.cases() if not case.is_reference} == {0}
+
+
+def test_a_missing_module_is_named_with_the_extra_that_brings_it() -> None:
+    assert require("json", "dataset", "a test") is json
+    with pytest.raises(MissingDependencyError) as caught:
+        require("no_such_module.part", "dataset", "a test")
+    assert str(caught.value) == (
+        "a test needs no_such_module: install it with pip install -r requirements/dataset.txt, or pip install "
+        "'.[dataset]' in the checkout"
+    )
+
+
+def test_every_extra_that_is_named_exists() -> None:
+    checkout = Path(merton.__file__).parents[3]
+    extras = {
+        node.args[1].value
+        for file in Path(merton.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("require", "missing")
+        if isinstance(node.args[1], ast.Constant)
+    }
+    assert {"dataset", "lab", "postgres", "serve"} <= extras
+    known = (checkout / "pyproject.toml").read_text(encoding="utf-8")
+    for extra in extras:
+        assert (checkout / "requirements" / f"{extra}.txt").is_file()
+        assert f"optional-dependencies.{extra} =" in known
 
 
 def _interrupted(path: Path, durable: bool) -> None:

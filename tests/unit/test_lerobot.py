@@ -163,7 +163,7 @@ def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, checkpoint: Pa
         require_lerobot()
     monkeypatch.setattr("merton.decision.models.lerobot.sys", SimpleNamespace(modules={}, version_info=(3, 12)))
     monkeypatch.setattr("merton.decision.models.lerobot.find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r"lerobot is not installed: .*requirements/lerobot\.txt"):
+    with pytest.raises(MissingDependencyError, match=r"a LeRobot policy needs lerobot: .*requirements/lerobot\.txt"):
         require_lerobot()
 
 

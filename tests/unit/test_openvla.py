@@ -136,7 +136,7 @@ def test_it_says_what_it_lacks(tmp_path: Path) -> None:
     ):
         large.act(large.make_example())
     away = OpenVla("away", "nobody/nothing", PIN, CONVENTIONS["bridge"], "bridge_orig")
-    with pytest.raises(MissingDependencyError, match=f"hf download nobody/nothing --revision {PIN}|not installed"):
+    with pytest.raises(MissingDependencyError, match=f"hf download nobody/nothing --revision {PIN}|OpenVLA needs"):
         away.act(away.make_example())
 
 

@@ -172,5 +172,5 @@ def test_addresses_and_settings() -> None:
     assert not is_loopback("https://127.example.org")
     with pytest.raises(InputError, match=r"mine: wrong settings: attempts: .*; patience: .*there are: deadline_s"):
         settings("mine", {"attempts": 0, "patience": 1}, Patience)
-    with pytest.raises(MissingDependencyError, match=r"need no_such_module: .*requirements/remote.txt"):
+    with pytest.raises(MissingDependencyError, match=r"needs no_such_module: .*requirements/remote.txt"):
         optional("no_such_module")

@@ -7,6 +7,8 @@ lists the valid choices; the command line prints that sentence and exits with 2.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
 
 
 class MertonError(Exception):
@@ -52,6 +54,26 @@ class OperatorStopError(MertonError):
 
 class InfrastructureError(MertonError):
     """A server, node, camera or disk failed. Never counted as a model's score."""
+
+
+def install_hint(extra: str) -> str:
+    """The command that installs an extra of Merton, such as "dataset"."""
+    return f"install it with pip install -r requirements/{extra}.txt, or pip install '.[{extra}]' in the checkout"
+
+
+def missing(module: str, extra: str, user: str) -> MissingDependencyError:
+    """The error for a module of an extra that is not installed; `user` is what needs it, such as "Parquet"."""
+    return MissingDependencyError(f"{user} needs {module}: {install_hint(extra)}")
+
+
+def require(module: str, extra: str, user: str) -> ModuleType:
+    """Import a module of an extra; raises MissingDependencyError (see `missing`) if that fails."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise missing(error.name or module, extra, user) from None
+    except ImportError as error:  # installed, but broken: the text says what it lacks
+        raise missing(f"{error.name or module} ({error})", extra, user) from None
 
 
 INFRASTRUCTURE_ERRORS = (InfrastructureError, MissingDependencyError)

@@ -16,8 +16,7 @@ import numpy as np
 
 from merton.annotate.prompting import Asker
 from merton.annotate.work import Job, Reply
-from merton.errors import InputError, MissingDependencyError
-from merton.models.catalogue import install_hint
+from merton.errors import InputError, require
 from merton.processes import ONE_THREAD
 
 _BLOCKS = 2000
@@ -38,12 +37,8 @@ class RayEngine:
     def __init__(self, count: int, gpus: float = 0.0) -> None:
         if count < 1:
             raise InputError(f"at least one worker is needed, got {count}")
-        try:
-            import ray
-            import ray.data
-        except ImportError as error:
-            raise MissingDependencyError(f"--engine ray needs {error.name}: {install_hint('cluster')}") from None
-        self._ray: Any = ray
+        self._ray: Any = require("ray", "cluster", "--engine ray")
+        require("ray.data", "cluster", "--engine ray")
         self._count, self._gpus = count, gpus
         self._ours = False
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import Field, model_validator
 
 from merton.config import Model, load
-from merton.errors import InputError, MertonError, MissingDependencyError
+from merton.errors import InputError, MertonError, MissingDependencyError, missing
 from merton.files import resource
 from merton.registry import Registry
 
@@ -151,7 +151,7 @@ def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as error:
         if extra:
-            raise MissingDependencyError(f"{entry.name} needs {error.name}: {install_hint(extra)}") from None
+            raise missing(error.name or module, extra, entry.name) from None
         if error.name and not f"{module}.".startswith(f"{error.name}."):
             raise MissingDependencyError(
                 f"{entry.name} needs {error.name}, which its adapter {entry.adapter!r} imports and is not installed"
@@ -168,11 +168,6 @@ def in_a_sentence(error: Exception) -> str:
     if not frames or isinstance(error, SyntaxError):  # whose text says where
         return text
     return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"
-
-
-def install_hint(extra: str) -> str:
-    """The command that installs an extra of Merton."""
-    return f"install it with pip install -r requirements/{extra}.txt, or pip install '.[{extra}]' in the checkout"
 
 
 class Catalogue(Registry[EntryType], Generic[EntryType]):

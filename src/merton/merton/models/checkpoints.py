@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from merton.errors import MertonError, MissingDependencyError
-from merton.models.catalogue import in_a_sentence, install_hint
+from merton.errors import MertonError, MissingDependencyError, require
+from merton.models.catalogue import in_a_sentence
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.ckpt", "*.msgpack")
 
@@ -26,12 +26,9 @@ def locate(checkpoint: str, revision: str = "") -> Path:
     folder = Path(checkpoint).expanduser()
     if folder.is_dir():
         return folder
+    hub = require("huggingface_hub", "models", "a checkpoint of the Hugging Face hub")
     try:
-        from huggingface_hub import snapshot_download
-    except ImportError:
-        raise MissingDependencyError(f"huggingface_hub is not installed: {install_hint('models')}") from None
-    try:
-        return Path(snapshot_download(checkpoint, revision=revision or None, local_files_only=True))
+        return Path(hub.snapshot_download(checkpoint, revision=revision or None, local_files_only=True))
     except (OSError, ValueError):  # not in the cache; or no name of a repository, such as a folder that is not there
         raise MissingDependencyError(
             f"{checkpoint} is not on this machine: {download(checkpoint, revision)}, or name its folder as checkpoint"

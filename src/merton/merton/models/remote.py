@@ -18,7 +18,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
@@ -26,8 +25,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError
 
 from merton.config import Model
-from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.models.catalogue import install_hint
+from merton.errors import InfrastructureError, InputError, require
 
 Result = TypeVar("Result")
 Form = TypeVar("Form", bound=Model)
@@ -278,10 +276,7 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 def optional(module: str) -> ModuleType:
     """A module of the extra `remote`; raises MissingDependencyError that names it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        raise MissingDependencyError(f"models behind servers need {module}: {install_hint('remote')}") from None
+    return require(module, "remote", "a model behind a server")
 
 
 def check_url(url: str, schemes: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-from merton.errors import InputError, MissingDependencyError
+from merton.errors import InputError, missing
 from merton.monitor.hub import Hub
 from merton.monitor.presses import PressLog
 
@@ -22,10 +22,7 @@ try:
 except ModuleNotFoundError as _error:
     if _error.name not in ("fastapi", "starlette", "uvicorn", "websockets"):
         raise
-    raise MissingDependencyError(
-        f"the monitor needs {_error.name}: install it with pip install -r requirements/serve.txt, "
-        "or pip install '.[serve]' in the checkout"
-    ) from None
+    raise missing(_error.name, "serve", "the monitor") from None
 
 END_S = 2
 """How long requests may go on once the server is told to end [s]."""

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import InputError, MissingDependencyError
+from merton.errors import InputError, require
 from merton.registry import Registry
 from merton.world.observation import Image
 
@@ -174,20 +174,15 @@ def _halved(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=1)
 def _build_vif() -> Measure:
-    try:
-        import torch
-        from torchmetrics.functional.image import visual_information_fidelity
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"vif needs torch and torchmetrics ({error}): pip install .[quality] in Merton's checkout"
-        ) from None
+    torch = require("torch", "quality", "vif")
+    metrics = require("torchmetrics.functional.image", "quality", "vif")
 
     def vif(image: Image, reference: Image) -> float:
         distorted, undistorted = (
             torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)[None])).float()
             for pixels in (image, reference)
         )
-        return float(visual_information_fidelity(distorted, undistorted))
+        return float(metrics.visual_information_fidelity(distorted, undistorted))
 
     return vif
 

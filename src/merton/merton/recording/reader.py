@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InputError, MissingDependencyError
-from merton.models.catalogue import install_hint
+from merton.errors import InputError, require
 from merton.recording.writer import mcap_writer
 
 
@@ -50,12 +49,7 @@ class RecordingReader:
             raise InputError(f"cannot read the recording {path}: {error.strerror}") from None
         if start != b"\x89MCAP0\r\n":
             raise InputError(f"{path} is no recording: it does not begin as MCAP files do")
-        try:
-            import mcap_ros2.decoder  # noqa: F401
-        except ImportError:
-            raise MissingDependencyError(
-                f"reading recordings needs mcap-ros2-support: {install_hint('recording')}"
-            ) from None
+        require("mcap_ros2.decoder", "recording", "reading recordings")
 
     def records(self) -> Iterator[Any]:
         """MCAP's own records in the order of the file, as `mcap.records` has them, up to its end or its tear."""

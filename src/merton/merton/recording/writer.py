@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.models.catalogue import install_hint
+from merton.errors import InfrastructureError, InputError, require
 from merton.recording.schemas import schema_of
 
 FLUSH_PERIOD_S = 0.5
@@ -193,8 +192,4 @@ def free_path(folder: Path) -> Path:
 
 def mcap_writer() -> Any:
     """The class `mcap.writer.Writer`; raises MissingDependencyError if the extra `recording` is not installed."""
-    try:
-        from mcap.writer import Writer
-    except ImportError:
-        raise MissingDependencyError(f"recording needs the package mcap: {install_hint('recording')}") from None
-    return Writer
+    return require("mcap.writer", "recording", "recording").Writer

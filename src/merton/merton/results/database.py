@@ -22,7 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.pool import StaticPool
 
-from merton.errors import InfrastructureError, InputError, MissingDependencyError
+from merton.errors import InfrastructureError, InputError, require
 from merton.results import migrations
 from merton.results.schema import METADATA, SCHEMA_VERSION
 
@@ -261,13 +261,7 @@ def _postgresql_engine(where: str, read_only: bool) -> tuple[sa.Engine, str]:
         raise InputError(
             f"a record is an SQLite file, the directory of a run or a postgresql:// URL, not {url.drivername}://"
         )
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
-        raise MissingDependencyError(
-            "a record on PostgreSQL needs psycopg: install it with pip install -r requirements/postgres.txt, or pip "
-            "install '.[postgres]' in the checkout"
-        ) from None
+    require("psycopg", "postgres", "a record on PostgreSQL")
     given = url.query.get("options", "")
     options = f"{given if isinstance(given, str) else ' '.join(given)} -c lock_timeout={PATIENCE_S}s"
     if read_only:

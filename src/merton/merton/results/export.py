@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 import merton
-from merton.errors import InfrastructureError, InputError, MissingDependencyError, UnknownNameError
+from merton.errors import InfrastructureError, InputError, UnknownNameError, require
 from merton.files import written_whole
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, MATCHES, SCHEMA_VERSION, SCORES, TRIALS
 from merton.results.store import ResultStore
@@ -110,11 +110,12 @@ def _as_csv(kinds: dict[str, str], rows: Sequence[tuple[Any, ...]], about: dict[
 
 
 def _as_parquet(kinds: dict[str, str], rows: Sequence[tuple[Any, ...]], about: dict[str, Any]) -> bytes:
-    arrow = require_pyarrow()
+    arrow = require("pyarrow", "dataset", "Parquet")
+    parquet = require("pyarrow.parquet", "dataset", "Parquet")
     schema = arrow.schema(list(kinds.items()), metadata={"merton": _json(about)})
     columns = {name: [row[place] for row in rows] for place, name in enumerate(kinds)}
     data = arrow.BufferOutputStream()
-    arrow.parquet.write_table(arrow.table(columns, schema=schema), data, compression="zstd")
+    parquet.write_table(arrow.table(columns, schema=schema), data, compression="zstd")
     content: bytes = data.getvalue().to_pybytes()
     return content
 
@@ -124,19 +125,6 @@ _WRITERS: dict[str, Callable[[dict[str, str], Sequence[tuple[Any, ...]], dict[st
     ".json": _as_json,
     ".parquet": _as_parquet,
 }
-
-
-def require_pyarrow() -> Any:
-    """The package pyarrow; raises MissingDependencyError if it is not installed."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingDependencyError(
-            "Parquet needs pyarrow: install it with pip install -r requirements/dataset.txt, or pip install "
-            "'.[dataset]' in the checkout"
-        ) from None
-    return pyarrow
 
 
 def _write(path: Path, content: bytes) -> None:

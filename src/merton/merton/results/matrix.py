@@ -19,9 +19,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from merton.errors import InfrastructureError, InputError
+from merton.errors import InfrastructureError, InputError, require
 from merton.results.checking import checked_name
-from merton.results.export import FORMULA_STARTS, require_pyarrow
+from merton.results.export import FORMULA_STARTS
 from merton.results.records import AgentRecord, CaseRecord, ForeignScore
 from merton.results.schema import AGENTS, CASES, IMPORTS
 from merton.results.store import ResultStore, register
@@ -195,9 +195,10 @@ def _csv_rows(name: str, content: bytes) -> Iterator[Row]:
 
 
 def _parquet_rows(name: str, content: bytes) -> Iterator[Row]:
-    arrow = require_pyarrow()
+    arrow = require("pyarrow", "dataset", "Parquet")
+    parquet = require("pyarrow.parquet", "dataset", "Parquet")
     try:
-        table = arrow.parquet.ParquetFile(arrow.BufferReader(content)).read()
+        table = parquet.ParquetFile(arrow.BufferReader(content)).read()
         columns = [table.column(place).to_pylist() for place in range(table.num_columns)]
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{name} is not a Parquet file: {str(error).splitlines()[0][:200]}") from None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InputError, MissingDependencyError
+from merton.errors import InputError, require
 
 READABLE = (".csv", ".jsonl", ".parquet")
 MAX_NAME = 200
@@ -119,16 +119,11 @@ def _jsonl(path: Path) -> Iterator[Row]:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"Parquet needs pyarrow ({error}): pip install .[dataset] in Merton's checkout"
-        ) from None
+    pyarrow = require("pyarrow", "dataset", "Parquet")
+    parquet = require("pyarrow.parquet", "dataset", "Parquet")
     try:
         number = 0
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches():
                 for row in batch.to_pylist():
                     number += 1

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
-from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.models.catalogue import Finding, install_hint
+from merton.errors import InfrastructureError, InputError, MissingDependencyError, require
+from merton.models.catalogue import Finding
 from merton.models.checkpoints import download, loading, locate, missing_weights, revision_of
 from merton.world.observation import Image
 
@@ -221,11 +221,8 @@ class TransformersVlm(VisionLanguageModel):
 
 def import_torch() -> Any:
     """The torch module; raises MissingDependencyError if it or transformers is not installed."""
-    try:
-        import torch
-        import transformers  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError(f"{error.name} is not installed: {install_hint('models')}") from None
+    torch = require("torch", "models", "a VLM in this process")
+    require("transformers", "models", "a VLM in this process")
     return torch
 
 

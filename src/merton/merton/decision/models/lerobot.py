@@ -17,8 +17,8 @@ import numpy as np
 from merton.decision.models.arms import UR5E
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS, Convention
-from merton.errors import InputError, MissingDependencyError
-from merton.models.catalogue import Finding, install_hint
+from merton.errors import InputError, MissingDependencyError, missing
+from merton.models.catalogue import Finding
 from merton.models.checkpoints import download, loading, locate, missing_weights
 from merton.world.action import ActionChunk
 from merton.world.observation import Observation
@@ -145,4 +145,4 @@ def require_lerobot() -> None:
         )
     for module in ("lerobot", "torchvision"):
         if find_spec(module) is None:
-            raise MissingDependencyError(f"{module} is not installed: {install_hint('lerobot')}")
+            raise missing(module, "lerobot", "a LeRobot policy")

@@ -17,8 +17,8 @@ import numpy as np
 from merton.decision.models.action_tokens import ActionTokens
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS, Convention, Statistics
-from merton.errors import InputError, InvalidActionError, MissingDependencyError
-from merton.models.catalogue import Finding, ImagePreparation, install_hint
+from merton.errors import InputError, InvalidActionError, MissingDependencyError, require
+from merton.models.catalogue import Finding, ImagePreparation
 from merton.models.checkpoints import download, loading, locate, missing_weights, revision_of
 from merton.world.action import ActionChunk
 from merton.world.observation import Image, Observation
@@ -133,11 +133,8 @@ def load_remote_code(folder: Path) -> Loaded:
     Raises:
         MissingDependencyError: no transformers, or one too new for that code.
     """
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise MissingDependencyError(f"{error.name} is not installed: {install_hint('models')}") from None
+    torch = require("torch", "models", "OpenVLA")
+    transformers = require("transformers", "models", "OpenVLA")
     kind = getattr(transformers, "AutoModelForVision2Seq", None)
     if kind is None:
         raise MissingDependencyError(

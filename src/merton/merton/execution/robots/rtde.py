@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from merton.errors import InfrastructureError, InputError, MertonError, MissingDependencyError
+from merton.errors import InfrastructureError, InputError, MertonError, missing
 from merton.execution.robots.rtde_driver import JOINT_SPEED_RAD_S, child_main
 from merton.execution.robots.safety_status import EMERGENCY_BITS, PROTECTIVE_STOP_BIT, STOP_BITS, describe
 from merton.execution.trajectory import JointSpline
@@ -95,9 +95,7 @@ class RtdeRobot:
         on_reading: Callable[[RobotReading | None], None] | None = None,
     ) -> None:
         if importlib.util.find_spec("rtde_control") is None:
-            raise MissingDependencyError(
-                "a UR robot needs the package ur-rtde (Python 3.10 to 3.12): pip install -r requirements/lab.txt"
-            )
+            raise missing("ur-rtde (Python 3.10 to 3.12)", "lab", "a UR robot")
         if not 0 <= command_timeout_s < np.inf:
             raise InputError(f"command_timeout_s must be 0 or more seconds, got {command_timeout_s!r}")
         self.hostname, self.command_timeout_s = hostname, command_timeout_s

@@ -10,7 +10,7 @@ app         all of it put together, and a port
 
 from __future__ import annotations
 
-from merton.errors import MissingDependencyError
+from merton.errors import missing
 
 try:
     import python_multipart  # noqa: F401  (starlette reads forms with it)
@@ -19,9 +19,6 @@ try:
 except ModuleNotFoundError as _error:
     if _error.name not in ("fastapi", "python_multipart", "starlette", "uvicorn"):
         raise
-    raise MissingDependencyError(
-        f"serving a leaderboard needs {_error.name}: install it with pip install -r requirements/serve.txt, "
-        "or pip install '.[serve]' in the checkout"
-    ) from None
+    raise missing(_error.name, "serve", "serving a leaderboard") from None
 
 __all__ = ["create_app", "run"]

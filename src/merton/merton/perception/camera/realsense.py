@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from merton.errors import InfrastructureError, InputError, MertonError, MissingDependencyError
+from merton.errors import InfrastructureError, InputError, MertonError, missing
 from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense_driver import FIRST_FRAME_S, SLOTS, Settings, child_main, views_of
 from merton.processes import SupervisedDriver
@@ -61,7 +61,7 @@ class RealsenseCamera:
 
     def __init__(self, name: str, settings: Settings, on_frame: Callable[[CameraFrame], None]) -> None:
         if importlib.util.find_spec("pyrealsense2") is None:
-            raise MissingDependencyError("a RealSense camera needs pyrealsense2: pip install -r requirements/lab.txt")
+            raise missing("pyrealsense2", "lab", "a RealSense camera")
         self.name, self.settings, self._on_frame = name, settings, on_frame
         self.description, self.trouble = "", "not connected yet"
         self.frames = self.dropped = self.reconnections = 0

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import InfrastructureError, InputError, MissingDependencyError
+from merton.errors import InfrastructureError, InputError, MissingDependencyError, require
 from merton.perception.camera.exposure_clock import ExposureClock
 from merton.perception.camera.frame import CameraFrame
 from merton.world.observation import Image, Intrinsics
@@ -213,14 +213,7 @@ class Stream:
 
 def librealsense() -> Any:
     """The module pyrealsense2; raises MissingDependencyError if it or the libusb it needs is absent."""
-    try:
-        import pyrealsense2
-    except ImportError as error:
-        raise MissingDependencyError(
-            "a RealSense camera needs pyrealsense2 and Debian's libusb-1.0-0: pip install -r requirements/lab.txt "
-            f"({error})"
-        ) from None
-    return pyrealsense2
+    return require("pyrealsense2", "lab", "a RealSense camera (with Debian's libusb-1.0-0)")
 
 
 def millimetres(raw: NDArray[np.uint16], unit_m: float) -> NDArray[np.uint16]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InputError, MissingDependencyError
+from merton.errors import InputError, require
 from merton.perception.dataset import layout
 
 _FILE = {"file": "string", "sha256": "string", "width": "int32", "height": "int32"}
@@ -52,15 +52,9 @@ REFERENCE_COLUMNS = {
 
 
 def require_pyarrow() -> Any:
-    """The package pyarrow; raises MissingDependencyError if it is not installed."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"datasets need pyarrow ({error}): pip install .[dataset] in Merton's checkout"
-        ) from None
-    return pyarrow
+    """The package pyarrow with its part parquet; raises MissingDependencyError if it is not installed."""
+    require("pyarrow.parquet", "dataset", "Parquet")
+    return require("pyarrow", "dataset", "Parquet")
 
 
 def write_tables(out: Path, records: Sequence[dict[str, Any]], settings: dict[str, Any]) -> None:
