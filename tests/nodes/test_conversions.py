@@ -44,7 +44,7 @@ def test_depth_is_whole_millimetres_and_0_where_there_is_none() -> None:
 FAULTS = """
 import resource, sys
 import numpy as np
-from merton_nodes.runtime import keep_freed_memory
+from merton_nodes.ros.runtime import keep_freed_memory
 if sys.argv[1] == "keep":
     keep_freed_memory()
 def use(): return [np.ones(3_000_000, np.uint8) for _ in range(8)]

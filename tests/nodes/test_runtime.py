@@ -14,7 +14,7 @@ from ros import Ros, up
 IMPATIENT = """
 import gc, os, signal, sys, time
 from rclpy.signals import get_current_signal_handlers_options
-from merton_nodes.runtime import StageNode, run
+from merton_nodes.ros.runtime import StageNode, run
 
 class Failing(StageNode):
     def start(self):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
-from rclpy.task import Future
 
 from merton.errors import (
     INFRASTRUCTURE_ERRORS,
@@ -26,12 +24,11 @@ from merton.execution.gate.safety import Code
 from merton.models.catalogue import Catalogue
 from merton.models.worker import Kind, ModelPool
 from merton_nodes.ros.runtime import StageNode
+from merton_nodes.ros.waits import Waits
 
 MODEL_FAILED = 100
 NOT_SERVED = 400
 NOT_INSTALLED = 401
-LOOK_PERIOD_S = 0.1
-"""How often it is looked whether somebody has waited too long [s]."""
 
 ModelType = TypeVar("ModelType")
 Request = TypeVar("Request")
@@ -39,7 +36,7 @@ Result = TypeVar("Result")
 
 
 class Cancelled(Exception):
-    """Whoever asked no longer wants the answer."""
+    """The client has cancelled its request."""
 
 
 class ModelNode(StageNode, Generic[ModelType, Request, Result]):
@@ -74,15 +71,13 @@ class ModelNode(StageNode, Generic[ModelType, Request, Result]):
             maximum=3600.0,
         )
         self.pool = ModelPool(kind, lambda name: catalogue[name].memory_gb, batch_size, batch_window_s)
-        self.asked: dict[Future, tuple[float, Any]] = {}
-        """Who waits for an answer: until when on the monotonic clock [s], and a key to cancel by."""
+        self.waits = Waits(self)
         self.exchange = ""
         names = self.checked(names)
         for name, error in self.pool.hold(names).items():
             if not isinstance(error, InfrastructureError) or self.pool[name].model is None:
                 raise InputError(f"{name} cannot be loaded: {self.explain(error)}") from error
             self.get_logger().warning(f"{name} is not warm: {error}")
-        self.every(LOOK_PERIOD_S, self.give_up)
         self.add_on_set_parameters_callback(self.on_parameters)
         self.add_post_set_parameters_callback(self.on_parameters_set)
 
@@ -100,56 +95,34 @@ class ModelNode(StageNode, Generic[ModelType, Request, Result]):
         except UnknownNameError as error:  # nobody was asked, so nobody failed
             raise InfrastructureError(str(error)) from None
 
-    async def ask(self, name: str, request: Request, key: Any = None) -> Result:
-        """What a model answers, once it has. Call it from the executor's thread, in a callback that may be overtaken.
+    async def ask(self, name: str, request: Request, is_cancelled: Callable[[], bool] = lambda: False) -> Result:
+        """The answer of a model. Call it from the executor's thread, in a reentrant callback.
 
         Args:
             name: of the model.
-            request: what its worker takes.
-            key: `cancel` takes the same.
+            request: as the model's worker takes it.
+            is_cancelled: whether the client has cancelled its request; call `waits.wake` after that changes.
 
         Raises:
-            Cancelled: by `cancel`.
+            Cancelled: by `is_cancelled`.
             InfrastructureError: not active, no such model, not built, or no answer within `deadline_s`.
-            Exception: whatever else the model raised.
+            Exception: any other error of the model.
         """
         if not self.active:
             raise InfrastructureError(f"{self.get_name()} is not active")
         self.entry(name)
         ticket = self.pool.submit(name, request)
-        answered = Future()
-        self.asked[answered] = (time.monotonic() + self.deadline_s, key)
-        ticket.add_done_callback(lambda _: self.resolve(answered, None))
+        ticket.add_done_callback(lambda _: self.waits.wake())
         try:
-            given_up = await answered
+            in_time = await self.waits.until(lambda: ticket.done() or is_cancelled(), self.deadline_s)
         finally:
-            del self.asked[answered]
-            ticket.cancel()  # if it is still in the queue; a running call goes on for nobody
-        if given_up is not None:
-            raise given_up
+            ticket.cancel()  # drops it if it is still queued; the result of a running call is discarded
+        if is_cancelled():
+            raise Cancelled
+        if not in_time:
+            self.counters["too late"] += 1
+            raise InfrastructureError(f"no answer within {self.deadline_s:g} s")
         return ticket.result()
-
-    def resolve(self, answered: Future, given_up: Exception | None) -> None:
-        """Let whoever waits go on; from any thread. The executor sees it only if it is woken."""
-        if not answered.done():
-            answered.set_result(given_up)
-        executor = self.executor
-        if executor is not None:
-            executor.wake()
-
-    def cancel(self, key: Any) -> None:
-        """End the waiting for a request, queued or running."""
-        for answered, (_, other) in list(self.asked.items()):
-            if other == key:
-                self.resolve(answered, Cancelled())
-
-    def give_up(self) -> None:
-        """End the waiting of those whose deadline has passed."""
-        now_s = time.monotonic()
-        for answered, (end_s, _) in list(self.asked.items()):
-            if now_s > end_s:
-                self.counters["too late"] += 1
-                self.resolve(answered, InfrastructureError(f"no answer within {self.deadline_s:g} s"))
 
     def failure(self, error: Exception) -> tuple[int, str]:
         """Error code and sentence of what was raised on the way to an answer; counted by kind."""

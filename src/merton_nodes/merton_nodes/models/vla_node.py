@@ -10,7 +10,6 @@ import numpy as np
 from merton_interfaces.msg import CellState
 from merton_interfaces.srv import PredictActions
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.task import Future
 
 from merton.decision.models.base import POLICIES, Policy, make_policy
 from merton.errors import InfrastructureError, InvalidActionError
@@ -46,38 +45,26 @@ class VlaNode(ModelNode[Policy, Observation, ActionChunk]):
             maximum=60.0,
         )
         self.state: CellState | None = None
-        self.waiting: list[tuple[int, float, Future]] = []
         self.create_subscription(CellState, names.CELL_STATE, self.on_state, names.RELIABLE_QOS)
         # in a group of its own: while a call waits, states and other calls must still come in
         self.create_service(PredictActions, names.PREDICT, self.on_predict, callback_group=ReentrantCallbackGroup())
-        self.every(0.5, self.give_up_waiting)
 
     def on_state(self, state: CellState) -> None:
-        """Keep the newest state for the expert, and wake who waits for it."""
+        """Keep the newest state for the expert."""
         self.state = state
-        stamp_ns = convert.nanoseconds_of(state.header.stamp)
-        for needed_ns, _, future in self.waiting:
-            if stamp_ns >= needed_ns and not future.done():
-                future.set_result(state)
-        self.waiting = [entry for entry in self.waiting if not entry[2].done()]
-
-    def give_up_waiting(self) -> None:
-        """Answer those who waited too long for the simulator's state."""
-        for _, deadline, future in self.waiting:
-            if time.monotonic() > deadline and not future.done():
-                future.set_result(None)
+        self.waits.check()
 
     async def scene_at(self, stamp_ns: int) -> SceneState:
         """The simulator's state at `stamp_ns` or later; raises InfrastructureError if none comes in time."""
-        state = self.state
-        if state is None or convert.nanoseconds_of(state.header.stamp) < stamp_ns:
-            future: Future = Future()
-            self.waiting.append((stamp_ns, time.monotonic() + self.scene_deadline_s, future))
-            state = await future
-        if state is None:
+
+        def has_come() -> bool:
+            return self.state is not None and convert.nanoseconds_of(self.state.header.stamp) >= stamp_ns
+
+        if not await self.waits.until(has_come, self.scene_deadline_s):
             raise InfrastructureError(
                 f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an expert"
             )
+        state = self.state
         if not state.objects:
             raise InfrastructureError(
                 "this cell does not know where its objects are: only a simulated one has an expert"

@@ -55,9 +55,9 @@ class VlmNode(ModelNode[VisionLanguageModel, Question, Answer]):
             self.server.destroy()
         super().tear_down()
 
-    def on_cancel(self, goal: ServerGoalHandle) -> CancelResponse:
-        """Always: in the queue it is dropped, and what a running call says is."""
-        self.cancel(bytes(goal.goal_id.uuid))
+    def on_cancel(self, _: ServerGoalHandle) -> CancelResponse:
+        """Accepted always: a queued request is dropped, and so is the result of a running call."""
+        self.waits.wake()  # once rclpy has marked the goal, after this callback
         return CancelResponse.ACCEPT
 
     async def on_answer(self, goal: ServerGoalHandle) -> AnswerQuestion.Result:
@@ -69,7 +69,8 @@ class VlmNode(ModelNode[VisionLanguageModel, Question, Answer]):
                 image = convert.color_array(request.image)
             question = Question((image,), request.question, request.max_tokens or MAX_TOKENS)
             if not goal.is_cancel_requested:
-                result.answer = (await self.ask(request.model_id, question, bytes(goal.goal_id.uuid))).text
+                answer = await self.ask(request.model_id, question, lambda: goal.is_cancel_requested)
+                result.answer = answer.text
                 self.counters["answers"] += 1
         except Cancelled:
             pass
