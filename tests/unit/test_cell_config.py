@@ -72,11 +72,11 @@ def test_workspace_distance(cell: CellConfig) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ("stroke: 0.140", "stroke: -1", "gripper.stroke"),
-        ("stroke: 0.140", "strike: 0.140", "gripper.stroke"),
-        ("tcp_from_tool0_z: 0.235", "tcp_from_tool0_z: .nan", "tool.tcp_from_tool0_z"),
-        ("min: [0.20, -0.50, 0.0]", "min: [0.20, 0.50, 0.0]", "workspace"),
-        ("up: [0.0, 0.0, 1.0]", "up: [0.0, 0.0, 0.0]", "cameras.side"),
+        ("stroke: 0.140", "stroke: -1", r"line \d+: gripper.stroke: "),
+        ("stroke: 0.140", "strike: 0.140", r"line \d+: gripper.stroke: is missing"),
+        ("tcp_from_tool0_z: 0.235", "tcp_from_tool0_z: .nan", r"line \d+: tool.tcp_from_tool0_z: "),
+        ("min: [0.20, -0.50, 0.0]", "min: [0.20, 0.50, 0.0]", r"line \d+: workspace: "),
+        ("up: [0.0, 0.0, 1.0]", "up: [0.0, 0.0, 0.0]", r"line \d+: cameras.side: "),
         ("  fx: 212.0", "  fx: 212.0\n  fx: 213.0", "duplicate key"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_wrong_file_is_named_with_the_key(tmp_path: Path, old: str, new: str, 
     path.write_text(text.replace(old, new))
     with pytest.raises(InputError, match=named) as caught:
         load_cell(path)
-    assert str(path) in str(caught.value)
+    assert str(caught.value).startswith(f"{path}, line ")
     assert "\n" not in str(caught.value)
 
 

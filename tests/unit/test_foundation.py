@@ -6,16 +6,18 @@ import ast
 import configparser
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 from scipy.spatial.transform import Rotation
 
 import merton
-from merton.config import load, loads
+from merton.config import Model, load, loads, validated
 from merton.errors import InputError, MertonError, MissingDependencyError, UnknownNameError, require
 from merton.experiment.plan import ExperimentSpec
 from merton.files import UNFINISHED, resource, written_whole
@@ -129,6 +131,37 @@ def test_an_instruction_nobody_understands_lists_the_forms() -> None:
 def test_bad_configuration_is_refused_with_its_line(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         loads(text, ExperimentSpec, "experiment")
+
+
+class _Pair(Model):
+    first: int
+    second: int
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ({"first": 1.5, "second": 2}, "the pair: first: Input should be a valid integer"),
+        ({"first": 1}, "the pair: second: is missing"),
+        ({}, "the pair: first: is missing (and 1 more)"),
+        (
+            {"first": 1, "second": 2, "frist": 3},
+            "the pair: frist: unknown key; did you mean 'first'? valid keys are: f",
+        ),
+        (b'{"first": "1", "second": 2}', "the pair: first: Input should be a valid integer"),
+        (b'{"first": ', "the pair: Invalid JSON: "),
+    ],
+)
+def test_refused_data_are_named_in_one_sentence(data: object, sentence: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}") as caught:
+        validated(_Pair, data, "the pair")
+    assert "\n" not in str(caught.value)
+
+
+def test_data_that_fit_are_returned_as_their_model() -> None:
+    assert validated(_Pair, {"first": 1, "second": 2}, "the pair") == _Pair(first=1, second=2)
+    assert validated(_Pair, b'{"first": 1, "second": 2}', "the pair") == _Pair(first=1, second=2)
+    assert validated(TypeAdapter(tuple[int, ...]), b"[1, 2]", "the numbers") == (1, 2)
 
 
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:

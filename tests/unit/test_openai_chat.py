@@ -177,7 +177,7 @@ def test_from_the_catalogue() -> None:
     )
     model = OpenAIChat.from_entry(entry)
     assert model.make_example().text == example_question().text
-    with pytest.raises(InputError, match=r"eyes: wrong settings: adress: .*there are: url, model"):
+    with pytest.raises(InputError, match=r"the settings of eyes: adress: unknown key; .*valid keys are: url, model"):
         OpenAIChat.from_entry(entry.model_copy(update={"settings": {"adress": "x"}}))
     with pytest.raises(InputError, match="needs an image"):
         model.answer([], "?")

@@ -247,7 +247,7 @@ def test_from_the_catalogue_and_checked() -> None:
         plain = entry.model_copy(update={"settings": {"url": "ws://127.0.0.1:1", "patience": {"attempts": 1}}})
         (finding,) = OpenPi.from_entry(plain).check()
         assert not finding.fine
-        with pytest.raises(InputError, match="pi: wrong settings"):
+        with pytest.raises(InputError, match="the settings of pi: "):
             OpenPi.from_entry(entry.model_copy(update={"settings": {"port": 1}}))
         with pytest.raises(InputError, match="needs a convention"):
             OpenPi.from_entry(entry.model_copy(update={"convention": ""}))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from merton.config import validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MissingDependencyError
 from merton.models.remote import (
     HttpServer,
@@ -21,7 +22,6 @@ from merton.models.remote import (
     check_url,
     is_loopback,
     optional,
-    settings,
     wait_of,
 )
 from wire import LIMIT_S, closed_port, dripping, garbage, half_closed, http_server, replying, silent, vanishing
@@ -170,7 +170,9 @@ def test_addresses_and_settings() -> None:
     assert is_loopback("ws://localhost")
     assert is_loopback("http://[::1]:80")
     assert not is_loopback("https://127.example.org")
-    with pytest.raises(InputError, match=r"mine: wrong settings: attempts: .*; patience: .*there are: deadline_s"):
-        settings("mine", {"attempts": 0, "patience": 1}, Patience)
+    with pytest.raises(InputError, match=r"^mine: attempts: .* \(and 1 more\)"):
+        validated(Patience, {"attempts": 0, "patience": 1}, "mine")
+    with pytest.raises(InputError, match=r"mine: patience: unknown key; valid keys are: deadline_s"):
+        validated(Patience, {"patience": 1}, "mine")
     with pytest.raises(MissingDependencyError, match=r"needs no_such_module: .*requirements/remote.txt"):
         optional("no_such_module")

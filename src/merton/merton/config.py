@@ -1,12 +1,13 @@
-"""Reading configuration: YAML checked against a pydantic model, every refusal with its line and the valid choices."""
+"""Data from outside checked against a pydantic model: every refusal is one sentence with the line and the choices."""
 
 from __future__ import annotations
 
 import difflib
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -24,6 +25,21 @@ class Model(BaseModel):
 
 
 ModelType = TypeVar("ModelType", bound=BaseModel)
+Checked = TypeVar("Checked")
+
+
+def validated(model: type[Checked] | TypeAdapter[Checked], data: Any, where: str) -> Checked:
+    """`data` as a `model`.
+
+    Args:
+        model: a pydantic model, or the adapter of any other type.
+        data: plain Python values; bytes and texts are JSON.
+        where: the file, or what else the data are of; the error text begins with it.
+
+    Raises:
+        InputError: the model refuses a value; the text names the first one, what would be right, and how many follow.
+    """
+    return _validated(model, data, where, None)
 
 
 def load(path: Path, model: type[ModelType]) -> ModelType:
@@ -64,11 +80,31 @@ def loads(text: str, model: type[ModelType], name: str = "configuration") -> Mod
         raise InputError(f"{name}: {str(error).splitlines()[0]}") from None
     if not isinstance(tree, CommentedMap):
         raise InputError(f"{name}: must be a mapping with the keys {', '.join(model.model_fields)}")
+    return _validated(model, _plain(tree), name, tree)
+
+
+def dumps(values: Any, width: int = 4096) -> str:
+    """Plain values as YAML in block style, keys in their order, lines of `width` characters where a text has spaces."""
+    yaml, text = YAML(typ="safe", pure=True), StringIO()
+    yaml.default_flow_style = yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = width
+    yaml.dump(values, text)
+    return text.getvalue()
+
+
+def _validated(
+    model: type[Checked] | TypeAdapter[Checked], data: Any, where: str, tree: CommentedMap | None
+) -> Checked:
+    """`validated`; with the `tree` of a YAML file, the error text has the line too."""
+    adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
     try:
-        return model.model_validate(_plain(tree))
+        if isinstance(data, bytes | str):
+            return adapter.validate_json(data, strict=True)
+        return adapter.validate_python(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InputError(_sentence(name, tree, model, first, len(error.errors()))) from None
+        faults = error.errors(include_url=False)
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise InputError(f"{_sentence(where, tree, model, faults[0])}{more}") from None
 
 
 def _plain(node: Any) -> Any:
@@ -83,40 +119,43 @@ def _plain(node: Any) -> Any:
     return node
 
 
-def _sentence(name: str, tree: CommentedMap, model: type[BaseModel], error: Any, count: int) -> str:
-    """One sentence for pydantic's first error: file, line, key, what is wrong, what is right."""
-    location = tuple(part for part in error["loc"] if not isinstance(part, str) or not part.startswith("function-"))
-    key = ".".join(str(part) for part in location) or "the file"
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        choices = _fields_at(model, location[:-1])
+def _sentence(where: str, tree: CommentedMap | None, model: Any, fault: Any) -> str:
+    """One sentence for a fault that pydantic found: file, line, key, what is wrong, what is right."""
+    location = tuple(part for part in fault["loc"] if not isinstance(part, str) or not part.startswith("function-"))
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] == "missing":
+        message = "is missing"
+    elif fault["type"] == "extra_forbidden" and (choices := _fields_at(model, location[:-1])):
         near = difflib.get_close_matches(str(location[-1]), choices, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         message = f"unknown key; {hint}valid keys are: {', '.join(choices)}"
-    elif error["type"] == "missing":
-        message = "is missing"
-    more = f" (and {count - 1} more)" if count > 1 else ""
-    return f"{name}, line {_line(tree, location)}: {key}: {message}{more}"
+    if tree is not None:
+        line, location = _place(tree, location)
+        where = f"{where}, line {line}"
+    key = ".".join(str(part) for part in location)
+    return ": ".join(text for text in (where, key, message) if text)
 
 
-def _line(tree: Any, location: tuple[Any, ...]) -> int:
-    line, node = 1, tree
-    for part in location:
+def _place(tree: Any, location: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+    """Line of a location, and the location without the levels that a model puts between keys of the file."""
+    line, node, in_file = 1, tree, []
+    for depth, part in enumerate(location, 1):
         try:
             position = node.lc.key(part) if isinstance(node, CommentedMap) else node.lc.item(part)
             line, node = position[0] + 1, node[part]
         except (KeyError, IndexError, AttributeError, TypeError):
-            break
-    return line
+            if depth < len(location):
+                continue
+        in_file.append(part)
+    return line, tuple(in_file)
 
 
-def _fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
-    """Names of the fields of the nested model that `location` leads to."""
-    current: Any = model
+def _fields_at(model: Any, location: tuple[Any, ...]) -> list[str]:
+    """Names of the fields of the nested model that `location` leads to; none where that is no pydantic model."""
+    current = model
     for part in location:
-        if isinstance(part, int):
-            continue
-        annotation = current.model_fields[part].annotation
-        arguments = [annotation, *getattr(annotation, "__args__", ())]
-        current = next((a for a in arguments if isinstance(a, type) and issubclass(a, BaseModel)), current)
-    return list(current.model_fields)
+        field = getattr(current, "model_fields", {}).get(part)
+        if field is not None:
+            arguments = [field.annotation, *getattr(field.annotation, "__args__", ())]
+            current = next((a for a in arguments if isinstance(a, type) and issubclass(a, BaseModel)), current)
+    return list(getattr(current, "model_fields", ()))

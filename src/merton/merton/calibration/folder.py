@@ -13,12 +13,11 @@ from typing import Annotated
 
 import cv2
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from pydantic import Field
 
 from merton.calibration.charuco import DICTIONARY, Board, Sighting
 from merton.calibration.lens import Lens
+from merton.config import Model, load
 from merton.errors import InputError
 from merton.perception.camera.folder import read_image
 from merton.world.cell import ARM_JOINTS
@@ -32,9 +31,7 @@ _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class _CameraFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _CameraFile(Model):
     width: Annotated[int, Field(gt=0)]
     height: Annotated[int, Field(gt=0)]
     fx: _Positive
@@ -118,17 +115,8 @@ def read_lens(folder: Path) -> Lens | None:
     file = folder / CAMERA_FILE
     if not file.exists():
         return None
-    try:
-        with open(file, encoding="utf-8") as text:
-            raw = _CameraFile.model_validate(YAML(typ="safe", pure=True).load(text))
-        own = Intrinsics(raw.width, raw.height, raw.fx, raw.fy, raw.cx, raw.cy)
-        return Lens(own, raw.distortion)
-    except (OSError, YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {str(file)!r}: {' '.join(str(error).split())}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise InputError(f"{file}: {where}: {first['msg']}") from None
+    raw = load(file, _CameraFile)
+    return Lens(Intrinsics(raw.width, raw.height, raw.fx, raw.fy, raw.cx, raw.cy), raw.distortion)
 
 
 def _write_lens(folder: Path, lens: Lens) -> None:

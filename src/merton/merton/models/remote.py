@@ -22,13 +22,12 @@ from types import ModuleType
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from merton.config import Model
 from merton.errors import InfrastructureError, InputError, require
 
 Result = TypeVar("Result")
-Form = TypeVar("Form", bound=Model)
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """The longest reply that is read."""
@@ -312,13 +311,3 @@ def wait_of(retry_after: str) -> float | None:
         return None
     when = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
     return max(0.0, (when - datetime.now(timezone.utc)).total_seconds())
-
-
-def settings(name: str, values: Mapping[str, Any], form: type[Form]) -> Form:
-    """The settings of a catalogue entry, checked; raises InputError naming the entry and what is wrong with each."""
-    try:
-        return form.model_validate(dict(values))
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        known = ", ".join(form.model_fields)
-        raise InputError(f"{name}: wrong settings: {faults} (there are: {known})") from None

@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from merton.config import load
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
 from merton.world.geometry import Matrix, transform
@@ -368,17 +367,5 @@ def cell_file() -> Path:
 
 
 def load_cell(path: str | Path | None = None) -> CellConfig:
-    """Read the cell's geometry (`cell_file` if None); raises InputError that names the file and the offending key."""
-    path = cell_file() if path is None else path
-    try:
-        with open(path, encoding="utf-8") as file:
-            raw = YAML(typ="safe", pure=True).load(file)
-        return CellConfig.model_validate(raw)
-    except OSError as error:
-        raise InputError(f"cannot read the cell's geometry {str(path)!r}: {error.strerror}") from None
-    except (YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "named") or "the file"
-        raise InputError(f"{path}: {where}: {first['msg']}") from None
+    """Read the cell's geometry (`cell_file` if None); raises InputError that names file, line and offending key."""
+    return load(cell_file() if path is None else Path(path), CellConfig)

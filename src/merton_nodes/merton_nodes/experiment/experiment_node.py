@@ -11,12 +11,12 @@ from typing import Any
 from merton_interfaces.action import RunExperiment, RunTrial
 from merton_interfaces.msg import TrialEvidence
 from merton_interfaces.srv import RecordTrial
-from pydantic import ValidationError
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 
+from merton.config import validated
 from merton.errors import InputError, MertonError, UnknownNameError
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, distortion_seed
 from merton.experiment.run import RunDirectory
@@ -208,22 +208,18 @@ def one_trial(request: RunTrial.Goal) -> tuple[ExperimentSpec, Trial]:
     """The trial a goal asks for, and the experiment it stands in. Raises InputError for names that do not exist."""
     if not request.vla_id:
         raise InputError("vla_id is empty: name the policy that acts, such as servo")
-    try:
-        agent = AgentSpec(id=request.agent_id or request.vla_id, vlm=request.vlm_id or "describe", vla=request.vla_id)
-        spec = ExperimentSpec(
-            name="live",
-            seed=request.seed,
-            agents=(agent,),
-            tasks=(request.task,),
-            distortions=(request.distortion,) if request.level else (),
-            levels=(request.level,),
-            max_steps=request.max_steps or 8,
-        )
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"])
-        sentence = str(problem["msg"]).removeprefix("Value error, ")
-        raise InputError(f"{where}: {sentence}" if where else sentence) from None
+    ids = {"id": request.agent_id or request.vla_id, "vlm": request.vlm_id or "describe", "vla": request.vla_id}
+    agent = validated(AgentSpec, ids, "")
+    values = {
+        "name": "live",
+        "seed": request.seed,
+        "agents": (agent,),
+        "tasks": (request.task,),
+        "distortions": (request.distortion,) if request.level else (),
+        "levels": (request.level,),
+        "max_steps": request.max_steps or 8,
+    }
+    spec = validated(ExperimentSpec, values, "")
     distortion = request.distortion if request.level else "reference"
     return spec, Trial(agent, TestCase(request.task, request.scene_seed, distortion, request.level))
 

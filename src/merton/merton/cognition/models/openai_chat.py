@@ -18,10 +18,10 @@ import cv2
 from pydantic import Field
 
 from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
-from merton.config import Model
+from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError
 from merton.models.catalogue import Finding
-from merton.models.remote import NO_SERVER, HttpServer, Patience, Reply, settings
+from merton.models.remote import NO_SERVER, HttpServer, Patience, Reply
 from merton.world.observation import Image
 
 
@@ -70,7 +70,7 @@ class OpenAIChat(VisionLanguageModel):
     @classmethod
     def from_entry(cls, entry: ModelEntry) -> OpenAIChat:
         """The model of a catalogue entry; raises InputError for settings there are not."""
-        chosen = settings(entry.name, entry.settings, ChatSettings)
+        chosen = validated(ChatSettings, dict(entry.settings), f"the settings of {entry.name}")
         if not chosen.model:
             chosen = chosen.model_copy(update={"model": entry.checkpoint})
         return cls(entry.name, chosen, entry.prompt)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from merton.config import Model
+from merton.config import Model, validated
 from merton.decision.models.arms import UR5E
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS, Convention
@@ -33,7 +33,6 @@ from merton.models.remote import (
     check_url,
     is_loopback,
     optional,
-    settings,
 )
 from merton.models.serving import pack, unpack
 from merton.world.action import ActionChunk
@@ -156,7 +155,7 @@ class OpenPi(Policy):
         """The policy of a catalogue entry; raises InputError for what it cannot be."""
         if not entry.convention:
             raise InputError(f"{entry.name}: a policy behind openpi needs a convention")
-        chosen = settings(entry.name, entry.settings, OpenPiSettings)
+        chosen = validated(OpenPiSettings, dict(entry.settings), f"the settings of {entry.name}")
         convention = CONVENTIONS[entry.convention]
         return cls(entry.name, chosen, convention, entry.cameras, entry.state, entry.prompt)
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from merton.config import Model
+from merton.config import Model, validated
 from merton.decision.models.base import Policy, PolicyEntry, example_observation
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.errors import InfrastructureError, InputError, InvalidActionError
 from merton.models.catalogue import Finding
-from merton.models.remote import NO_SERVER, HttpServer, Patience, settings
+from merton.models.remote import NO_SERVER, HttpServer, Patience
 from merton.models.serving import from_json, to_json
 from merton.world.action import ActionChunk
 from merton.world.observation import Observation
@@ -73,7 +73,7 @@ class OpenVlaRest(Policy):
         """The policy of a catalogue entry; raises InputError for what it cannot be."""
         if len(entry.cameras) != 1 or not entry.convention:
             raise InputError(f"{entry.name}: /act takes one camera and needs a convention")
-        chosen = settings(entry.name, entry.settings, ActSettings)
+        chosen = validated(ActSettings, dict(entry.settings), f"the settings of {entry.name}")
         convention = CONVENTIONS[entry.convention]
         return cls(entry.name, chosen, convention, entry.cameras[0], entry.unnorm_key, entry.prompt)
 

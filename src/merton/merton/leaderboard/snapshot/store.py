@@ -13,8 +13,9 @@ from datetime import datetime, timezone
 from typing import Any, NoReturn
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
+from merton.config import validated
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.snapshot.compute import Inputs, Progress, compute
 from merton.leaderboard.snapshot.contents import (
@@ -125,15 +126,12 @@ def to_json(snapshot: Snapshot) -> bytes:
 
 def from_json(data: bytes | str) -> Snapshot:
     """The snapshot in `data`; InputError if it is torn, holds NaN, or is no snapshot of this version."""
+    what = "this is no snapshot of a leaderboard"
     try:
         json.loads(data, parse_constant=_refuse)
-        return _ADAPTER.validate_json(data, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise InputError(f"this is no snapshot of a leaderboard: {where}: {first['msg']}") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"this is no snapshot of a leaderboard: {error}") from None
+        raise InputError(f"{what}: {error}") from None
+    return validated(_ADAPTER, data, what)
 
 
 def store_snapshot(store: ResultStore, snapshot: Snapshot) -> bool:
