@@ -14,11 +14,9 @@ from merton_interfaces.srv import ConfirmSuccess
 from rclpy.parameter import Parameter
 
 from merton.cognition.models.base import Answer
-from merton.cognition.result import CognitionScore
-from merton.decision.score import score as decision_score
-from merton.execution.score import position_distance_m, score
 from merton.experiment.ports import Execution, Look
 from merton.experiment.runner import Runner
+from merton.experiment.scoring import score
 from merton.experiment.trial import TrialReport
 from merton.world.action import checked_chunk
 from merton_nodes.experiment.experiment_node import ExperimentNode, one_trial
@@ -45,12 +43,7 @@ def stand_in(ports: Any) -> None:
     ports.answer = lambda model, image, question: Answer("nothing")
     ports.act = lambda *arguments: checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2, done=True)
     ports.execute = lambda chunk, look: Execution(1, ())
-    ports.score_cognition = lambda *answers: CognitionScore(1.0, 1.0, 1.0, None)
-    ports.score_decision = decision_score
-    ports.score_execution = lambda outcome, reference, final: (
-        score(outcome, position_distance_m(reference, final)),
-        position_distance_m(reference, final),
-    )
+    ports.score = score
 
 
 class Loop:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from merton_interfaces.action import ExecuteActions
 from merton_interfaces.msg import ActionDelta, CellState, DistortionInfo, Rating, RatingArray, TrialResult
-from merton_interfaces.srv import RecordTrial, ResetCell, ScoreCognition, ScoreDecision, ScoreExecution
+from merton_interfaces.srv import RecordTrial, ResetCell, ScoreTrial
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -18,6 +18,7 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
+from merton.experiment.scoring import Evidence, score
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
@@ -197,33 +198,32 @@ def test_a_camera_without_a_source_does_not_come_up(ros: Any) -> None:
     assert node.trigger_configure().name == "FAILURE"
 
 
-def test_scorer_scores_each_stage(ros: Any, probe: Probe) -> None:
+def test_scorer_scores_every_stage_of_a_trial(ros: Any, probe: Probe) -> None:
     up(ros, ScorerNode)
     text = "red cube left of the blue cylinder close to the robot"
-    request = ScoreCognition.Request(reference=text, candidate=text, corpus=[text, "lift the green cube"])
-    response = ros.call(probe, ScoreCognition, names.SCORE_COGNITION, request)
-    assert (response.score, response.bleu, response.rouge) == pytest.approx((1.0, 1.0, 1.0))
-    request.corpus = []
-    assert math.isnan(ros.call(probe, ScoreCognition, names.SCORE_COGNITION, request).cider)
-
-    still = convert.chunk_message(checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2), 0)
-    moved = convert.chunk_message(checked_chunk([[0.05, 0, 0, 0, 0, 0, 0.0]], 0.2), 0)
-    response = ros.call(
-        probe, ScoreDecision, names.SCORE_DECISION, ScoreDecision.Request(reference=still, candidate=moved)
-    )
-    assert (response.position, response.rotation, response.state) == pytest.approx((0.9, 1.0, 0.0))
-
+    still, moved = checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2), checked_chunk([[0.05, 0, 0, 0, 0, 0, 0.0]], 0.2)
     a, b = np.eye(4), np.eye(4)
     b[0, 3] = 0.12
-    poses = {"reference": convert.pose_message(a), "candidate": convert.pose_message(b)}
+    evidence = Evidence((text, text), (text, "lift the green cube"), (still, moved), a, b)
+
+    def scored(evidence: Evidence, outcome: int) -> ScoreTrial.Response:
+        request = ScoreTrial.Request(evidence=convert.evidence_message(evidence, 0), outcome=outcome)
+        return ros.call(probe, ScoreTrial, names.SCORE, request)
+
     for outcome, expected in ((TrialResult.SUCCESS, 100), (TrialResult.FAILURE, 88), (TrialResult.EMERGENCY_STOP, 0)):
-        response = ros.call(
-            probe, ScoreExecution, names.SCORE_EXECUTION, ScoreExecution.Request(outcome=outcome, **poses)
-        )
-        assert response.score == pytest.approx(expected)
+        response = scored(evidence, outcome)
+        assert (response.cognition, response.bleu, response.rouge) == pytest.approx((1.0, 1.0, 1.0))
+        assert (response.position, response.rotation, response.state) == pytest.approx((0.9, 1.0, 0.0))
+        assert response.execution == pytest.approx(expected)
         assert response.distance == pytest.approx(0.12)
-    response = ros.call(probe, ScoreExecution, names.SCORE_EXECUTION, ScoreExecution.Request(outcome=9, **poses))
-    assert response.error_code == 500
+        assert convert.scores_of(response) == score(evidence, convert.outcome_of(outcome))
+    assert scored(evidence, 9).error_code == 500
+    other_frame = replace(evidence, first_chunks=(still, replace(moved, frame="tcp")))
+    assert scored(other_frame, TrialResult.SUCCESS).error_code == 500
+    little = Evidence((text, text), (), None, None, b)
+    response = scored(little, TrialResult.FAILURE)
+    assert all(np.isnan([response.cider, response.decision, response.state, response.execution, response.distance]))
+    assert convert.scores_of(response) == score(little, Outcome.FAILURE)
 
 
 def test_aggregator_acknowledges_only_what_is_on_disk(ros: Any, probe: Probe, tmp_path: Path) -> None:

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cognition.result import CognitionScore
-from merton.cognition.text import CIDER_MAXIMUM, Cider, text_scores
+if TYPE_CHECKING:
+    from merton.cognition.text import Cider
+
+
+@dataclass(frozen=True)
+class CognitionScore:
+    """Likeness of the answers to the reference and to the distorted image.
+
+    Attributes:
+        total: 0..1; the sum over the paper's five tasks is its Cognition score of 0..5.
+        bleu: BLEU-4, 0..1.
+        rouge_l: ROUGE-L, 0..1.
+        cider: CIDEr as a share of the reference's score against itself, 0..10; None where that score is 0.
+    """
+
+    total: float
+    bleu: float
+    rouge_l: float
+    cider: float | None
 
 
 @dataclass(frozen=True)
 class CognitionScores:
-    """`CognitionScore` of n pairs, each field of shape (n,); `cider` is NaN where it has no say."""
+    """`CognitionScore` of n pairs, each field of shape (n,); `cider` is NaN where it is undefined."""
 
     total: NDArray[np.float64]
     bleu: NDArray[np.float64]
@@ -22,20 +40,21 @@ class CognitionScores:
     cider: NDArray[np.float64]
 
 
-def score(reference: str, candidate: str, cider: Cider | None) -> CognitionScore:
+def score(reference: str, candidate: str, cider: Cider | None = None) -> CognitionScore:
     """Score the answer to the distorted image against the answer to the reference image.
 
     total = (BLEU + ROUGE-L + 0.1 CIDEr) / 3, the paper's weights 1 : 1 : 0.1 scaled to 0..1.
 
-    Ours: CIDEr of a text against itself falls short of 10 where the text has fewer than 4 words, or where all its
-    n-grams of some order stand in every answer of the corpus. So that identical answers score exactly 1, CIDEr is
-    divided by the reference's score against itself, times 10; where that is 0 (nothing in the reference is rarer than
-    anything else) CIDEr has no say and total = (BLEU + ROUGE-L) / 2.
+    Ours: CIDEr of a text against itself is below 10 where the text has fewer than 4 words, or where all its n-grams
+    of some order occur in every answer of the corpus. So that identical answers score exactly 1, CIDEr is divided by
+    the reference's score against itself, times 10. Where that score is 0 (no n-gram of the reference is rarer than
+    another), and without `cider`, CIDEr is undefined and total = (BLEU + ROUGE-L) / 2.
 
     Args:
         reference: answer to the undistorted image.
         candidate: answer to the distorted image.
-        cider: CIDEr over all reference answers of the model; None while there are fewer than two of those.
+        cider: `Cider` of all reference answers of the model, which tell rare words from common ones. It needs at
+            least two; None without them.
 
     Raises:
         InputError: an answer is not text.
@@ -45,14 +64,16 @@ def score(reference: str, candidate: str, cider: Cider | None) -> CognitionScore
     return CognitionScore(total, b, r, None if np.isnan(c) else c)
 
 
-def score_batch(references: Sequence[str], candidates: Sequence[str], cider: Cider | None) -> CognitionScores:
-    """`score` of each reference with the candidate at the same place.
+def score_batch(references: Sequence[str], candidates: Sequence[str], cider: Cider | None = None) -> CognitionScores:
+    """`score` of each reference and the candidate at the same index.
 
     Raises:
         InputError: lists of different lengths, or an answer that is not text.
     """
+    from merton.cognition.text import CIDER_MAXIMUM, text_scores  # loads scipy and sacrebleu: slow, and seldom needed
+
     b, r, c, best = text_scores(references, candidates, cider)
-    has_say = best > 0
-    share = np.minimum(CIDER_MAXIMUM, CIDER_MAXIMUM * c / np.where(has_say, best, 1.0))
-    total = np.where(has_say, (b + r + share / CIDER_MAXIMUM) / 3, (b + r) / 2)
-    return CognitionScores(total, b, r, np.where(has_say, share, np.nan))
+    defined = best > 0
+    share = np.minimum(CIDER_MAXIMUM, CIDER_MAXIMUM * c / np.where(defined, best, 1.0))
+    total = np.where(defined, (b + r + share / CIDER_MAXIMUM) / 3, (b + r) / 2)
+    return CognitionScores(total, b, r, np.where(defined, share, np.nan))

@@ -12,9 +12,7 @@ from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
-from merton.decision.result import DecisionScore
 from merton.errors import InputError
 from merton.world.action import DIMENSIONS, ActionChunk
 
@@ -25,6 +23,16 @@ POSITION_RANGE_M = 0.5
 """Distance at which positions have nothing in common [m]. Ours: about the size of the area the objects stand in."""
 
 Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DecisionScore:
+    """Similarity of two chunks, each 0..1; `total` is the mean of the other three."""
+
+    total: float
+    position: float
+    rotation: float
+    state: float
 
 
 @dataclass(frozen=True)
@@ -157,6 +165,8 @@ def normalised(comparison: Comparison, normalisation: Normalisation = Normalisat
 
 def _motions(chunks: Sequence[ActionChunk]) -> tuple[Values, Values]:
     """Where each chunk takes the tool from the origin: displacements (n, 3) [m] and rotation vectors (n, 3) [rad]."""
+    from scipy.spatial.transform import Rotation  # slow to load, and most importers never score
+
     lengths = np.array([len(chunk.deltas) for chunk in chunks], dtype=np.int64)
     deltas = np.zeros((len(chunks), int(lengths.max(initial=0)), DIMENSIONS))
     for row, chunk in zip(deltas, chunks, strict=True):

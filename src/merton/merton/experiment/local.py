@@ -5,28 +5,22 @@ Everything is done as the nodes do it, rounding in transport included, so that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
-from merton.cognition.result import CognitionScore
-from merton.cognition.score import score as cognition_score
-from merton.cognition.text import Cider
 from merton.decision.models.base import POLICIES, Policy
-from merton.decision.result import DecisionScore
-from merton.decision.score import score as decision_score
 from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, InvalidActionError
 from merton.execution.gate.collision import HeldObject, held_object
 from merton.execution.gate.planner import Segment, plan, plan_again, segments
 from merton.execution.gate.safety import Code, EmergencyStopLatch, Limits
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
-from merton.execution.score import position_distance_m
-from merton.execution.score import score as execution_score
 from merton.experiment.ports import Execution, Judgement, Look
+from merton.experiment.scoring import Evidence, Scores, score
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
 from merton.simulation.cameras import SceneCameras
@@ -162,18 +156,9 @@ class LocalPorts:
         """What the cell says."""
         return Judgement(look.success, "cell")
 
-    def score_cognition(self, reference: str, candidate: str, corpus: Sequence[str]) -> CognitionScore:
-        """Compare two answers; CIDEr needs at least two reference answers."""
-        return cognition_score(reference, candidate, Cider(corpus) if len(corpus) >= 2 else None)
-
-    def score_decision(self, reference: ActionChunk, candidate: ActionChunk) -> DecisionScore:
-        """Compare two first chunks."""
-        return decision_score(reference, candidate)
-
-    def score_execution(self, outcome: Outcome, reference: Matrix, final: Matrix) -> tuple[float | None, float]:
-        """Score 0..100, or None, and the distance [m]."""
-        distance_m = position_distance_m(reference, final)
-        return execution_score(outcome, distance_m), distance_m
+    def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
+        """The scores of a trial."""
+        return score(evidence, outcome)
 
     def close(self) -> None:
         """Give the drawing context back."""

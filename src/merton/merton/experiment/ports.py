@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.cognition.models.base import Answer
-from merton.cognition.result import CognitionScore
-from merton.decision.result import DecisionScore
+from merton.experiment.scoring import Evidence, Scores
 from merton.results.records import Outcome
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
@@ -109,14 +108,6 @@ class Ports(Protocol):
         """Whether the task is done, as the last look found the cell; by the simulator, or by a person at the robot."""
         ...
 
-    def score_cognition(self, reference: str, candidate: str, corpus: Sequence[str]) -> CognitionScore:
-        """Compare two answers, given all reference answers of the study."""
-        ...
-
-    def score_decision(self, reference: ActionChunk, candidate: ActionChunk) -> DecisionScore:
-        """Compare two first chunks."""
-        ...
-
-    def score_execution(self, outcome: Outcome, reference: Matrix, final: Matrix) -> tuple[float | None, float]:
-        """Score 0..100 (None if not scored) and the distance [m] between the two final tool poses."""
+    def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
+        """The scores of the trial, as `merton.experiment.scoring.score` computes them."""
         ...

@@ -1,58 +1,106 @@
-"""The scores of a trial, computed again from its evidence."""
+"""The scores of a trial: the evidence they are computed from, and the one function that computes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from merton.cognition.score import CognitionScore
 from merton.cognition.score import score as cognition_score
-from merton.cognition.text import Cider
+from merton.decision.score import DecisionScore
 from merton.decision.score import score as decision_score
 from merton.execution.score import position_distance_m
 from merton.execution.score import score as execution_score
-from merton.experiment.evidence import Evidence
 from merton.results.records import Outcome, TrialRecord
+from merton.world.action import ActionChunk
+from merton.world.geometry import Matrix
+
+if TYPE_CHECKING:
+    from merton.cognition.text import Cider
 
 TOLERANCE = 1e-12
-"""Ours: the same formulas on the same numbers; more than a last digit of difference is another number."""
+"""Ours: the same formulas on the same numbers may differ in the last digit, not by more."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that the scores of a trial follow from, except its outcome.
+
+    Attributes:
+        answers: to the reference and to the distorted image.
+        corpus: all reference answers of the study, for CIDEr.
+        first_chunks: decided on the reference and on the distorted images; None if there are none.
+        reference_tcp: final tool pose (4, 4) in `base_link` of the run measured against; None if there is none.
+        final_tcp: final tool pose (4, 4) in `base_link` of the trial.
+    """
+
+    answers: tuple[str, str]
+    corpus: tuple[str, ...]
+    first_chunks: tuple[ActionChunk, ActionChunk] | None
+    reference_tcp: Matrix | None
+    final_tcp: Matrix
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The numbers of a trial's record that follow from its evidence; see `TrialRecord` for their ranges."""
+    """The scores of a trial.
 
-    cognition: float | None
-    decision: float | None
+    Attributes:
+        cognition: likeness of the two answers.
+        decision: likeness of the two first chunks; None without chunks.
+        execution: 0..100; None if the outcome is not scored or there is no run to measure against.
+        distance_m: between the final tool positions of the trial and of the run measured against; None without one.
+    """
+
+    cognition: CognitionScore
+    decision: DecisionScore | None
     execution: float | None
     distance_m: float | None
 
-    @classmethod
-    def of(cls, record: TrialRecord) -> Scores:
-        """The scores a record has."""
-        return cls(record.cognition, record.decision, record.execution, record.distance_m)
-
-    def differences(self, other: Scores) -> Iterator[tuple[str, float | None, float | None]]:
-        """Name, own and other value of every score that differs by more than `TOLERANCE`."""
-        for field in fields(self):
-            one, two = getattr(self, field.name), getattr(other, field.name)
-            if (one is None) != (two is None) or (one is not None and not abs(one - two) <= TOLERANCE):
-                yield field.name, one, two
+    @property
+    def totals(self) -> dict[str, float | None]:
+        """The number of each stage, by the field of `TrialRecord` that holds it."""
+        return {
+            "cognition": self.cognition.total,
+            "decision": self.decision.total if self.decision else None,
+            "execution": self.execution,
+            "distance_m": self.distance_m,
+        }
 
 
-@lru_cache(maxsize=8)
-def cider_of(corpus: tuple[str, ...]) -> Cider | None:
-    """CIDEr over a corpus of reference answers; None for fewer than two, whose document frequencies say nothing."""
-    return Cider(corpus) if len(corpus) >= 2 else None
+def score(evidence: Evidence, outcome: Outcome) -> Scores:
+    """The scores of a trial; the formulas are in docs/scores.md.
 
-
-def rescore(evidence: Evidence, outcome: Outcome) -> Scores:
-    """The scores of a trial, by the formulas that scored it when it ran; see docs/scores.md."""
+    Raises:
+        InputError: an answer that is not text, chunks in different frames, or a failure without a finite distance.
+    """
     chunks, reference = evidence.first_chunks, evidence.reference_tcp
     distance_m = None if reference is None else position_distance_m(reference, evidence.final_tcp)
     return Scores(
-        cognition=cognition_score(*evidence.answers, cider_of(evidence.corpus)).total,
-        decision=None if chunks is None else decision_score(*chunks).total,
+        cognition=cognition_score(*evidence.answers, _cider(evidence.corpus)),
+        decision=None if chunks is None else decision_score(*chunks),
         execution=None if distance_m is None else execution_score(outcome, distance_m),
         distance_m=distance_m,
     )
+
+
+def differences(record: TrialRecord, scores: Scores) -> Iterator[tuple[str, float | None, float | None]]:
+    """Name, recorded and computed value of every score that differs from the record by more than `TOLERANCE`."""
+    for name, computed in scores.totals.items():
+        recorded: float | None = getattr(record, name)
+        if recorded is None or computed is None:
+            differ = recorded is not computed
+        else:
+            differ = not abs(recorded - computed) <= TOLERANCE  # true for NaN
+        if differ:
+            yield name, recorded, computed
+
+
+@lru_cache(maxsize=8)
+def _cider(corpus: tuple[str, ...]) -> Cider | None:
+    """CIDEr over a corpus of reference answers; None for fewer than two, whose document frequencies say nothing."""
+    from merton.cognition.text import Cider  # loads scipy and sacrebleu, which only the process that scores needs
+
+    return Cider(corpus) if len(corpus) >= 2 else None

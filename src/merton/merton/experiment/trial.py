@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from merton.cognition.words import corpus_version
 from merton.decision.models.base import POLICIES
 from merton.errors import InvalidActionError, OperatorStopError
 from merton.execution.gate.safety import Code
-from merton.experiment.evidence import Evidence
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
 from merton.experiment.ports import Execution, Look, Ports
+from merton.experiment.scoring import Evidence
 from merton.results.records import Outcome, TrialRecord
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
@@ -114,7 +114,6 @@ def run_trial(
         ports.answer(agent.vlm, views[spec.vlm_camera].color, question).text
         for views in (look.reference, look.distorted)
     ]
-    cognition = ports.score_cognition(answers[0], answers[1], corpus)
 
     on_stage("decision", 0.2)
     run = _Run(ports, spec, trial, instruction)
@@ -125,19 +124,14 @@ def run_trial(
     outcome, judged_by = run.judged()
     final = look.base_from_tcp
     reference_tcp = _measured_against(outcome, reference, final)
-    execution, distance_m = None, None
-    if reference_tcp is not None:
-        execution, distance_m = ports.score_execution(outcome, reference_tcp, final)
-    decision = ports.score_decision(*run.first_chunks) if run.first_chunks else None
+    evidence = Evidence((answers[0], answers[1]), tuple(corpus), run.first_chunks, reference_tcp, final)
+    scores = ports.score(evidence, outcome)
     record = TrialRecord(
         experiment=experiment_id,
         agent=agent.id,
         case=case,
         outcome=outcome,
-        cognition=cognition.total,
-        decision=decision.total if decision else None,
-        execution=execution,
-        distance_m=distance_m,
+        **scores.totals,
         steps=run.steps,
         simulated_s=(look.stamp_ns - first.stamp_ns) / 1e9,
         wall_s=time.monotonic() - started,
@@ -159,15 +153,15 @@ def run_trial(
         "success": outcome is Outcome.SUCCESS,
         "judged_by": judged_by,
         "answers": {"reference": answers[0], "distorted": answers[1]},
-        "cognition": {**vars(cognition), "corpus": corpus_version(corpus) if corpus else None},
+        "cognition": {**asdict(scores.cognition), "corpus": corpus_version(corpus) if corpus else None},
         "decision": {
-            **(vars(decision) if decision else {}),
+            **(asdict(scores.decision) if scores.decision else {}),
             **{
                 which: {"deltas": chunk.deltas.tolist(), "step_s": chunk.step_s, "frame": chunk.frame}
                 for which, chunk in zip(("reference", "distorted"), run.first_chunks or (), strict=False)
             },
         },
-        "execution": {"score": execution, "distance_m": distance_m},
+        "execution": {"score": scores.execution, "distance_m": scores.distance_m},
         "path": _rounded(run.path),
         "reference_path": _rounded(reference.path if reference else run.path),
         "final_tcp": final.tolist(),
@@ -182,7 +176,6 @@ def run_trial(
         "error_message": run.error_message,
     }
     own = ReferenceRun(answers[0], final, tuple(run.path), outcome is Outcome.SUCCESS)
-    evidence = Evidence((answers[0], answers[1]), tuple(corpus), run.first_chunks, reference_tcp, final)
     return TrialReport(record, details, evidence, pictures, own if case.is_reference else None)
 
 

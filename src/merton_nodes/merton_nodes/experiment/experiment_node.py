@@ -140,7 +140,8 @@ class ExperimentNode(StageNode):
     def publish_evidence(self, report: TrialReport) -> None:
         """Say what a trial's scores follow from."""
         now = self.get_clock().now().nanoseconds
-        self.evidence.publish(convert.evidence_message(report.record, report.evidence, now))
+        record = report.record
+        self.evidence.publish(convert.evidence_message(report.evidence, now, record.experiment, record.id))
 
     def code_and_sentence(self, error: Exception) -> tuple[int, str]:
         """Error code and sentence; the trace of what nobody expected goes to the log."""

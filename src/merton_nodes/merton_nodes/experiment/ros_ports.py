@@ -5,9 +5,8 @@ Used from a worker thread while an executor spins the node; every wait ends by i
 
 from __future__ import annotations
 
-import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from merton_interfaces.action import AnswerQuestion, ExecuteActions
 from merton_interfaces.msg import ActionChunk as ActionChunkMessage
 from merton_interfaces.msg import Answer as AnswerMessage
 from merton_interfaces.msg import CellState, DistortionInfo
-from merton_interfaces.srv import PredictActions, ResetCell, ScoreCognition, ScoreDecision, ScoreExecution
+from merton_interfaces.srv import PredictActions, ResetCell, ScoreTrial
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.action import ActionClient
 from rclpy.node import Node
@@ -24,18 +23,16 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_srvs.srv import Trigger
 
 from merton.cognition.models.base import Answer
-from merton.cognition.result import CognitionScore
-from merton.decision.result import DecisionScore
 from merton.errors import InfrastructureError, InputError, InvalidActionError, OperatorStopError
 from merton.execution.gate.peaks import parts
 from merton.execution.gate.safety import Code, Limits
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import Execution, Judgement, Look
+from merton.experiment.scoring import Evidence, Scores
 from merton.results.records import Outcome
 from merton.world.action import ActionChunk
 from merton.world.cell import ARM_JOINTS, CellConfig
-from merton.world.geometry import Matrix
 from merton.world.observation import CameraView
 from merton.world.observation import Image as Pixels
 from merton_nodes.cameras.free_cameras import PARTS, FreeCameras
@@ -94,11 +91,7 @@ class RosPorts(Asking):
         self.release_collision = create(Trigger, names.RELEASE_COLLISION)
         self.distortion = create(SetParametersAtomically, f"{names.DISTORTION_NODE}/set_parameters_atomically")
         self.predict = create(PredictActions, names.PREDICT)
-        self.scorers = {
-            "cognition": create(ScoreCognition, names.SCORE_COGNITION),
-            "decision": create(ScoreDecision, names.SCORE_DECISION),
-            "execution": create(ScoreExecution, names.SCORE_EXECUTION),
-        }
+        self.scorer = create(ScoreTrial, names.SCORE)
         self.answers = ActionClient(node, AnswerQuestion, names.ANSWER)
         self.arm = ActionClient(node, ExecuteActions, names.EXECUTE)
 
@@ -303,30 +296,12 @@ class RosPorts(Asking):
             return Judgement(look.success, "cell")
         return self.operator.ask(trial_id, instruction)
 
-    def score_cognition(self, reference: str, candidate: str, corpus: Sequence[str]) -> CognitionScore:
-        """Ask scorer_node."""
-        request = ScoreCognition.Request(reference=reference, candidate=candidate, corpus=list(corpus))
-        response = self.call(self.scorers["cognition"], request)
-        cider = None if math.isnan(response.cider) else response.cider
-        return CognitionScore(response.score, response.bleu, response.rouge, cider)
-
-    def score_decision(self, reference: ActionChunk, candidate: ActionChunk) -> DecisionScore:
-        """Ask scorer_node."""
-        request = ScoreDecision.Request(
-            reference=convert.chunk_message(reference, 0), candidate=convert.chunk_message(candidate, 0)
+    def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
+        """Call scorer_node."""
+        request = ScoreTrial.Request(
+            evidence=convert.evidence_message(evidence, 0), outcome=convert.outcome_constant(outcome)
         )
-        response = self.call(self.scorers["decision"], request)
-        return DecisionScore(response.score, response.position, response.rotation, response.state)
-
-    def score_execution(self, outcome: Outcome, reference: Matrix, final: Matrix) -> tuple[float | None, float]:
-        """Ask scorer_node."""
-        request = ScoreExecution.Request(
-            reference=convert.pose_message(reference),
-            candidate=convert.pose_message(final),
-            outcome=convert.outcome_constant(outcome),
-        )
-        response = self.call(self.scorers["execution"], request)
-        return (None if math.isnan(response.score) else response.score), response.distance
+        return convert.scores_of(self.call(self.scorer, request))
 
 
 def longest_s(chunk: ActionChunk, gripper: Gripper) -> float:

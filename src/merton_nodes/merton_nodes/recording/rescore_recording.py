@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from merton.errors import MertonError
-from merton.experiment.evidence import Evidence
-from merton.experiment.scoring import Scores, rescore
+from merton.experiment.scoring import Evidence, differences, score
 from merton.recording.reader import RecordingReader
 from merton.results.records import TrialRecord
 from merton_nodes.ros import conversions as convert
@@ -61,16 +60,16 @@ def rescored(path: Path) -> Rescored:
             results[key] = convert.record_of(message)
         else:
             evidence[key] = convert.evidence_of(message)
-    differences = [
-        Difference(trial, *found)
+    found = [
+        Difference(trial, *difference)
         for (experiment, trial), record in results.items()
         if (experiment, trial) in evidence
-        for found in Scores.of(record).differences(rescore(evidence[experiment, trial], record.outcome))
+        for difference in differences(record, score(evidence[experiment, trial], record.outcome))
     ]
     return Rescored(
         tuple(trial for experiment, trial in results if (experiment, trial) in evidence),
         tuple(trial for experiment, trial in results if (experiment, trial) not in evidence),
-        tuple(differences),
+        tuple(found),
         reader.torn,
     )
 

@@ -12,12 +12,15 @@ from merton_interfaces.msg import ActionChunk as ActionChunkMessage
 from merton_interfaces.msg import ActionDelta, CellState, DistortionInfo, TrialEvidence, TrialResult
 from merton_interfaces.msg import CameraView as CameraViewMessage
 from merton_interfaces.msg import SceneObject as SceneObjectMessage
+from merton_interfaces.srv import ScoreTrial
 from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Header
 
+from merton.cognition.score import CognitionScore
+from merton.decision.score import DecisionScore
 from merton.errors import InputError
-from merton.experiment.evidence import Evidence
+from merton.experiment.scoring import Evidence, Scores
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
@@ -314,17 +317,17 @@ def record_of(message: TrialResult) -> TrialRecord:
     )
 
 
-def evidence_message(record: TrialRecord, evidence: Evidence, stamp_ns: int) -> TrialEvidence:
-    """The message of what a trial's scores were computed from."""
+def evidence_message(evidence: Evidence, stamp_ns: int, experiment_id: str = "", trial_id: str = "") -> TrialEvidence:
+    """The message of a trial's evidence, scored at `stamp_ns`."""
     reference = evidence.reference_tcp
     return TrialEvidence(
         header=header(stamp_ns, names.BASE_FRAME),
-        experiment_id=record.experiment,
-        trial_id=record.id,
+        experiment_id=experiment_id,
+        trial_id=trial_id,
         reference_answer=evidence.answers[0],
         answer=evidence.answers[1],
         corpus=list(evidence.corpus),
-        first_chunks=[chunk_message(chunk, stamp_ns, record.id) for chunk in evidence.first_chunks or ()],
+        first_chunks=[chunk_message(chunk, stamp_ns, trial_id) for chunk in evidence.first_chunks or ()],
         reference_pose=[] if reference is None else [pose_message(reference)],
         final_pose=pose_message(evidence.final_tcp),
     )
@@ -341,6 +344,34 @@ def evidence_of(message: TrialEvidence) -> Evidence:
         (chunks[0], chunks[1]) if chunks else None,
         matrix_of(message.reference_pose[0]) if message.reference_pose else None,
         matrix_of(message.final_pose),
+    )
+
+
+def scores_response(scores: Scores) -> ScoreTrial.Response:
+    """The response of scorer_node that carries a trial's scores; NaN stands for None."""
+    cognition, decision = scores.cognition, scores.decision or DecisionScore(*[math.nan] * 4)
+    return ScoreTrial.Response(
+        cognition=cognition.total,
+        bleu=cognition.bleu,
+        rouge=cognition.rouge_l,
+        cider=_or_nan(cognition.cider),
+        decision=decision.total,
+        position=decision.position,
+        rotation=decision.rotation,
+        state=decision.state,
+        execution=_or_nan(scores.execution),
+        distance=_or_nan(scores.distance_m),
+    )
+
+
+def scores_of(message: ScoreTrial.Response) -> Scores:
+    """A trial's scores from the response of scorer_node."""
+    decision = DecisionScore(message.decision, message.position, message.rotation, message.state)
+    return Scores(
+        CognitionScore(message.cognition, message.bleu, message.rouge, _or_none(message.cider)),
+        None if math.isnan(message.decision) else decision,
+        _or_none(message.execution),
+        _or_none(message.distance),
     )
 
 

@@ -1,0 +1,56 @@
+"""From the evidence of a trial to its scores, and how they compare with a record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from merton.cognition.score import score as cognition_score
+from merton.cognition.text import Cider
+from merton.decision.score import score as decision_score
+from merton.errors import InputError
+from merton.experiment.scoring import TOLERANCE, Evidence, differences, score
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.world.action import checked_chunk
+from merton.world.geometry import transform
+
+CHUNKS = (checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2), checked_chunk([[0.05, 0, 0, 0, 0, 0.1, 0.0]], 0.2))
+ANSWERS = ("the red cube is on the left", "the blue cube is on the right")
+CORPUS = (ANSWERS[0], "lift the green cube", "open the drawer")
+EVIDENCE = Evidence(ANSWERS, CORPUS, CHUNKS, transform((0.1, 0.2, 0.3)), transform((0.1, 0.2, 0.05)))
+
+
+def test_every_stage_is_scored_by_its_own_formula() -> None:
+    scores = score(EVIDENCE, Outcome.FAILURE)
+    assert scores.cognition == cognition_score(*ANSWERS, Cider(CORPUS))
+    assert scores.decision == decision_score(*CHUNKS)
+    assert (scores.distance_m, scores.execution) == (pytest.approx(0.25), pytest.approx(75.0))
+    assert score(EVIDENCE, Outcome.SUCCESS).execution == 100.0
+    assert score(EVIDENCE, Outcome.INFRASTRUCTURE).execution is None
+
+
+@pytest.mark.parametrize("corpus", [(), CORPUS[:1]])
+def test_missing_evidence_is_not_scored(corpus: tuple[str, ...]) -> None:
+    scores = score(Evidence(ANSWERS, corpus, None, None, np.eye(4)), Outcome.FAILURE)
+    assert scores.cognition == cognition_score(*ANSWERS)
+    assert scores.cognition.cider is None
+    assert (scores.decision, scores.execution, scores.distance_m) == (None, None, None)
+
+
+def test_chunks_in_different_frames_are_refused() -> None:
+    with pytest.raises(InputError, match="cannot compare a chunk in"):
+        score(replace(EVIDENCE, first_chunks=(CHUNKS[0], replace(CHUNKS[1], frame="tcp"))), Outcome.SUCCESS)
+
+
+def test_only_real_differences_to_a_record_are_named() -> None:
+    scores = score(EVIDENCE, Outcome.FAILURE)
+    record = TrialRecord("e", "a", TestCase("pick", 0, "jpeg", 3), Outcome.FAILURE, **scores.totals)
+    assert list(differences(record, scores)) == []
+    assert scores.execution is not None
+    close, far = scores.execution + TOLERANCE / 2, scores.execution + 1e-9
+    assert list(differences(replace(record, execution=close), scores)) == []
+    assert list(differences(replace(record, execution=far), scores)) == [("execution", far, scores.execution)]
+    unscored = replace(record, decision=None)
+    assert list(differences(unscored, scores)) == [("decision", None, scores.totals["decision"])]
