@@ -23,7 +23,7 @@ def test_says_what_the_file_says(cell: CellConfig) -> None:
     assert cell.home_joints.shape == (6,)
     assert cell.tool0_from_tcp[2, 3] == 0.235
     assert [wall.name for wall in cell.walls] == ["back", "left"]
-    assert cell.camera_names == ("top", "side", "wrist")
+    assert cell.camera_names == ("wrist", "top", "side")
     assert cell.intrinsics.width == 424
 
 

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from merton.errors import InputError, MissingDependencyError
 from merton.files import resource
-from merton.simulation.model import urdf
+from merton.simulation.model import build_model, urdf
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
 from merton.world.geometry import Matrix, from_rpy, inverse, transform
 
@@ -151,6 +151,16 @@ def test_the_xacro_finds_the_configuration_by_itself_and_takes_another(tmp_path:
     other.write_text(cell_file().read_text().replace("tcp_from_tool0_z: 0.235", "tcp_from_tool0_z: 0.300"))
     tree = ElementTree.fromstring(urdf(other))
     assert pose(tree, "tcp", {})[:3, 3] == pytest.approx((pose(tree, "tool0", {}) @ transform((0, 0, 0.3)))[:3, 3])
+
+
+def test_a_fourth_camera_is_configuration(tmp_path: Path) -> None:
+    lines = cell_file().read_text(encoding="utf-8").splitlines(keepends=True)
+    side = next(index for index, line in enumerate(lines) if line.startswith("  side: {parent"))
+    lines.insert(side, lines[side].replace("side:", "back:"))
+    config = tmp_path / "cell.yaml"
+    config.write_text("".join(lines), encoding="utf-8")
+    model = build_model(cell_config=config)
+    assert [model.camera(index).name for index in range(model.ncam)] == ["wrist", "top", "back", "side"]
 
 
 def test_resources_come_from_an_installed_prefix_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

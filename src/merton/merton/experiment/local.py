@@ -201,7 +201,7 @@ class LocalPorts:
     def _feel(self) -> None:
         """A contact that the cell reports latches the stop."""
         if (contact := self.cell.contact) is not None:
-            self.latch.trip(f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N")
+            self.latch.trip(str(contact))
 
 
 def _whole_millimetres(depth_m: NDArray[np.float32] | None) -> NDArray[np.float32] | None:

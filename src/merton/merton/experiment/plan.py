@@ -15,6 +15,7 @@ from merton.errors import UnknownNameError
 from merton.perception.distortion import DISTORTIONS
 from merton.results.records import TestCase
 from merton.seeding import derive_seed
+from merton.world.cell import load_cell
 from merton.world.tasks import TASKS
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
@@ -83,7 +84,7 @@ class ExperimentSpec(Model):
     @field_validator("vlm_camera")
     @classmethod
     def _camera(cls, value: str) -> str:
-        return _known("camera", dict.fromkeys(CAMERAS), value)
+        return _known("camera", dict.fromkeys(load_cell().camera_names), value)
 
     @model_validator(mode="after")
     def _agents_differ(self) -> ExperimentSpec:
@@ -114,9 +115,6 @@ class ExperimentSpec(Model):
         """
         everything = [Trial(agent, case) for agent in self.agents for case in self.cases()]
         return sorted(everything, key=lambda t: (not t.case.is_reference, t.agent.vla != "expert"))
-
-
-CAMERAS = ("wrist", "top", "side")
 
 
 def _unique(kind: str, values: tuple) -> tuple:

@@ -39,6 +39,9 @@ class Contact:
     link_b: str
     force_n: float
 
+    def __str__(self) -> str:
+        return f"{self.link_a} touched {self.link_b} with {self.force_n:.0f} N"
+
 
 class Cell:
     """The simulated cell.

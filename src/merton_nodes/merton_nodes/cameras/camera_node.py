@@ -10,6 +10,7 @@ from sensor_msgs.msg import CameraInfo, Image
 from merton.errors import InputError
 from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import Settings, devices_of
+from merton.world.cell import load_cell
 from merton.world.observation import CameraView
 from merton_nodes.cameras import camera_sources as sources
 from merton_nodes.ros import conversions as convert
@@ -30,7 +31,7 @@ class CameraNode(StageNode):
         source = self.parameter("source", "cell", f"where frames come from: {', '.join(SOURCES)}")
         if source not in SOURCES:
             raise InputError(f"unknown camera source {source!r}; choose one of: {', '.join(SOURCES)}")
-        cameras = list(self.parameter("cameras", ["wrist", "top", "side"], "the cameras to play"))
+        cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to play"))
         folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
         rate_hz = self.parameter("rate_hz", 5.0, "frames per second of folder and realsense", minimum=0.1, maximum=90.0)
         bag = self.parameter("bag", "", "with source bag: the MCAP file of a recorded run, or the folder of a bag")

@@ -16,6 +16,7 @@ from sensor_msgs.msg import Image
 from merton.errors import InputError, MertonError
 from merton.perception.distortion import DISTORTIONS
 from merton.perception.distortion.stream import DistortionSetting, Schedule, parse_schedule
+from merton.world.cell import load_cell
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
@@ -32,7 +33,7 @@ class DistortionNode(StageNode):
 
     def set_up(self) -> None:
         """Declare the dynamic parameters, wire every camera."""
-        cameras = list(self.parameter("cameras", ["wrist", "top", "side"], "the cameras to distort"))
+        cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to distort"))
         choices = ", ".join(DISTORTIONS)
         name = self.parameter("name", "reference", f"reference, or one of: {choices}", read_only=False)
         level = self.parameter("level", 0.0, "0 (untouched) .. 5 (worst)", minimum=0, maximum=5, read_only=False)

@@ -31,6 +31,7 @@ from merton.world.cell import ARM_JOINTS, load_cell
 from merton.world.geometry import Matrix
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.cell.lockstep import Lockstep
+from merton_nodes.cell.messages import cell_safety, cell_state
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
@@ -220,25 +221,18 @@ class GazeboCellNode(StageNode):
         """The simulator's own knowledge; `qpos` is MuJoCo's and stays empty."""
         scene = self.judge.scene
         tcp_m = base_from_tcp(self.joints_rad, self.cell.tool0_from_tcp)[:3, 3]
-        return CellState(
-            header=convert.header(self.time.stamp_ns, names.BASE_FRAME),
-            task=scene.command.verb,
-            seed=scene.seed,
-            scene=self.scenes,
-            instruction=scene.command.instruction,
-            objects=convert.scene_objects(self.judge.scene_state()),
-            success=self.judge.success(tcp_m, self.touches, self.time.stamp_ns),
+        return cell_state(
+            scene,
+            self.scenes,
+            self.time.stamp_ns,
             at_rest=self.time.at_rest,
+            objects=self.judge.scene_state(),
+            success=self.judge.success(tcp_m, self.touches, self.time.stamp_ns),
         )
 
     def publish_safety(self) -> None:
         """What the arm touched, if it touched what it must not."""
-        message = SafetyState(header=convert.header(self.time.stamp_ns, names.BASE_FRAME), clearance=convert.UNKNOWN_M)
-        if (contact := self.touches.contact) is not None:
-            message.mode = SafetyState.COLLISION_STOP
-            message.link_a, message.link_b, message.force = contact.link_a, contact.link_b, contact.force_n
-            message.message = f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N"
-        self.safety.publish(message)
+        self.safety.publish(cell_safety(self.time.stamp_ns, self.touches.contact))
 
 
 def main() -> None:

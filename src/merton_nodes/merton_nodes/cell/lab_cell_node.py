@@ -25,6 +25,7 @@ from merton.simulation import layout
 from merton.simulation.scene import Scene, make_scene
 from merton.world.action import checked_chunk
 from merton.world.cell import load_cell
+from merton_nodes.cell.messages import cell_state
 from merton_nodes.cell.operator_desk import OperatorDesk
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -200,14 +201,7 @@ class LabCellNode(StageNode):
     def state_message(self) -> CellState:
         """The scene, and whether the arm is at rest; no objects, and never a success: the operator judges."""
         assert self.scene is not None
-        return CellState(
-            header=convert.header(self.stamp_ns, names.BASE_FRAME),
-            task=self.scene.command.verb,
-            seed=self.scene.seed,
-            scene=self.scenes,
-            instruction=self.scene.command.instruction,
-            at_rest=self.at_rest,
-        )
+        return cell_state(self.scene, self.scenes, self.stamp_ns, at_rest=self.at_rest)
 
 
 def main() -> None:

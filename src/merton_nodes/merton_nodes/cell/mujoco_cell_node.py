@@ -23,6 +23,7 @@ from merton.execution.robots.watchdog import Watchdog
 from merton.simulation.cell import Cell
 from merton.simulation.model import urdf
 from merton.world.cell import ARM_JOINTS
+from merton_nodes.cell.messages import cell_safety, cell_state, spline_of
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
@@ -126,11 +127,9 @@ class MujocoCellNode(StageNode):
             return
         else:
             try:
-                times = np.array([convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points])
-                joints = np.array([list(point.positions) for point in message.points])
-                velocities = np.array([list(point.velocities) for point in message.points])
-                self.cell.command_trajectory(times, joints, velocities if velocities.size else None)
-            except (MertonError, ValueError) as error:  # numpy's, for points of different lengths
+                spline = spline_of(message)
+                self.cell.command_trajectory(spline.times_s, spline.joints_rad, spline.velocities_rad_s)
+            except MertonError as error:
                 self.counters["dropped malformed trajectories"] += 1
                 self.get_logger().warning(str(error))
                 return
@@ -193,31 +192,24 @@ class MujocoCellNode(StageNode):
     def state_message(self) -> CellState:
         """The simulator's own knowledge."""
         cell = self.cell
-        return CellState(
-            header=convert.header(cell.time_ns, names.BASE_FRAME),
-            task=cell.scene.command.verb,
-            seed=cell.scene.seed,
-            scene=self.scenes,
-            instruction=cell.scene.command.instruction,
-            qpos=cell.qpos.tolist(),
-            objects=convert.scene_objects(cell.scene_state()),
-            success=cell.success(),
+        return cell_state(
+            cell.scene,
+            self.scenes,
+            cell.time_ns,
             at_rest=not cell.busy,
+            objects=cell.scene_state(),
+            qpos=cell.qpos.tolist(),
+            success=cell.success(),
         )
 
     def publish_safety(self) -> None:
         """What the arm touched, if it touched what it must not, or why the cell holds it."""
-        message = SafetyState(header=convert.header(self.cell.time_ns, names.BASE_FRAME), clearance=convert.UNKNOWN_M)
         contact = self.cell.contact
         if contact is not None:
-            message.mode = SafetyState.COLLISION_STOP
-            message.link_a, message.link_b, message.force = contact.link_a, contact.link_b, contact.force_n
-            message.message = f"{contact.link_a} touched {contact.link_b} with {contact.force_n:.0f} N"
             self.counters["contacts"] += not self.reported_stop
-        elif self.fault:
-            message.mode, message.message = SafetyState.FAULT, self.fault
+        mode = SafetyState.FAULT if self.fault else SafetyState.NORMAL
         self.reported_stop = self.cell.stopped
-        self.safety.publish(message)
+        self.safety.publish(cell_safety(self.cell.time_ns, contact, mode, self.fault))
 
 
 def main() -> None:

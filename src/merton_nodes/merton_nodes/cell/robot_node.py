@@ -10,7 +10,7 @@ from std_msgs.msg import Float64MultiArray
 
 from merton.errors import MertonError
 from merton.execution.robots.urcap import UrcapGripper, fault_sentence
-from merton_nodes.ros import conversions as convert
+from merton_nodes.cell.messages import cell_safety
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode
 
@@ -73,5 +73,4 @@ class RobotNode(StageNode, ABC):
         """Publish the safety state if it is news."""
         if (mode, why) != self.reported:
             self.reported = mode, why
-            header = convert.header(self.get_clock().now().nanoseconds, names.BASE_FRAME)
-            self.safety.publish(SafetyState(header=header, mode=mode, message=why, clearance=convert.UNKNOWN_M))
+            self.safety.publish(cell_safety(self.get_clock().now().nanoseconds, None, mode, why))

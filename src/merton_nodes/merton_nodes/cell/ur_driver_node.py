@@ -25,8 +25,8 @@ from merton.execution.robots.following import Following
 from merton.execution.robots.gripper import Gripper
 from merton.execution.robots.urcap import UrcapGripper
 from merton.execution.robots.watchdog import Watchdog
-from merton.execution.trajectory import JointSpline
 from merton.world.cell import ARM_JOINTS, load_cell
+from merton_nodes.cell.messages import spline_of
 from merton_nodes.cell.robot_node import RobotNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -136,10 +136,7 @@ class UrDriverNode(RobotNode):
         try:
             if not self.active or joints is None or list(message.joint_names) != list(ARM_JOINTS):
                 raise InputError("inactive, not the joints of the arm, or the arm has not been seen")
-            times = [convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points]
-            velocities = [list(point.velocities) for point in message.points]
-            positions = [list(point.positions) for point in message.points]
-            spline = JointSpline(times, positions, velocities if any(velocities) else None)
+            spline = spline_of(message)
         except MertonError as error:
             self.counters["dropped trajectories"] += 1
             self.hold(f"a motion was refused: {error}")  # whoever sent it believes that the arm moves

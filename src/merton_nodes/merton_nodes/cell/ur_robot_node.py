@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
 from merton_interfaces.msg import SafetyState
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from merton.errors import MertonError
+from merton.errors import InputError, MertonError
 from merton.execution.robots.gripper import Gripper
 from merton.execution.robots.rtde import RtdeRobot
 from merton.execution.robots.safety_status import REDUCED_BIT
 from merton.execution.robots.urcap import UrcapGripper
 from merton.world.cell import ARM_JOINTS, load_cell
+from merton_nodes.cell.messages import spline_of
 from merton_nodes.cell.robot_node import RobotNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -85,12 +85,10 @@ class UrRobotNode(RobotNode):
             return
         try:
             if not self.active or list(message.joint_names) != list(ARM_JOINTS):
-                raise ValueError("inactive, or not the joints of the arm")
-            times = np.array([convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points])
-            joints = np.array([list(point.positions) for point in message.points])
-            velocities = np.array([list(point.velocities) for point in message.points])
-            self.motion = self.robot.follow(times, joints, velocities if velocities.size else None)
-        except (MertonError, ValueError) as error:  # numpy's, for points of different lengths
+                raise InputError("inactive, or not the joints of the arm")
+            spline = spline_of(message)
+            self.motion = self.robot.follow(spline.times_s, spline.joints_rad, spline.velocities_rad_s)
+        except MertonError as error:
             self.counters["dropped trajectories"] += 1
             self.hold(f"a motion was refused: {error}")  # whoever sent it believes that the arm moves
 

@@ -52,12 +52,13 @@ class MonitorNode(StageNode):
         from merton.monitor.server import MonitorServer  # needs packages that not every machine has
         from merton_nodes.monitor.monitor_controls import ServiceControls
 
+        cell = load_cell()
         host = self.parameter("host", "127.0.0.1", "where to listen; beyond loopback `tokens` is needed")
         port = self.parameter("port", 8090, "port of the page; 0 takes a free one", minimum=0, maximum=65535)
         tokens = self.parameter("tokens", "", "file of the operators' tokens, see docs/monitor.md; empty: none")
         hosts = self.parameter("names", [""], "further host names under which the page is asked for; [''] for none")
         log = self.parameter("log", "~/.ros/merton_monitor_presses.jsonl", "file that takes every press, ~ allowed")
-        cameras = self.parameter("cameras", ["wrist", "top", "side"], "the cameras to show, in order")
+        cameras = self.parameter("cameras", list(cell.camera_names), "the cameras to show, in order")
         rate_hz = self.parameter(
             "rate_hz", 10.0, "images of a camera and states of the arm per second, at most", minimum=0.1, maximum=60.0
         )
@@ -66,7 +67,7 @@ class MonitorNode(StageNode):
         self.heard_s = {names.JOINT_STATES: float("-inf")}
         self.results: deque[dict[str, Any]] = deque(maxlen=SHOWN_RESULTS)
         self.distortions: dict[str, Any] = {}
-        self.scene_view = SceneView(load_cell())
+        self.scene_view = SceneView(cell)
         self.hub = Hub()
         self.hub.put("cameras", list(cameras))
         self.hub.put("cell", self.scene_view.still())

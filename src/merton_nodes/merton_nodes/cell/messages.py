@@ -1,0 +1,61 @@
+"""The messages that every cell publishes or takes, from and to the library's values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from merton_interfaces.msg import CellState, SafetyState
+from trajectory_msgs.msg import JointTrajectory
+
+from merton.execution.trajectory import JointSpline
+from merton.simulation.scene import Scene
+from merton.world.observation import SceneState
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+
+if TYPE_CHECKING:
+    from merton.simulation.cell import Contact  # needs MuJoCo, which the lab does not
+
+
+def cell_state(
+    scene: Scene,
+    number: int,
+    stamp_ns: int,
+    *,
+    at_rest: bool,
+    objects: SceneState | None = None,
+    qpos: Iterable[float] = (),
+    success: bool = False,
+) -> CellState:
+    """`cell/state` of a scene, which is the `number`-th of this cell; objects and success as far as they are known."""
+    return CellState(
+        header=convert.header(stamp_ns, names.BASE_FRAME),
+        task=scene.command.verb,
+        seed=scene.seed,
+        scene=number,
+        instruction=scene.command.instruction,
+        qpos=list(qpos),
+        objects=convert.scene_objects(objects) if objects is not None else [],
+        success=success,
+        at_rest=at_rest,
+    )
+
+
+def cell_safety(stamp_ns: int, contact: Contact | None, mode: int = SafetyState.NORMAL, why: str = "") -> SafetyState:
+    """`cell/safety_state`: the contact that stopped the arm if there is one, else a mode and the reason for it."""
+    message = SafetyState(
+        header=convert.header(stamp_ns, names.BASE_FRAME), mode=mode, message=why, clearance=convert.UNKNOWN_M
+    )
+    if contact is not None:
+        message.mode, message.message = SafetyState.COLLISION_STOP, str(contact)
+        message.link_a, message.link_b, message.force = contact.link_a, contact.link_b, contact.force_n
+    return message
+
+
+def spline_of(message: JointTrajectory) -> JointSpline:
+    """The trajectory of a command with at least one point; raises InputError as `JointSpline`."""
+    times_s = [convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points]
+    joints_rad = [list(point.positions) for point in message.points]
+    velocities_rad_s = [list(point.velocities) for point in message.points]
+    return JointSpline(times_s, joints_rad, velocities_rad_s if any(velocities_rad_s) else None)
