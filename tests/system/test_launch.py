@@ -49,7 +49,7 @@ def declared(executable: str) -> list[str]:
     """Patterns of the parameters a program declares; a field in braces stands for any one name."""
     text = source(executable)
     if "(ModelNode" in text:  # what vlm_node and vla_node have in common
-        text += (NODES / "merton_nodes/model_node.py").read_text(encoding="utf-8")
+        text += (NODES / "merton_nodes/models/model_node.py").read_text(encoding="utf-8")
     names = re.findall(r'\bparameter\(\s*f?"([^"]+)"', text)
     return ["autostart", *(re.sub(r"\\\{\w+\\\}", r"\\w+", re.escape(name)) for name in names)]
 
@@ -113,9 +113,9 @@ def test_parameters_hold_in_a_namespace_too(graph):
     context = rclpy.Context()
     arguments = ["--ros-args", "--params-file", str(graph.parameter_file)]
     rclpy.init(args=arguments, context=context, signal_handler_options=SignalHandlerOptions.NO)
-    node = Node("distortion_node", namespace="/lab/one", context=context)
+    node = Node("vlm_node", namespace="/lab/one", context=context)
     try:
-        assert node.declare_parameter("cameras", [""]).value == parameter_file(graph)["distortion_node"]["cameras"]
+        assert node.declare_parameter("preload", [""]).value == parameter_file(graph)["vlm_node"]["preload"]
     finally:
         node.destroy_node()
         context.try_shutdown()
