@@ -14,6 +14,7 @@ from fake_run import make_fake_run
 
 from merton.errors import InputError
 from merton.leaderboard.snapshot.store import of_trials
+from merton.pages import svg
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.study import figures, gallery, report
@@ -267,7 +268,7 @@ def test_every_score_has_its_floor_and_constant_output_is_flagged(tmp_path: Path
         "position 1.00 · rotation 1.00 · state 1.00",
         "constant output",
     ]
-    raw, floor, above = (float(value) for value in rows["servo", "decision"][:3])
+    raw, floor, above = (float(value.replace("−", "-")) for value in rows["servo", "decision"][:3])
     assert above == pytest.approx((raw - floor) / (1 - floor), abs=0.1)  # all three are rounded
     assert rows["servo", "decision"][4] == ""
     assert "hold (decision)" in page.text
@@ -293,7 +294,7 @@ def test_annotated_scores_have_a_page_of_their_own(tmp_path: Path) -> None:
     text = target.read_text(encoding="utf-8")
     page = Page(text)
     assert "Cognition: 2 models" in page.text
-    assert "BLEU (-1.00)" in page.text
+    assert "BLEU (−1.00)" in page.text
     assert "<img src=x" not in text
     assert "//" not in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "scores.parquet"]
@@ -307,7 +308,7 @@ def _luminance(color: str) -> float:
 
 def test_the_colour_scale_is_even_and_readable() -> None:
     shares = np.linspace(0, 1, 41)
-    colors = [figures.sequential_color(share) for share in shares]
+    colors = [svg.sequential_color(share) for share in shares]
     luminance = np.array([_luminance(background) for background, _ in colors])
     assert (np.diff(luminance) > 0).all()
     lightness = 1.16 * np.cbrt(luminance) - 0.16  # CIE L*, a second opinion on the OKLab steps
@@ -315,8 +316,8 @@ def test_the_colour_scale_is_even_and_readable() -> None:
     for background, ink in colors:
         bright, dark = sorted((_luminance(background), _luminance(ink)), reverse=True)
         assert (bright + 0.05) / (dark + 0.05) >= 4.5  # WCAG AA
-    assert figures.sequential_color(-1) == colors[0]
-    assert figures.sequential_color(9) == colors[-1]
+    assert svg.sequential_color(-1) == colors[0]
+    assert svg.sequential_color(9) == colors[-1]
 
 
 def test_trajectories_keep_scale_and_orientation() -> None:
@@ -337,7 +338,7 @@ def test_trajectories_keep_scale_and_orientation() -> None:
 
 
 def test_elements_escape_what_they_are_given() -> None:
-    assert figures.tag("text", "<b>", class_='a"b', x=1.5) == '<text class="a&#34;b" x="1.5">&lt;b&gt;</text>'
+    assert svg.tag("text", "<b>", class_='a"b', x=1.5) == '<text class="a&#34;b" x="1.5">&lt;b&gt;</text>'
 
 
 def test_agents_that_do_not_look_are_not_blamed_on_distortion() -> None:

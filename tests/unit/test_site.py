@@ -25,6 +25,7 @@ from merton.leaderboard.snapshot.compute import Inputs, compute
 from merton.leaderboard.snapshot.contents import BoardCell, BoardRow, ScoreBoard, Snapshot, Standing
 from merton.leaderboard.snapshot.store import from_json, of_trials, to_json
 from merton.leaderboard.submissions.rules import Receipt
+from merton.pages import svg
 from merton.results.records import ForeignScore, Outcome, TestCase, TrialRecord
 from merton.results.schema import ATTEMPTS
 from merton.results.store import ResultStore, open_record
@@ -418,10 +419,10 @@ def test_the_histogram_counts_everybody_once() -> None:
 
 def test_a_rating_that_is_only_a_bound_is_drawn_differently() -> None:
     sure, bound = Standing(1, 1600.0, 10.0, (1580.0, 1620.0)), Standing(1, 1600.0, 10.0, (1580.0, 1620.0), "only wins")
-    assert 'class="dot"' in figures.interval_bar(sure, (1500.0, 1700.0))
-    assert 'class="ring"' in figures.interval_bar(bound, (1500.0, 1700.0))
-    assert "interval" not in figures.interval_bar(bound, (1500.0, 1700.0))
-    assert 'class="dot"' in figures.interval_bar(bound, (1500.0, 1700.0), of_agent=False)  # a case's prior bounds it
+    assert 'class="dot"' in svg.interval_bar(sure, (1500.0, 1700.0))
+    assert 'class="ring"' in svg.interval_bar(bound, (1500.0, 1700.0))
+    assert "interval" not in svg.interval_bar(bound, (1500.0, 1700.0))
+    assert 'class="dot"' in svg.interval_bar(bound, (1500.0, 1700.0), of_agent=False)  # a case's prior bounds it
 
 
 def test_a_bound_is_shown_without_an_interval(tmp_path: Path) -> None:

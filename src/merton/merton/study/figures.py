@@ -1,4 +1,4 @@
-"""The report's pictures as inline SVG, and its colour scale. Everything that is passed in comes out escaped."""
+"""The report's pictures as inline SVG. Everything that is passed in comes out escaped."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from numpy.typing import NDArray
 
-from merton.leaderboard.snapshot.contents import Standing
-from merton.results.text import MISSING
-
-SERIES_COLORS = 8
-"""How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""
+from merton.pages.svg import SERIES_COLORS, marker, sequential_color, tag
+from merton.pages.words import number
 
 LEVELS = range(6)
 
@@ -47,96 +44,6 @@ class Window:
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-
-
-def tag(name: str, *children: object, **attributes: object) -> Markup:
-    """An element; children and attribute values are escaped, `stroke_width` becomes stroke-width, `class_` class."""
-    shown = Markup("").join(
-        Markup(' {}="{}"').format(Markup(key.rstrip("_").replace("_", "-")), _value(value))
-        for key, value in attributes.items()
-        if value is not None
-    )
-    body = Markup("").join(escape(child) for child in children)
-    return Markup("<{}{}>{}</{}>").format(Markup(name), shown, body, Markup(name))
-
-
-def _value(value: object) -> object:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
-
-
-def sequential_color(share: float) -> tuple[str, str]:
-    """Background and ink colour (#rrggbb) for a value 0 (worst, dark) .. 1 (best, light).
-
-    Ours: equal steps of lightness in OKLab from a deep indigo over teal to a pale green, so equal differences of score
-    look equally large, also in grey and to colour-blind readers. The ink is black or white, whichever contrasts more.
-    """
-    share = min(max(share, 0.0), 1.0)
-    lightness, chroma, hue = (
-        0.30 + 0.64 * share,
-        0.055 + 0.055 * math.sin(math.pi * share),
-        math.radians(285 - 130 * share),
-    )
-    red, green, blue = _linear_rgb(lightness, chroma * math.cos(hue), chroma * math.sin(hue))
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    ink = "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
-    return "#" + "".join(f"{_gamma(channel):02x}" for channel in (red, green, blue)), ink
-
-
-def _linear_rgb(lightness: float, a: float, b: float) -> list[float]:
-    """OKLab to linear sRGB in 0..1 (matrices: Ottosson 2020)."""
-    cone = [
-        (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3,
-        (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3,
-        (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3,
-    ]
-    matrix = (
-        (4.0767416621, -3.3077115913, 0.2309699292),
-        (-1.2684380046, 2.6097574011, -0.3413193965),
-        (-0.0041960863, -0.7034186147, 1.7076147010),
-    )
-    return [min(max(sum(m * c for m, c in zip(row, cone, strict=True)), 0.0), 1.0) for row in matrix]
-
-
-def _gamma(channel: float) -> int:
-    encoded = 12.92 * channel if channel <= 0.0031308 else 1.055 * channel ** (1 / 2.4) - 0.055
-    return round(255 * encoded)
-
-
-def scale_gradient(steps: int = 13) -> str:
-    """The colour scale as the colour stops of a CSS linear-gradient."""
-    return ", ".join(sequential_color(step / (steps - 1))[0] for step in range(steps))
-
-
-def rating_domain(ratings: Iterable[Standing]) -> tuple[float, float]:
-    """The (low, high) Elo range that holds every rating's 95 % interval."""
-    ends = [end for rating in ratings for end in rating.interval]
-    return (min(ends), max(ends)) if ends else (0.0, 1.0)
-
-
-def interval_bar(rating: Standing, domain: tuple[float, float], width: float = 120.0) -> Markup:
-    """A rating as a dot on its 95 % interval, drawn on the common range `domain`."""
-    low, high = domain
-
-    def x(value: float) -> float:
-        return 5.0 + (width - 10.0) * (value - low) / (high - low or 1.0)
-
-    return tag(
-        "svg",
-        tag("line", x1=0, x2=width, y1=9, y2=9, class_="track"),
-        tag("line", x1=x(rating.interval[0]), x2=x(rating.interval[1]), y1=9, y2=9, class_="interval"),
-        tag("circle", cx=x(rating.mean), cy=9, r=4, class_="dot"),
-        viewBox=f"0 0 {width:g} 18",
-        class_="bar",
-        role="img",
-        aria_label=f"95 percent interval {rating.interval[0]:.0f} to {rating.interval[1]:.0f}",
-    )
-
-
-def swatch(index: int) -> Markup:
-    """The line and marker of a series, for a legend."""
-    line = tag("line", x1=0, x2=28, y1=7, y2=7, class_="line")
-    group = tag("g", line, marker(index, 14, 7), class_=f"s{index % SERIES_COLORS}")
-    return tag("svg", group, viewBox="0 0 28 14", class_="swatch", aria_hidden="true")
 
 
 def line_chart(
@@ -191,23 +98,6 @@ def _series(item: Series, x: Callable[[float], float], y: Callable[[float], floa
     return tag("g", *parts, class_=f"s{item.index % SERIES_COLORS}")
 
 
-def marker(index: int, x: float, y: float) -> Markup:
-    """Circle, square, diamond or triangle: agents can be told apart without colour."""
-    size = 3.4
-    outlines = (
-        None,
-        ((-1, -1), (1, -1), (1, 1), (-1, 1)),
-        ((0, -1.45), (1.45, 0), (0, 1.45), (-1.45, 0)),
-        ((0, -1.3), (1.3, 1.0), (-1.3, 1.0)),
-    )
-    outline = outlines[index % len(outlines)]
-    if outline is None:
-        return tag("circle", cx=float(x), cy=float(y), r=size, class_="mark")
-    return tag(
-        "polygon", points=" ".join(f"{x + size * dx:.1f},{y + size * dy:.1f}" for dx, dy in outline), class_="mark"
-    )
-
-
 def correlation_matrix(labels: Sequence[str], matrix: NDArray[np.float64], title: str, cell: float = 30.0) -> Markup:
     """Rank correlations of models, (n, n) in -1..1 with NaN where undefined, as coloured squares: dark is high.
 
@@ -226,11 +116,11 @@ def correlation_matrix(labels: Sequence[str], matrix: NDArray[np.float64], title
                 ("var(--faint)", "var(--quiet)") if math.isnan(value) else sequential_color(1.0 - max(value, 0.0))
             )
             corner = {"x": left + cell * column + 1, "y": top + cell * row + 1}
-            shown = MISSING if math.isnan(value) else f"{value:.2f}"
+            shown = number(value)
             hint = tag("title", f"{labels[row]} and {labels[column]}: {'undefined' if math.isnan(value) else shown}")
             square = tag("rect", hint, **corner, width=cell - 2, height=cell - 2, rx=2.0, style=f"fill:{fill}")
-            number = {"x": left + cell * (column + 0.5), "y": middle + 4, "text_anchor": "middle"}
-            parts += [square, tag("text", shown, **number, style=f"fill:{ink};font-size:10px;pointer-events:none")]
+            number_at = {"x": left + cell * (column + 0.5), "y": middle + 4, "text_anchor": "middle"}
+            parts += [square, tag("text", shown, **number_at, style=f"fill:{ink};font-size:10px;pointer-events:none")]
     return tag(
         "svg",
         *parts,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import difflib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +11,17 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from merton.pages.words import marked
 from merton.results.records import Outcome, TrialRecord
 from merton.results.statistics import mean
 from merton.results.text import one_line
+from merton.results.trial_files import first_frame, jpeg, trial_detail
 from merton.study import figures
 
 PICTURE_BUDGET = 9_000_000
 """Bytes of embedded pictures after which further cards go without, so that the page stays below 12 MB."""
 
-FRAME_LIMIT = 1_500_000
-JSON_LIMIT = 8_000_000
 PATH_POINTS = 200
-_JPEG = b"\xff\xd8\xff"
 
 
 @dataclass(frozen=True)
@@ -66,22 +63,6 @@ def build(run: Path, records: Iterable[TrialRecord], agents: Sequence[str]) -> l
     return cards
 
 
-def json_object(path: Path | None) -> dict[str, Any] | None:
-    """The JSON object in a file; None if there is no such file or it holds something else."""
-    try:
-        if path is None or path.stat().st_size > JSON_LIMIT:
-            return None
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return content if isinstance(content, dict) else None
-
-
-def trial_detail(run: Path, record: TrialRecord) -> dict[str, Any] | None:
-    """What a trial left in its trial.json, unchecked; None if it left none."""
-    return json_object(_trial_file(run, record, "trial.json"))
-
-
 def _harm(candidates: Sequence[TrialRecord]) -> tuple[float, str]:
     score = mean(record.execution for record in candidates)
     return (100.0 if score is None else score, candidates[0].case.distortion)
@@ -120,36 +101,6 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
     )
 
 
-def first_frame(detail: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The earliest frame, of the top camera if there is one: it looks the way the trajectory is drawn."""
-    frames = detail.get("frames")
-    known = [item for item in frames if isinstance(item, dict)] if isinstance(frames, list) else []
-    return min(known, key=lambda item: (item.get("camera") != "top", str(item.get("step")).zfill(9)), default={})
-
-
-def _trial_file(run: Path, record: TrialRecord, name: str) -> Path | None:
-    """A file of a trial, or None if it is not a plain file that lies directly in the trial's own directory."""
-    try:
-        trials = (run / "trials").resolve()
-        path = (trials / record.id / name).resolve()
-        inside = path.parent.parent == trials and path.parent.name == record.id
-        return path if inside and path.is_file() else None
-    except (OSError, ValueError):  # a name too long for the file system, or with a NUL
-        return None
-
-
-def jpeg(run: Path, record: TrialRecord, name: object) -> bytes | None:
-    """A picture a trial kept under `name`; None if there is none, it is no JPEG, or it is larger than `FRAME_LIMIT`."""
-    path = _trial_file(run, record, name) if isinstance(name, str) and name else None
-    try:
-        if path is None or path.stat().st_size > FRAME_LIMIT:
-            return None
-        content = path.read_bytes()
-    except OSError:
-        return None
-    return content if content.startswith(_JPEG) else None
-
-
 def _picture(run: Path, record: TrialRecord, name: object) -> str | None:
     content = jpeg(run, record, name)
     return None if content is None else f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
@@ -167,14 +118,3 @@ def _path(detail: Mapping[str, Any], key: str) -> figures.Path3:
     if len(points) > PATH_POINTS:
         points = points[np.linspace(0, len(points) - 1, PATH_POINTS).round().astype(int)]
     return points
-
-
-def marked(reference: str, distorted: str) -> Markup:
-    """The distorted answer with the words that the reference answer lacks in <mark>."""
-    ours, theirs = reference.split(), distorted.split()
-    parts = []
-    for kind, _, _, start, end in difflib.SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
-        words = " ".join(theirs[start:end])
-        if words:
-            parts.append(Markup("{}" if kind == "equal" else "<mark>{}</mark>").format(words))
-    return Markup(" ").join(parts)

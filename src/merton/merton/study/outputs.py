@@ -11,7 +11,7 @@ import numpy as np
 
 from merton.errors import MertonError
 from merton.results.records import Outcome, TestCase, TrialRecord
-from merton.study import gallery
+from merton.results.trial_files import trial_detail
 from merton.world.action import ActionChunk, checked_chunk
 
 DIMENSIONS = {"cognition": ("bleu", "rouge_l", "cider"), "decision": ("position", "rotation", "state")}
@@ -43,7 +43,7 @@ def read(run: Path, records: Iterable[TrialRecord]) -> list[Output]:
     """The outputs of all trials that kept them and were no infrastructure fault, in the order of the records."""
     found = []
     for record in records:
-        detail = gallery.trial_detail(run, record)
+        detail = trial_detail(run, record)
         if detail is not None and record.outcome is not Outcome.INFRASTRUCTURE:
             found.append(_output(record, detail))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,15 @@ from merton.files import written_whole
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
 from merton.leaderboard.terminal import bound_sign, disagreements
+from merton.pages import svg
+from merton.pages.environment import environment
+from merton.pages.words import date_and_time, percent
 from merton.rating.predictions import predicted_score
+from merton.results import trial_files
 from merton.results.records import Outcome, TrialRecord
 from merton.results.statistics import mean
 from merton.results.store import ResultStore
-from merton.results.text import MISSING, formatted, one_line, printable
+from merton.results.text import one_line, printable
 from merton.study import figures, floors, gallery, models, outputs
 
 MAXIMUM = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
@@ -43,14 +47,6 @@ DIMENSION_LABELS = {
     "state": "state (gripper)",
 }
 """Dimension to how the report calls it; in brackets the paper's word."""
-
-OUTCOME_MARKS = {
-    Outcome.SUCCESS: ("✓", "success"),
-    Outcome.FAILURE: ("✕", "failure"),
-    Outcome.EMERGENCY_STOP: ("■", "emergency stop"),
-    Outcome.INVALID_ACTION: ("!", "invalid action"),
-    Outcome.INFRASTRUCTURE: ("○", "infrastructure fault"),
-}
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ def write_report(run_directory: Path | str) -> Path:
     run = Path(run_directory)
     if not run.is_dir():
         raise InputError(f"there is no run at {run}")
-    facts = gallery.json_object(run / "run.json")
+    facts = trial_files.json_object(run / "run.json")
     if facts is None:
         raise InputError(f"{run / 'run.json'} is missing or is not a JSON object")
     with ResultStore(run / "results.sqlite", read_only=True) as store:
@@ -115,14 +111,12 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
         .get_template("report.html.j2")
         .render(
             facts=facts,
-            when=_when(facts.get("created")),
+            when=date_and_time(facts.get("created")),
             headline=headline(board),
             records=records,
             board=board,
             disagreements=disagreements(board),
-            domain=figures.rating_domain(
-                row.standing for row in board.agents if row.standing and not row.standing.flag
-            ),
+            domain=svg.rating_domain(row.standing for row in board.agents if row.standing and not row.standing.flag),
             floors=floors.floors(kept, board),
             model_studies=model_studies(models.from_outputs(kept)),
             decision_by_study_range=models.decision_by_study_range(kept),
@@ -145,7 +139,7 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
             rated_cases=len(rated),
             hardest=rated[:CASES_SHOWN],
             easiest=sorted(rated, key=lambda row: (_rating(row.standing), row.id))[:CASES_SHOWN],
-            case_domain=figures.rating_domain(row.standing for row in rated if row.standing),
+            case_domain=svg.rating_domain((row.standing for row in rated), of_agents=False),
             outlook=_outlook(board.agents, rated),
             provenance=list(_flat(facts)),
             experiment=_experiment_text(run / "experiment.yaml"),
@@ -163,7 +157,15 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
     """
     table = models.from_parquet(scores)
     page = _environment().get_template("models_page.html.j2")
-    _write(target, page.render(model_studies=model_studies(table), source=Path(scores).name, count=len(table.score)))
+    _write(
+        target,
+        page.render(
+            model_studies=model_studies(table),
+            decision_by_study_range=(),
+            source=Path(scores).name,
+            count=len(table.score),
+        ),
+    )
     return target
 
 
@@ -198,7 +200,7 @@ def headline(board: Snapshot) -> str:
     sensitive = most_sensitive(board)
     if not sensitive:
         return f"{size}: no agent has lost execution score under distortion."
-    name, share = printable(sensitive[0].id, 40), _percent(sensitive[0].kept)
+    name, share = printable(sensitive[0].id, 40), percent(sensitive[0].kept)
     kept = f"{name} keeps {share}\u00a0% of its execution score under distortion"
     hardest = _hardest(board.cases)
     return f"{size}: {kept}" + (f"; hardest: {hardest}." if hardest else ".")
@@ -225,24 +227,11 @@ def _write(target: Path, page: str) -> None:
         raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
 
 
+@cache
 def _environment() -> jinja2.Environment:
-    """What the templates are made with: everything escaped, and the functions they use."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("merton.study"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return environment(
+        "merton.study", figures=figures, bound_sign=bound_sign, MAXIMUM=MAXIMUM, DIMENSION_LABELS=DIMENSION_LABELS
     )
-    environment.filters.update(shown=one_line, number=_number, percent=_percent, words=_words)
-    environment.globals.update(
-        figures=figures,
-        bound_sign=bound_sign,
-        MISSING=MISSING,
-        MAXIMUM=MAXIMUM,
-        marks=OUTCOME_MARKS,
-        DIMENSION_LABELS=DIMENSION_LABELS,
-    )
-    return environment
 
 
 def _by_difficulty(row: CaseRow) -> tuple[float, str]:
@@ -335,31 +324,6 @@ def _outlook(
         for row in agents
         if row.standing
     ]
-
-
-def _number(value: object, pattern: str = "{:.2f}") -> str:
-    """A number in the pattern; a dash for anything that is not one, such as a stray text in trial.json."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
-    return formatted(float(value) if is_number else None, pattern)  # type: ignore[arg-type]
-
-
-def _percent(value: float | None, maximum: float = 1.0) -> str:
-    return MISSING if value is None else f"{100.0 * value / maximum:.0f}"
-
-
-def _words(name: str) -> str:
-    """A distortion's name for people: "gaussian_blur" to "gaussian blur"."""
-    return one_line(name, 40).replace("_", " ")
-
-
-def _when(created: object) -> str:
-    """An ISO time for people; anything else as it is."""
-    try:
-        moment = datetime.fromisoformat(str(created).replace("Z", "+00:00"))
-    except ValueError:
-        return one_line(created) if created else "at an unknown time"
-    zone = f" {moment.tzname()}" if moment.tzinfo else ""
-    return f"{moment.day} {moment:%B %Y, %H:%M}{zone}"
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

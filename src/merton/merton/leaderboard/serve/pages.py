@@ -6,7 +6,6 @@ import hashlib
 from pathlib import PurePosixPath
 from typing import Any
 
-import jinja2
 from fastapi import FastAPI
 from markupsafe import Markup
 from starlette.requests import Request
@@ -18,7 +17,7 @@ from merton.leaderboard.serve.uploads import Refused, Uploads
 from merton.leaderboard.site import frame
 from merton.leaderboard.submissions.archive import MAX_ARCHIVE_BYTES
 from merton.leaderboard.submissions.rules import Receipt
-from merton.results.text import one_line
+from merton.pages.environment import environment
 from merton.web import problem
 
 FORM, OPERATIONS = "/submit", "/api"
@@ -35,14 +34,7 @@ TYPES = {
 }
 """What the site is made of; anything else is sent as bytes."""
 
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.PackageLoader("merton.leaderboard.serve"),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=jinja2.StrictUndefined,
-)
-_TEMPLATES.filters["shown"] = one_line
+_TEMPLATES = environment("merton.leaderboard.serve")
 
 _RECEIPT_LABELS = {
     "id": "receipt",

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import jinja2
-import numpy as np
 from markupsafe import Markup
 
 from merton.errors import InfrastructureError, InputError
@@ -26,10 +25,10 @@ from merton.leaderboard.site.ratings import history_page, ratings_page
 from merton.leaderboard.site.view import LEVELS, View
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.terminal import bound_sign
+from merton.pages.environment import environment
+from merton.pages.svg import rating_domain
 from merton.results.store import ResultStore
-from merton.results.text import formatted, one_line
-from merton.study.figures import scale_gradient, swatch
-from merton.study.report import OUTCOME_MARKS
+from merton.results.text import one_line
 
 ROWS_A_PAGE = 500
 """Lines of a list after which it goes on in a further page."""
@@ -157,7 +156,7 @@ class _Writer:
             "index.html",
             "index.html",
             f"{_count(len(snapshot.agents), 'agent')} on {_count(len(snapshot.cases), 'test case')}",
-            span=figures.domain(standings),
+            span=rating_domain(standings),
             has_trials=any(agent.trials or agent.infrastructure for agent in snapshot.agents),
         )
         self._page("boards.html", "boards.html", "Boards")
@@ -184,7 +183,7 @@ class _Writer:
     def _cases(self) -> None:
         snapshot, view = self._snapshot, self._view
         shown = [snapshot.cases[index] for index in view.shown]
-        span = figures.domain((view.standing(case) for case in shown), of_agents=False)
+        span = rating_domain((view.standing(case) for case in shown), of_agents=False)
         for turn, part in _turns(view.shown, "cases"):
             self._page(
                 "cases.html",
@@ -264,30 +263,9 @@ class _Writer:
 
 @cache
 def _environment() -> jinja2.Environment:
-    """What the pages are made with: everything escaped; colours and base style are the report's."""
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [jinja2.PackageLoader("merton.leaderboard.site"), jinja2.PackageLoader("merton.study")]
-        ),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
+    return environment(
+        "merton.leaderboard.site", figures=figures, bound_sign=bound_sign, levels=LEVELS, method_labels=METHOD_LABELS
     )
-    environment.filters.update(shown=one_line, number=_number, signed=_signed, words=_words, moment=_moment)
-    environment.globals.update(
-        figures=_Pictures(), swatch=swatch, marks=OUTCOME_MARKS, levels=LEVELS, method_labels=METHOD_LABELS
-    )
-    return environment
-
-
-class _Pictures:
-    """What templates draw with; `scale_gradient` is for the report's style sheet."""
-
-    bound = staticmethod(bound_sign)
-    interval_bar = staticmethod(figures.interval_bar)
-    heat_class = staticmethod(figures.heat_class)
-    scale_gradient = staticmethod(scale_gradient)
 
 
 METHOD_LABELS = {"likelihood": "likelihood", "agi_elo": "AGI-Elo"}
@@ -316,29 +294,6 @@ def _choices(values: Any) -> list[str]:
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}{'s' if n != 1 else ''}"
-
-
-def _number(value: float | None, digits: int = 2) -> str:
-    """A number with so many decimals; a dash for one that is missing. No minus before a zero."""
-    if value is None or not np.isfinite(value):
-        return formatted(None)
-    text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "−")
-
-
-def _signed(value: float, digits: int = 2) -> str:
-    text = f"{value:+.{digits}f}"
-    return text[1:] if float(text) == 0.0 else text.replace("-", "−")
-
-
-def _words(name: str) -> str:
-    """A name for people: "gaussian_blur" to "gaussian blur"."""
-    return one_line(name, 60).replace("_", " ")
-
-
-def _moment(utc: str) -> str:
-    """A time of the record for people: to the second, without the zone, which is always UTC."""
-    return one_line(utc, 40)[:19].replace("T", " ")
 
 
 def _check_target(target: Path) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 from markupsafe import Markup
 
 from merton.errors import InputError
+from merton.pages.words import marked
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import one_line
-from merton.study import gallery
+from merton.results.trial_files import first_frame, jpeg, trial_detail
 
 ANSWER_LIMIT = 600
 """Characters of an answer that are shown."""
@@ -66,17 +67,17 @@ class Evidence:
         found = sorted(self._trials.get(case, ()), key=lambda item: (item[1].agent, item[1].experiment))
         if not found:
             return None
-        details = [(run, record, gallery.trial_detail(run, record) or {}) for run, record in found]
+        details = [(run, record, trial_detail(run, record) or {}) for run, record in found]
         # Every agent was shown the same: what the first one kept speaks for all.
         run, record, detail = next(((r, t, d) for r, t, d in details if d.get("frames")), details[0])
-        frame = gallery.first_frame(detail)
+        frame = first_frame(detail)
         return CaseEvidence(
             instruction=_text(detail, "instruction"),
             question=_text(detail, "question"),
             camera=one_line(frame.get("camera") or "camera", 20),
             pictures=(
-                gallery.jpeg(run, record, frame.get("reference")),
-                gallery.jpeg(run, record, frame.get("distorted")),
+                jpeg(run, record, frame.get("reference")),
+                jpeg(run, record, frame.get("distorted")),
             ),
             trials=tuple(Trial(record, _answers(detail)) for _, record, detail in details),
         )
@@ -90,4 +91,4 @@ def _answers(detail: Mapping[str, Any]) -> tuple[str, Markup]:
     said = detail.get("answers")
     answers = said if isinstance(said, Mapping) else {}
     ours, theirs = _text(answers, "reference"), _text(answers, "distorted")
-    return ours, gallery.marked(ours, theirs)
+    return ours, marked(ours, theirs)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from merton.leaderboard.snapshot.contents import Interval, Standing
-from merton.study.figures import SERIES_COLORS, marker, sequential_color, tag
+from merton.leaderboard.snapshot.contents import Interval
+from merton.pages.svg import SERIES_COLORS, marker, sequential_color, tag
 
 HEAT_STEPS = 20
 """Classes h0 .. h20 of the style sheet: scores 0 .. 1 in steps of 0.05."""
@@ -47,39 +47,6 @@ def heat_class(score: float) -> str:
 def heat_colors() -> list[tuple[str, str]]:
     """Background and ink of every heat class, darkest first; the scale is the report's."""
     return [sequential_color(step / HEAT_STEPS) for step in range(HEAT_STEPS + 1)]
-
-
-def domain(standings: Iterable[Standing | None], of_agents: bool = True) -> Interval:
-    """The (low, high) Elo range, in whole hundreds, that holds all that `interval_bar` draws."""
-    ends = [
-        end
-        for item in standings
-        if item is not None
-        for end in ((item.mean,) if item.flag and of_agents else item.interval)
-    ]
-    return (100.0 * math.floor(min(ends) / 100), 100.0 * math.ceil(max(ends) / 100)) if ends else (0.0, 100.0)
-
-
-def interval_bar(standing: Standing, span: Interval, of_agent: bool = True) -> Markup:
-    """A rating as a dot on its 95 % interval, on the common range `span`.
-
-    An agent that won or lost everything has only a bound: a ring alone. A case has an interval all the same.
-    """
-    width, (low, high) = 120.0, span
-
-    def x(value: float) -> float:
-        return 5.0 + (width - 10.0) * (value - low) / (high - low or 1.0)
-
-    is_bound = of_agent and bool(standing.flag)
-    low_end, high_end = standing.interval
-    said = f"95 percent interval {low_end:.0f} to {high_end:.0f}"
-    parts = [tag("line", x1=0, x2=width, y1=9, y2=9, class_="track")]
-    if is_bound:
-        said = f"a bound, {standing.flag}"
-    else:
-        parts.append(tag("line", x1=x(low_end), x2=x(high_end), y1=9, y2=9, class_="interval"))
-    parts.append(tag("circle", cx=x(standing.mean), cy=9, r=4, class_="ring" if is_bound else "dot"))
-    return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", role="img", aria_label=said)
 
 
 def bins(cases: Sequence[float], agents: Sequence[float]) -> list[Bin]:

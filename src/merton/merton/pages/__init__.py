@@ -1,0 +1,1 @@
+"""Words, pictures and templates that the report, the site and the server share."""

@@ -1,0 +1,142 @@
+"""Inline SVG and colours for every page. Everything that is passed in comes out escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Protocol
+
+from markupsafe import Markup, escape
+
+from merton.results.statistics import Interval
+
+SERIES_COLORS = 8
+"""How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""
+
+
+class Rating(Protocol):
+    """A rating with its 95 % interval; with a `flag` ("only wins", "only losses") it is only a bound."""
+
+    @property
+    def mean(self) -> float: ...
+
+    @property
+    def interval(self) -> Interval: ...
+
+    @property
+    def flag(self) -> str: ...
+
+
+def tag(name: str, *children: object, **attributes: object) -> Markup:
+    """An element; children and attribute values are escaped, `stroke_width` becomes stroke-width, `class_` class."""
+    shown = Markup("").join(
+        Markup(' {}="{}"').format(Markup(key.rstrip("_").replace("_", "-")), _value(value))
+        for key, value in attributes.items()
+        if value is not None
+    )
+    body = Markup("").join(escape(child) for child in children)
+    return Markup("<{}{}>{}</{}>").format(Markup(name), shown, body, Markup(name))
+
+
+def _value(value: object) -> object:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+
+
+def sequential_color(share: float) -> tuple[str, str]:
+    """Background and ink colour (#rrggbb) for a value 0 (worst, dark) .. 1 (best, light).
+
+    Ours: equal steps of lightness in OKLab from a deep indigo over teal to a pale green, so equal differences of score
+    look equally large, also in grey and to colour-blind readers. The ink is black or white, whichever contrasts more.
+    """
+    share = min(max(share, 0.0), 1.0)
+    lightness, chroma, hue = (
+        0.30 + 0.64 * share,
+        0.055 + 0.055 * math.sin(math.pi * share),
+        math.radians(285 - 130 * share),
+    )
+    red, green, blue = _linear_rgb(lightness, chroma * math.cos(hue), chroma * math.sin(hue))
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    ink = "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
+    return "#" + "".join(f"{_gamma(channel):02x}" for channel in (red, green, blue)), ink
+
+
+def _linear_rgb(lightness: float, a: float, b: float) -> list[float]:
+    """OKLab to linear sRGB in 0..1 (matrices: Ottosson 2020)."""
+    cone = [
+        (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3,
+        (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3,
+        (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3,
+    ]
+    matrix = (
+        (4.0767416621, -3.3077115913, 0.2309699292),
+        (-1.2684380046, 2.6097574011, -0.3413193965),
+        (-0.0041960863, -0.7034186147, 1.7076147010),
+    )
+    return [min(max(sum(m * c for m, c in zip(row, cone, strict=True)), 0.0), 1.0) for row in matrix]
+
+
+def _gamma(channel: float) -> int:
+    encoded = 12.92 * channel if channel <= 0.0031308 else 1.055 * channel ** (1 / 2.4) - 0.055
+    return round(255 * encoded)
+
+
+def scale_gradient(steps: int = 13) -> str:
+    """The colour scale as the colour stops of a CSS linear-gradient."""
+    return ", ".join(sequential_color(step / (steps - 1))[0] for step in range(steps))
+
+
+def rating_domain(ratings: Iterable[Rating | None], of_agents: bool = True) -> Interval:
+    """The (low, high) Elo range, in whole hundreds, that holds all that `interval_bar` draws."""
+    ends = [
+        end
+        for item in ratings
+        if item is not None
+        for end in ((item.mean,) if item.flag and of_agents else item.interval)
+    ]
+    return (100.0 * math.floor(min(ends) / 100), 100.0 * math.ceil(max(ends) / 100)) if ends else (0.0, 100.0)
+
+
+def interval_bar(rating: Rating, span: Interval, of_agent: bool = True) -> Markup:
+    """A rating as a dot on its 95 % interval, on the common range `span`.
+
+    An agent that won or lost everything has only a bound: a ring alone. A case has an interval all the same.
+    """
+    width, (low, high) = 120.0, span
+
+    def x(value: float) -> float:
+        return 5.0 + (width - 10.0) * (value - low) / (high - low or 1.0)
+
+    is_bound = of_agent and bool(rating.flag)
+    low_end, high_end = rating.interval
+    label = f"95 percent interval {low_end:.0f} to {high_end:.0f}"
+    parts = [tag("line", x1=0, x2=width, y1=9, y2=9, class_="track")]
+    if is_bound:
+        label = f"a bound, {rating.flag}"
+    else:
+        parts.append(tag("line", x1=x(low_end), x2=x(high_end), y1=9, y2=9, class_="interval"))
+    parts.append(tag("circle", cx=x(rating.mean), cy=9, r=4, class_="ring" if is_bound else "dot"))
+    return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", role="img", aria_label=label)
+
+
+def swatch(index: int) -> Markup:
+    """The line and marker of a series, for a legend."""
+    line = tag("line", x1=0, x2=28, y1=7, y2=7, class_="line")
+    group = tag("g", line, marker(index, 14, 7), class_=f"s{index % SERIES_COLORS}")
+    return tag("svg", group, viewBox="0 0 28 14", class_="swatch", aria_hidden="true")
+
+
+def marker(index: int, x: float, y: float) -> Markup:
+    """Circle, square, diamond or triangle: agents can be told apart without colour."""
+    size = 3.4
+    outlines = (
+        None,
+        ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+        ((0, -1.45), (1.45, 0), (0, 1.45), (-1.45, 0)),
+        ((0, -1.3), (1.3, 1.0), (-1.3, 1.0)),
+    )
+    outline = outlines[index % len(outlines)]
+    if outline is None:
+        return tag("circle", cx=float(x), cy=float(y), r=size, class_="mark")
+    return tag(
+        "polygon", points=" ".join(f"{x + size * dx:.1f},{y + size * dy:.1f}" for dx, dy in outline), class_="mark"
+    )

@@ -1,0 +1,71 @@
+"""Numbers, names and times as the words of a page."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import datetime
+
+import numpy as np
+from markupsafe import Markup
+
+from merton.results.records import Outcome
+from merton.results.text import MISSING, one_line
+
+OUTCOME_MARKS = {
+    Outcome.SUCCESS: ("✓", "success"),
+    Outcome.FAILURE: ("✕", "failure"),
+    Outcome.EMERGENCY_STOP: ("■", "emergency stop"),
+    Outcome.INVALID_ACTION: ("!", "invalid action"),
+    Outcome.INFRASTRUCTURE: ("○", "infrastructure fault"),
+}
+"""Outcome to the mark and the words that stand for it."""
+
+
+def number(value: object, digits: int = 2) -> str:
+    """A number with so many decimals, without a minus before zero; a dash for a value that is no finite number."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not np.isfinite(value):
+        return MISSING
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "−")
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A difference with its sign; none before zero."""
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0.0 else text.replace("-", "−")
+
+
+def percent(value: float | None, maximum: float = 1.0) -> str:
+    """A share of `maximum` in whole percent, without the sign; a dash for None."""
+    return MISSING if value is None else f"{100.0 * value / maximum:.0f}"
+
+
+def readable(name: str) -> str:
+    """A name for people: "gaussian_blur" to "gaussian blur"."""
+    return one_line(name, 60).replace("_", " ")
+
+
+def moment(utc: str) -> str:
+    """A time of the record for people: to the second, without the zone, which is always UTC."""
+    return one_line(utc, 40)[:19].replace("T", " ")
+
+
+def date_and_time(iso: object) -> str:
+    """An ISO time for people, such as "3 May 2026, 12:00 UTC"; anything else as it is."""
+    try:
+        time = datetime.fromisoformat(str(iso).replace("Z", "+00:00"))
+    except ValueError:
+        return one_line(iso) if iso else "at an unknown time"
+    zone = f" {time.tzname()}" if time.tzinfo else ""
+    return f"{time.day} {time:%B %Y, %H:%M}{zone}"
+
+
+def marked(reference: str, distorted: str) -> Markup:
+    """The distorted answer with the words that the reference answer lacks in <mark>."""
+    ours, theirs = reference.split(), distorted.split()
+    parts = []
+    for kind, _, _, start, end in difflib.SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        text = " ".join(theirs[start:end])
+        if text:
+            parts.append(Markup("{}" if kind == "equal" else "<mark>{}</mark>").format(text))
+    return Markup(" ").join(parts)

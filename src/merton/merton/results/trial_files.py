@@ -1,0 +1,62 @@
+"""Reading what a run kept of a trial: trial.json and pictures. Nothing in them has been checked before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from merton.results.records import TrialRecord
+
+FRAME_LIMIT = 1_500_000
+"""Bytes of a picture; a larger one is passed over."""
+JSON_LIMIT = 8_000_000
+"""Bytes of a trial.json or run.json; a larger one is passed over."""
+_JPEG = b"\xff\xd8\xff"
+
+
+def json_object(path: Path | None) -> dict[str, Any] | None:
+    """The JSON object in a file; None if there is no such file or it holds something else."""
+    try:
+        if path is None or path.stat().st_size > JSON_LIMIT:
+            return None
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def trial_detail(run: Path, record: TrialRecord) -> dict[str, Any] | None:
+    """What a trial left in its trial.json, unchecked; None if it left none."""
+    return json_object(_trial_file(run, record, "trial.json"))
+
+
+def first_frame(detail: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The earliest frame, of the top camera if there is one: it looks the way the trajectory is drawn."""
+    frames = detail.get("frames")
+    known = [item for item in frames if isinstance(item, dict)] if isinstance(frames, list) else []
+    return min(known, key=lambda item: (item.get("camera") != "top", str(item.get("step")).zfill(9)), default={})
+
+
+def _trial_file(run: Path, record: TrialRecord, name: str) -> Path | None:
+    """A file of a trial, or None if it is not a plain file that lies directly in the trial's own directory."""
+    try:
+        trials = (run / "trials").resolve()
+        path = (trials / record.id / name).resolve()
+        inside = path.parent.parent == trials and path.parent.name == record.id
+        return path if inside and path.is_file() else None
+    except (OSError, ValueError):  # a name too long for the file system, or with a NUL
+        return None
+
+
+def jpeg(run: Path, record: TrialRecord, name: object) -> bytes | None:
+    """A picture a trial kept under `name`; None if there is none, it is no JPEG, or it is larger than `FRAME_LIMIT`."""
+    path = _trial_file(run, record, name) if isinstance(name, str) and name else None
+    try:
+        if path is None or path.stat().st_size > FRAME_LIMIT:
+            return None
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content if content.startswith(_JPEG) else None

@@ -1,0 +1,60 @@
+"""Words, pictures and templates that the report, the site and the server share."""
+
+from __future__ import annotations
+
+import jinja2
+import numpy as np
+import pytest
+
+from merton.leaderboard.snapshot.contents import Standing
+from merton.pages import words
+from merton.pages.environment import environment
+from merton.pages.svg import rating_domain
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(1.005, 1, "1.0"), (-0.004, 2, "0.00"), (-1.63, 2, "−1.63"), (3, 0, "3"), (np.float64(0.5), 2, "0.50")],
+)
+def test_a_number_has_its_decimals_and_a_real_minus(value: float, digits: int, text: str) -> None:
+    assert words.number(value, digits) == text
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("-inf"), "1", True, [1.0]])
+def test_a_value_that_is_no_number_is_a_dash(value: object) -> None:
+    assert words.number(value) == "–"
+
+
+def test_times_are_shown_to_the_second_and_other_texts_as_they_are() -> None:
+    assert words.moment("2026-05-03T12:30:45.123456Z") == "2026-05-03 12:30:45"
+    assert words.date_and_time("2026-05-03T12:30:45Z") == "3 May 2026, 12:30 UTC"
+    assert words.date_and_time("soon") == "soon"
+    assert words.date_and_time(None) == "at an unknown time"
+
+
+def test_words_that_only_the_distorted_answer_has_are_marked() -> None:
+    assert words.marked("a red cup", "a <b> cup left") == "a <mark>&lt;b&gt;</mark> cup <mark>left</mark>"
+
+
+def test_the_domain_holds_intervals_and_of_agents_with_a_bound_the_bound_alone() -> None:
+    ratings = [
+        Standing(1, 1610.0, 1.0, (1590.0, 1630.0)),
+        Standing(2, 1420.0, 1.0, (900.0, 2000.0), "only losses"),
+        None,
+    ]
+    assert rating_domain(ratings) == (1400.0, 1700.0)
+    assert rating_domain(ratings, of_agents=False) == (900.0, 2000.0)
+    assert rating_domain([]) == (0.0, 100.0)
+
+
+@pytest.mark.parametrize("package", ["merton.study", "merton.leaderboard.site", "merton.leaderboard.serve"])
+def test_every_template_is_escaped_strict_and_has_the_shared_names(package: str) -> None:
+    made = environment(package, figures=None)
+    assert (
+        made.from_string('{{ "<" }} {{ 0.5 | number }} {{ svg.swatch(0) }} {{ MISSING }}')
+        .render()
+        .startswith("&lt; 0.50 <svg")
+    )
+    assert "--paper" in made.get_template("palette.css.j2").module.light()  # type: ignore[attr-defined]
+    with pytest.raises(jinja2.UndefinedError):
+        made.from_string("{{ unknown }}").render()
