@@ -32,9 +32,7 @@ class Bench:
         self.joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.stamps: list[int] = []
         self.cancelled, self.hangs = Future(), False
-        self.server = ActionServer(
-            probe, ExecuteActions, names.EXECUTE, self.execute, cancel_callback=self.on_cancel
-        )  # fmt: skip
+        self.server = ActionServer(probe, ExecuteActions, names.EXECUTE, self.execute, cancel_callback=self.on_cancel)
         self.node = up(ros, LabCellNode)
         self.operator = Operator(probe)
         self.reset = probe.create_client(ResetCell, names.CELL_RESET)
@@ -91,7 +89,7 @@ def test_a_motion_that_did_not_happen_is_not_taken_for_a_bent_arm(ros: Ros, benc
 
 
 def test_a_way_home_that_takes_too_long_is_called_off(ros: Ros, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lab_cell_node, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(lab_cell_node, "TIMEOUT_S", 0.5)
     bench.hangs = True
     response = ros.result(bench.reset.call_async(ResetCell.Request(task="reach", seed=0)))
     assert "for the arm to go home" in response.error_msg

@@ -478,24 +478,24 @@ def test_which_touch_stops_the_arm() -> None:
         ("gripper_left_pad", "table", math.nan, False),
     ]:
         touches = Touches(CELL)
-        assert touches.see([Touch(link, other, force_n)], 1_000_000_000) is stops, (link, other, force_n)
+        assert touches.update([Touch(link, other, force_n)], 1_000_000_000) is stops, (link, other, force_n)
         assert touches.stopped is stops
     touches = Touches(CELL)
     halves = [Touch("gripper_left_finger", "table", 0.6 * limit_n)] * 2
-    assert touches.see(halves, 0), "two shapes of a link press together"
+    assert touches.update(halves, 0), "two shapes of a link press together"
     assert touches.contact.force_n == pytest.approx(1.2 * limit_n)
-    assert not touches.see([Touch("forearm_link", "table", 9.0)], 1), "the first reason stays"
+    assert not touches.update([Touch("forearm_link", "table", 9.0)], 1), "the first reason stays"
     assert touches.contact.link_a == "gripper_left_finger"
 
 
 def test_after_a_release_links_may_go_on_touching_until_they_have_parted() -> None:
     touches, pressed = Touches(CELL), [Touch("forearm_link", "table", 5.0)]
-    assert touches.see(pressed, 0)
+    assert touches.update(pressed, 0)
     touches.release(10_000_000)
     assert not touches.stopped
     for stamp_ns in range(12_000_000, 100_000_000, 2_000_000):
-        assert not touches.see(pressed, stamp_ns)
-    assert touches.see(pressed, 500_000_000), "they had parted"
+        assert not touches.update(pressed, stamp_ns)
+    assert touches.update(pressed, 500_000_000), "they had parted"
     touches.clear()
     assert not touches.stopped
 
@@ -505,21 +505,21 @@ def test_the_judge_is_that_of_the_embedded_cell() -> None:
     judge, touches = Judge(CELL), Touches(CELL)
     assert not judge.success(np.zeros(3), touches, 0)
     assert judge.scene_state().objects == ()
-    judge.now |= gazebo.parked(CELL) | gazebo.places(scene, CELL)
+    judge.poses |= gazebo.parked(CELL) | gazebo.places(scene, CELL)
     judge.begin(scene)
-    goal = judge.now[scene.command.object][:3, 3]
+    goal = judge.poses[scene.command.object][:3, 3]
     assert judge.success(np.add(goal, (0, 0, 0.1)), touches, 0)
     assert not judge.success(np.add(goal, (0, 0, 0.2)), touches, 0)
     assert {item.name for item in judge.scene_state().objects} == set(scene.placements)
 
     scene = make_scene("pick", 2)
-    judge.now |= gazebo.places(scene, CELL)
+    judge.poses |= gazebo.places(scene, CELL)
     judge.begin(scene)
     name = scene.command.object
-    judge.now[name] = transform((0, 0, 0.1)) @ judge.now[name]
+    judge.poses[name] = transform((0, 0, 0.1)) @ judge.poses[name]
     assert not judge.success(goal, touches, 0), "lifted, but not by the gripper"
     for pad in PAD_LINKS:
-        touches.see([Touch(pad, gazebo.model_name(name), 20.0)], 0)
+        touches.update([Touch(pad, gazebo.model_name(name), 20.0)], 0)
     assert not touches.stopped
     assert touches.touching(name, 10_000_000) == set(PAD_LINKS)
     assert judge.success(goal, touches, 10_000_000)

@@ -135,7 +135,7 @@ class Touches:
         self._tolerated = {pair for pair in self._seen if self._lasts(pair, stamp_ns)}
         self.contact = None
 
-    def see(self, touches: Iterable[Touch], stamp_ns: int) -> bool:
+    def update(self, touches: Iterable[Touch], stamp_ns: int) -> bool:
         """Take one report of one simulated instant [ns]; returns whether it stops the arm now."""
         forces: dict[tuple[str, str], float] = defaultdict(float)
         for touch in touches:
@@ -163,27 +163,27 @@ class Judge:
     """The scene of a trial, how it began, and whether its task is done.
 
     Attributes:
-        now: name to pose (4, 4) in `base_link` of every object and mat that has been seen.
+        poses: name to pose (4, 4) in `base_link` of every object and mat, as last reported.
     """
 
     def __init__(self, cell: CellConfig) -> None:
         self._cell = cell
         self._start: Mapping[str, Matrix] = {}
         self.scene: Scene | None = None
-        self.now: dict[str, Matrix] = {}
+        self.poses: dict[str, Matrix] = {}
 
     def begin(self, scene: Scene) -> None:
         """A trial begins, with everything where it is now."""
         self.scene = scene
-        self.now |= {
+        self.poses |= {
             name: pose for name, pose in places(scene, self._cell).items() if name in MATS
         }  # nobody moves them
-        self._start = {name: self.now[name] for name in scene.placements}
+        self._start = {name: self.poses[name] for name in scene.placements}
 
     def scene_state(self) -> SceneState:
         """Where the things of the scene are; nothing without one."""
         names = () if self.scene is None else (*self.scene.placements, *self.scene.mats)
-        return SceneState(tuple(SceneObject(name, self.now[name]) for name in names))
+        return SceneState(tuple(SceneObject(name, self.poses[name]) for name in names))
 
     def success(self, tcp_m: NDArray[np.float64], touches: Touches, stamp_ns: int) -> bool:
         """Whether the task is done, with the tool centre point at (3,) [m] and what is touched at that instant [ns]."""
@@ -191,7 +191,7 @@ class Judge:
             return False
         situation = Situation(
             start=self._start,
-            now=self.now,
+            now=self.poses,
             beads=np.empty((0, 3)),
             tcp=tcp_m,
             touching=lambda name: touches.touching(name, stamp_ns),

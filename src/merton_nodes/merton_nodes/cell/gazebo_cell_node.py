@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from merton_nodes.cell.messages import cell_safety, cell_state
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
+from merton_nodes.ros.waits import Waits
 
 OWN = "gazebo_cell_node"
 """Frame of the trajectories that this node sends itself."""
@@ -58,7 +60,7 @@ class GazeboCellNode(StageNode):
         idle_s = self.parameter(
             "idle_period_s", 0.5, "wall time between two frames while nothing moves [s]", minimum=0.1, maximum=60.0
         )
-        patience_s = self.parameter(
+        self.patience_s = self.parameter(
             "patience_s", 30.0, "wall time after which Gazebo counts as dead in a reset [s]", minimum=1.0, maximum=600.0
         )
         self.cell = load_cell()
@@ -68,7 +70,8 @@ class GazeboCellNode(StageNode):
         self.scenes = 0
         self.resetting = False
         self.world = self.make_world(self, self.on_touches)
-        self.time = Lockstep(self.world.run_to, PERIOD_NS, patience_s)
+        self.time = Lockstep(self.world.run_to, PERIOD_NS)
+        self.waits = Waits(self)
         self.trajectories = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.fingers = self.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
@@ -78,11 +81,10 @@ class GazeboCellNode(StageNode):
         self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
         for name in OBJECTS:
             topic = names.gazebo_pose(model_name(name))
-            self.create_subscription(PoseStamped, topic, self.keeper(name), names.RELIABLE_QOS)
+            self.create_subscription(PoseStamped, topic, partial(self.on_pose, name), names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         self.every(idle_s, self.idle)
-        self.every(0.25, self.time.wake)
 
     def start(self) -> None:
         """Say how things are."""
@@ -95,12 +97,14 @@ class GazeboCellNode(StageNode):
         except MertonError:
             self.counters["dropped joint states"] += 1
             return
-        if self.time.see(convert.nanoseconds_of(message.header.stamp)) and not self.resetting:
+        ended = self.time.update(convert.nanoseconds_of(message.header.stamp))
+        self.waits.check()
+        if ended and not self.resetting:
             self.publish_state()
 
     def idle(self) -> None:
         """Another frame, for those who came late."""
-        if self.active and self.time.at_rest and not self.resetting:
+        if self.active and self.time.stands and not self.resetting:
             self.time.run_for(0.0)
 
     # Motion
@@ -136,7 +140,7 @@ class GazeboCellNode(StageNode):
 
     def on_touches(self, touches: list[Touch], stamp_ns: int) -> None:
         """What the robot touches; table and walls stop it, except on its way home."""
-        if not self.resetting and self.touches.see(touches, stamp_ns):
+        if not self.resetting and self.touches.update(touches, stamp_ns):
             self.halt()
             self.counters["contacts"] += 1
             self.publish_safety()
@@ -154,12 +158,13 @@ class GazeboCellNode(StageNode):
         """Service: start state of a scene."""
         try:
             scene = gazebo_scene(request.task, request.seed)
-            await self.time.until(lambda: not self.resetting, "another reset to end")
+            await self.require(lambda: not self.resetting, "another reset to end")
             self.resetting = True
             try:
                 await self.reset(scene)
             finally:
                 self.resetting = False
+                self.waits.check()
             self.publish_safety()
             self.publish_state()
         except MertonError as error:
@@ -170,45 +175,49 @@ class GazeboCellNode(StageNode):
 
     async def reset(self, scene: Scene) -> None:
         """Everything off the table, the arm home, the scene's things in their places, time to settle."""
-        await self.time.until(
-            self.world.ready, f"{names.GAZEBO_SET_POSE} and {names.GAZEBO_CONTROL}, which nobody offers"
+        await self.require(
+            self.world.ready, f"{names.GAZEBO_SET_POSE} and {names.GAZEBO_CONTROL}, which no node offers"
         )
-        await self.time.until(lambda: self.joints_rad is not None, f"{names.JOINT_STATES}, which nobody publishes")
-        self.time.started = True
+        await self.require(lambda: self.joints_rad is not None, f"{names.JOINT_STATES}, which no node publishes")
+        self.time.engaged = True
         await self.put(parked(self.cell))
-        for _ in range(ATTEMPTS):  # at the very first reset the controllers may not listen yet
-            self.fingers.publish(Float64MultiArray(data=[self.cell.gripper.stroke / 2]))
-            away_rad = float(np.abs(self.cell.home_joints - self.joints_rad).max())
-            self.move_to(self.cell.home_joints, max(away_rad / HOME_RAD_S, self.gripper_times.travel_time_s))
-            await self.time.until(lambda: self.time.at_rest, "simulated time to pass")
-            if np.abs(self.cell.home_joints - self.joints_rad).max() < HOME_TOLERANCE_RAD:
-                break
-        else:
-            raise InfrastructureError(f"the arm did not get home in {ATTEMPTS} attempts: is its controller active?")
+        await self.go_home()
         await self.put(places(scene, self.cell))
         self.time.run_for(SETTLE_S)
-        await self.time.until(
-            lambda: self.time.at_rest and self.judge.now.keys() >= scene.placements.keys(), "the poses of the objects"
+        await self.require(
+            lambda: self.time.stands and self.judge.poses.keys() >= scene.placements.keys(), "the poses of the objects"
         )
         self.judge.begin(scene)
         self.touches.clear()
         self.scenes += 1
 
-    async def put(self, standing: Mapping[str, Matrix]) -> None:
+    async def go_home(self) -> None:
+        """Open the gripper and send the arm home; raises InfrastructureError if it does not get there."""
+        for _ in range(ATTEMPTS):  # at the very first reset the controllers may not listen yet
+            self.fingers.publish(Float64MultiArray(data=[self.cell.gripper.stroke / 2]))
+            away_rad = float(np.abs(self.cell.home_joints - self.joints_rad).max())
+            self.move_to(self.cell.home_joints, max(away_rad / HOME_RAD_S, self.gripper_times.travel_time_s))
+            await self.require(lambda: self.time.stands, "simulated time to pass")
+            if np.abs(self.cell.home_joints - self.joints_rad).max() < HOME_TOLERANCE_RAD:
+                return
+        raise InfrastructureError(f"the arm did not get home in {ATTEMPTS} attempts: is its controller active?")
+
+    async def put(self, base_from_models: Mapping[str, Matrix]) -> None:
         """Move things of the world to their places, (4, 4) in `base_link`."""
-        for name, base_from_model in standing.items():
-            future = self.world.place(name, base_from_model)
-            await self.time.until(future.done, f"Gazebo to place the {name}")
-            if not future.result().success:
+        for name, base_from_model in base_from_models.items():
+            result = await self.waits.result(
+                self.world.place(name, base_from_model), self.patience_s, f"Gazebo to place the {name}"
+            )
+            if not result.success:
                 raise InfrastructureError(f"Gazebo could not place the {name}")
 
-    def keeper(self, name: str) -> Callable[[PoseStamped], None]:
-        """A subscription callback that keeps where an object is."""
+    async def require(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for a condition, at most `patience_s` of wall time."""
+        await self.waits.require(condition, self.patience_s, what)
 
-        def keep(message: PoseStamped) -> None:
-            self.judge.now[name] = convert.matrix_of(message.pose)
-
-        return keep
+    def on_pose(self, name: str, message: PoseStamped) -> None:
+        """Where an object is."""
+        self.judge.poses[name] = convert.matrix_of(message.pose)
 
     # State
 
@@ -225,7 +234,7 @@ class GazeboCellNode(StageNode):
             scene,
             self.scenes,
             self.time.stamp_ns,
-            at_rest=self.time.at_rest,
+            at_rest=self.time.stands,
             objects=self.judge.scene_state(),
             success=self.judge.success(tcp_m, self.touches, self.time.stamp_ns),
         )

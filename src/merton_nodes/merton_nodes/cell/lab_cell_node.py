@@ -21,6 +21,7 @@ from sensor_msgs.msg import Image, JointState
 
 from merton.errors import InfrastructureError, MertonError
 from merton.execution.robots.homing import STEP_S, deltas_home, is_home
+from merton.execution.stillness import Stillness
 from merton.simulation import layout
 from merton.simulation.scene import Scene, make_scene
 from merton.world.action import checked_chunk
@@ -30,18 +31,19 @@ from merton_nodes.cell.operator_desk import OperatorDesk
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
+from merton_nodes.ros.waits import Waits
 
 PERIOD_S = 0.05
-STILL_S, STILL_RAD = 0.15, 0.002
-"""An arm at rest has moved no joint by more than this for so long."""
-START_S, PATIENCE_S = 60.0, 10.0
+STILL_S = 0.15
+"""An arm that has stood still for so long is at rest."""
+START_S, TIMEOUT_S = 60.0, 10.0
 """For the robot's node to start, and for arm_node to answer at all [s]."""
 HOME = "home"
 """What the operator is asked about before the arm goes home, in place of a scene."""
 
 
 class LabCellNode(StageNode):
-    """`cell/reset` by the hands of the operator, `cell/state` as far as it is known: nobody knows the objects."""
+    """`cell/reset` by the hands of the operator, `cell/state` as far as a real cell knows it: without objects."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("lab_cell_node", **options)
@@ -49,27 +51,30 @@ class LabCellNode(StageNode):
     def set_up(self) -> None:
         """Wire the topics."""
         limit_s = self.parameter(
-            "arrangement_limit_s", 600.0, "how long the operator may take for each request [s]", minimum=0.1,
+            "arrangement_limit_s",
+            600.0,
+            "how long the operator may take for each request [s]",
+            minimum=0.1,
             maximum=3600.0,
-        )  # fmt: skip
+        )
         self.cell = load_cell()
         self.desk = OperatorDesk(self, limit_s, names.AWAITING_ARRANGEMENT, names.ARRANGED)
         self.scene: Scene | None = None
         self.scenes = 0
-        self.under_way: tuple[str, int] | None = None
-        self.trouble: Future = Future()
-        self.seen: Future = Future()
-        """Resolved with the next joint states."""
+        self.requested: tuple[str, int] | None = None
+        """Task and seed of the reset in progress."""
+        self.reset_error: Future = Future()
+        """Resolved with the sentence in which it failed, empty if it did not."""
+        self.waits = Waits(self)
         self.joints_rad: NDArray[np.float64] | None = None
-        self.stamp_ns = self.moved_ns = 0
-        self.rested_rad = np.full(6, np.inf)
-        self.waiting: list[tuple[Future, float, Future]] = []
+        self.stamp_ns = 0
+        self.stillness = Stillness()
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
-        self.picture = self.create_publisher(Image, names.WANTED_LAYOUT, names.LATCHED_QOS)
+        self.layout_publisher = self.create_publisher(Image, names.WANTED_LAYOUT, names.LATCHED_QOS)
         self.arm = ActionClient(self, ExecuteActions, names.EXECUTE)
         self.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())
-        self.every(PERIOD_S, self.look)
+        self.every(PERIOD_S, self.publish_state)
 
     def tear_down(self) -> None:
         """End the action client."""
@@ -84,90 +89,70 @@ class LabCellNode(StageNode):
             self.counters["dropped joint states"] += 1
             return
         self.stamp_ns = convert.nanoseconds_of(message.header.stamp)
-        seen, self.seen = self.seen, Future()
-        seen.set_result(None)
-        if np.abs(self.joints_rad - self.rested_rad).max() > STILL_RAD:
-            self.rested_rad, self.moved_ns = self.joints_rad, self.stamp_ns
+        self.stillness.update(self.joints_rad, self.stamp_ns)
+        self.waits.check()
 
-    @property
-    def at_rest(self) -> bool:
-        """Whether the arm stands still, as far as its joints have been seen."""
-        return self.joints_rad is not None and self.stamp_ns - self.moved_ns >= STILL_S * 1e9
-
-    def look(self) -> None:
-        """Show the state once there is a scene, and end waits that have become too long."""
+    def publish_state(self) -> None:
+        """Show the state, once there is a scene."""
         if self.scene is not None and self.active:
             self.state.publish(self.state_message())
-        now_s = self.get_clock_s()
-        for awaited, limit_s, over in self.waiting:
-            if (awaited.done() or now_s > limit_s) and not over.done():
-                over.set_result(None)
-        self.waiting = [entry for entry in self.waiting if not entry[2].done()]
-
-    def get_clock_s(self) -> float:
-        """Now, on the monotonic clock [s]."""
-        return self.wall_clock.now().nanoseconds / 1e9
-
-    async def within(self, awaited: Future, limit_s: float, what: str) -> Any:
-        """The result of a future; raises InfrastructureError if it takes longer."""
-        over: Future = Future()
-        self.waiting.append((awaited, self.get_clock_s() + limit_s, over))
-        await over
-        if not awaited.done():
-            raise InfrastructureError(f"waited {limit_s:g} s for {what}")
-        return awaited.result()
 
     async def on_reset(self, request: ResetCell.Request, response: ResetCell.Response) -> ResetCell.Response:
-        """Service: the arm home, the scene arranged by the operator; answered when both are done, or cannot be."""
+        """Service: the arm home, the scene arranged by the operator; answered when both are done, or cannot be.
+
+        A second request for the same scene, as of an experiment that was killed and resumed, gets the answer of the
+        first.
+        """
         wanted = (request.task, request.seed)
         try:
             scene = make_scene(*wanted)
-            if self.under_way is None:
-                self.under_way, self.trouble = wanted, Future()
-                self.trouble.set_result(await self.trouble_with(scene))
-                self.under_way = None
-            elif self.under_way != wanted:
-                raise InfrastructureError(f"the operator is still being asked about another scene: {self.under_way}")
-            if trouble := await self.trouble:  # for a second asker too: an experiment that was killed, and resumed
-                raise InfrastructureError(trouble)
+            if self.requested is None:
+                self.requested, self.reset_error = wanted, Future()
+                self.reset_error.set_result(await self.error_of_reset(scene))
+                self.requested = None
+            elif self.requested != wanted:
+                raise InfrastructureError(f"the operator is still being asked about another scene: {self.requested}")
+            if error := await self.reset_error:
+                raise InfrastructureError(error)
         except MertonError as error:
             response.error_code, response.error_msg = 400, str(error)
         if self.scene is not None:
             response.state = self.state_message()
         return response
 
-    async def trouble_with(self, scene: Scene) -> str:
-        """What went wrong when a scene was to be prepared; empty if nothing did."""
+    async def error_of_reset(self, scene: Scene) -> str:
+        """Prepare a scene; returns the sentence in which that failed, empty if it did not."""
         try:
             await self.reset(scene)
-        except Exception as error:  # whatever it was: somebody waits for an answer, and the next reset must be taken
+        except Exception as error:  # of any type: the client waits for an answer, and the next reset must be taken
             return self.explain(error)
         return ""
 
     async def reset(self, scene: Scene) -> None:
-        """Home, if the arm is not there; then the things in their places."""
-        if self.joints_rad is None:
-            await self.within(self.seen, START_S, f"{names.JOINT_STATES}: is the robot's node running?")
+        """Send the arm home, if it is not there; then have the scene arranged."""
+        await self.waits.require(
+            lambda: self.joints_rad is not None, START_S, f"{names.JOINT_STATES}: is the robot's node running?"
+        )
         if not is_home(self.joints_rad, self.cell):
             text = "stand clear, with nobody in reach: the gripper opens, what it holds drops, the arm goes home"
-            await self.operator(HOME, text)
+            await self.ask_operator(HOME, text)
             await self.go_home()
         self.scene = None  # from here on hands are in the cell
         stamp_ns = self.get_clock().now().nanoseconds
-        self.picture.publish(convert.color_message(layout.draw(scene, self.cell), stamp_ns, names.BASE_FRAME))
+        self.layout_publisher.publish(convert.color_message(layout.draw(scene, self.cell), stamp_ns, names.BASE_FRAME))
         places = layout.places(scene)
-        await self.operator(
+        await self.ask_operator(
             f"{scene.task}.{scene.seed}",
             f"arrange the scene of {scene.command.instruction!r}, take your hands out, and stand clear:\n{places}",
         )
         self.scene, self.scenes = scene, self.scenes + 1
-        self.stamp_ns = max(self.stamp_ns, self.get_clock().now().nanoseconds)  # what was seen before does not count
+        self.stamp_ns = max(self.stamp_ns, self.get_clock().now().nanoseconds)  # a frame from before does not count
 
-    async def operator(self, what: str, text: str) -> None:
-        """Ask, and wait for somebody to say that it is done; raises InfrastructureError if it is not."""
-        asked: Future = Future()
-        threading.Thread(target=lambda: asked.set_result(self.desk.ask(what, text)), daemon=True).start()
-        judgement = await self.within(asked, self.desk.limit_s + PATIENCE_S, "the operator")
+    async def ask_operator(self, what: str, text: str) -> None:
+        """Have the operator do something; raises InfrastructureError unless they say that it is done."""
+        answer: Future = Future()
+        threading.Thread(target=lambda: answer.set_result(self.desk.ask(what, text)), daemon=True).start()
+        judgement = await self.waits.result(answer, self.desk.limit_s + TIMEOUT_S, "the operator")
         if not judgement.judge:
             raise InfrastructureError(f"no operator answered about {what} within {self.desk.limit_s:g} s")
         if not judgement.success:
@@ -175,33 +160,41 @@ class LabCellNode(StageNode):
         self.counters["answers of the operator"] += 1
 
     async def go_home(self) -> None:
-        """Home through arm_node's gate; raises InfrastructureError if the arm does not get there."""
-        deltas = deltas_home(self.joints_rad, self.cell)
-        goal = ExecuteActions.Goal(chunk=convert.chunk_message(checked_chunk(deltas, STEP_S), self.stamp_ns))
-        if not self.arm.server_is_ready():
-            raise InfrastructureError(f"no node offers {names.EXECUTE}")
-        handle = await self.within(self.arm.send_goal_async(goal), PATIENCE_S, names.EXECUTE)
-        if not handle.accepted:
-            raise InfrastructureError(f"{names.EXECUTE} is busy or not active")
-        longest_s = 2 * STEP_S * len(deltas) + 4 * PATIENCE_S
-        try:
-            result = (await self.within(handle.get_result_async(), longest_s, "the arm to go home")).result
-        except InfrastructureError:
-            handle.cancel_goal_async()  # nothing moves any more once the reset has been refused
-            raise
-        if result.error_code:
-            raise InfrastructureError(f"the arm did not get home: {result.error_msg}")
-        while self.stamp_ns < convert.nanoseconds_of(result.final_pose.header.stamp):
-            await self.within(self.seen, PATIENCE_S, names.JOINT_STATES)
+        """Send the arm home through arm_node's gate; raises InfrastructureError if it does not get there."""
+        arrival_ns = await self.execute(deltas_home(self.joints_rad, self.cell))
+        await self.waits.require(lambda: self.stamp_ns >= arrival_ns, TIMEOUT_S, names.JOINT_STATES)
         if len(deltas_home(self.joints_rad, self.cell)) > 2:  # a delta up and one across: less than 3 cm each
             raise InfrastructureError("the arm did not get home, though nobody stopped it: look at the robot")
         if not is_home(self.joints_rad, self.cell):
             raise InfrastructureError("the arm is in home's pose, but bent another way: jog its joints home")
 
+    async def execute(self, deltas: NDArray[np.float64]) -> int:
+        """Have arm_node carry out deltas (n, 7) of `STEP_S`; returns the stamp of its final pose [ns].
+
+        Raises:
+            InfrastructureError: arm_node is absent or busy, refuses, or takes too long: then the motion is cancelled.
+        """
+        goal = ExecuteActions.Goal(chunk=convert.chunk_message(checked_chunk(deltas, STEP_S), self.stamp_ns))
+        if not self.arm.server_is_ready():
+            raise InfrastructureError(f"no node offers {names.EXECUTE}")
+        handle = await self.waits.result(self.arm.send_goal_async(goal), TIMEOUT_S, names.EXECUTE)
+        if not handle.accepted:
+            raise InfrastructureError(f"{names.EXECUTE} is busy or not active")
+        limit_s = 2 * STEP_S * len(deltas) + 4 * TIMEOUT_S
+        try:
+            result = (await self.waits.result(handle.get_result_async(), limit_s, "the arm to go home")).result
+        except InfrastructureError:
+            handle.cancel_goal_async()  # nothing moves any more once the reset has been refused
+            raise
+        if result.error_code:
+            raise InfrastructureError(f"the arm did not get home: {result.error_msg}")
+        return convert.nanoseconds_of(result.final_pose.header.stamp)
+
     def state_message(self) -> CellState:
         """The scene, and whether the arm is at rest; no objects, and never a success: the operator judges."""
         assert self.scene is not None
-        return cell_state(self.scene, self.scenes, self.stamp_ns, at_rest=self.at_rest)
+        at_rest = self.joints_rad is not None and self.stillness.duration_s >= STILL_S
+        return cell_state(self.scene, self.scenes, self.stamp_ns, at_rest=at_rest)
 
 
 def main() -> None:

@@ -52,6 +52,11 @@ class Waits:
         self.check()
         return await ended
 
+    async def require(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+        """As `until`; raises InfrastructureError that names `what` was waited for if the time ran out."""
+        if not await self.until(condition, timeout_s):
+            raise InfrastructureError(f"waited {timeout_s:g} s for {what}")
+
     async def result(self, future: Any, timeout_s: float, what: str) -> Any:
         """The result of a future, of rclpy or of `concurrent.futures`; raises what it raises.
 
@@ -59,8 +64,7 @@ class Waits:
             InfrastructureError: not done within `timeout_s` [s]; names `what` was waited for.
         """
         future.add_done_callback(lambda _: self.wake())
-        if not await self.until(future.done, timeout_s):
-            raise InfrastructureError(f"waited {timeout_s:g} s for {what}")
+        await self.require(future.done, timeout_s, what)
         return future.result()
 
     def check(self) -> None:
