@@ -100,7 +100,7 @@ def test_an_arm_that_stands_short_of_its_goal_is_counted(
 
 def test_an_arm_that_never_comes_to_rest_is_given_up(ros: Ros, probe: Probe) -> None:
     lift = Lift(ros, probe, ros.add(LateArm, way=0.5, shaking=True), patience_s=1.0)
-    assert (lift.result.error_code, lift.result.executed) == (400, 0)
+    assert (lift.result.error_code, lift.result.executed) == (404, 0)
     assert "still moves 1 s after it should have come to rest" in lift.result.error_msg
 
 

@@ -212,7 +212,7 @@ def test_row_1_an_observation_of_another_clock_blocks_nobody(ros: Ros, probe: Pr
 
     probe.create_timer(0.02, tick)
     result = robot.execute(UP, trial="t", sequence=1, stamp_ns=1_700_000_000_000_000_000)
-    assert (result.error_code, result.executed) == (400, 0)
+    assert (result.error_code, result.executed) == (404, 0)
     assert "1700000000.000 s, the observation's stamp" in result.error_msg
 
 
@@ -436,7 +436,7 @@ def test_row_7_an_arm_node_that_is_killed_in_mid_motion_takes_the_motion_with_it
     ros.until(lambda: robot.cell_safety[-1].mode == SafetyState.FAULT)
     assert "no arm/heartbeat for 1 s" in robot.cell_safety[-1].message
     refused = ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="reach", seed=0))
-    assert (refused.error_code, "reset_stop" in refused.error_msg) == (400, True)
+    assert (refused.error_code, "reset_stop" in refused.error_msg) == (407, True)
 
     # when it comes back it finds out, and latches
     robot.safety.clear()
@@ -505,7 +505,7 @@ def test_row_7_without_joint_states_a_motion_is_given_up(ros: Ros, probe: Probe)
     begin = robot.position[2]
     _, answer = robot.lifting()
     cell.publish_joints = lambda: None
-    assert answer().result.error_code == 400
+    assert answer().result.error_code == 404
     robot.at_rest()
     assert robot.position[2] - begin < 0.12, "halted, as far as one can tell blindly"
 

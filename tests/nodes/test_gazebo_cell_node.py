@@ -238,12 +238,12 @@ def test_an_empty_trajectory_halts_though_the_controller_would_not(ros: Any, ben
 
 def test_what_cannot_be_reset_is_said_in_a_sentence(bench: Bench) -> None:
     response = bench.reset("pour", 0)
-    assert response.error_code == 400
+    assert response.error_code == 407
     assert "reach" in response.error_msg
     assert "bowl" in response.error_msg
     bench.world.controllers_active = False
     response = bench.reset("reach", 0)
-    assert response.error_code == 400
+    assert response.error_code == 407
     assert "is its controller active?" in response.error_msg
     bench.world.controllers_active = True
     assert bench.reset("reach", 0).error_code == 0, "and the next one may succeed"

@@ -260,7 +260,7 @@ def test_row_9_a_stop_while_the_operator_arranges_a_scene_holds(ros: Ros, probe:
     answer = ConfirmSuccess.Request(trial_id="home", verdict=DONE, confirmed_by="Ada")
     assert ros.call(probe, ConfirmSuccess, names.ARRANGED, answer).accepted
     response = ros.result(future)
-    assert (response.error_code, "did not get home: stopped by request" in response.error_msg) == (400, True)
+    assert (response.error_code, "did not get home: stopped by request" in response.error_msg) == (407, True)
     assert robot.height_m == pytest.approx(away_m, abs=1e-3)
 
 
@@ -321,11 +321,11 @@ def test_an_operator_who_cannot_or_does_not_answer_costs_no_agent_anything(
     node = up(ros, LabCellNode, arrangement_limit_s=0.5)
     request = ResetCell.Request(task="reach", seed=0)
     response = ros.call(probe, ResetCell, names.CELL_RESET, request)
-    assert (response.error_code, response.error_msg) == (400, "no operator answered about reach.0 within 0.5 s")
+    assert (response.error_code, response.error_msg) == (407, "no operator answered about reach.0 within 0.5 s")
     node.desk.limit_s = 60.0
     Operator(probe, arrange=lambda what: CANNOT)
     response = ros.call(probe, ResetCell, names.CELL_RESET, request)
-    assert (response.error_code, response.error_msg) == (400, "Ada says that this cannot be done: reach.0")
+    assert (response.error_code, response.error_msg) == (407, "Ada says that this cannot be done: reach.0")
     response = ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="juggle", seed=0))
     assert "unknown task 'juggle'" in response.error_msg
 

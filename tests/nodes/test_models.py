@@ -165,7 +165,7 @@ def test_vlm_answers_and_reports_a_model_that_does_not_exist(ros: Ros, probe: Pr
     assert result.error_code == 0
     assert 3 <= len(result.answer.split()) <= 20
     result = ros.act(probe, AnswerQuestion, names.ANSWER, question(asked, "oracle"))
-    assert result.error_code == 400, "nobody was asked, so nobody failed"
+    assert result.error_code == 405, "nobody was asked, so nobody failed"
     assert "choose one of: " in result.error_msg
     assert "describe" in result.error_msg
 
@@ -176,13 +176,13 @@ def test_vla_decides_and_reports_what_it_cannot(ros: Ros, probe: Probe) -> None:
     assert response.error_code == 0
     assert convert.chunk_of(response.chunk).done
     response = ros.call(probe, PredictActions, names.PREDICT, predict("oracle"))
-    assert response.error_code == 400
+    assert response.error_code == 405
     assert "choose one of: " in response.error_msg
     assert "expert" in response.error_msg
     response = ros.call(probe, PredictActions, names.PREDICT, predict("servo"))
     assert response.error_code == 100, "servo was given no view"
     response = ros.call(probe, PredictActions, names.PREDICT, predict("expert"))
-    assert response.error_code == 400
+    assert response.error_code == 406
     assert "only a simulated cell has an expert" in response.error_msg
 
 
@@ -191,7 +191,7 @@ def test_vla_decides_and_reports_what_it_cannot(ros: Ros, probe: Probe) -> None:
     [
         ("out of memory", 100, "errors of models"),
         ("no text", 101, "invalid outputs"),
-        ("no server", 400, "errors of the infrastructure"),
+        ("no server", 405, "errors of the infrastructure"),
         ("no extra", 401, "errors of the infrastructure"),
     ],
 )
@@ -214,7 +214,7 @@ def test_a_malformed_request_is_not_the_models_failure(ros: Ros, probe: Probe) -
     goal = question("hello")
     goal.image.encoding = "yuv422"
     result = ros.act(probe, AnswerQuestion, names.ANSWER, goal)
-    assert result.error_code == 400
+    assert result.error_code == 405
     assert "yuv422" in result.error_msg
 
 
@@ -341,7 +341,7 @@ def test_a_request_that_takes_too_long_is_an_infrastructure_failure(ros: Ros, pr
     Parrot.gate.clear()
     running, queued = Asked(ros, probe, question("running")), Asked(ros, probe, question("queued"))
     for asked in (running, queued):
-        assert asked.answer.result.error_code == 400
+        assert asked.answer.result.error_code == 405
         assert "0.3 s" in asked.answer.result.error_msg
     assert node.counters["too late"] == 2
     Parrot.gate.set()

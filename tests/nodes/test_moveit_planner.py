@@ -219,7 +219,7 @@ def test_the_arm_goes_the_planned_way_to_the_same_pose_and_nowhere_if_it_is_refu
     here = robot.position
     with planner(through_the_table) as arm.runner.planner:
         result = robot.execute(*[UP] * 3)
-    assert (result.error_code, "the planned way was refused" in result.error_msg) == (400, True)
+    assert (result.error_code, "the planned way was refused" in result.error_msg) == (404, True)
     assert np.allclose(robot.position, here, atol=1e-6)
     assert not arm.stop.latch.tripped, "no fault of the agent's, and nothing was touched"
     arm.runner.planner = None

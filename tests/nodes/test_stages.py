@@ -255,7 +255,7 @@ def test_cell_moves_only_when_told_and_its_clock_with_it(ros: Any, probe: Probe)
     count = len(states)
     ros.until(lambda: len(states) >= count + 3)
     assert convert.nanoseconds_of(states[-1].header.stamp) == before, "nothing moves, no time passes"
-    assert ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="dance", seed=0)).error_code == 400
+    assert ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="dance", seed=0)).error_code == 407
 
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -305,7 +305,7 @@ def test_an_arm_without_joint_states_says_so(ros: Any, probe: Probe) -> None:
     chunk = checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2)
     goal = ExecuteActions.Goal(chunk=convert.chunk_message(chunk, 1_000_000_000))
     result = ros.act(probe, ExecuteActions, names.EXECUTE, goal)
-    assert result.error_code == 400
+    assert result.error_code == 404
     assert "joint_states" in result.error_msg
 
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicHermiteSpline
 
+from merton.errors import ErrorCode
 from merton.execution.gate.collision import Guard, HeldObject
 from merton.execution.gate.planner import MotionPlan, plan, segments
-from merton.execution.gate.safety import MODES, Code, Limits
+from merton.execution.gate.safety import MODES, Limits
 from merton.execution.kinematics import UR5, base_from_tcp
 from merton.simulation.cell import Cell
 from merton.simulation.model import TIMESTEP_S
@@ -84,7 +85,7 @@ def test_nothing_gets_past_the_gate(cell: CellConfig) -> None:
     """Whatever comes in: a verdict, never an exception, and every limit of the mode is kept along the spline."""
     rng = np.random.default_rng(SEED)
     cells = [(one, Guard(one)) for one in (cell, narrow(cell))]
-    codes: Counter[Code] = Counter()
+    codes: Counter[ErrorCode] = Counter()
     kinds: Counter[str] = Counter()
     slowed = 0
     joints, opened = cell.home_joints, 1.0
@@ -105,9 +106,16 @@ def test_nothing_gets_past_the_gate(cell: CellConfig) -> None:
     print(f"{PLANNED} sequences, {slowed} slowed down:", {code.name: n for code, n in sorted(codes.items())})
     assert set(kinds) == set(KINDS)
     assert codes.keys() >= {
-        Code.OK, Code.INVALID_ACTION, Code.STEP_LIMIT, Code.SPEED_LIMIT, Code.ACCELERATION_LIMIT, Code.UNREACHABLE,
-        Code.WORKSPACE, Code.COLLISION, Code.SELF_COLLISION,
-    }  # fmt: skip
+        ErrorCode.OK,
+        ErrorCode.INVALID_ACTION,
+        ErrorCode.STEP_LIMIT,
+        ErrorCode.SPEED_LIMIT,
+        ErrorCode.ACCELERATION_LIMIT,
+        ErrorCode.UNREACHABLE,
+        ErrorCode.WORKSPACE,
+        ErrorCode.COLLISION,
+        ErrorCode.SELF_COLLISION,
+    }
     assert slowed
 
 
@@ -177,7 +185,7 @@ def test_no_bound_is_exceeded_in_the_simulators_own_record(mode: str) -> None:
         motion = plan(
             cell.joints_rad, fuzzed.deltas, fuzzed.step_s, fuzzed.frame, cell.config, limits, min(opened, 1.0)
         )
-        if motion.verdict.code is Code.INVALID_ACTION:
+        if motion.verdict.code is ErrorCode.INVALID_ACTION:
             assert segments(motion) == []
             continue
         executed += 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from merton.errors import ErrorCode
 from merton.execution.gate.collision import Guard
 from merton.execution.gate.planner import plan
 from merton.execution.gate.prediction import margins_m
-from merton.execution.gate.safety import Code, Limits
+from merton.execution.gate.safety import Limits
 from merton.world.cell import load_cell
 
 MARGIN_M = Limits().stopping_margin_m
@@ -25,7 +26,7 @@ def test_many_small_chunks_come_no_nearer_than_one(delta_m: float) -> None:
         joints = motion.joints_rad[-1]
         if not motion.verdict.ok:
             break
-    assert motion.verdict.code is Code.COLLISION
+    assert motion.verdict.code is ErrorCode.COLLISION
     assert guard.clearance(joints, cell.gripper.stroke).distance_m >= 0.9 * MARGIN_M - 1e-9
 
 

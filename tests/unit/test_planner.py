@@ -7,11 +7,11 @@ import pytest
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 
-from merton.errors import InputError
+from merton.errors import ErrorCode, InputError
 from merton.execution.gate.collision import HELD, Guard, HeldObject
 from merton.execution.gate.peaks import ADDED_TO_ACCELERATION, ADDED_TO_SPEED, peaks
 from merton.execution.gate.planner import MotionPlan, plan, plan_again, segments
-from merton.execution.gate.safety import MODES, Code, Limits
+from merton.execution.gate.safety import MODES, Limits
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Array, rotation_vector_of
@@ -136,7 +136,7 @@ class TestRefusals:
             actions[2, 1] = bad
             bad = actions
         motion = run(cell, bad)
-        assert motion.verdict.code is Code.INVALID_ACTION
+        assert motion.verdict.code is ErrorCode.INVALID_ACTION
         assert motion.verdict.message
         assert not motion.verdict.stops
         assert motion.executed == 0
@@ -145,7 +145,7 @@ class TestRefusals:
     @pytest.mark.parametrize("step_s", [0.0, -1.0, np.nan, np.inf, None, 1e-9, 1e9, "soon"])
     def test_a_step_needs_a_positive_time(self, cell: CellConfig, step_s: float) -> None:
         motion = plan(START, deltas(1, x=0.01), step_s, "base_link", cell)
-        assert motion.verdict.code is Code.INVALID_ACTION
+        assert motion.verdict.code is ErrorCode.INVALID_ACTION
         assert "world" in run(cell, deltas(1), "world").verdict.message
 
     def test_a_bad_start_is_the_callers_fault(self, cell: CellConfig) -> None:
@@ -156,26 +156,26 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("last", "code"),
         [
-            ({"x": 0.09}, Code.STEP_LIMIT),
-            ({"c": 0.36}, Code.STEP_LIMIT),
-            ({"y": 0.079}, Code.OK),
+            ({"x": 0.09}, ErrorCode.STEP_LIMIT),
+            ({"c": 0.36}, ErrorCode.STEP_LIMIT),
+            ({"y": 0.079}, ErrorCode.OK),
         ],
     )
-    def test_step_limits_cut_there(self, cell: CellConfig, last: dict[str, float], code: Code) -> None:
+    def test_step_limits_cut_there(self, cell: CellConfig, last: dict[str, float], code: ErrorCode) -> None:
         motion = run(cell, np.r_[deltas(3, x=0.01), deltas(1, **last), deltas(2, x=0.01)])
         assert motion.verdict.code is code
-        assert (motion.executed, motion.verdict.index) == ((6, -1) if code is Code.OK else (3, 3))
+        assert (motion.executed, motion.verdict.index) == ((6, -1) if code is ErrorCode.OK else (3, 3))
 
     def test_speed_limits(self, cell: CellConfig) -> None:
         actions = deltas(3, x=0.05)
         assert plan(START, actions, 0.1, "base_link", cell).verdict.ok
-        assert plan(START, actions, 0.08, "base_link", cell).verdict.code is Code.SPEED_LIMIT
+        assert plan(START, actions, 0.08, "base_link", cell).verdict.code is ErrorCode.SPEED_LIMIT
         slow_joints = Limits(joint_speed_rad_s=0.1)
-        assert run(cell, actions, limits=slow_joints).verdict.code is Code.SPEED_LIMIT
+        assert run(cell, actions, limits=slow_joints).verdict.code is ErrorCode.SPEED_LIMIT
 
     def test_leaving_the_workspace_cuts_without_a_stop(self, cell: CellConfig) -> None:
         motion = run(cell, deltas(20, y=0.04))
-        assert motion.verdict.code is Code.WORKSPACE
+        assert motion.verdict.code is ErrorCode.WORKSPACE
         assert not motion.verdict.stops
         assert motion.executed == motion.verdict.index
         assert 0.04 * motion.executed <= cell.workspace.max[1] < 0.04 * (motion.executed + 1)
@@ -184,7 +184,7 @@ class TestRefusals:
 
     def test_out_of_reach_cuts_without_a_stop(self, roomy: CellConfig) -> None:
         motion = plan(START, deltas(20, x=0.06), 2.0, "base_link", roomy)
-        assert motion.verdict.code is Code.UNREACHABLE
+        assert motion.verdict.code is ErrorCode.UNREACHABLE
         assert not motion.verdict.stops
         assert 0 < motion.executed == motion.verdict.index
 
@@ -193,7 +193,7 @@ class TestRefusals:
         start[4] = -1e-3  # axes 4 and 6 almost on one line; turning about x of frame 4 swings both by a quarter turn
         around = 0.1 * (BASE_LINK_FROM_BASE @ UR5.link_frames(start))[4, :3, 0]
         motion = plan(start, deltas(1, a=around[0], b=around[1], c=around[2]), STEP_S, "base_link", roomy)
-        assert motion.verdict.code is Code.BRANCH_FLIP
+        assert motion.verdict.code is ErrorCode.BRANCH_FLIP
         assert motion.executed == 0
 
 
@@ -203,7 +203,7 @@ class TestCollision:
         motion = run(cell, to_height(cell, z))
         assert motion.verdict.stops is stops
         if stops:
-            assert motion.verdict.code is Code.COLLISION
+            assert motion.verdict.code is ErrorCode.COLLISION
             assert motion.verdict.link_b == "table"
             assert motion.verdict.link_a.startswith("gripper")
             assert motion.executed == motion.verdict.index < 10
@@ -213,18 +213,18 @@ class TestCollision:
     def test_into_a_wall(self, roomy: CellConfig, cell: CellConfig) -> None:
         wall = next(box for box in cell.walls if box.name == "left").model_copy(update={"center": (0.45, 0.4, 0.45)})
         motion = run(roomy.model_copy(update={"walls": (wall,)}), deltas(20, y=0.06))
-        assert motion.verdict.code is Code.COLLISION
+        assert motion.verdict.code is ErrorCode.COLLISION
         assert motion.verdict.link_b == "left"
 
     def test_a_finger_hits_though_the_tcp_does_not_sink(self, cell: CellConfig) -> None:
         # Tilting the open gripper lowers one finger: the tool centre point stays where it is, high enough.
         motion = run(cell, np.r_[to_height(cell, 0.03), deltas(4, a=0.3)])
-        assert motion.verdict.code is Code.COLLISION
+        assert motion.verdict.code is ErrorCode.COLLISION
         assert motion.executed >= 10
 
     def test_the_arm_into_itself_cuts_without_a_stop(self, roomy: CellConfig) -> None:
         motion = plan(START, deltas(20, y=0.03, a=-0.15, b=0.15, c=0.15), 0.5, "base_link", roomy)
-        assert motion.verdict.code is Code.SELF_COLLISION
+        assert motion.verdict.code is ErrorCode.SELF_COLLISION
         assert not motion.verdict.stops
 
     def test_closer_than_the_margin_only_away(self, cell: CellConfig) -> None:
@@ -317,13 +317,13 @@ class TestPace:
         actions = np.r_[deltas(3, x=0.0005), deltas(1, x=0.03), deltas(3, x=0.0005)]
         limits = Limits(most_slowdown=1.2, peak_tcp_acceleration_m_s2=1.0)
         motion = run(cell, actions, limits=limits)
-        assert motion.verdict.code is Code.ACCELERATION_LIMIT
+        assert motion.verdict.code is ErrorCode.ACCELERATION_LIMIT
         assert not motion.verdict.stops
         # The neighbour is bent by the long step too; what is left is gentle.
         assert motion.executed == motion.verdict.index in (2, 3)
         assert motion.slowdown <= 1.2
         fast = run(cell, actions, limits=Limits(most_slowdown=1.5, peak_tcp_speed_m_s=0.05))
-        assert fast.verdict.code is Code.SPEED_LIMIT
+        assert fast.verdict.code is ErrorCode.SPEED_LIMIT
 
     def test_a_collision_stays_one_if_stopping_before_it_is_too_abrupt(self, roomy: CellConfig) -> None:
         """Faster and faster down, then slower and slower, the table in between: only the stop before it is abrupt."""
@@ -331,7 +331,7 @@ class TestPace:
         actions[:, 2] = -0.003 * np.minimum(np.arange(1, 25), np.arange(24, 0, -1))
         free = run(roomy, actions)
         motion = run(roomy, actions, limits=Limits(most_slowdown=1.0, peak_tcp_acceleration_m_s2=1.0))
-        assert free.verdict.code is motion.verdict.code is Code.COLLISION
+        assert free.verdict.code is motion.verdict.code is ErrorCode.COLLISION
         assert motion.executed == motion.verdict.index < free.executed
 
     def test_the_arm_does_not_swing_lower_than_its_waypoints(self, cell: CellConfig) -> None:
@@ -350,7 +350,7 @@ class TestHeldObject:
         for z, ok in ((0.025, True), (0.022, True), (0.0195, True), (0.0175, False)):
             motion = run(cell, to_height(cell, z)[:, :] * (1, 1, 1, 1, 1, 1, 0), start_gripper=0.3, held=self.CUBE)
             assert motion.verdict.ok is ok, z
-        assert motion.verdict.code is Code.COLLISION
+        assert motion.verdict.code is ErrorCode.COLLISION
         assert motion.verdict.stops
         assert (motion.verdict.link_a, motion.verdict.link_b) == (HELD, "table")
         assert run(cell, to_height(cell, 0.0175)).verdict.ok, "the fingers alone may go there"
@@ -366,7 +366,7 @@ class TestHeldObject:
         actions = deltas(4, gripper=0.0, x=0.02)
         assert run(close, actions, start_gripper=0.85).verdict.ok, "the fingers alone have room"
         motion = run(close, actions, start_gripper=0.85, held=HeldObject(0.12, 0.05))
-        assert (motion.verdict.code, motion.verdict.link_a) == (Code.COLLISION, HELD)
+        assert (motion.verdict.code, motion.verdict.link_a) == (ErrorCode.COLLISION, HELD)
         assert motion.executed == 3
 
     def test_once_let_go_it_is_forgotten(self, cell: CellConfig) -> None:
@@ -384,7 +384,7 @@ class TestHeldObject:
         assert plan_again(motion, first, self.CUBE, cell) is motion
         assert plan_again(motion, motion.executed, self.CUBE, cell) is motion
         shorter = plan_again(motion, first, HeldObject(0.045, 0.08), cell)
-        assert (shorter.verdict.code, shorter.verdict.link_a) == (Code.COLLISION, HELD)
+        assert (shorter.verdict.code, shorter.verdict.link_a) == (ErrorCode.COLLISION, HELD)
         assert first < shorter.executed == shorter.verdict.index < motion.executed
         assert (shorter.joints_rad == motion.joints_rad[: shorter.executed + 1]).all()
         assert not shorter.velocities_rad_s[-1].any()

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from merton.decision.models.base import POLICIES
-from merton.errors import InfrastructureError, InvalidActionError
-from merton.execution.gate.safety import Code
+from merton.errors import ErrorCode, InfrastructureError, InvalidActionError
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
 from merton.experiment.runner import Runner
@@ -111,14 +110,14 @@ def test_a_failure_loses_a_point_per_centimetre_from_the_expert(ports: LocalPort
 def test_a_plunge_is_stopped_and_stays_stopped_until_reset(ports: LocalPorts) -> None:
     record = run(ports, "plunge").record
     assert (record.outcome, record.execution, record.steps) == (Outcome.EMERGENCY_STOP, 0.0, 1)
-    assert record.error_code == Code.COLLISION
+    assert record.error_code == ErrorCode.COLLISION
     assert "table" in record.error_message
     look = ports.look()
     assert look.base_from_tcp[2, 3] > 0.0
     up = checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2)
     for _ in range(2):
         refused = ports.execute(up, look)
-        assert (refused.executed, refused.path, refused.error_code) == (0, (), Code.COLLISION)
+        assert (refused.executed, refused.path, refused.error_code) == (0, (), ErrorCode.COLLISION)
         assert refused.error_message == record.error_message
     assert (ports.look().joints_rad == look.joints_rad).all()
     ports.reset("reach", 0)
@@ -135,7 +134,7 @@ def test_a_touch_nobody_predicted_latches_as_well(ports: LocalPorts) -> None:
     cell.advance(3.0)
     assert cell.contact is not None
     refused = ports.execute(checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2), ports.look())
-    assert (refused.executed, refused.error_code) == (0, Code.COLLISION)
+    assert (refused.executed, refused.error_code) == (0, ErrorCode.COLLISION)
     assert "touched table" in refused.error_message
     ports.reset("reach", 0)
     assert not ports.latch.tripped
@@ -204,5 +203,5 @@ def test_faults_are_told_apart(ports: LocalPorts) -> None:
     with pytest.raises(InfrastructureError, match="unknown distortion 'fog'"):
         ports.set_distortion("fog", 1, 0)
     too_far = ports.execute(checked_chunk([[0.09, 0, 0, 0, 0, 0, 1]], 0.2), look)
-    assert (too_far.executed, too_far.error_code) == (0, Code.STEP_LIMIT)
+    assert (too_far.executed, too_far.error_code) == (0, ErrorCode.STEP_LIMIT)
     assert not ports.latch.tripped

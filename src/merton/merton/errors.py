@@ -7,8 +7,60 @@ lists the valid choices; the command line prints that sentence and exits with 2.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 from importlib import import_module
 from types import ModuleType
+
+
+class ErrorCode(IntEnum):
+    """The `error_code` of messages and records.
+
+    1xx model, 2xx kinematics, 3xx safety, 4xx hardware and graph, 5xx scoring and record. Everything from 400 on, STALE
+    and OUT_OF_ORDER are no fault of the agent and never its score.
+
+    Attributes:
+        meaning: one clause, as `merton errors` prints it.
+    """
+
+    meaning: str
+
+    def __new__(cls, number: int, meaning: str) -> ErrorCode:
+        code = int.__new__(cls, number)
+        code._value_, code.meaning = number, meaning
+        return code
+
+    OK = 0, "no error"
+    MODEL_FAILED = 100, "the model raised an error"
+    INVALID_ACTION = 101, "the output is no usable action or no text, and nothing moved; in a record also: it failed"
+    UNREACHABLE = 201, "a delta is out of reach"
+    BRANCH_FLIP = 202, "a joint would turn more than limits.joint_step_rad in one delta: the kinematics changed branch"
+    STEP_LIMIT = 301, "a delta is longer or turns further than a step may"
+    SPEED_LIMIT = 302, "a delta asks for too fast a tool or joint, or would even limits.most_slowdown times slower"
+    WORKSPACE = 303, "a delta leaves the workspace"
+    COLLISION = 304, "table or wall touched, now or before, or a delta would come too near: the stop latched"
+    STOPPED = 305, "stopped by a person or held for a fault, now or before"
+    SELF_COLLISION = 306, "a delta would bring the arm too near to itself"
+    STALE = 307, "the view behind the chunk is too old, or a watched camera went silent: halted without a latch"
+    OUT_OF_ORDER = 308, "the chunk came late: a later one of its trial is done"
+    ACCELERATION_LIMIT = 309, "a delta is so abrupt that limits.most_slowdown times slower would not do"
+    INFRASTRUCTURE = 400, "a node, a device or a disk failed, or did not answer in time"
+    NOT_INSTALLED = 401, "an extra or the weights of the model are not installed; the sentence says how to get them"
+    BAD_GOAL = 402, "the goal is wrong: a name that does not exist, or a run that has results already"
+    NOT_JUDGED = 403, "the judge could not tell whether the task was done, or did not answer in time"
+    ARM_FAILED = 404, "the arm cannot carry out the chunk: no joint states, no way past the gate, or no rest"
+    NOT_SERVED = (
+        405,
+        "the model could not be asked: node not active, no such model, failed server, bad request, late",
+    )
+    NO_SCENE = 406, "the policy needs the state of the scene, and the cell does not publish it"
+    RESET_REFUSED = 407, "the scene cannot be prepared: no such scene, refused by the operator, or arm not at home"
+    UNEXPECTED = 499, "a fault in Merton; the log of the node has its trace"
+    SCORING_FAILED = 500, "the inputs cannot be scored"
+    NOT_STORED = 502, "the result was not stored"
+
+
+MODEL_ERRORS = range(100, 200)
+"""Codes of errors that are the model's own, and no fault of the infrastructure."""
 
 
 class MertonError(Exception):

@@ -18,7 +18,7 @@ from merton import __version__
 from merton.annotate.commands import annotate_command
 from merton.calibration import commands as calibration_commands
 from merton.cli import models as model_commands
-from merton.errors import InputError, MertonError
+from merton.errors import ErrorCode, InputError, MertonError
 from merton.files import locked_folder, resource
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Exit, Supervisor, claim_domain, enclave, environment, find_executable, last_lines
@@ -173,6 +173,13 @@ def doctor() -> None:
             out.print(f"     {'':<14} mend: {finding.remedy}", highlight=False)
     if not all(finding.fine for finding in findings):
         raise typer.Exit(1)
+
+
+@app.command()
+def errors() -> None:
+    """Print the error codes of messages and records, and their meaning."""
+    for code in ErrorCode:
+        out.print(f"{int(code):>3}  {code.name:<18}  {code.meaning}", highlight=False, soft_wrap=True)
 
 
 @app.command()

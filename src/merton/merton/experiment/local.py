@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
 from merton.decision.models.base import POLICIES, Policy
-from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, InvalidActionError
+from merton.errors import INFRASTRUCTURE_ERRORS, ErrorCode, InfrastructureError, InputError, InvalidActionError
 from merton.execution.gate.collision import HeldObject, held_object
 from merton.execution.gate.planner import Segment, plan, plan_again, segments
-from merton.execution.gate.safety import Code, EmergencyStopLatch, Limits
+from merton.execution.gate.safety import EmergencyStopLatch, Limits
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import Execution, Judgement, Look
@@ -130,7 +130,7 @@ class LocalPorts:
         self._path = []
         self._feel()
         if self.latch.tripped:
-            return Execution(0, (), int(Code.COLLISION), self.latch.reason)
+            return Execution(0, (), int(ErrorCode.COLLISION), self.latch.reason)
         opened = self.gripper.gripper_open(self.cell.gripper_opening_m)
         cell, limits = self.cell.config, self.limits
         held = self._held()
@@ -149,7 +149,7 @@ class LocalPorts:
             self.latch.trip(verdict.message)
             self._run()
         if self.latch.tripped:
-            return Execution(0, tuple(self._path), int(Code.COLLISION), self.latch.reason)
+            return Execution(0, tuple(self._path), int(ErrorCode.COLLISION), self.latch.reason)
         return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
 
     def judge(self, trial_id: str, instruction: str, look: Look) -> Judgement:

@@ -47,7 +47,7 @@ class Execution:
     Attributes:
         executed: deltas carried out, <= the chunk's.
         path: tool positions (x, y, z) in `base_link` [m] along the way.
-        error_code: 0, or why it was cut short: a `merton.execution.gate.safety.Code`.
+        error_code: 0, or why it was cut short: a `merton.errors.ErrorCode`.
         error_message: one sentence, empty if none.
     """
 

@@ -12,8 +12,7 @@ import numpy as np
 from merton.cognition.models.base import question_for
 from merton.cognition.words import corpus_version
 from merton.decision.models.base import POLICIES
-from merton.errors import InvalidActionError, OperatorStopError
-from merton.execution.gate.safety import Code
+from merton.errors import MODEL_ERRORS, ErrorCode, InvalidActionError, OperatorStopError
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
 from merton.experiment.ports import Execution, Look, Ports
 from merton.experiment.scoring import Evidence
@@ -21,10 +20,6 @@ from merton.results.records import Outcome, TrialRecord
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
 from merton.world.observation import CameraView, Image
-
-INVALID_ACTION_CODES = range(100, 200)
-NOT_JUDGED = 403
-"""Error code of a trial of which nobody could tell whether the task was done."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +212,7 @@ class _Run:
             except InvalidActionError as error:
                 self.outcome, self.error_code, self.error_message = (
                     Outcome.INVALID_ACTION,
-                    int(Code.INVALID_ACTION),
+                    int(ErrorCode.INVALID_ACTION),
                     str(error),
                 )
                 break
@@ -240,11 +235,11 @@ class _Run:
     def _note(self, execution: Execution) -> None:
         if execution.error_code:
             self.error_code, self.error_message = execution.error_code, execution.error_message
-        if execution.error_code in INVALID_ACTION_CODES:
+        if execution.error_code in MODEL_ERRORS:
             self.outcome = Outcome.INVALID_ACTION
-        elif execution.error_code == Code.COLLISION:
+        elif execution.error_code == ErrorCode.COLLISION:
             self.outcome = Outcome.EMERGENCY_STOP
-        elif execution.error_code == Code.STOPPED:
+        elif execution.error_code == ErrorCode.STOPPED:
             raise OperatorStopError(f"the arm was stopped: {execution.error_message}")
 
     def judged(self) -> tuple[Outcome, str]:
@@ -253,7 +248,7 @@ class _Run:
             return self.outcome, ""
         judgement = self.ports.judge(self.trial.id, self.instruction, self.look)
         if judgement.success is None:
-            self.error_code, self.error_message = NOT_JUDGED, judgement.message
+            self.error_code, self.error_message = int(ErrorCode.NOT_JUDGED), judgement.message
             return Outcome.INFRASTRUCTURE, judgement.judge
         return Outcome.SUCCESS if judgement.success else Outcome.FAILURE, judgement.judge
 

@@ -21,10 +21,10 @@ from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo
 from visualization_msgs.msg import MarkerArray
 
-from merton.errors import InvalidActionError, UnknownNameError
+from merton.errors import ErrorCode, InvalidActionError, MertonError, UnknownNameError
 from merton.execution.gate.ledger import CommandLedger
 from merton.execution.gate.planner import FRAMES, plan
-from merton.execution.gate.safety import MODES, Code, EmergencyStopLatch, Limits, Verdict, limits_of_mode
+from merton.execution.gate.safety import MODES, EmergencyStopLatch, Limits, Verdict, limits_of_mode
 from merton.execution.robots.watchdog import Watchdog
 from merton.world.cell import load_cell
 from merton_nodes.arm.arm_driver import ArmDriver
@@ -36,14 +36,13 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
 
-NO_JOINT_STATES = 400
 PLANNERS = ("merton", "moveit")
 LOOK_PERIOD_S = 0.02
 """How often the cameras' silence is looked at [s]."""
 RESULT_KEPT_S = 10
 """How long a result waits for whoever has not fetched it [s]; every message of a goal's status lists all that wait."""
 CANCELLED = Verdict(message="cancelled")
-DEACTIVATED = Verdict(Code.STOPPED, "arm_node was deactivated")
+DEACTIVATED = Verdict(ErrorCode.STOPPED, "arm_node was deactivated")
 
 
 class ArmNode(StageNode):
@@ -143,7 +142,7 @@ class ArmNode(StageNode):
         camera = self.watchdog.look(time.monotonic())
         if camera is None:
             return None
-        return Verdict(Code.STALE, f"camera {camera!r} has sent no frame for {self.watchdog.timeout_s:g} s")
+        return Verdict(ErrorCode.STALE, f"camera {camera!r} has sent no frame for {self.watchdog.timeout_s:g} s")
 
     def start(self) -> None:
         """From now on the stop path is listened to."""
@@ -233,11 +232,12 @@ class ArmNode(StageNode):
             result.error_code, result.error_msg = int(verdict.code), verdict.message
             self.counters[f"verdict: {verdict.code.name.lower()}"] += 1
         except InvalidActionError as error:
-            result.error_code, result.error_msg = int(Code.INVALID_ACTION), str(error)
+            result.error_code, result.error_msg = int(ErrorCode.INVALID_ACTION), str(error)
             self.counters["verdict: invalid_action"] += 1
         except Exception as error:  # whatever it was: the arm halts, and the goal ends with a sentence
             self.stop.halt()
-            result.error_code, result.error_msg = NO_JOINT_STATES, self.explain(error)
+            code = ErrorCode.ARM_FAILED if isinstance(error, MertonError) else ErrorCode.UNEXPECTED
+            result.error_code, result.error_msg = int(code), self.explain(error)
         result.executed, result.path = self.runner.executed, self.arm.end()
         if self.arm.joints_rad is not None:
             result.final_pose = convert.pose_stamped(self.arm.base_from_tcp, self.arm.stamp_ns)

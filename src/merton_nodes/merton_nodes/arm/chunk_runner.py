@@ -10,16 +10,16 @@ from merton_interfaces.msg import SafetyState
 from rclpy.task import Future
 from visualization_msgs.msg import MarkerArray
 
-from merton.errors import InfrastructureError
+from merton.errors import ErrorCode, InfrastructureError
 from merton.execution.gate.planner import Segment, detour, plan, plan_again, segments
-from merton.execution.gate.safety import Code, Limits, Verdict
+from merton.execution.gate.safety import Limits, Verdict
 from merton.world.action import ActionChunk
 from merton_nodes.arm.arm_driver import ArmDriver
 from merton_nodes.arm.markers import motion_markers, stop_markers
 from merton_nodes.arm.moveit_planner import MoveItPlanner, Request
 from merton_nodes.ros import names
 
-RELEASED = Verdict(Code.STOPPED, "stopped during the motion, and released meanwhile")
+RELEASED = Verdict(ErrorCode.STOPPED, "stopped during the motion, and released meanwhile")
 
 
 class ChunkRunner:
@@ -124,4 +124,4 @@ class ChunkRunner:
         if not self.stop.latch.tripped:
             return None
         by_collision = self.stop.state.mode == SafetyState.COLLISION_STOP
-        return Verdict(Code.COLLISION if by_collision else Code.STOPPED, self.stop.latch.reason)
+        return Verdict(ErrorCode.COLLISION if by_collision else ErrorCode.STOPPED, self.stop.latch.reason)

@@ -22,7 +22,7 @@ from std_msgs.msg import Float64MultiArray, Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from merton.errors import InfrastructureError, MertonError
+from merton.errors import ErrorCode, InfrastructureError, MertonError
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gazebo_scene, model_name, parked, places
@@ -168,7 +168,7 @@ class GazeboCellNode(StageNode):
             self.publish_safety()
             self.publish_state()
         except MertonError as error:
-            response.error_code, response.error_msg = 400, str(error)
+            response.error_code, response.error_msg = ErrorCode.RESET_REFUSED, str(error)
         if self.judge.scene is not None:
             response.state = self.state_message()
         return response

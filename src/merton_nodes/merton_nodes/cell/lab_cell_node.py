@@ -19,7 +19,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from sensor_msgs.msg import Image, JointState
 
-from merton.errors import InfrastructureError, MertonError
+from merton.errors import ErrorCode, InfrastructureError, MertonError
 from merton.execution.robots.homing import STEP_S, deltas_home, is_home
 from merton.execution.stillness import Stillness
 from merton.simulation import layout
@@ -115,7 +115,7 @@ class LabCellNode(StageNode):
             if error := await self.reset_error:
                 raise InfrastructureError(error)
         except MertonError as error:
-            response.error_code, response.error_msg = 400, str(error)
+            response.error_code, response.error_msg = ErrorCode.RESET_REFUSED, str(error)
         if self.scene is not None:
             response.state = self.state_message()
         return response

@@ -18,7 +18,7 @@ from std_msgs.msg import Float64MultiArray, Header, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from merton.errors import InputError, MertonError
+from merton.errors import ErrorCode, InputError, MertonError
 from merton.execution.robots.watchdog import Watchdog
 from merton.simulation.cell import Cell
 from merton.simulation.model import urdf
@@ -103,7 +103,7 @@ class MujocoCellNode(StageNode):
         try:
             self.reset(request.task, request.seed)
         except MertonError as error:
-            response.error_code, response.error_msg = 400, str(error)
+            response.error_code, response.error_msg = ErrorCode.RESET_REFUSED, str(error)
         if self.scenes:
             response.state = self.state_message()
         return response

@@ -11,7 +11,7 @@ from merton_interfaces.srv import RecordTrial
 from rclpy.serialization import serialize_message
 from std_msgs.msg import String
 
-from merton.errors import InputError, MertonError
+from merton.errors import ErrorCode, InputError, MertonError
 from merton.experiment.run import RunDirectory
 from merton.leaderboard.snapshot.live import LiveBoard, LiveBoards
 from merton.results.store import ResultStore
@@ -19,7 +19,6 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
 
-NOT_STORED = 502
 POLL_PERIOD_S = 0.2
 
 
@@ -70,7 +69,7 @@ class AggregatorNode(StageNode):
             self.boards.changed(str(path))
             self.results.publish(request.result)
         except MertonError as error:
-            response.error_code, response.error_msg = NOT_STORED, str(error)
+            response.error_code, response.error_msg = ErrorCode.NOT_STORED, str(error)
             self.counters["errors"] += 1
         return response
 

@@ -17,7 +17,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 
 from merton.config import validated
-from merton.errors import InputError, MertonError, UnknownNameError
+from merton.errors import ErrorCode, InputError, MertonError, UnknownNameError
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
@@ -31,9 +31,6 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
 
-BAD_GOAL = 402
-UNEXPECTED = 499
-INFRASTRUCTURE = 400
 JUDGES = ("cell", "operator")
 
 
@@ -143,13 +140,13 @@ class ExperimentNode(StageNode):
         record = report.record
         self.evidence.publish(convert.evidence_message(report.evidence, now, record.experiment, record.id))
 
-    def code_and_sentence(self, error: Exception) -> tuple[int, str]:
+    def code_and_sentence(self, error: Exception) -> tuple[ErrorCode, str]:
         """Error code and sentence; the trace of what nobody expected goes to the log."""
         if isinstance(error, InputError):
-            return BAD_GOAL, self.explain(error)
+            return ErrorCode.BAD_GOAL, self.explain(error)
         if isinstance(error, MertonError):
-            return INFRASTRUCTURE, self.explain(error)
-        return UNEXPECTED, self.explain(error)
+            return ErrorCode.INFRASTRUCTURE, self.explain(error)
+        return ErrorCode.UNEXPECTED, self.explain(error)
 
     async def on_experiment(self, goal: ServerGoalHandle) -> RunExperiment.Result:
         """Action: all trials of a run that are not recorded yet."""

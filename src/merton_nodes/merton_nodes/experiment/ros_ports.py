@@ -23,9 +23,16 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_srvs.srv import Trigger
 
 from merton.cognition.models.base import Answer
-from merton.errors import InfrastructureError, InputError, InvalidActionError, OperatorStopError
+from merton.errors import (
+    MODEL_ERRORS,
+    ErrorCode,
+    InfrastructureError,
+    InputError,
+    InvalidActionError,
+    OperatorStopError,
+)
 from merton.execution.gate.peaks import parts
-from merton.execution.gate.safety import Code, Limits
+from merton.execution.gate.safety import Limits
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import Execution, Judgement, Look
@@ -39,10 +46,10 @@ from merton_nodes.cameras.free_cameras import PARTS, FreeCameras
 from merton_nodes.cell.operator_desk import OperatorDesk
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from merton_nodes.ros.asking import MODEL_ERRORS, Asking
+from merton_nodes.ros.asking import Asking
 from merton_nodes.ros.latest import Latest
 
-NOT_THE_MODELS_FAULT = (Code.STALE, Code.OUT_OF_ORDER)
+NOT_THE_MODELS_FAULT = (ErrorCode.STALE, ErrorCode.OUT_OF_ORDER)
 
 
 class RosPorts(Asking):
@@ -284,7 +291,7 @@ class RosPorts(Asking):
             chunk=convert.chunk_message(chunk, look.stamp_ns), trial=self.command_trial, sequence=self.command_sequence
         )
         result = self.act_on(self.arm, goal, names.EXECUTE, longest_s(chunk, self.gripper) + 3 * self.deadline_s)
-        if result.error_code >= 400 or result.error_code in NOT_THE_MODELS_FAULT:
+        if result.error_code >= ErrorCode.INFRASTRUCTURE or result.error_code in NOT_THE_MODELS_FAULT:
             raise InfrastructureError(f"{names.EXECUTE}: {result.error_msg}")
         self.minimum_stamp_ns = max(self.minimum_stamp_ns, convert.nanoseconds_of(result.final_pose.header.stamp))
         path = tuple((p.x, p.y, p.z) for p in result.path)

@@ -7,13 +7,11 @@ from typing import Any
 
 from merton_interfaces.srv import ScoreTrial
 
-from merton.errors import MertonError
+from merton.errors import ErrorCode, MertonError
 from merton.experiment.scoring import score
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
-
-SCORING_FAILED = 500
 
 
 class ScorerNode(StageNode):
@@ -31,7 +29,7 @@ class ScorerNode(StageNode):
         try:
             scores = score(convert.evidence_of(request.evidence), convert.outcome_of(request.outcome))
         except MertonError as error:
-            response.error_code, response.error_msg = SCORING_FAILED, str(error)
+            response.error_code, response.error_msg = ErrorCode.SCORING_FAILED, str(error)
             self.counters["errors"] += 1
             return response
         self.counters["trials"] += 1

@@ -13,6 +13,7 @@ from rclpy.parameter import Parameter
 
 from merton.errors import (
     INFRASTRUCTURE_ERRORS,
+    ErrorCode,
     InfrastructureError,
     InputError,
     InvalidActionError,
@@ -20,15 +21,10 @@ from merton.errors import (
     MissingDependencyError,
     UnknownNameError,
 )
-from merton.execution.gate.safety import Code
 from merton.models.catalogue import Catalogue
 from merton.models.worker import Kind, ModelPool
 from merton_nodes.ros.runtime import StageNode
 from merton_nodes.ros.waits import Waits
-
-MODEL_FAILED = 100
-NOT_SERVED = 400
-NOT_INSTALLED = 401
 
 ModelType = TypeVar("ModelType")
 Request = TypeVar("Request")
@@ -124,18 +120,18 @@ class ModelNode(StageNode, Generic[ModelType, Request, Result]):
             raise InfrastructureError(f"no answer within {self.deadline_s:g} s")
         return ticket.result()
 
-    def failure(self, error: Exception) -> tuple[int, str]:
+    def failure(self, error: Exception) -> tuple[ErrorCode, str]:
         """Error code and sentence of what was raised on the way to an answer; counted by kind."""
         if isinstance(error, (InvalidActionError, InvalidAnswerError)):
             self.counters["invalid outputs"] += 1
-            return int(Code.INVALID_ACTION), str(error)
+            return ErrorCode.INVALID_ACTION, str(error)
         if isinstance(error, INFRASTRUCTURE_ERRORS):
             self.counters["errors of the infrastructure"] += 1
             if isinstance(error, MissingDependencyError):
-                return NOT_INSTALLED, self.explain(error)
-            return NOT_SERVED, self.explain(error)
+                return ErrorCode.NOT_INSTALLED, self.explain(error)
+            return ErrorCode.NOT_SERVED, self.explain(error)
         self.counters["errors of models"] += 1
-        return MODEL_FAILED, self.explain(error)
+        return ErrorCode.MODEL_FAILED, self.explain(error)
 
     # Exchanging models
 

@@ -12,7 +12,7 @@ from merton_interfaces.srv import PredictActions
 from rclpy.callback_groups import ReentrantCallbackGroup
 
 from merton.decision.models.base import POLICIES, Policy, make_policy
-from merton.errors import InfrastructureError, InvalidActionError
+from merton.errors import ErrorCode, InfrastructureError, InvalidActionError
 from merton.models.worker import Kind
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.observation import Observation, SceneState
@@ -26,6 +26,10 @@ KIND: Kind[Policy, Observation, ActionChunk | InvalidActionError] = Kind(
     warm_up=lambda policy: policy.warm_up(),
     call=lambda policy, observations: policy.act_batch(observations),
 )
+
+
+class NoSceneError(InfrastructureError):
+    """The policy needs the state of the scene, and the cell does not publish it."""
 
 
 class VlaNode(ModelNode[Policy, Observation, ActionChunk]):
@@ -55,20 +59,18 @@ class VlaNode(ModelNode[Policy, Observation, ActionChunk]):
         self.waits.check()
 
     async def scene_at(self, stamp_ns: int) -> SceneState:
-        """The simulator's state at `stamp_ns` or later; raises InfrastructureError if none comes in time."""
+        """The simulator's state at `stamp_ns` or later; raises NoSceneError if none comes in time."""
 
         def has_come() -> bool:
             return self.state is not None and convert.nanoseconds_of(self.state.header.stamp) >= stamp_ns
 
         if not await self.waits.until(has_come, self.scene_deadline_s):
-            raise InfrastructureError(
+            raise NoSceneError(
                 f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an expert"
             )
         state = self.state
         if not state.objects:
-            raise InfrastructureError(
-                "this cell does not know where its objects are: only a simulated one has an expert"
-            )
+            raise NoSceneError("this cell does not know where its objects are: only a simulated one has an expert")
         return convert.scene_of(state)
 
     async def observation(self, request: PredictActions.Request) -> Observation:
@@ -85,6 +87,11 @@ class VlaNode(ModelNode[Policy, Observation, ActionChunk]):
                 scene=await self.scene_at(convert.nanoseconds_of(request.tcp.header.stamp)) if needs_scene else None,
                 noise_seed=request.seed,
             )
+
+    def failure(self, error: Exception) -> tuple[ErrorCode, str]:
+        """As of every model, and NO_SCENE for the expert's."""
+        code, sentence = super().failure(error)
+        return (ErrorCode.NO_SCENE if isinstance(error, NoSceneError) else code), sentence
 
     async def on_predict(
         self, request: PredictActions.Request, response: PredictActions.Response

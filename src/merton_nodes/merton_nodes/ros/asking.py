@@ -11,10 +11,8 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.task import Future
 
-from merton.errors import InfrastructureError
+from merton.errors import MODEL_ERRORS, InfrastructureError
 
-MODEL_ERRORS = range(100, 200)
-"""Error codes that are the model's own, and no fault of the infrastructure."""
 ASK_AGAIN = 0.25
 """Share of the deadline after which a service or an action is asked again: while nodes are still discovering
 each other, an answer can get lost on its way. Everything in the graph may be asked twice."""

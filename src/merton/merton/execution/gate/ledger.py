@@ -10,8 +10,8 @@ from collections import OrderedDict
 from math import inf
 from typing import Generic, TypeVar
 
-from merton.errors import InputError
-from merton.execution.gate.safety import Code, Verdict
+from merton.errors import ErrorCode, InputError
+from merton.execution.gate.safety import Verdict
 
 Answer = TypeVar("Answer")
 
@@ -58,12 +58,16 @@ class CommandLedger(Generic[Answer]):
         last = self._last.get(trial)
         if last is not None and sequence <= last:
             again = "came again" if sequence == last or (trial, sequence) in self._answers else "came too late"
-            return Verdict(Code.OUT_OF_ORDER, f"command {sequence} of trial {trial!r} {again}, {last} is already done")
+            return Verdict(
+                ErrorCode.OUT_OF_ORDER, f"command {sequence} of trial {trial!r} {again}, {last} is already done"
+            )
         age_s = (int(now_ns) - int(observation_stamp_ns)) * 1e-9
         if age_s > self._max_age_s:
-            return Verdict(Code.STALE, f"the observation is {age_s:.3g} s old, limit {self._max_age_s:g} s")
+            return Verdict(ErrorCode.STALE, f"the observation is {age_s:.3g} s old, limit {self._max_age_s:g} s")
         if -age_s > self._max_age_s:
-            return Verdict(Code.STALE, f"the observation is {-age_s:.3g} s in the future, limit {self._max_age_s:g} s")
+            return Verdict(
+                ErrorCode.STALE, f"the observation is {-age_s:.3g} s in the future, limit {self._max_age_s:g} s"
+            )
         return Verdict()
 
     def answer_for(self, trial: str, sequence: int) -> Answer | None:

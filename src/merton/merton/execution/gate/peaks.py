@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.execution.gate.safety import Code, Limits, Verdict
+from merton.errors import ErrorCode
+from merton.execution.gate.safety import Limits, Verdict
 from merton.execution.kinematics import base_from_tcp
 from merton.world.geometry import Array, Matrix
 
@@ -141,7 +142,7 @@ def too_abrupt(peak: Peaks, limits: Limits) -> tuple[Verdict | None, float]:
     needed = np.maximum(speed, acceleration)
     index = int((needed > limits.most_slowdown).argmax())
     if needed[index] > limits.most_slowdown:
-        code = Code.SPEED_LIMIT if speed[index] >= acceleration[index] else Code.ACCELERATION_LIMIT
+        code = ErrorCode.SPEED_LIMIT if speed[index] >= acceleration[index] else ErrorCode.ACCELERATION_LIMIT
         much = f"would have to be {needed[index]:.3g} times slower, limit {limits.most_slowdown:g}"
         return Verdict(code, much, index), 1.0
     return None, max(1.0, float(needed.max()))

@@ -14,11 +14,11 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike
 
-from merton.errors import InfrastructureError, InputError
+from merton.errors import ErrorCode, InfrastructureError, InputError
 from merton.execution.gate.collision import HeldObject
 from merton.execution.gate.peaks import parts, peaks, too_abrupt, velocities
 from merton.execution.gate.prediction import Predictor
-from merton.execution.gate.safety import Code, Limits, Verdict
+from merton.execution.gate.safety import Limits, Verdict
 from merton.execution.gate.waypoints import FRAMES, WORKSPACE_TOLERANCE_M, checked, compose, waypoints
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.trajectory import JointSpline
@@ -246,13 +246,13 @@ def _longest_safe(
                 verdict = replace(verdict, index=index)
             else:
                 verdict = replace(hit, index=index, message=f"delta {index} {hit.message}")
-        elif verdict.code is not Code.WORKSPACE or len(joints) == verdict.index + 1:
+        elif verdict.code is not ErrorCode.WORKSPACE or len(joints) == verdict.index + 1:
             break
         kept = verdict.index - first + 1
         joints, gripper = joints[:kept], gripper[:kept]
     if len(joints) == 1:
         least, slowdown = predictor.clearance_m, 1.0
-    if verdict.code not in (Code.COLLISION, Code.SELF_COLLISION):
+    if verdict.code not in (ErrorCode.COLLISION, ErrorCode.SELF_COLLISION):
         verdict = replace(verdict, clearance_m=least)
     return _motion(joints, gripper, step_s, cell, verdict, slowdown)
 

@@ -7,9 +7,10 @@ from math import ceil, inf
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.errors import ErrorCode
 from merton.execution.gate.collision import Clearance, Guard, HeldObject
 from merton.execution.gate.peaks import Peaks, positions
-from merton.execution.gate.safety import Code, Verdict
+from merton.execution.gate.safety import Verdict
 from merton.execution.robots.gripper import HELD_CLEARANCE_M
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array
@@ -82,7 +83,10 @@ class Predictor:
             least = min(least, found[sample][0].distance_m)
             at_end = int(at[sample] == len(joints) - 1)
             for code, clearance, margins in zip(
-                (Code.COLLISION, Code.SELF_COLLISION, Code.COLLISION), found[sample], self._margins_m, strict=True
+                (ErrorCode.COLLISION, ErrorCode.SELF_COLLISION, ErrorCode.COLLISION),
+                found[sample],
+                self._margins_m,
+                strict=True,
             ):
                 if clearance.distance_m < margins[at_end]:
                     one, other, distance = clearance.link_a, clearance.link_b, clearance.distance_m

@@ -8,29 +8,10 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from enum import IntEnum
 from math import inf, nan
 from pathlib import Path
 
-from merton.errors import InfrastructureError, InputError, UnknownNameError
-
-
-class Code(IntEnum):
-    """Why a motion is refused. The number is the `error_code` of messages and records."""
-
-    OK = 0
-    INVALID_ACTION = 101
-    UNREACHABLE = 201
-    BRANCH_FLIP = 202
-    STEP_LIMIT = 301
-    SPEED_LIMIT = 302
-    WORKSPACE = 303
-    COLLISION = 304
-    STOPPED = 305
-    SELF_COLLISION = 306
-    STALE = 307
-    OUT_OF_ORDER = 308
-    ACCELERATION_LIMIT = 309
+from merton.errors import ErrorCode, InfrastructureError, InputError, UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -38,14 +19,14 @@ class Verdict:
     """The gate's answer to a command.
 
     Attributes:
-        code: `Code.OK`, or why the motion ends before the chunk does.
+        code: `ErrorCode.OK`, or why the motion ends before the chunk does.
         message: one sentence, empty if OK.
         index: the delta concerned, -1 if OK or if the chunk as a whole is meant.
         link_a, link_b: the pair of bodies that would collide, else empty.
         clearance_m: distance of the colliding pair, else the least to table and walls along the allowed motion [m].
     """
 
-    code: Code = Code.OK
+    code: ErrorCode = ErrorCode.OK
     message: str = ""
     index: int = -1
     link_a: str = ""
@@ -55,12 +36,12 @@ class Verdict:
     @property
     def ok(self) -> bool:
         """True if nothing was refused."""
-        return self.code is Code.OK
+        return self.code is ErrorCode.OK
 
     @property
     def stops(self) -> bool:
         """True if the emergency stop has to latch: a predicted collision with table or wall (paper, section 3.5)."""
-        return self.code is Code.COLLISION
+        return self.code is ErrorCode.COLLISION
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from merton.execution.gate.safety import Code, Limits, Verdict
+from merton.errors import ErrorCode
+from merton.execution.gate.safety import Limits, Verdict
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, inverse, rotation_of_vector
@@ -31,7 +32,7 @@ def checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tup
     nothing = np.empty((0, 7))
 
     def invalid(message: str, index: int = -1) -> tuple[Array, Verdict]:
-        return nothing, Verdict(Code.INVALID_ACTION, message, index)
+        return nothing, Verdict(ErrorCode.INVALID_ACTION, message, index)
 
     try:
         given = np.asarray(deltas)
@@ -78,32 +79,34 @@ def waypoints(
     joints = [start]
     for index, action in enumerate(actions):
 
-        def cut(code: Code, message: str, index: int = index) -> tuple[Array, Verdict]:
+        def cut(code: ErrorCode, message: str, index: int = index) -> tuple[Array, Verdict]:
             return np.array(joints), Verdict(code, f"delta {index} {message}", index)
 
         translation, rotation = np.linalg.norm(action[:3]), np.linalg.norm(action[3:6])
         if translation > limits.step_translation_m:
-            return cut(Code.STEP_LIMIT, f"moves {translation:.3f} m, limit {limits.step_translation_m:g} m")
+            return cut(ErrorCode.STEP_LIMIT, f"moves {translation:.3f} m, limit {limits.step_translation_m:g} m")
         if rotation > limits.step_rotation_rad:
-            return cut(Code.STEP_LIMIT, f"turns {rotation:.3f} rad, limit {limits.step_rotation_rad:g} rad")
+            return cut(ErrorCode.STEP_LIMIT, f"turns {rotation:.3f} rad, limit {limits.step_rotation_rad:g} rad")
         if translation / step_s > limits.tcp_speed_m_s:
-            return cut(Code.SPEED_LIMIT, f"moves at {translation / step_s:.3g} m/s, limit {limits.tcp_speed_m_s:g} m/s")
+            return cut(
+                ErrorCode.SPEED_LIMIT, f"moves at {translation / step_s:.3g} m/s, limit {limits.tcp_speed_m_s:g} m/s"
+            )
         pose = compose(pose, action, frame)
         found = UR5.solve(BASE_LINK_FROM_BASE @ pose @ tcp_from_tool0, joints[-1])
         if not found.success:
-            return cut(Code.UNREACHABLE, f"is out of reach: {found.why}")
+            return cut(ErrorCode.UNREACHABLE, f"is out of reach: {found.why}")
         turn = np.abs(found.joints - joints[-1]).max()
         if turn > limits.joint_step_rad:
-            return cut(Code.BRANCH_FLIP, f"turns a joint by {turn:.2f} rad, limit {limits.joint_step_rad:g} rad")
+            return cut(ErrorCode.BRANCH_FLIP, f"turns a joint by {turn:.2f} rad, limit {limits.joint_step_rad:g} rad")
         if turn / step_s > limits.joint_speed_rad_s:
             return cut(
-                Code.SPEED_LIMIT,
+                ErrorCode.SPEED_LIMIT,
                 f"turns a joint at {turn / step_s:.3g} rad/s, limit {limits.joint_speed_rad_s:g} rad/s",
             )
         joints.append(found.joints)
         outside = cell.workspace.outside_m(pose[:3, 3])
         if outside > max(WORKSPACE_TOLERANCE_M, outside_at_start):
-            return cut(Code.WORKSPACE, f"leaves the workspace by {outside:.3f} m")
+            return cut(ErrorCode.WORKSPACE, f"leaves the workspace by {outside:.3f} m")
     return np.array(joints), Verdict()
 
 
