@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from merton_interfaces.action import ExecuteActions, RunTrial
 from merton_interfaces.msg import CellState, ConfirmationRequest, SafetyState, TrialResult
 from merton_interfaces.srv import ConfirmSuccess, ResetCell
@@ -20,6 +19,7 @@ from std_srvs.srv import Trigger
 from test_faults import DOWN, LIFT, LIFT_STEP_S, STEP_S, UNDER_WAY_M, UP, Process, StallingCamera
 
 from lab import CANNOT, DONE, Operator
+from merton.config import dumps
 from merton.decision.models.base import POLICIES
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.robots.homing import is_home
@@ -411,7 +411,7 @@ def test_row_10_a_model_server_that_is_ill_is_nobodys_failure_and_moves_nothing(
             "convention": "libero",
             "settings": {"url": wire.http, "patience": {"deadline_s": 2.0}},
         }
-        (tmp_path / "catalogue.yaml").write_text(yaml.safe_dump({"vla": [entry]}))
+        (tmp_path / "catalogue.yaml").write_text(dumps({"vla": [entry]}))
         monkeypatch.setenv(VARIABLE, str(tmp_path / "catalogue.yaml"))
         monkeypatch.setattr(POLICIES, "_entries", {})
         monkeypatch.setattr(POLICIES, "_read", False)

@@ -21,7 +21,6 @@ import annotate_models
 import cv2
 import numpy as np
 import pytest
-import yaml
 from PIL import Image as Pillow
 
 from merton.annotate import commands, views
@@ -37,6 +36,7 @@ from merton.cli import main as cli
 from merton.cognition.models.base import MODELS, ModelEntry
 from merton.cognition.score import score as cognition_score
 from merton.cognition.text import Cider
+from merton.config import dumps
 from merton.decision.models.base import POLICIES, PolicyEntry
 from merton.decision.score import score as decision_score
 from merton.errors import InfrastructureError, InputError, MissingDependencyError, UnknownNameError
@@ -93,7 +93,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
         image = cv2.resize(coarse, (48, 40), interpolation=cv2.INTER_CUBIC)
         (folder / "in" / f"r{seed}.png").write_bytes(encode_png(np.asarray(image, np.uint8)))
     described = {f"r{seed}.png": {**tags, "tasks": TASKS} for seed in range(REFERENCES)}
-    (folder / "in" / "tags.yaml").write_text(yaml.safe_dump(described, width=200))
+    (folder / "in" / "tags.yaml").write_text(dumps(described))
     build(folder / "in", folder / "built", workers=1)
     return folder / "built"
 
@@ -109,7 +109,7 @@ def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         found = {"name": how, "description": "of the tests", "adapter": "annotate_models:Faulty", "settings": settings}
         entries["vlm"].append(found)
     file = tmp_path / "catalogue.yaml"
-    file.write_text(yaml.safe_dump(entries))
+    file.write_text(dumps(entries))
     calls = tmp_path / "calls"
     calls.touch()
     monkeypatch.setenv(VARIABLE, str(file))

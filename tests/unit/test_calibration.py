@@ -13,6 +13,7 @@ import pytest
 from board_renderer import BoardRenderer
 from calibration_rig import Rig, rig
 from numpy.typing import NDArray
+from ruamel.yaml import YAML
 from scipy.spatial.transform import Rotation
 
 from merton.calibration import (
@@ -359,11 +360,9 @@ def test_the_command_finds_the_place(
 
 def camera_of(lines: str, camera: str) -> Matrix:
     """The pose of a camera in a cell whose line for it was replaced."""
-    import yaml
-
     raw = load_cell().model_dump()
     raw["walls"] = {wall.pop("name"): wall for wall in raw["walls"]}
-    raw["cameras"]["named"][camera] = yaml.safe_load(lines)[camera]
+    raw["cameras"]["named"][camera] = YAML(typ="safe").load(lines)[camera]
     return CellConfig.model_validate(raw).camera(camera).parent_from_camera
 
 

@@ -19,16 +19,16 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-import yaml
 from PIL import Image as Pillow
 
+from merton.config import dumps
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.files import locked_folder
 from merton.perception.attributes import attributes
 from merton.perception.dataset import CATEGORIES, Tags, build, layout, read_tags, sample, verify
 from merton.perception.dataset.build import REFERENCE_METRICS, _Done, _settings
 from merton.perception.dataset.intake import decode, encode_png
-from merton.perception.dataset.sample import PHOTOGRAPHS, RENDERED
+from merton.perception.dataset.sample import RENDERED, photographs
 from merton.perception.dataset.tables import read_table
 from merton.perception.dataset.tags import VERBS
 from merton.perception.distortion import DISTORTIONS, distort
@@ -54,7 +54,7 @@ def encoded(image: np.ndarray, kind: str, **options: object) -> bytes:
 
 def write_tags(folder: Path, names: list[str]) -> None:
     """The same valid tags for every image."""
-    (folder / "tags.yaml").write_text(yaml.safe_dump(dict.fromkeys(names, ENTRY), sort_keys=False, width=200))
+    (folder / "tags.yaml").write_text(dumps(dict.fromkeys(names, ENTRY)))
 
 
 @pytest.fixture
@@ -519,7 +519,7 @@ def test_tags_and_images_must_belong_together(references: Path, tmp_path: Path) 
 
 
 def test_the_sample_is_a_valid_set_of_references(tmp_path: Path) -> None:
-    assert sample(tmp_path / "sample") == RENDERED + len(PHOTOGRAPHS)
+    assert sample(tmp_path / "sample") == RENDERED + len(list(photographs()))
     tags = read_tags(tmp_path / "sample" / "tags.yaml")
     files = {path.name: path for path in (tmp_path / "sample").glob("*.png")}
     assert set(tags) == set(files)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from functools import lru_cache
-from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
-from merton.perception.dataset.sample import PHOTOGRAPHS
+from merton.perception.dataset.sample import photographs as sample_photographs
 from merton.perception.distortion import DISTORTIONS, distort
 from merton.perception.distortion.denoiser import denoise
 from merton.perception.quality import measure
@@ -26,13 +24,11 @@ LONGER_SIDE_PX = 256
 def photographs() -> tuple[Image, ...]:
     """The nine photographs of the built-in sample as RGB, made smaller so that all 30 x 5 stay cheap."""
     pictures = []
-    for package, file in PHOTOGRAPHS:
-        spec = importlib.util.find_spec(package)
-        assert spec is not None
-        assert spec.origin is not None
-        pixels = cv2.cvtColor(cv2.imread(str(Path(spec.origin).parent / file)), cv2.COLOR_BGR2RGB)
+    for file, _ in sample_photographs():
+        pixels = cv2.cvtColor(cv2.imread(str(file)), cv2.COLOR_BGR2RGB)
         scale = LONGER_SIDE_PX / max(pixels.shape[:2])
         pictures.append(cv2.resize(pixels, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA))
+    assert len(pictures) == 9
     return tuple(pictures)
 
 

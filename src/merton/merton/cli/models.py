@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from io import StringIO
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from ruamel.yaml import YAML
 
+from merton.config import dumps
 from merton.errors import UnknownNameError
 from merton.models.catalogue import Entry, examine
 
@@ -75,15 +74,11 @@ def check_command(
 
 
 def as_yaml(entries: Iterable[tuple[str, Entry]]) -> str:
-    """Entries (kind, entry) as a file of the catalogue, without what is as it is by default."""
-    said: dict[str, list[dict[str, Any]]] = {}
+    """Entries (kind, entry) as a file of the catalogue; fields at their default are left out."""
+    documents: dict[str, list[dict[str, Any]]] = {}
     for kind, entry in entries:
-        said.setdefault(kind, []).append(entry.model_dump(mode="json", exclude_defaults=True))
-    yaml, text = YAML(typ="safe"), StringIO()
-    yaml.default_flow_style = yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.width = 4096
-    yaml.dump(said, text)
-    return text.getvalue()
+        documents.setdefault(kind, []).append(entry.model_dump(mode="json", exclude_defaults=True))
+    return dumps(documents)
 
 
 def tables() -> str:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from merton.errors import InputError
 
@@ -123,11 +125,11 @@ def _checked(file: Path, name: _Text, fields: dict[str, _Text], tasks: list[_Tex
 
 def _yaml_entries(file: Path, text: str) -> Iterator[_Entry]:
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
+        root = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise _wrong(file, line, f"this is not YAML: {error.problem}") from None
-    except yaml.YAMLError as error:
+    except YAMLError as error:
         raise InputError(f"{file.name} is not YAML: {error}") from None
     if root is None:
         return
@@ -138,7 +140,7 @@ def _yaml_entries(file: Path, text: str) -> Iterator[_Entry]:
             if key.value in fields or (key.value == "tasks" and tasks):
                 raise _wrong(file, key.line, f"{key.value!r} stands twice")
             if key.value == "tasks":
-                if not isinstance(value, yaml.SequenceNode):
+                if not isinstance(value, SequenceNode):
                     raise _wrong(file, key.line, f"tasks must be a list of {TASKS_PER_IMAGE} texts")
                 tasks = [_scalar(file, item) for item in value.value]
             else:
@@ -146,15 +148,15 @@ def _yaml_entries(file: Path, text: str) -> Iterator[_Entry]:
         yield name, fields, tasks
 
 
-def _mapping(file: Path, node: yaml.Node, of: str) -> Iterator[tuple[_Text, yaml.Node]]:
-    if not isinstance(node, yaml.MappingNode):
+def _mapping(file: Path, node: Node, of: str) -> Iterator[tuple[_Text, Node]]:
+    if not isinstance(node, MappingNode):
         raise _wrong(file, node.start_mark.line + 1, f"a mapping of {of} is wanted here")
     for key, value in node.value:
         yield _scalar(file, key), value
 
 
-def _scalar(file: Path, node: yaml.Node) -> _Text:
-    if not isinstance(node, yaml.ScalarNode):
+def _scalar(file: Path, node: Node) -> _Text:
+    if not isinstance(node, ScalarNode):
         raise _wrong(file, node.start_mark.line + 1, "a single text is wanted here")
     return _Text(str(node.value).strip(), node.start_mark.line + 1)
 
