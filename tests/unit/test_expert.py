@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from merton.decision.models import motions
-from merton.decision.models.base import POLICIES, Policy, example_observation, make_policy
+from merton.decision.models.base import POLICIES, Policy, example_observation
 from merton.errors import InputError, UnknownNameError
 from merton.execution.gate.planner import MotionPlan, plan, segments
 from merton.execution.gate.waypoints import compose
@@ -50,7 +50,7 @@ def perform(cell: Cell, policy: Policy, most_chunks: int = 3) -> list[MotionPlan
 def test_the_expert_always_succeeds(task: str, cell: Cell) -> None:
     for seed in range(5):
         cell.reset(task, seed)
-        plans = perform(cell, make_policy("expert"))
+        plans = perform(cell, POLICIES["expert"].build())
         assert all(motion.verdict.ok for motion in plans), (seed, plans[-1].verdict)
         assert cell.contact is None, (seed, cell.contact)
         assert cell.success(), (task, seed)
@@ -63,7 +63,7 @@ def test_the_expert_ends_in_the_same_bytes(task: str, cell: Cell) -> None:
     ends = []
     for simulated in (cell, cell, Cell()):
         simulated.reset(task, 6)
-        perform(simulated, make_policy("expert"))
+        perform(simulated, POLICIES["expert"].build())
         ends.append(simulated.data.qpos.tobytes() + simulated.data.qvel.tobytes())
     assert ends[0] == ends[1] == ends[2]
 
@@ -71,7 +71,7 @@ def test_the_expert_ends_in_the_same_bytes(task: str, cell: Cell) -> None:
 def test_hold_moves_nothing_and_does_not_succeed(cell: Cell) -> None:
     cell.reset("push", 0)
     before = cell.joints_rad
-    perform(cell, make_policy("hold"))
+    perform(cell, POLICIES["hold"].build())
     np.testing.assert_allclose(cell.joints_rad, before, atol=1e-5)
     assert cell.gripper_opening_m == pytest.approx(cell.config.gripper.stroke, abs=1e-3)
     assert not cell.success()
@@ -79,7 +79,7 @@ def test_hold_moves_nothing_and_does_not_succeed(cell: Cell) -> None:
 
 def test_plunge_is_stopped_before_the_table_by_the_planner_and_at_it_by_the_cell(cell: Cell) -> None:
     cell.reset("reach", 0)
-    plunge = make_policy("plunge")
+    plunge = POLICIES["plunge"].build()
     (motion,) = perform(cell, plunge)
     assert motion.verdict.stops
     assert motion.verdict.link_b == "table"
@@ -98,7 +98,7 @@ def test_plunge_is_stopped_before_the_table_by_the_planner_and_at_it_by_the_cell
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_policies_accept_their_example_and_keep_no_state(name: str) -> None:
-    policy = make_policy(name)
+    policy = POLICIES[name].build()
     assert policy.name == name
     example = policy.make_example()
     assert policy.needs_scene == (example.scene is not None)
@@ -113,11 +113,11 @@ def test_policies_accept_their_example_and_keep_no_state(name: str) -> None:
 def test_an_unknown_policy_is_named_with_the_choices() -> None:
     assert set(BUILT_IN) <= set(POLICIES)
     with pytest.raises(UnknownNameError, match="expert"):
-        make_policy("oracle")
+        POLICIES["oracle"].build()
 
 
 def test_the_expert_says_what_it_lacks() -> None:
-    expert = make_policy("expert")
+    expert = POLICIES["expert"].build()
     with pytest.raises(InputError, match="scene"):
         expert.act(example_observation("pick up the red cube"))
     blind = expert.make_example()

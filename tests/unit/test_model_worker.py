@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
+from typing import Any
 
 import pytest
 
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MissingDependencyError
-from merton.models.worker import Kind, ModelPool, ModelWorker
+from merton.models.base import ModelAdapter
+from merton.models.catalogue import Entry
+from merton.models.worker import ModelPool, ModelWorker
 
 LIMIT_S = 30.0
 
 
-class Echo:
-    """Says every request back, in capitals; what it is told to raise, it raises. Waits at `gate`."""
+class Echo(ModelAdapter[str, str]):
+    """Responds with the request in capitals, or raises the error that the request names. Waits at `gate`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -25,7 +28,7 @@ class Echo:
         self.calls: list[list[str]] = []
         self.warm = 0
 
-    def call(self, requests: Sequence[str]) -> list[str | Exception]:
+    def respond(self, requests: Sequence[str]) -> list[str | Exception]:
         self.calls.append(list(requests))
         self.called.set()
         assert self.gate.wait(LIMIT_S)
@@ -34,8 +37,22 @@ class Echo:
                 raise ERRORS[request]
         return [InvalidAnswerError("no text") if request == "invalid" else request.upper() for request in requests]
 
+    def make_example(self) -> str:
+        return "example"
+
+    @staticmethod
+    def summary(response: str) -> str:
+        return response
+
     def warm_up(self) -> None:
         self.warm += 1
+
+
+class Miscounting(Echo):
+    """Responds to the first request of a batch only."""
+
+    def respond(self, requests: Sequence[str]) -> list[str | Exception]:
+        return super().respond(requests)[:1]
 
 
 ERRORS: dict[str, Exception] = {
@@ -45,22 +62,26 @@ ERRORS: dict[str, Exception] = {
 }
 
 
-def build(name: str) -> Echo:
-    if name == "broken":
-        raise InputError("broken refuses its settings")
-    if name == "crashing":
-        raise RuntimeError("no such symbol")
-    if name == "uninstalled":
-        raise MissingDependencyError("install it")
-    return Echo(name)
+class EchoEntry(Entry):
+    """An entry whose name says how building it goes."""
+
+    def build(self) -> ModelAdapter[Any, Any]:
+        if self.name == "broken":
+            raise InputError("broken refuses its settings")
+        if self.name == "crashing":
+            raise RuntimeError("no such symbol")
+        if self.name == "uninstalled":
+            raise MissingDependencyError("install it")
+        return Miscounting(self.name) if self.name == "miscounting" else Echo(self.name)
 
 
-KIND: Kind[Echo, str, str] = Kind(build, lambda model: model.warm_up(), lambda model, requests: model.call(requests))
+def entry(name: str = "echo", memory_gb: float = 0.0) -> EchoEntry:
+    return EchoEntry(name=name, description="", adapter="", memory_gb=memory_gb)
 
 
 @pytest.fixture
 def worker() -> Iterator[ModelWorker]:
-    worker = ModelWorker("echo", KIND, batch_size=3)
+    worker = ModelWorker(entry(), batch_size=3)
     worker.warm_up().result(LIMIT_S)
     yield worker
     worker.model.gate.set()
@@ -76,7 +97,7 @@ def busy(worker: ModelWorker) -> None:
     assert worker.model.called.wait(LIMIT_S)
 
 
-def test_what_waits_is_answered_in_order_in_batches(worker: ModelWorker) -> None:
+def test_waiting_requests_are_answered_in_order_in_batches(worker: ModelWorker) -> None:
     busy(worker)
     futures = [worker.submit(text) for text in "abcde"]
     assert worker.waiting == 5
@@ -89,16 +110,16 @@ def test_what_waits_is_answered_in_order_in_batches(worker: ModelWorker) -> None
     assert count == 6
 
 
-def test_a_window_waits_for_company_and_no_longer_than_the_batch_is_full() -> None:
-    worker = ModelWorker("echo", KIND, batch_size=3, batch_window_s=1000.0)
+def test_a_window_waits_for_other_requests_until_the_batch_is_full() -> None:
+    worker = ModelWorker(entry(), batch_size=3, batch_window_s=1000.0)
     futures = [worker.submit(text) for text in "abc"]
     assert [future.result(LIMIT_S) for future in futures] == list("ABC")
     assert worker.model.calls == [["a", "b", "c"]]
     worker.submit("d")
     worker.close()
     worker.join(LIMIT_S)
-    short = ModelWorker("echo", KIND, batch_size=3, batch_window_s=0.01)
-    assert short.submit("alone").result(LIMIT_S) == "ALONE", "nobody else came"
+    short = ModelWorker(entry(), batch_size=3, batch_window_s=0.01)
+    assert short.submit("alone").result(LIMIT_S) == "ALONE", "no other request came"
     short.close()
 
 
@@ -117,7 +138,7 @@ def test_a_cancelled_request_never_reaches_the_model(worker: ModelWorker) -> Non
     assert worker.model.calls[1:] == [["a", "c"]]
 
 
-def test_a_running_call_cannot_be_cancelled_and_its_result_is_nobodys(worker: ModelWorker) -> None:
+def test_a_running_call_cannot_be_cancelled(worker: ModelWorker) -> None:
     worker.model.gate.clear()
     future = worker.submit("a")
     assert worker.model.called.wait(LIMIT_S)
@@ -126,7 +147,7 @@ def test_a_running_call_cannot_be_cancelled_and_its_result_is_nobodys(worker: Mo
     assert future.result(LIMIT_S) == "A"
 
 
-def test_nobody_pays_for_anothers_request(worker: ModelWorker) -> None:
+def test_a_bad_request_fails_alone(worker: ModelWorker) -> None:
     busy(worker)
     good, bad, invalid = (worker.submit(text) for text in ("good", "bad", "invalid"))
     worker.model.gate.set()
@@ -136,7 +157,7 @@ def test_nobody_pays_for_anothers_request(worker: ModelWorker) -> None:
     assert worker.model.calls[1:] == [["good", "bad", "invalid"], ["good"], ["bad"], ["invalid"]]
 
 
-def test_a_dead_server_is_not_asked_again_one_by_one(worker: ModelWorker) -> None:
+def test_infrastructure_errors_are_not_retried_one_by_one(worker: ModelWorker) -> None:
     busy(worker)
     futures = [worker.submit(text) for text in ("a", "dead", "b")]
     worker.model.gate.set()
@@ -145,9 +166,8 @@ def test_a_dead_server_is_not_asked_again_one_by_one(worker: ModelWorker) -> Non
     assert isinstance(worker.submit("absent").exception(LIMIT_S), MissingDependencyError)
 
 
-def test_a_model_that_miscounts_is_asked_one_by_one() -> None:
-    short = Kind(build, Echo.warm_up, lambda model, requests: model.call(requests)[:1])
-    worker = ModelWorker("echo", short, batch_size=2, batch_window_s=1000.0)
+def test_a_model_that_miscounts_gets_its_requests_one_by_one() -> None:
+    worker = ModelWorker(entry("miscounting"), batch_size=2, batch_window_s=1000.0)
     assert [future.result(LIMIT_S) for future in [worker.submit("a"), worker.submit("b")]] == ["A", "B"]
     worker.close()
 
@@ -161,7 +181,7 @@ def test_a_model_that_miscounts_is_asked_one_by_one() -> None:
     ],
 )
 def test_a_model_that_cannot_be_built_has_not_failed(name: str, error: type, says: str) -> None:
-    worker = ModelWorker(name, KIND)
+    worker = ModelWorker(entry(name))
     for _ in range(2):
         raised = worker.submit("a").exception(LIMIT_S)
         assert type(raised) is error
@@ -169,7 +189,7 @@ def test_a_model_that_cannot_be_built_has_not_failed(name: str, error: type, say
     worker.close()
 
 
-def test_a_closed_worker_answers_what_waits_and_takes_no_more(worker: ModelWorker) -> None:
+def test_a_closed_worker_answers_its_queue_and_accepts_no_more(worker: ModelWorker) -> None:
     busy(worker)
     model, last = worker.model, worker.submit("last")
     worker.close()
@@ -182,15 +202,16 @@ def test_a_closed_worker_answers_what_waits_and_takes_no_more(worker: ModelWorke
     worker.model = model
 
 
-def test_a_pool_exchanges_models_of_some_size_and_keeps_small_ones() -> None:
-    pool: ModelPool = ModelPool(KIND, lambda name: 8.0 if name in ("large", "other") else 0.0)
-    assert pool.hold(["small", "large"]) == {}
+def test_a_pool_exchanges_large_models_and_keeps_small_ones() -> None:
+    entries = [entry("small"), entry("large", 8.0), entry("other", 8.0), entry("broken")]
+    pool: ModelPool = ModelPool({entry.name: entry for entry in entries})
+    assert pool.keep_loaded(["small", "large"]) == {}
     small, large = pool["small"], pool["large"]
     assert (small.model.warm, large.model.warm) == (1, 1)
     busy(large)
     model = large.model
     last = large.submit("last")
-    exchange = threading.Thread(target=pool.hold, args=(["other"],), daemon=True)
+    exchange = threading.Thread(target=pool.keep_loaded, args=(["other"],), daemon=True)
     exchange.start()
     assert pool.submit("small", "meanwhile").result(LIMIT_S) == "MEANWHILE"
     assert exchange.is_alive(), "the old one still answers, and the new one is not loaded beside it"
@@ -200,16 +221,16 @@ def test_a_pool_exchanges_models_of_some_size_and_keeps_small_ones() -> None:
     assert [worker.name for worker in pool.workers] == ["small", "other"]
     assert pool["other"].model.warm == 1
     assert large.model is None
-    failures = pool.hold(["other", "broken"])
+    failures = pool.keep_loaded(["other", "broken"])
     assert list(failures) == ["broken"]
     pool.close()
     with pytest.raises(InfrastructureError, match="shut down"):
         pool["small"]
 
 
-def test_closing_a_pool_cancels_what_waits() -> None:
-    pool: ModelPool = ModelPool(KIND)
-    pool.hold(["a"])
+def test_closing_a_pool_cancels_its_queues() -> None:
+    pool: ModelPool = ModelPool({"a": entry("a")})
+    pool.keep_loaded(["a"])
     model = pool["a"].model
     busy(pool["a"])
     waiting = pool["a"].submit("never")

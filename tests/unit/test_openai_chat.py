@@ -187,11 +187,11 @@ def test_the_check_says_what_is_missing() -> None:
     served = replying(200, {"object": "list", "data": [{"id": "eyes-7b"}]})
     with http_server(served, saying("yes")) as wire:
         findings = list(chat(wire).check())
-        assert [(one.subject, one.fine) for one in findings] == [("server", True), ("example", True)]
+        assert [(one.subject, one.ok) for one in findings] == [("server", True), ("example", True)]
     with http_server(served, saying("yes")) as wire:
         first = next(chat(wire, model="other").check())
-        assert not first.fine
+        assert not first.ok
         assert "eyes-7b" in first.remedy
     (finding,) = chat(Wire(closed_port())).check()
-    assert not finding.fine
+    assert not finding.ok
     assert "serving.md" in finding.remedy

@@ -243,10 +243,10 @@ def test_from_the_catalogue_and_checked() -> None:
             **base,
         )
         policy = OpenPi.from_entry(entry)
-        assert [one.fine for one in policy.check()] == [True, True]
+        assert [one.ok for one in policy.check()] == [True, True]
         plain = entry.model_copy(update={"settings": {"url": "ws://127.0.0.1:1", "patience": {"attempts": 1}}})
         (finding,) = OpenPi.from_entry(plain).check()
-        assert not finding.fine
+        assert not finding.ok
         with pytest.raises(InputError, match="the settings of pi: "):
             OpenPi.from_entry(entry.model_copy(update={"settings": {"port": 1}}))
         with pytest.raises(InputError, match="needs a convention"):

@@ -124,7 +124,7 @@ def test_it_says_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(InvalidActionError, match="no tokens"):
         policy(tmp_path, OpenVlaStandIn([ZERO] * 7), chain_tokens=9).act(model.make_example())
     here = [*model.check()]
-    assert [finding.fine for finding in here] == [True, False]
+    assert [finding.ok for finding in here] == [True, False]
     assert here[1].subject == "weights"
 
     def full(_: Path) -> Any:

@@ -98,9 +98,9 @@ def test_from_the_catalogue_and_checked() -> None:
             convention="bridge",
             settings={"url": wire.http},
         )
-        assert [one.fine for one in OpenVlaRest.from_entry(entry).check()] == [True]
+        assert [one.ok for one in OpenVlaRest.from_entry(entry).check()] == [True]
         with pytest.raises(InputError, match="takes one camera"):
             OpenVlaRest.from_entry(entry.model_copy(update={"cameras": ()}))
     with http_server(replying(200, "error")) as wire:
         (finding,) = act_policy(wire).check()
-        assert not finding.fine
+        assert not finding.ok

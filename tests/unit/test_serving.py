@@ -146,7 +146,7 @@ def test_chat_with_our_adapter() -> None:
         assert answer.text == f"what? {IMAGE.mean():.3f} {IMAGE[:12].mean():.3f} 9 5"
         with pytest.raises(InvalidAnswerError, match="out of memory"):
             model.answer([IMAGE], "fail")
-        assert [finding.fine for finding in model.check()] == [True, True]
+        assert [finding.ok for finding in model.check()] == [True, True]
 
 
 def test_chat_with_openais_own_client() -> None:

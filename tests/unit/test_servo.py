@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from merton.decision.models import motions
-from merton.decision.models.base import POLICIES, make_policy
+from merton.decision.models.base import POLICIES
 from merton.decision.models.servo import CORRECTOR, FINDER, LOOK_HEIGHT_M, LOOKOUT_M, TASKS, Servo, locate
 from merton.errors import InputError
 from merton.experiment.local import LocalPorts
@@ -57,7 +57,7 @@ def shown(instruction: str, image: Image, depth_m: NDArray[np.float32] | None = 
 
 
 def test_the_catalogue_says_what_it_looks_at() -> None:
-    assert isinstance(make_policy("servo"), Servo)
+    assert isinstance(POLICIES["servo"].build(), Servo)
     assert POLICIES["servo"].cameras == (FINDER, CORRECTOR)
     assert not POLICIES["servo"].needs_scene
 

@@ -98,9 +98,9 @@ def test_bfloat16_answers_too(model: TransformersVlm) -> None:
 def test_check_looks_at_everything(model: TransformersVlm) -> None:
     findings = {finding.subject: finding for finding in model.check()}
     assert [*findings] == ["library", "checkpoint", "processor", "example"]
-    assert all(finding.fine for finding in findings.values())
-    assert "Pil" in findings["processor"].seen, "the Pillow version prepares the images"
-    assert "bicubic" in findings["processor"].seen or "bilinear" in findings["processor"].seen
+    assert all(finding.ok for finding in findings.values())
+    assert "Pil" in findings["processor"].detail, "the Pillow version prepares the images"
+    assert "bicubic" in findings["processor"].detail or "bilinear" in findings["processor"].detail
 
 
 def test_the_classes_are_those_of_the_papers_models(folder: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_checkpoint_without_weights_is_looked_at_all_the_same(folder: Path, tm
     model = TransformersVlm("half", str(tmp_path / "half"))
     findings = [*model.check()]
     assert [finding.subject for finding in findings] == ["library", "checkpoint", "processor", "example", "weights"]
-    assert [finding.fine for finding in findings] == [True] * 4 + [False]
+    assert [finding.ok for finding in findings] == [True] * 4 + [False]
     with pytest.raises(MissingDependencyError, match="lacks the weights"):
         model.answer(QUESTIONS[0].images, "how?")
 

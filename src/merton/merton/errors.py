@@ -6,6 +6,7 @@ lists the valid choices; the command line prints that sentence and exits with 2.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 from enum import IntEnum
 from importlib import import_module
@@ -130,3 +131,12 @@ def require(module: str, extra: str, user: str) -> ModuleType:
 
 INFRASTRUCTURE_ERRORS = (InfrastructureError, MissingDependencyError)
 """What a model may raise without it being its outcome: nothing about the model follows from what is not there."""
+
+
+def describe_error(error: Exception) -> str:
+    """An error raised by code that is not Merton's, in one sentence: its type, its text, file and line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if not frames or isinstance(error, SyntaxError):  # the text of a SyntaxError names the place itself
+        return text
+    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"

@@ -14,9 +14,10 @@ from typing import Any
 from merton.annotate.dataset import pixels_sha256
 from merton.annotate.views import observation
 from merton.annotate.work import Job, Picture, Reply, Request
-from merton.cognition.models.base import Answer, ModelEntry, Question, VisionLanguageModel
-from merton.decision.models.base import Policy, PolicyEntry
+from merton.cognition.models.base import Answer, ModelEntry, Question
+from merton.decision.models.base import PolicyEntry
 from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, MertonError, MissingDependencyError
+from merton.models.base import ModelAdapter
 from merton.perception.dataset.intake import decode
 from merton.world.action import ActionChunk
 from merton.world.observation import Image, Observation
@@ -40,7 +41,7 @@ class Asker:
     ) -> None:
         self._workers, self._clock, self._sleep = workers, clock, sleep
         self._entry: ModelEntry | PolicyEntry | None = None
-        self._model: VisionLanguageModel | Policy | None = None
+        self._model: ModelAdapter[Any, Any] | None = None
         self._not_before = 0.0
 
     def ask(self, job: Job) -> list[Reply]:
@@ -73,7 +74,8 @@ class Asker:
         self._pace(len(asked), interval_s)
         started = self._clock()
         try:
-            outputs = _outputs(self._model, [one for _, one in asked])
+            assert self._model is not None
+            outputs: Sequence[Any] = self._model.respond([one for _, one in asked])
             if len(outputs) != len(asked):
                 raise InfrastructureError(f"{len(asked)} requests gave {len(outputs)} responses")
         except Exception as error:
@@ -90,13 +92,6 @@ class Asker:
         if self._not_before > now:
             self._sleep(self._not_before - now)
         self._not_before = max(now, self._not_before) + count * interval_s
-
-
-def _outputs(model: VisionLanguageModel | Policy | None, inputs: Sequence[Any]) -> Sequence[Any]:
-    if isinstance(model, VisionLanguageModel):
-        return model.answer_batch(inputs)
-    assert model is not None
-    return model.act_batch(inputs)
 
 
 def _read(picture: Picture) -> Image:

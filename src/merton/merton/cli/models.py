@@ -59,14 +59,14 @@ def check_command(
     checked = missing = 0
     for kind, entry in _entries() if name is None else _named(name):
         _out.print(f"{kind} {entry.name}", highlight=False, style="bold")
-        findings = examine(entry, entry.build)
+        findings = examine(entry)
         for finding in findings:
-            mark = "[green]ok     [/]" if finding.fine else "[red]missing[/]"
-            _out.print(f"  {mark} {finding.subject:<10} {escape(finding.seen)}", highlight=False, soft_wrap=True)
+            mark = "[green]ok     [/]" if finding.ok else "[red]missing[/]"
+            _out.print(f"  {mark} {finding.subject:<10} {escape(finding.detail)}", highlight=False, soft_wrap=True)
             if finding.remedy:
                 _out.print(f"          {'':<10} {escape(finding.remedy)}", highlight=False, soft_wrap=True)
         checked += 1
-        missing += not all(finding.fine for finding in findings)
+        missing += not all(finding.ok for finding in findings)
     if name is None:
         _out.print(f"{checked - missing} of {checked} can be used here", highlight=False)
     if missing:

@@ -1,4 +1,4 @@
-"""The catalogue of models: what an entry says, where entries are read from, and what is found when one is checked.
+"""The catalogue of models: the form of an entry, the files that entries are read from, and the check of a model.
 
 Merton's own entries are in config/catalogue/vlm.yaml and vla.yaml. A lab writes its own into a file of the same form
 and names it in MERTON_CATALOGUE (several: separated as in PATH), or keeps it in ~/.config/merton/catalogue.yaml.
@@ -7,37 +7,28 @@ and names it in MERTON_CATALOGUE (several: separated as in PATH), or keeps it in
 from __future__ import annotations
 
 import os
-import traceback
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, field_validator, model_validator
 
 from merton.config import Model, load
-from merton.errors import InputError, MertonError, MissingDependencyError, missing
+from merton.errors import InputError, MertonError, MissingDependencyError, describe_error, missing
 from merton.files import resource
+from merton.models.base import Finding, ModelAdapter
 from merton.registry import Registry
 
 VARIABLE = "MERTON_CATALOGUE"
 LABS_FILE = Path("~/.config/merton/catalogue.yaml")
+KINDS = ("vlm", "vla")
+"""The keys that entries stand under in a file of the catalogue."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at when an entry was checked: whether it is fine, what was seen, how to mend it."""
-
-    subject: str
-    fine: bool
-    seen: str
-    remedy: str = ""
-
-
-class Adapter(Model):
-    """A class that plays models of one kind.
+class AdapterClass(Model):
+    """Where the class of an adapter is.
 
     Attributes:
         path: "module:class"; imported when a model is built.
@@ -49,12 +40,12 @@ class Adapter(Model):
 
 
 class ImagePreparation(Model):
-    """What happens to an image before the model's weights see it.
+    """How an image is prepared for the model's weights.
 
     Attributes:
-        size_px: (height, width) it ends up as, or None where the size follows from the image.
+        size_px: (height, width) of the prepared image, or None where the size follows from the image.
         resize: the resampling filter; it changes results under noise by a factor of two, so it is stated.
-        by: who does it: the adapter, the checkpoint's own processor, or the server.
+        by: where it is done: in the adapter, in the checkpoint's own processor, or on the server.
         crop: share of the area that a centre crop keeps before resizing, in (0, 1].
     """
 
@@ -65,28 +56,33 @@ class ImagePreparation(Model):
 
 
 class Entry(Model):
-    """What the catalogue says of one model.
+    """One model of the catalogue; each stage derives its own.
 
     Attributes:
-        name: what it is asked for by.
+        adapters: the stage's own adapters by name.
+        placeholder: what the prompt must contain exactly once; "" if there is no such rule.
+        name: the name that agents and nodes use.
         description: one line for people.
-        adapter: the class that plays it: a name of the stage's `ADAPTERS`, or "module:class" of your own.
+        adapter: a name of `adapters`, or "module:class" of your own.
         settings: further arguments of that class, by name.
         paper: what the paper calls it; "" for a model that is not the paper's.
         checkpoint: repository on the hub, address in a bucket, or a folder.
         revision: commit of the checkpoint.
         unpinned: why there is no revision.
-        prompt: text the model is given, with {question} or {instruction}.
+        prompt: text given to the model, with {question} or {instruction}.
         image: how images are prepared.
         licence: of the weights.
         source: address of the code or the model card.
         memory_gb: memory for weights and one inference [GB].
         remote_code: the checkpoint brings code of its own, and this entry agrees to run it; needs a revision.
-        requests_per_minute: most it may be asked by `merton annotate`; 0 for no limit.
-        cost_per_1000: what a thousand requests cost, in whatever currency; for `merton annotate` to add up.
-        verified: what Merton's tests exercise of it.
-        unverified: what only its weights or its server can show.
+        requests_per_minute: rate limit of `merton annotate`; 0 for no limit.
+        cost_per_1000: price of a thousand requests, in a currency of your choice; `merton annotate` adds it up.
+        verified: the parts that Merton's tests exercise.
+        unverified: the parts that need its weights or its server.
     """
+
+    adapters: ClassVar[Mapping[str, AdapterClass]] = {}
+    placeholder: ClassVar[str] = ""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
     description: str
@@ -107,8 +103,15 @@ class Entry(Model):
     verified: str = ""
     unverified: str = ""
 
+    @field_validator("prompt")
+    @classmethod
+    def _prompt_has_placeholder(cls, prompt: str) -> str:
+        if cls.placeholder and prompt.count(cls.placeholder) != 1:
+            raise ValueError(f"a prompt contains {cls.placeholder} exactly once")
+        return prompt
+
     @model_validator(mode="after")
-    def _pinned(self) -> Entry:
+    def _is_pinned(self) -> Entry:
         if self.remote_code and not self.revision:
             raise ValueError("remote_code runs code of the checkpoint, so it needs a pinned revision")
         if self.revision and self.unpinned:
@@ -118,35 +121,35 @@ class Entry(Model):
             raise ValueError("name the revision of the checkpoint, or say under unpinned why there is none")
         return self
 
+    def build(self) -> ModelAdapter[Any, Any]:
+        """The model, not loaded yet: `from_entry(entry)` of its class if it has that, else `class(**settings)`.
+
+        Raises:
+            InputError: there is no such adapter or class, it cannot be imported, or it refuses the settings.
+            MissingDependencyError: the class needs an extra or a package that is not installed; the text names it.
+        """
+        if self.adapter not in self.adapters and ":" not in self.adapter:
+            raise InputError(
+                f"{self.name}: unknown adapter {self.adapter!r}; choose one of: {', '.join(sorted(self.adapters))}, "
+                "or name a class of your own as module:Class"
+            )
+        known = self.adapters.get(self.adapter) or AdapterClass(path=self.adapter)
+        module, _, attribute = known.path.partition(":")
+        try:
+            factory = getattr(_imported(self, module, known.extra), attribute, None)
+            if not callable(factory):
+                raise InputError(f"{self.name}: no class {attribute!r} in {module!r} for its adapter")
+            model = factory.from_entry(self) if hasattr(factory, "from_entry") else factory(**self.settings)
+        except TypeError as error:
+            raise InputError(f"{self.name}: {self.adapter} refuses its settings: {error}") from None
+        return cast(ModelAdapter[Any, Any], model)
+
 
 EntryType = TypeVar("EntryType", bound=Entry)
 
 
-def make(entry: Entry, adapters: Mapping[str, Adapter]) -> Any:
-    """The model of an entry, not loaded yet: `from_entry(entry)` of its class if it has that, else `class(**settings)`.
-
-    Raises:
-        InputError: there is no such adapter or class, it cannot be imported, or it refuses the settings.
-        MissingDependencyError: the class needs an extra or a package that is not installed; the text names it.
-    """
-    if entry.adapter not in adapters and ":" not in entry.adapter:
-        raise InputError(
-            f"{entry.name}: unknown adapter {entry.adapter!r}; choose one of: {', '.join(sorted(adapters))}, "
-            "or name a class of your own as module:Class"
-        )
-    known = adapters.get(entry.adapter) or Adapter(path=entry.adapter)
-    module, _, attribute = known.path.partition(":")
-    try:
-        factory = getattr(_imported(entry, module, known.extra), attribute, None)
-        if not callable(factory):
-            raise InputError(f"{entry.name}: no class {attribute!r} in {module!r} for its adapter")
-        return factory.from_entry(entry) if hasattr(factory, "from_entry") else factory(**entry.settings)
-    except TypeError as error:
-        raise InputError(f"{entry.name}: {entry.adapter} refuses its settings: {error}") from None
-
-
 def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
-    """The module of an adapter; raises as `make` does. What a lab's own file lacks or gets wrong is told as such."""
+    """The module of an adapter; raises as `Entry.build` does. A mistake in a lab's own file is reported as such."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -156,42 +159,40 @@ def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
             raise MissingDependencyError(
                 f"{entry.name} needs {error.name}, which its adapter {entry.adapter!r} imports and is not installed"
             ) from None
-        raise InputError(f"{entry.name}: no module {module!r} for its adapter {entry.adapter!r}") from None
+        raise InputError(
+            f"{entry.name}: no module {module!r} for its adapter {entry.adapter!r}; a module of your own must be on "
+            "PYTHONPATH (PYTHONPATH=. for the current folder)"
+        ) from None
     except Exception as error:  # the code of a lab may raise anything
-        raise InputError(f"{entry.name}: {module!r} cannot be imported: {in_a_sentence(error)}") from error
-
-
-def in_a_sentence(error: Exception) -> str:
-    """What was raised by code that is not Merton's, and where: kind, text, file and line."""
-    frames = traceback.extract_tb(error.__traceback__)
-    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    if not frames or isinstance(error, SyntaxError):  # whose text says where
-        return text
-    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"
+        raise InputError(f"{entry.name}: {module!r} cannot be imported: {describe_error(error)}") from error
 
 
 class Catalogue(Registry[EntryType], Generic[EntryType]):
-    """A registry that reads its files when it is first asked, so that a fault in one is told as any other mistake.
+    """A registry that reads its files on first use, so that a mistake in one is reported like any other mistake.
 
     Args:
-        kind: "vlm" or "vla": the key of the files that its entries stand under.
-        form: what a file must look like; a stage checks its own entries and leaves the other's alone.
+        kind: one of `KINDS`.
+        entry: the type of its entries. Entries of the other kind in the same files are left unchecked.
     """
 
-    def __init__(self, kind: str, form: type[Model]) -> None:
+    def __init__(self, kind: str, entry: type[EntryType]) -> None:
         super().__init__(kind)
-        self._form = form
         self._read = False
+        fields: dict[str, Any] = dict.fromkeys(KINDS, (tuple[Any, ...], ()))
+        fields[kind] = (tuple[entry, ...], ())  # type: ignore[valid-type]
+        self.file_model: type[Model] = create_model(
+            "CatalogueFile", __base__=Model, __validators__={"unique": field_validator(kind)(_unique)}, **fields
+        )
 
     def read(self) -> None:
         """Read the files of the catalogue; a later entry replaces an earlier one of the same name.
 
         Raises:
-            InputError: a file that is named but not there, or that says something wrong; with its line.
+            InputError: a named file is missing, or has a mistake; the text says in which line.
         """
         entries: dict[str, EntryType] = {}
         for path in catalogue_files(self.kind):
-            entries |= {entry.name: entry for entry in getattr(load(path, self._form), self.kind)}
+            entries |= {entry.name: entry for entry in getattr(load(path, self.file_model), self.kind)}
         self._entries = {**entries, **self._entries}
         self._read = True
 
@@ -213,14 +214,14 @@ class Catalogue(Registry[EntryType], Generic[EntryType]):
 
 
 def catalogue_files(kind: str) -> list[Path]:
-    """Where entries of a stage are read from, in order: Merton's own, the lab's, and those of MERTON_CATALOGUE."""
+    """The files of the catalogue, in reading order: Merton's own, the lab's, and those of MERTON_CATALOGUE."""
     files = [resource("merton_bringup", f"config/catalogue/{kind}.yaml")]
     if (labs := LABS_FILE.expanduser()).exists():
         files.append(labs)
     return files + [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
-def unique(entries: tuple[EntryType, ...]) -> tuple[EntryType, ...]:
+def _unique(entries: tuple[EntryType, ...]) -> tuple[EntryType, ...]:
     """The entries of a file; raises ValueError if two have one name."""
     names = [entry.name for entry in entries]
     for name in names:
@@ -229,21 +230,16 @@ def unique(entries: tuple[EntryType, ...]) -> tuple[EntryType, ...]:
     return entries
 
 
-def examine(entry: Entry, build: Callable[[], Any]) -> list[Finding]:
-    """Check one model: its class, what it needs, its example. What is missing is a finding, never an error.
-
-    Args:
-        entry: of the catalogue.
-        build: makes the model; its `check()` yields findings.
-    """
+def examine(entry: Entry) -> list[Finding]:
+    """Build and check one model: its class, its requirements, its example. Problems are findings, never errors."""
     findings: list[Finding] = []
     try:
-        model = build()
+        model = entry.build()
         findings.append(Finding("adapter", True, entry.adapter))
         findings.extend(model.check())
     except MertonError as error:
         subject = "adapter" if not findings else "model"
         findings.append(Finding(subject, False, str(error)))
     except Exception as error:  # the code of a lab, or of a checkpoint, may raise anything
-        findings.append(Finding("model", False, f"its code failed: {in_a_sentence(error)}"))
+        findings.append(Finding("model", False, f"its code failed: {describe_error(error)}"))
     return findings

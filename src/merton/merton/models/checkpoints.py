@@ -1,4 +1,4 @@
-"""Where a checkpoint lies on this machine. Nothing is downloaded: a trial is no moment to fetch sixteen gigabytes."""
+"""Folders of checkpoints on this machine. Nothing is downloaded: a trial is no moment to fetch sixteen gigabytes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from merton.errors import MertonError, MissingDependencyError, require
-from merton.models.catalogue import in_a_sentence
+from merton.errors import MertonError, MissingDependencyError, describe_error, require
+from merton.models.base import Finding
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.ckpt", "*.msgpack")
 
@@ -18,7 +18,7 @@ def locate(checkpoint: str, revision: str = "") -> Path:
 
     Args:
         checkpoint: a folder, or "owner/name" on the Hugging Face hub.
-        revision: commit to use; "" is whatever the cache calls main. Of a folder it is not checked.
+        revision: commit to use; "" is the cache's main. Of a folder it is not checked.
 
     Raises:
         MissingDependencyError: it is not there, or huggingface_hub is not installed; the text says how to get it.
@@ -36,7 +36,7 @@ def locate(checkpoint: str, revision: str = "") -> Path:
 
 
 def download(checkpoint: str, revision: str = "") -> str:
-    """What brings a checkpoint, or the rest of it, onto this machine."""
+    """The command, or the advice, that brings a checkpoint or the rest of it onto this machine."""
     if Path(checkpoint).expanduser().is_dir():
         return "copy the rest of it into that folder"
     return f"hf download {checkpoint}" + (f" --revision {revision}" if revision else "")
@@ -44,7 +44,7 @@ def download(checkpoint: str, revision: str = "") -> str:
 
 @contextmanager
 def loading(name: str, folder: Path) -> Iterator[None]:
-    """Around the loading of weights: whatever goes wrong there, the model was not asked yet, and so did not fail.
+    """A context for loading weights: an error there is not the model's failure, since the model was not asked yet.
 
     Raises:
         MissingDependencyError: a torn file, too little memory, a class that does not fit; the text says which.
@@ -54,7 +54,7 @@ def loading(name: str, folder: Path) -> Iterator[None]:
     except MertonError:
         raise
     except Exception as error:
-        raise MissingDependencyError(f"{name} cannot be loaded from {folder}: {in_a_sentence(error)}") from error
+        raise MissingDependencyError(f"{name} cannot be loaded from {folder}: {describe_error(error)}") from error
 
 
 def revision_of(folder: Path) -> str:
@@ -63,10 +63,19 @@ def revision_of(folder: Path) -> str:
 
 
 def missing_weights(folder: Path) -> list[str]:
-    """Files of weights that a checkpoint names but does not have; a word for them all if it has none and names none."""
+    """Files of weights that a checkpoint names but lacks; ["the weights"] if it names none and has none."""
     named: set[str] = set()
     for index in folder.glob("*.index.json"):
         named |= set(json.loads(index.read_text(encoding="utf-8")).get("weight_map", {}).values())
     if named:
         return sorted(name for name in named if not (folder / name).exists())
     return [] if any(next(folder.rglob(pattern), None) for pattern in _WEIGHTS) else ["the weights"]
+
+
+def check_files(checkpoint: str, revision: str) -> list[Finding]:
+    """The findings of a check about a checkpoint: its folder and its weights; raises what `locate` raises."""
+    folder = locate(checkpoint, revision)
+    findings = [Finding("checkpoint", True, f"{folder}")]
+    if missing := missing_weights(folder):
+        findings.append(Finding("weights", False, f"missing: {', '.join(missing)}", download(checkpoint, revision)))
+    return findings

@@ -14,7 +14,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -25,16 +25,16 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from merton.config import Model
-from merton.errors import InfrastructureError, InputError, require
+from merton.errors import InfrastructureError, InputError, InvalidActionError, InvalidAnswerError, require
+from merton.models.base import Finding
 
 Result = TypeVar("Result")
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """The longest reply that is read."""
-NO_SERVER = (
+_NO_SERVER = (
     "start it there (docs/serving.md), or write its address as `url` into a copy of the entry: see `merton models show`"
 )
-"""What to do where no server answers."""
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError)  # one class from Python 3.11 on
 
 
@@ -311,3 +311,13 @@ def wait_of(retry_after: str) -> float | None:
         return None
     when = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
     return max(0.0, (when - datetime.now(timezone.utc)).total_seconds())
+
+
+def check_server(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The findings of a model behind a server, with its failure, or the server's, as the last finding."""
+    try:
+        yield from findings
+    except (InvalidAnswerError, InvalidActionError) as error:
+        yield Finding("example", False, str(error))
+    except InfrastructureError as error:
+        yield Finding("server", False, str(error), _NO_SERVER)

@@ -1,6 +1,6 @@
-"""A model at work beside a node: requests queue up, a thread of the model's own answers them, in batches where it can.
+"""Models at work beside a node: requests queue up, and each model answers them in batches, in a thread of its own.
 
-Knows neither ROS nor what a model is: whoever uses it says how one is built, warmed up and called.
+The path of a request: `ModelPool.submit`, `ModelWorker.submit`; then, in the worker's thread, `ModelAdapter.respond`.
 """
 
 from __future__ import annotations
@@ -10,108 +10,84 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 
 from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, MertonError
-
-ModelType = TypeVar("ModelType")
-Request = TypeVar("Request")
-Result = TypeVar("Result")
+from merton.models.base import ModelAdapter, Request, Response
+from merton.models.catalogue import Entry
 
 WINDOW = 300
-"""How many of the last requests the latencies are told of."""
-
-
-@dataclass(frozen=True)
-class Kind(Generic[ModelType, Request, Result]):
-    """How models of one stage are handled.
-
-    Attributes:
-        build: the model of a name, nothing heavy loaded.
-        warm_up: loads what there is to load.
-        call: answers a batch: as many results, in the order of the requests. An exception in the list is that
-            request's alone.
-    """
-
-    build: Callable[[str], ModelType]
-    warm_up: Callable[[ModelType], None]
-    call: Callable[[ModelType, Sequence[Request]], Sequence[Result | Exception]]
+"""Number of the last requests that latencies are computed over."""
 
 
 @dataclass
 class _Ticket:
-    """A place in the queue; without a request it asks for a warm-up."""
+    """A place in the queue: of a request, or of a warm-up."""
 
     request: Any
+    is_warm_up: bool = False
     future: Future[Any] = field(default_factory=Future)
     arrived_s: float = field(default_factory=time.monotonic)
-    warms_up: bool = False
 
 
-class ModelWorker(Generic[ModelType, Request, Result]):
-    """The queue and the thread of one model: one call at a time, in order of arrival, `batch_size` at most.
+class ModelWorker(Generic[Request, Response]):
+    """The queue and the thread of one model: one call at a time, in order of arrival.
 
-    Whatever waits when the model is free goes into one call. With a window, the first of a batch waits that long for
-    company. A batch that raises is asked again one by one, so that nobody pays for another's request; not if it was
-    the infrastructure that failed. The model is built in its thread, at the first request or warm-up, and again at
-    the next if that failed.
+    All requests that wait when the model becomes free go into one call, up to `batch_size`. With a window, the first
+    request waits that long for others to join its batch. If a batch raises, its requests are retried one by one, so
+    that a bad one fails alone; infrastructure errors are not retried. The model is built in its thread, at the first
+    request or warm-up, and again at the next one if that failed.
 
     Args:
-        name: of the model.
-        kind: how it is handled.
+        entry: the model, in the catalogue.
         batch_size: most requests of a call, >= 1.
-        batch_window_s: how long the first of a batch waits for others [s], >= 0.
+        batch_window_s: how long the first request of a batch waits for others [s], >= 0.
 
     Attributes:
+        name: of the model.
         model: None until it is built.
     """
 
-    def __init__(
-        self,
-        name: str,
-        kind: Kind[ModelType, Request, Result],
-        batch_size: int = 8,
-        batch_window_s: float = 0.0,
-    ) -> None:
-        self.name = name
-        self.model: ModelType | None = None
-        self._kind, self._batch_size, self._batch_window_s = kind, batch_size, batch_window_s
+    def __init__(self, entry: Entry, batch_size: int = 8, batch_window_s: float = 0.0) -> None:
+        self.name = entry.name
+        self.model: ModelAdapter[Request, Response] | None = None
+        self._entry, self._batch_size, self._batch_window_s = entry, batch_size, batch_window_s
         self._queue: deque[_Ticket] = deque()
         self._latencies_s: deque[float] = deque(maxlen=WINDOW)
         self._changed = threading.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"model {self.name}", daemon=True)
         self._thread.start()
 
-    def submit(self, request: Request) -> Future[Result]:
+    def submit(self, request: Request) -> Future[Response]:
         """Queue a request.
 
-        While it waits, the future can be cancelled, and the model never sees it. A running call cannot be: whoever no
-        longer wants the result ignores it. What the model raised is the future's exception; a model that cannot even
-        be built is an InfrastructureError or a MissingDependencyError.
+        While it waits, the future can be cancelled, and the model never receives it; a running call cannot be
+        cancelled. An error of the model is the future's exception; a model that cannot even be built is an
+        InfrastructureError or a MissingDependencyError.
 
         Raises:
             InfrastructureError: the worker is closed.
         """
-        return self._add(_Ticket(request))
+        return self._enqueue(_Ticket(request))
 
     def warm_up(self) -> Future[None]:
         """Queue the building and warming up of the model."""
-        return self._add(_Ticket(None, warms_up=True))
+        return self._enqueue(_Ticket(None, is_warm_up=True))
 
     @property
     def waiting(self) -> int:
-        """How many requests are in the queue, the running call not among them."""
+        """Number of requests in the queue, without those of the running call."""
         with self._changed:
             return sum(not ticket.future.cancelled() for ticket in self._queue)
 
     def latencies_ms(self) -> tuple[float, float, int]:
-        """p50 and p99 [ms] from arrival to answer of the last requests, and how many those are; (0, 0, 0) for none."""
+        """p50 and p99 [ms] from arrival to answer of the last requests, and their number; (0, 0, 0) for none."""
         with self._changed:
             latencies_s = list(self._latencies_s)
         if not latencies_s:
@@ -120,7 +96,7 @@ class ModelWorker(Generic[ModelType, Request, Result]):
         return 1e3 * float(p50), 1e3 * float(p99), len(latencies_s)
 
     def close(self, *, finish: bool = True) -> None:
-        """Take no more requests and let the model go; what waits is still answered, or, unless `finish`, cancelled."""
+        """Accept no more requests; answer the queue or, unless `finish`, cancel it; then release the model."""
         with self._changed:
             self._closed = True
             dropped = [] if finish else list(self._queue)
@@ -134,7 +110,7 @@ class ModelWorker(Generic[ModelType, Request, Result]):
         """Wait until a closed worker has ended, at most `timeout_s`."""
         self._thread.join(timeout_s)
 
-    def _add(self, ticket: _Ticket) -> Future[Any]:
+    def _enqueue(self, ticket: _Ticket) -> Future[Any]:
         with self._changed:
             if self._closed:
                 raise InfrastructureError(f"the model {self.name} is being released")
@@ -143,24 +119,24 @@ class ModelWorker(Generic[ModelType, Request, Result]):
         return ticket.future
 
     def _run(self) -> None:
-        while batch := self._take():
-            self._serve(batch)
-            del batch  # or the last one would be held while waiting for the next
+        while batch := self._next_batch():
+            self._answer(batch)
+            del batch  # or its images would stay in memory until the next batch
         self.model = None
 
-    def _take(self) -> list[_Ticket]:
-        """The next batch, or one warm-up; none if the worker is closed."""
+    def _next_batch(self) -> list[_Ticket]:
+        """Wait for the next batch, or for one warm-up; empty if the worker is closed."""
         with self._changed:
             while True:
                 self._changed.wait_for(lambda: self._queue or self._closed)
                 if not self._queue:
                     return []
                 left_s = self._queue[0].arrived_s + self._batch_window_s - time.monotonic()
-                if left_s > 0 and not self._queue[0].warms_up:
+                if left_s > 0 and not self._queue[0].is_warm_up:
                     self._changed.wait_for(lambda: self._closed or len(self._queue) >= self._batch_size, left_s)
                 batch: list[_Ticket] = []
                 while self._queue and len(batch) < self._batch_size:
-                    if batch and (batch[0].warms_up or self._queue[0].warms_up):
+                    if batch and (batch[0].is_warm_up or self._queue[0].is_warm_up):
                         break
                     ticket = self._queue.popleft()
                     if ticket.future.set_running_or_notify_cancel():
@@ -168,26 +144,31 @@ class ModelWorker(Generic[ModelType, Request, Result]):
                 if batch:
                     return batch
 
-    def _serve(self, batch: list[_Ticket]) -> None:
+    def _answer(self, batch: list[_Ticket]) -> None:
+        """Call the model, and give each ticket its result or its exception."""
         try:
             model = self._built()
-            results = self._warmed(model) if batch[0].warms_up else self._called(model, batch)
+            if batch[0].is_warm_up:
+                model.warm_up()
+                results: list[Any] = [None]
+            else:
+                results = self._results(model, [ticket.request for ticket in batch])
         except Exception as error:  # a model may raise anything; the thread goes on
             results = [error] * len(batch)
         now_s = time.monotonic()
         with self._changed:
-            self._latencies_s.extend(now_s - ticket.arrived_s for ticket in batch if not ticket.warms_up)
+            self._latencies_s.extend(now_s - ticket.arrived_s for ticket in batch if not ticket.is_warm_up)
         for ticket, result in zip(batch, results, strict=True):
             if isinstance(result, Exception):
                 ticket.future.set_exception(result)
             else:
                 ticket.future.set_result(result)
 
-    def _built(self) -> ModelType:
-        """The model; what goes wrong before it is asked anything is never its own failure."""
+    def _built(self) -> ModelAdapter[Request, Response]:
+        """The model. A failure to build it is an infrastructure error: the model was not asked yet."""
         if self.model is None:
             try:
-                self.model = self._kind.build(self.name)
+                self.model = self._entry.build()
             except INFRASTRUCTURE_ERRORS:
                 raise
             except Exception as error:
@@ -195,85 +176,73 @@ class ModelWorker(Generic[ModelType, Request, Result]):
                 raise InfrastructureError(f"{self.name} cannot be built: {text}") from error
         return self.model
 
-    def _warmed(self, model: ModelType) -> list[Any]:
-        self._kind.warm_up(model)
-        return [None]
-
-    def _called(self, model: ModelType, batch: Sequence[_Ticket]) -> list[Any]:
+    def _results(self, model: ModelAdapter[Request, Response], requests: Sequence[Request]) -> list[Any]:
+        """A response or an exception for each request; one call, then one for each request if the first one raises."""
         try:
-            results = list(self._kind.call(model, [ticket.request for ticket in batch]))
-            if len(results) != len(batch):
-                raise ValueError(f"{self.name} gave {len(results)} results for {len(batch)} requests")
+            results = list(model.respond(requests))
+            if len(results) != len(requests):
+                raise ValueError(f"{self.name} gave {len(results)} results for {len(requests)} requests")
             return results
-        except INFRASTRUCTURE_ERRORS:
-            raise
         except Exception as error:
-            if len(batch) == 1:
-                return [error]
-        return [self._called_alone(model, ticket) for ticket in batch]
-
-    def _called_alone(self, model: ModelType, ticket: _Ticket) -> Any:
-        try:
-            return self._called(model, [ticket])[0]
-        except INFRASTRUCTURE_ERRORS as error:
-            return error
+            if len(requests) == 1 or isinstance(error, INFRASTRUCTURE_ERRORS):
+                return [error] * len(requests)
+        return [result for request in requests for result in self._results(model, [request])]
 
 
-class ModelPool(Generic[ModelType, Request, Result]):
-    """A worker for every model that was asked for, and the exchange of models while others are being asked.
+class ModelPool(Generic[Request, Response]):
+    """The workers of all models in use, and the exchange of models while others answer requests.
 
     Args:
-        kind: how models are handled.
-        memory_gb: what a model of a name takes [GB]; 0 for one that is worth no thought.
+        catalogue: the models by name.
         batch_size: see `ModelWorker`.
         batch_window_s: see `ModelWorker`.
     """
 
-    def __init__(
-        self,
-        kind: Kind[ModelType, Request, Result],
-        memory_gb: Callable[[str], float] = lambda name: 0.0,
-        batch_size: int = 8,
-        batch_window_s: float = 0.0,
-    ) -> None:
-        self._kind, self._memory_gb, self._batching = kind, memory_gb, (batch_size, batch_window_s)
-        self._workers: dict[str, ModelWorker[ModelType, Request, Result]] = {}
+    def __init__(self, catalogue: Mapping[str, Entry], batch_size: int = 8, batch_window_s: float = 0.0) -> None:
+        self._catalogue, self._batching = catalogue, (batch_size, batch_window_s)
+        self._workers: dict[str, ModelWorker[Request, Response]] = {}
         self._lock = threading.RLock()
-        self._exchanging = threading.Lock()
+        self._exchange_lock = threading.Lock()
         self._closed = False
 
-    def __getitem__(self, name: str) -> ModelWorker[ModelType, Request, Result]:
-        """The worker of a model, started if there is none; raises InfrastructureError once the pool is closed."""
+    def __getitem__(self, name: str) -> ModelWorker[Request, Response]:
+        """The worker of a model, started if there is none.
+
+        Raises:
+            InfrastructureError: the pool is closed.
+            UnknownNameError: no such model in the catalogue.
+        """
         with self._lock:
             if self._closed:
                 raise InfrastructureError("the models are being shut down")
             if name not in self._workers:
-                self._workers[name] = ModelWorker(name, self._kind, *self._batching)
+                self._workers[name] = ModelWorker(self._catalogue[name], *self._batching)
             return self._workers[name]
 
-    def submit(self, name: str, request: Request) -> Future[Result]:
-        """Queue a request for a model; see `ModelWorker.submit`. Never falls between two exchanges."""
+    def submit(self, name: str, request: Request) -> Future[Response]:
+        """Queue a request for a model; see `ModelWorker.submit`. An exchange of models never loses a request."""
         with self._lock:
             return self[name].submit(request)
 
     @property
-    def workers(self) -> list[ModelWorker[ModelType, Request, Result]]:
-        """All there are, in order of their start."""
+    def workers(self) -> list[ModelWorker[Request, Response]]:
+        """All workers, in order of their start."""
         with self._lock:
             return list(self._workers.values())
 
-    def hold(self, names: Iterable[str]) -> dict[str, Exception]:
-        """Let go of models that are not named and take memory, then load and warm up the named ones. Blocks.
+    def keep_loaded(self, names: Iterable[str]) -> dict[str, Exception]:
+        """Release the other models that take memory, then load and warm up the named ones. Blocks.
 
-        The old ones answer what waits for them and are gone before anything is loaded: both may not fit. Models that
-        take no memory worth speaking of stay. One exchange at a time; a later one waits.
+        The old models answer their queues and are gone before anything is loaded: both may not fit. Models with
+        `memory_gb` 0 stay. One exchange at a time; a later one waits.
 
-        Returns what was raised, by name; such a model is tried again when it is asked.
+        Returns:
+            The errors by name; such a model is tried again at its next request.
         """
         wanted = list(names)
         failures: dict[str, Exception] = {}
-        with self._exchanging:
-            self._release(set(wanted))
+        with self._exchange_lock:
+            self._release_all_but(set(wanted))
             for name in wanted:
                 try:
                     self[name].warm_up().result()
@@ -282,7 +251,7 @@ class ModelPool(Generic[ModelType, Request, Result]):
         return failures
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Cancel what waits and end every worker; one whose model still runs after `timeout_s` is left behind."""
+        """Cancel the queues and end every worker; one whose model still runs after `timeout_s` is left behind."""
         with self._lock:
             self._closed = True
             workers, self._workers = list(self._workers.values()), {}
@@ -292,9 +261,9 @@ class ModelPool(Generic[ModelType, Request, Result]):
         for worker in workers:
             worker.join(max(0.0, end_s - time.monotonic()))
 
-    def _release(self, kept: set[str]) -> None:
+    def _release_all_but(self, wanted: set[str]) -> None:
         with self._lock:
-            names = [name for name in self._workers if name not in kept and self._memory_gb(name) > 0]
+            names = [name for name in self._workers if name not in wanted and self._catalogue[name].memory_gb > 0]
             released = [self._workers.pop(name) for name in names]
             for worker in released:
                 worker.close()

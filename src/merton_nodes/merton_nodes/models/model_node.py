@@ -22,11 +22,10 @@ from merton.errors import (
     UnknownNameError,
 )
 from merton.models.catalogue import Catalogue
-from merton.models.worker import Kind, ModelPool
+from merton.models.worker import ModelPool
 from merton_nodes.ros.runtime import StageNode
 from merton_nodes.ros.waits import Waits
 
-ModelType = TypeVar("ModelType")
 Request = TypeVar("Request")
 Result = TypeVar("Result")
 
@@ -35,13 +34,13 @@ class Cancelled(Exception):
     """The client has cancelled its request."""
 
 
-class ModelNode(StageNode, Generic[ModelType, Request, Result]):
+class ModelNode(StageNode, Generic[Request, Result]):
     """A node with models of a catalogue. They run in threads of their own; the executor's thread only waits for them.
 
     Subclasses call `serve` in `set_up`, and `ask` in the coroutines that answer.
     """
 
-    def serve(self, catalogue: Catalogue[Any], kind: Kind[ModelType, Request, Result], preload: list[str]) -> None:
+    def serve(self, catalogue: Catalogue[Any], preload: list[str]) -> None:
         """Declare the parameters all such nodes have, then load and warm up the models named for preloading.
 
         Raises:
@@ -66,11 +65,11 @@ class ModelNode(StageNode, Generic[ModelType, Request, Result]):
             minimum=0.1,
             maximum=3600.0,
         )
-        self.pool = ModelPool(kind, lambda name: catalogue[name].memory_gb, batch_size, batch_window_s)
+        self.pool = ModelPool(catalogue, batch_size, batch_window_s)
         self.waits = Waits(self)
         self.exchange = ""
         names = self.checked(names)
-        for name, error in self.pool.hold(names).items():
+        for name, error in self.pool.keep_loaded(names).items():
             if not isinstance(error, InfrastructureError) or self.pool[name].model is None:
                 raise InputError(f"{name} cannot be loaded: {self.explain(error)}") from error
             self.get_logger().warning(f"{name} is not warm: {error}")
@@ -162,7 +161,7 @@ class ModelNode(StageNode, Generic[ModelType, Request, Result]):
 
     def hold(self, names: list[str], executor: Any) -> None:
         """Load and release; runs in a thread, and reports in the executor's."""
-        failures = self.pool.hold(names)
+        failures = self.pool.keep_loaded(names)
         with contextlib.suppress(AttributeError):  # the executor has been shut down meanwhile
             executor.create_task(self.on_exchanged, names, failures)
 

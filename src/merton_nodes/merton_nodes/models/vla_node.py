@@ -11,9 +11,8 @@ from merton_interfaces.msg import CellState
 from merton_interfaces.srv import PredictActions
 from rclpy.callback_groups import ReentrantCallbackGroup
 
-from merton.decision.models.base import POLICIES, Policy, make_policy
-from merton.errors import ErrorCode, InfrastructureError, InvalidActionError
-from merton.models.worker import Kind
+from merton.decision.models.base import POLICIES
+from merton.errors import ErrorCode, InfrastructureError
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.observation import Observation, SceneState
 from merton_nodes.models.model_node import ModelNode, reading
@@ -21,18 +20,12 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import run
 
-KIND: Kind[Policy, Observation, ActionChunk | InvalidActionError] = Kind(
-    build=make_policy,
-    warm_up=lambda policy: policy.warm_up(),
-    call=lambda policy, observations: policy.act_batch(observations),
-)
-
 
 class NoSceneError(InfrastructureError):
     """The policy needs the state of the scene, and the cell does not publish it."""
 
 
-class VlaNode(ModelNode[Policy, Observation, ActionChunk]):
+class VlaNode(ModelNode[Observation, ActionChunk]):
     """Every policy of the catalogue behind one service; one that is not preloaded is loaded when it is first asked."""
 
     def __init__(self, **options: Any) -> None:
@@ -40,7 +33,7 @@ class VlaNode(ModelNode[Policy, Observation, ActionChunk]):
 
     def set_up(self) -> None:
         """Load the policies named for preloading, offer the service."""
-        self.serve(POLICIES, KIND, ["servo"])
+        self.serve(POLICIES, ["servo"])
         self.scene_deadline_s = self.parameter(
             "scene_deadline_s",
             5.0,

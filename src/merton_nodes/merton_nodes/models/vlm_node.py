@@ -11,18 +11,11 @@ from rclpy.action import ActionServer, CancelResponse
 from rclpy.action.server import ServerGoalHandle
 from sensor_msgs.msg import Image
 
-from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, Question, VisionLanguageModel
-from merton.models.worker import Kind
+from merton.cognition.models.base import MAX_TOKENS, MODELS, Answer, Question
 from merton_nodes.models.model_node import Cancelled, ModelNode, reading
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import run
-
-KIND: Kind[VisionLanguageModel, Question, Answer] = Kind(
-    build=lambda name: MODELS[name].build(),
-    warm_up=lambda model: model.warm_up(),
-    call=lambda model, questions: model.answer_batch(questions),
-)
 
 RESULT_KEPT_S = 0.5
 """How long a result waits for whoever has not fetched it [s]; who comes later asks anew.
@@ -31,7 +24,7 @@ Ours: each message about a goal lists all that are kept, 20 us each to read, and
 """
 
 
-class VlmNode(ModelNode[VisionLanguageModel, Question, Answer]):
+class VlmNode(ModelNode[Question, Answer]):
     """Every model of the catalogue behind one action; one that is not preloaded is loaded when it is first asked."""
 
     def __init__(self, **options: Any) -> None:
@@ -39,7 +32,7 @@ class VlmNode(ModelNode[VisionLanguageModel, Question, Answer]):
 
     def set_up(self) -> None:
         """Load the models named for preloading, offer the action."""
-        self.serve(MODELS, KIND, ["describe"])
+        self.serve(MODELS, ["describe"])
         self.server = ActionServer(
             self,
             AnswerQuestion,

@@ -1,31 +1,30 @@
-"""The contract of a VLM, and the catalogue of those there are."""
+"""The contract of a VLM, and the catalogue of VLMs."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, cast
 
 import numpy as np
-from pydantic import field_validator
 
-from merton.config import Model
-from merton.models.catalogue import Adapter, Catalogue, Entry, Finding, make, unique
+from merton.models.base import ModelAdapter
+from merton.models.catalogue import AdapterClass, Catalogue, Entry
 from merton.world.observation import Image
 
 MAX_TOKENS = 32
-"""Enough for the ten words that are asked for."""
+"""Enough for the ten words that the question asks for."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a VLM said.
+    """The answer of a VLM.
 
     Attributes:
-        text: the answer, about ten words; empty if the model said nothing, which scores as such.
+        text: about ten words; an empty answer is scored as such.
         latency_s: time it took [s]; in a batch, the batch's time divided by its size.
-        truncated: the model had more to say than `max_tokens`.
+        truncated: the answer was cut off at `max_tokens`.
     """
 
     text: str
@@ -35,107 +34,83 @@ class Answer:
 
 @dataclass(frozen=True)
 class Question:
-    """One question of a batch: images ((height, width, 3) uint8 RGB each), text, most word pieces of the answer."""
+    """One question of a batch: images ((height, width, 3) uint8 RGB each), text, limit of the answer in tokens."""
 
     images: tuple[Image, ...]
     text: str
     max_tokens: int = MAX_TOKENS
 
 
-class VisionLanguageModel(ABC):
-    """A model that looks and answers. Building one loads nothing heavy; the first answer, or `warm_up`, does.
-
-    Attributes:
-        name: the name it is asked for by.
-        adapter_version: raised with every change that may change an answer, so that answers that were kept are told
-            from new ones; "": every change to the adapter's sources counts as one (`merton.annotate.identity`).
-    """
-
-    name: str
-    adapter_version: str = ""
+class VisionLanguageModel(ModelAdapter[Question, Answer]):
+    """A model that answers questions about images; see `ModelAdapter` for what it shares with policies."""
 
     @abstractmethod
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
-        """Answer `question` about `images` ((height, width, 3) uint8 RGB each) in at most `max_tokens` word pieces.
+        """Answer `question` about `images` ((height, width, 3) uint8 RGB each) in at most `max_tokens` tokens.
 
         The same images and question give the same answer: no sampling.
 
         Raises:
             InputError: no image, or more than the model takes.
-            MissingDependencyError: an extra or the weights are not there; the text says how to get them.
-            InvalidAnswerError: the model failed where it runs, or what it gave is no text; an outcome.
+            MissingDependencyError: an extra or the weights are missing; the text says how to get them.
+            InvalidAnswerError: the model failed where it runs, or its output is no text; an outcome.
             InfrastructureError: the server or the machine failed; never counted as the model's answer.
         """
 
     def answer_batch(self, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
         """Answer many questions, each as `answer` would; here one after the other.
 
-        An exception in the list is what became of that question alone; one that is raised is the whole batch's.
+        An exception in the list is the outcome of that question alone; one that is raised is the whole batch's.
         """
-        return [self.answer(one.images, one.text, one.max_tokens) for one in questions]
+        return [self.answer(question.images, question.text, question.max_tokens) for question in questions]
+
+    def respond(self, requests: Sequence[Question]) -> Sequence[Answer | Exception]:
+        """`answer_batch`."""
+        return self.answer_batch(requests)
 
     def make_example(self) -> Question:
-        """A made-up question that `answer` accepts, to warm a model up and to check an adapter."""
+        """A made-up question that `answer` accepts."""
         return example_question()
 
-    def warm_up(self) -> None:
-        """Load whatever there is to load, and answer the example."""
-        example = self.make_example()
-        self.answer(example.images, example.text, example.max_tokens)
-
-    def check(self) -> Iterator[Finding]:
-        """What is there and what is missing, without the network; ends with the example being answered."""
-        example = self.make_example()
-        answer = self.answer(example.images, example.text, example.max_tokens)
-        yield Finding("example", True, f"{answer.text!r} in {1000 * answer.latency_s:.0f} ms")
-
-
-class ModelEntry(Entry):
-    """A VLM of the catalogue. Its `prompt` is what the question is put into."""
-
-    prompt: str = "{question}"
-
-    @field_validator("prompt")
-    @classmethod
-    def _asks(cls, value: str) -> str:
-        if value.count("{question}") != 1:
-            raise ValueError("a prompt says {question} once, where the question goes")
-        return value
-
-    def build(self) -> VisionLanguageModel:
-        """An instance of the model; raises what `merton.models.catalogue.make` raises."""
-        model: VisionLanguageModel = make(self, ADAPTERS)
-        return model
-
-
-class _File(Model):
-    """A file of the catalogue as this stage reads it."""
-
-    vlm: tuple[ModelEntry, ...] = ()
-    vla: tuple[Any, ...] = ()
-
-    _names_differ = field_validator("vlm")(unique)
+    @staticmethod
+    def summary(response: Answer) -> str:
+        """The text of an answer, quoted."""
+        return repr(response.text)
 
 
 _HERE = "merton.cognition.models"
 ADAPTERS = {
-    "describe": Adapter(path=f"{_HERE}.describe:Describe"),
-    "transformers": Adapter(path=f"{_HERE}.transformers_vlm:TransformersVlm", extra="models"),
-    "tiny_vlm": Adapter(path=f"{_HERE}.tiny_vlm:TinyVlm", extra="models"),
-    "openai_chat": Adapter(path=f"{_HERE}.openai_chat:OpenAIChat", extra="remote"),
+    "describe": AdapterClass(path=f"{_HERE}.describe:Describe"),
+    "transformers": AdapterClass(path=f"{_HERE}.transformers_vlm:TransformersVlm", extra="models"),
+    "tiny_vlm": AdapterClass(path=f"{_HERE}.tiny_vlm:TinyVlm", extra="models"),
+    "openai_chat": AdapterClass(path=f"{_HERE}.openai_chat:OpenAIChat", extra="remote"),
 }
-"""What a catalogue entry may name as its adapter, beside a "module:class" of the lab's own."""
+"""The adapters that a catalogue entry may name, beside a "module:class" of the lab's own."""
 
-MODELS: Catalogue[ModelEntry] = Catalogue("vlm", _File)
+
+class ModelEntry(Entry):
+    """A VLM of the catalogue; its `prompt` contains the question as {question}."""
+
+    adapters: ClassVar = ADAPTERS
+    placeholder: ClassVar = "{question}"
+
+    prompt: str = "{question}"
+
+    def build(self) -> VisionLanguageModel:
+        """See `Entry.build`."""
+        return cast(VisionLanguageModel, super().build())
+
+
+MODELS = Catalogue("vlm", ModelEntry)
 
 
 def question_for(instruction: str) -> str:
-    """The question every VLM is asked (paper 3.3: solve the task in about ten words)."""
+    """The question that every VLM gets (Embodied-IQA, section 3.3: solve the task in about ten words)."""
     return f"In about ten words, say where the object is and how to {instruction}."
 
 
 def example_question() -> Question:
-    """A grey image [424 x 240] with a red square in it, and the question where that is."""
+    """A grey image of 424 x 240 px with a red square, and the question where that is."""
     image = np.full((240, 424, 3), 128, np.uint8)
     image[100:140, 190:230] = (200, 30, 30)
     return Question((image,), question_for("pick up the red cube"))

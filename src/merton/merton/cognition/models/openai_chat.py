@@ -20,8 +20,8 @@ from pydantic import Field
 from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.config import Model, validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError
-from merton.models.catalogue import Finding
-from merton.models.remote import NO_SERVER, HttpServer, Patience, Reply
+from merton.models.base import Finding
+from merton.models.remote import HttpServer, Patience, Reply, check_server
 from merton.world.observation import Image
 
 
@@ -132,18 +132,16 @@ class OpenAIChat(VisionLanguageModel):
         return [replace(one, latency_s=each_s) if isinstance(one, Answer) else one for one in outcomes]
 
     def check(self) -> Iterator[Finding]:
-        """Whether the key is set, the server answers and holds the model, and the example is answered."""
-        try:
-            headers = self._headers()
-            served = self._call(lambda: self._served(headers), headers)
-            known = self._chosen.model in served
-            remedy = "" if known else f"set `model` to one of: {', '.join(served)}"
-            yield Finding("server", known, f"{self._server.url} serves {', '.join(served)}", remedy)
-            yield from super().check()
-        except InvalidAnswerError as error:
-            yield Finding("example", False, str(error))
-        except InfrastructureError as error:
-            yield Finding("server", False, str(error), NO_SERVER)
+        """Whether the key is set, the server answers and has the model, and the example is answered."""
+        return check_server(self._findings())
+
+    def _findings(self) -> Iterator[Finding]:
+        headers = self._headers()
+        served = self._call(lambda: self._served(headers), headers)
+        known = self._chosen.model in served
+        remedy = "" if known else f"set `model` to one of: {', '.join(served)}"
+        yield Finding("server", known, f"{self._server.url} serves {', '.join(served)}", remedy)
+        yield from super().check()
 
     async def _served(self, headers: dict[str, str]) -> list[str]:
         reply = (await self._server.request("GET", "/models", headers=headers)).json()

@@ -16,7 +16,7 @@ from typing import Any
 
 from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.errors import InfrastructureError, InputError, MissingDependencyError, require
-from merton.models.catalogue import Finding
+from merton.models.base import Finding
 from merton.models.checkpoints import download, loading, locate, missing_weights, revision_of
 from merton.world.observation import Image
 

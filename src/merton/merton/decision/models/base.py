@@ -1,39 +1,34 @@
-"""What a policy is: it looks once and answers with a chunk of tool motions; and the catalogue of those there are."""
+"""The contract of a policy, which turns an observation into a chunk of tool motions, and the catalogue of policies."""
 
 from __future__ import annotations
 
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from pydantic import field_validator
 
-from merton.config import Model
-from merton.errors import InvalidActionError
-from merton.models.catalogue import Adapter, Catalogue, Entry, Finding, make, unique
+from merton.errors import InputError, InvalidActionError
+from merton.models.base import ModelAdapter
+from merton.models.catalogue import AdapterClass, Catalogue, Entry
 from merton.world.action import ActionChunk
 from merton.world.geometry import from_rpy, transform
 from merton.world.observation import CameraView, Intrinsics, Observation, SceneState
 
 
-class Policy(ABC):
-    """A model that decides. Building one loads nothing heavy; the first decision, or `warm_up`, does.
+class Policy(ModelAdapter[Observation, ActionChunk]):
+    """A model that decides; see `ModelAdapter` for what it shares with VLMs.
+
+    Its `adapter_version` covers its convention: raise it when that changes, too.
 
     Attributes:
-        name: the name it is asked for by.
-        cameras: names of the views it looks at.
+        cameras: names of the views it uses.
         needs_scene: whether it reads the simulator's state.
-        adapter_version: raised with every change that may change an action, that of its convention included, so that
-            actions that were kept are told from new ones; "": every change to the adapter's sources counts as one
-            (`merton.annotate.identity`).
     """
 
-    name: str
     cameras: tuple[str, ...] = ()
     needs_scene: bool = False
-    adapter_version: str = ""
 
     @abstractmethod
     def act(self, observation: Observation) -> ActionChunk:
@@ -48,16 +43,16 @@ class Policy(ABC):
         Raises:
             InputError: an instruction it cannot understand, or a view or scene it needs is missing.
             InvalidActionError: its output is not a usable action; an outcome of the trial.
-            MissingDependencyError: an extra or the weights are not there; the text says how to get them.
+            MissingDependencyError: an extra or the weights are missing; the text says how to get them.
             InfrastructureError: the server or the machine failed; never counted as the model's decision.
         """
 
-    def act_batch(self, observations: Sequence[Observation]) -> list[ActionChunk | InvalidActionError]:
+    def act_batch(self, observations: Sequence[Observation]) -> Sequence[ActionChunk | Exception]:
         """Decide on many observations, each as `act` would; here one after the other.
 
-        An output that is no action stands in the list as its error, so that it does not take the others with it.
+        An exception in the list is the outcome of that observation alone; one that is raised is the whole batch's.
         """
-        results: list[ActionChunk | InvalidActionError] = []
+        results: list[ActionChunk | Exception] = []
         for observation in observations:
             try:
                 results.append(self.act(observation))
@@ -65,34 +60,57 @@ class Policy(ABC):
                 results.append(error)
         return results
 
-    @abstractmethod
+    def respond(self, requests: Sequence[Observation]) -> Sequence[ActionChunk | Exception]:
+        """`act_batch`."""
+        return self.act_batch(requests)
+
     def make_example(self) -> Observation:
-        """A made-up observation that `act` accepts, to warm a model up and to check an adapter."""
+        """A made-up observation that `act` accepts: here grey images of its cameras, and a cube to pick up."""
+        return example_observation("pick up the red cube", self.cameras)
 
-    def warm_up(self) -> None:
-        """Load whatever there is to load, and act on the example."""
-        self.act(self.make_example())
+    @staticmethod
+    def summary(response: ActionChunk) -> str:
+        """The number of deltas."""
+        return f"{len(response.deltas)} deltas"
 
-    def check(self) -> Iterator[Finding]:
-        """What is there and what is missing, without the network; ends with the example being acted on."""
-        started = time.perf_counter()
-        chunk = self.act(self.make_example())
-        yield Finding("example", True, f"{len(chunk.deltas)} deltas in {1000 * (time.perf_counter() - started):.0f} ms")
+    def require_views(self, observation: Observation) -> None:
+        """Raise InputError, naming the camera, if the view of one of `cameras` is missing."""
+        for camera in self.cameras:
+            if camera not in observation.views:
+                raise InputError(f"{self.name} needs camera {camera!r}")
+
+
+_HERE = "merton.decision.models"
+ADAPTERS = {
+    "expert": AdapterClass(path=f"{_HERE}.expert:Expert"),
+    "servo": AdapterClass(path=f"{_HERE}.servo:Servo"),
+    "hold": AdapterClass(path=f"{_HERE}.stand_still:StandStill"),
+    "plunge": AdapterClass(path=f"{_HERE}.plunge:Plunge"),
+    "tiny_vla": AdapterClass(path=f"{_HERE}.tiny_vla:TinyVla"),
+    "openvla": AdapterClass(path=f"{_HERE}.openvla:OpenVla", extra="models"),
+    "openvla_rest": AdapterClass(path=f"{_HERE}.openvla_rest:OpenVlaRest", extra="remote"),
+    "openpi": AdapterClass(path=f"{_HERE}.openpi:OpenPi", extra="remote"),
+    "lerobot": AdapterClass(path=f"{_HERE}.lerobot:LeRobot", extra="lerobot"),
+}
+"""The adapters that a catalogue entry may name, beside a "module:class" of the lab's own."""
 
 
 class PolicyEntry(Entry):
-    """A policy of the catalogue.
+    """A policy of the catalogue; its `prompt` contains the instruction as {instruction}.
 
     Attributes:
-        cameras: names of the views it looks at, in the order the model wants them.
+        cameras: names of the views it uses, in the order the model wants them.
         needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
-        needs_depth: whether it looks at depth; in a trial it is shown none otherwise.
-        convention: how its numbers are meant: a name of `merton.decision.models.conventions.CONVENTIONS`; "" if it
+        needs_depth: whether it uses depth; otherwise its views in a trial have none.
+        convention: the meaning of its numbers: a name of `merton.decision.models.conventions.CONVENTIONS`; "" if it
             speaks Merton's own.
         unnorm_key: data set whose statistics un-normalise the output.
-        state: what of the arm's state it is shown: nothing, the tool, or joints of the arm its convention names.
+        state: the part of the arm's state that it is given: nothing, the tool, or joints of its convention's arm.
         stochastic: it draws noise, from the seed of the observation.
     """
+
+    adapters: ClassVar = ADAPTERS
+    placeholder: ClassVar = "{instruction}"
 
     prompt: str = "{instruction}"
     cameras: tuple[str, ...] = ()
@@ -103,63 +121,27 @@ class PolicyEntry(Entry):
     state: Literal["none", "tool", "joints"] = "none"
     stochastic: bool = False
 
-    @field_validator("prompt")
-    @classmethod
-    def _tells(cls, value: str) -> str:
-        if value.count("{instruction}") != 1:
-            raise ValueError("a prompt says {instruction} once, where the instruction goes")
-        return value
-
     @field_validator("convention")
     @classmethod
-    def _known(cls, value: str) -> str:
+    def _convention_is_known(cls, convention: str) -> str:
         from merton.decision.models.conventions import CONVENTIONS
 
-        if value and value not in CONVENTIONS:
-            raise ValueError(f"unknown convention {value!r}; choose one of: {', '.join(CONVENTIONS)}")
-        return value
+        if convention and convention not in CONVENTIONS:
+            raise ValueError(f"unknown convention {convention!r}; choose one of: {', '.join(CONVENTIONS)}")
+        return convention
 
     def build(self) -> Policy:
-        """An instance of the policy; raises what `merton.models.catalogue.make` raises."""
-        policy: Policy = make(self, ADAPTERS)
-        return policy
+        """See `Entry.build`."""
+        return cast(Policy, super().build())
 
 
-class _File(Model):
-    """A file of the catalogue as this stage reads it."""
-
-    vla: tuple[PolicyEntry, ...] = ()
-    vlm: tuple[Any, ...] = ()
-
-    _names_differ = field_validator("vla")(unique)
-
-
-_HERE = "merton.decision.models"
-ADAPTERS = {
-    "expert": Adapter(path=f"{_HERE}.expert:Expert"),
-    "servo": Adapter(path=f"{_HERE}.servo:Servo"),
-    "hold": Adapter(path=f"{_HERE}.hold:Hold"),
-    "plunge": Adapter(path=f"{_HERE}.plunge:Plunge"),
-    "tiny_vla": Adapter(path=f"{_HERE}.tiny_vla:TinyVla"),
-    "openvla": Adapter(path=f"{_HERE}.openvla:OpenVla", extra="models"),
-    "openvla_rest": Adapter(path=f"{_HERE}.openvla_rest:OpenVlaRest", extra="remote"),
-    "openpi": Adapter(path=f"{_HERE}.openpi:OpenPi", extra="remote"),
-    "lerobot": Adapter(path=f"{_HERE}.lerobot:LeRobot", extra="lerobot"),
-}
-"""What a catalogue entry may name as its adapter, beside a "module:class" of the lab's own."""
-
-POLICIES: Catalogue[PolicyEntry] = Catalogue("vla", _File)
-
-
-def make_policy(name: str) -> Policy:
-    """A fresh policy; raises UnknownNameError with the names there are."""
-    return POLICIES[name].build()
+POLICIES = Catalogue("vla", PolicyEntry)
 
 
 def example_observation(
     instruction: str, cameras: tuple[str, ...] = (), scene: SceneState | None = None
 ) -> Observation:
-    """An observation with grey images [424 x 240], an open gripper at (0.45, 0, 0.30) m that points straight down."""
+    """An observation with grey images of 424 x 240 px and an open gripper at (0.45, 0, 0.30) m that points down."""
     intrinsics = Intrinsics(424, 240, 212.0, 212.0, 211.5, 119.5)
     color = np.full((intrinsics.height, intrinsics.width, 3), 128, np.uint8)
     depth = np.ones((intrinsics.height, intrinsics.width), np.float32)

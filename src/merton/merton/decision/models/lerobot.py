@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from merton.decision.models.arms import UR5E
-from merton.decision.models.base import Policy, PolicyEntry, example_observation
+from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.errors import InputError, MissingDependencyError, missing
-from merton.models.catalogue import Finding
-from merton.models.checkpoints import download, loading, locate, missing_weights
+from merton.models.base import Finding
+from merton.models.checkpoints import check_files, loading, locate
 from merton.world.action import ActionChunk
 from merton.world.observation import Observation
 
@@ -71,9 +71,7 @@ class LeRobot(Policy):
             MissingDependencyError: LeRobot or the checkpoint is not there.
         """
         started = time.perf_counter()
-        for camera in self.cameras:
-            if camera not in observation.views:
-                raise InputError(f"{self.name} needs camera {camera!r}")
+        self.require_views(observation)
         policy, before, after = self._ready()
         import torch
 
@@ -92,19 +90,13 @@ class LeRobot(Policy):
         used = sent if self._convention.rest else None
         return self._convention.chunk(rows, state=used, model=self.name, latency_s=time.perf_counter() - started)
 
-    def make_example(self) -> Observation:
-        """Grey images of its cameras."""
-        return example_observation("pick up the red cube", self.cameras)
-
     def check(self) -> Iterator[Finding]:
         """LeRobot, checkpoint, weights; then loads them and acts on the example."""
         require_lerobot()
-        folder = locate(self.checkpoint, self.revision)
-        yield Finding("checkpoint", True, f"{folder}")
-        if missing := missing_weights(folder):
-            yield Finding("weights", False, f"missing: {', '.join(missing)}", download(self.checkpoint, self.revision))
-            return
-        yield from super().check()
+        findings = check_files(self.checkpoint, self.revision)
+        yield from findings
+        if all(finding.ok for finding in findings):
+            yield from super().check()
 
     def _state(self, observation: Observation) -> Any:
         """The cell's arm where the convention's is a UR too (gripper 0 open, 1 closed), else its arm at rest."""

@@ -18,18 +18,18 @@ from pydantic import Field
 
 from merton.config import Model, validated
 from merton.decision.models.arms import UR5E
-from merton.decision.models.base import Policy, PolicyEntry, example_observation
+from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.decision.models.images import resize_with_padding
 from merton.errors import InfrastructureError, InputError, InvalidActionError, UnknownNameError
-from merton.models.catalogue import Finding
+from merton.models.base import Finding
 from merton.models.remote import (
     MAX_REPLY_BYTES,
-    NO_SERVER,
     HttpServer,
     Patience,
     Remote,
     TransientError,
+    check_server,
     check_url,
     is_loopback,
     optional,
@@ -169,9 +169,7 @@ class OpenPi(Policy):
             InfrastructureError: no reply in time and in so many attempts; says what was tried.
         """
         started = time.perf_counter()
-        for camera in self.cameras:
-            if camera not in observation.views:
-                raise InputError(f"{self.name} needs camera {camera!r}")
+        self.require_views(observation)
         sent = state_of(observation, self._state, self._convention)
         reply = self._server.call(lambda: self._infer(observation, sent))
         raw = reply.get("actions") if isinstance(reply, dict) else None
@@ -180,23 +178,17 @@ class OpenPi(Policy):
         used = sent if self._convention.rest else None
         return self._convention.chunk(raw, state=used, model=self.name, latency_s=time.perf_counter() - started)
 
-    def make_example(self) -> Observation:
-        """Grey images of its cameras."""
-        return example_observation("pick up the red cube", self.cameras)
-
     def check(self) -> Iterator[Finding]:
-        """Whether the server is healthy, what it says of itself, and whether it acts on the example."""
-        try:
-            if not self._dialect.endpoint:  # RoboArena's servers have no such page
-                health = HttpServer("http" + self._chosen.url.removeprefix("ws"), self._chosen.patience)
-                health.call(lambda: health.request("GET", "/healthz"))
-            said = self._server.call(self._greet)
-            yield Finding("server", True, f"{self._chosen.url} says {said}")
-            yield from super().check()
-        except InvalidActionError as error:
-            yield Finding("example", False, str(error))
-        except InfrastructureError as error:
-            yield Finding("server", False, str(error), NO_SERVER)
+        """Whether the server is healthy, its metadata, and whether it acts on the example."""
+        return check_server(self._findings())
+
+    def _findings(self) -> Iterator[Finding]:
+        if not self._dialect.endpoint:  # RoboArena's servers have no such page
+            health = HttpServer("http" + self._chosen.url.removeprefix("ws"), self._chosen.patience)
+            health.call(lambda: health.request("GET", "/healthz"))
+        metadata = self._server.call(self._greet)
+        yield Finding("server", True, f"{self._chosen.url} says {metadata}")
+        yield from super().check()
 
     async def _greet(self) -> str:
         async def talk(_: Any) -> str:

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from merton.decision.models.action_tokens import ActionTokens
-from merton.decision.models.base import Policy, PolicyEntry, example_observation
+from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS, Convention, Statistics
 from merton.errors import InputError, InvalidActionError, MissingDependencyError, require
-from merton.models.catalogue import Finding, ImagePreparation
-from merton.models.checkpoints import download, loading, locate, missing_weights, revision_of
+from merton.models.base import Finding
+from merton.models.catalogue import ImagePreparation
+from merton.models.checkpoints import check_files, loading, locate, revision_of
 from merton.world.action import ActionChunk
 from merton.world.observation import Image, Observation
 
@@ -86,8 +87,7 @@ class OpenVla(Policy):
             MissingDependencyError: see `load_remote_code`.
         """
         started = time.perf_counter()
-        if self.cameras[0] not in observation.views:
-            raise InputError(f"{self.name} needs camera {self.cameras[0]!r}")
+        self.require_views(observation)
         processor, model = self._ready()
         text = self._prompt.replace("{instruction}", observation.instruction.lower())
         inputs = processor(text, prepared(observation.views[self.cameras[0]].color, self._image))
@@ -98,18 +98,12 @@ class OpenVla(Policy):
         raw = self._from_chain(model, result[1]) if self._chain_tokens else result
         return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
 
-    def make_example(self) -> Observation:
-        """A grey image of its camera."""
-        return example_observation("pick up the red cube", self.cameras)
-
     def check(self) -> Iterator[Finding]:
         """Checkpoint and weights; then loads them and acts on the example."""
-        folder = locate(self.checkpoint, self.revision)
-        yield Finding("checkpoint", True, f"{folder}")
-        if missing := missing_weights(folder):
-            yield Finding("weights", False, f"missing: {', '.join(missing)}", download(self.checkpoint, self.revision))
-            return
-        yield from super().check()
+        findings = check_files(self.checkpoint, self.revision)
+        yield from findings
+        if all(finding.ok for finding in findings):
+            yield from super().check()
 
     def _ready(self) -> Loaded:
         if self._loaded is None:

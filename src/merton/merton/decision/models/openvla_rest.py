@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from merton.config import Model, validated
-from merton.decision.models.base import Policy, PolicyEntry, example_observation
+from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS, Convention
-from merton.errors import InfrastructureError, InputError, InvalidActionError
-from merton.models.catalogue import Finding
-from merton.models.remote import NO_SERVER, HttpServer, Patience
+from merton.errors import InputError, InvalidActionError
+from merton.models.base import Finding
+from merton.models.remote import HttpServer, Patience, check_server
 from merton.models.serving import from_json, to_json
 from merton.world.action import ActionChunk
 from merton.world.observation import Observation
@@ -86,8 +86,7 @@ class OpenVlaRest(Policy):
             InfrastructureError: no reply in time and in so many attempts; says what was tried.
         """
         started = time.perf_counter()
-        if self.cameras[0] not in observation.views:
-            raise InputError(f"{self.name} needs camera {self.cameras[0]!r}")
+        self.require_views(observation)
         body: dict[str, Any] = {
             "image": to_json(observation.views[self.cameras[0]].color),
             "instruction": self._prompt.replace("{instruction}", observation.instruction),
@@ -103,18 +102,9 @@ class OpenVlaRest(Policy):
         raw = self._array(self._server.call(attempt))
         return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
 
-    def make_example(self) -> Observation:
-        """A grey image of its camera."""
-        return example_observation("pick up the red cube", self.cameras)
-
     def check(self) -> Iterator[Finding]:
         """Whether the server acts on the example; the protocol has nothing else to ask it."""
-        try:
-            yield from super().check()
-        except InvalidActionError as error:
-            yield Finding("example", False, str(error))
-        except InfrastructureError as error:
-            yield Finding("server", False, str(error), NO_SERVER)
+        return check_server(super().check())
 
     def _array(self, reply: Any) -> np.ndarray:
         if reply == "error":

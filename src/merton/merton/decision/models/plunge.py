@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merton.decision.models.base import Policy, example_observation
+from merton.decision.models.base import Policy
 from merton.decision.models.motions import STEP_S
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.observation import Observation
@@ -20,7 +20,3 @@ class Plunge(Policy):
         """Half a metre down, never done."""
         gripper = min(1.0, max(0.0, observation.gripper_open))
         return checked_chunk([[0.0, 0.0, -_STEP_DOWN_M, 0.0, 0.0, 0.0, gripper]] * _STEPS, STEP_S, model=self.name)
-
-    def make_example(self) -> Observation:
-        """Any task will do."""
-        return example_observation("reach above the red cube")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.decision.models import motions
-from merton.decision.models.base import Policy, example_observation
+from merton.decision.models.base import Policy
 from merton.decision.models.motions import Motion
 from merton.errors import InputError
 from merton.models.blobs import find_blobs, smallest_rectangle_angle
@@ -88,10 +88,6 @@ class Servo(Policy):
         else:
             deltas, done = perform(command, hand, thing), command.verb != "place"
         return checked_chunk(deltas, motions.STEP_S, model=self.name, done=done)
-
-    def make_example(self) -> Observation:
-        """A grey image, in which there is nothing to pick up."""
-        return example_observation("pick up the red cube", (FINDER, CORRECTOR))
 
 
 def look_from_above(hand: Motion) -> NDArray[np.float64]:

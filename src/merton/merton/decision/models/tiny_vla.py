@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.decision.models.base import Policy, example_observation
+from merton.decision.models.base import Policy
 from merton.decision.models.motions import STEP_S
 from merton.errors import InputError
 from merton.models.convolution import convolve, fold, unfolded_weight
@@ -69,10 +69,6 @@ class TinyVla(Policy):
             segments = network.segments(view, tokens(observation.instruction, network.words))
             deltas = to_deltas(segments, observation.base_from_tcp[:3, 3])
         return checked_chunk(deltas, STEP_S, model=self.name, latency_s=time.perf_counter() - started, done=True)
-
-    def make_example(self) -> Observation:
-        """A grey image and something to pick up."""
-        return example_observation("pick up the red cube", (CAMERA,))
 
 
 def tokens(instruction: str, words: tuple[str, ...]) -> NDArray[np.int64]:
