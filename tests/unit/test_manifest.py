@@ -199,7 +199,8 @@ def test_the_hash_of_a_dataset_is_that_of_its_sorted_items() -> None:
 def test_scores_come_back_to_the_last_bit(scores: dict[str, float]) -> None:
     read, lines = read_scores(scores_bytes(scores), "scores.csv")
     assert read == scores
-    assert [item for item, _ in sorted(lines.items(), key=lambda pair: pair[1])] == sorted(scores)
+    assert list(lines.values()) == [f"scores.csv, line {number}" for number in range(2, len(scores) + 2)]
+    assert list(lines) == sorted(scores)
     assert scores_bytes(dict(reversed(scores.items()))) == scores_bytes(scores)
 
 
@@ -222,11 +223,11 @@ def test_what_is_no_score_in_range_is_refused_with_its_line(score: str) -> None:
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        ("", "line 1: the columns"),
+        ("", "scores.csv: is empty"),
         ("item,value\na,1\n", "line 1: the columns"),
         ("item,score\n", "line 1: there is no score"),
-        ("item,score\na,1\nb,1\na,1\n", "line 4: 'a' stands already in line 2"),
-        ("item,score\na\n", "line 2: an item and its score"),
+        ("item,score\na,1\nb,1\na,1\n", "line 4: 'a' stands already in scores.csv, line 2"),
+        ("item,score\na\n", "line 2: has 1 cells"),
         ("item,score\n,1\n", "line 2: '' cannot be"),
         ("item,score\nevil\u202e,1\n", "line 2: 'evil"),
         ('item,score\n"two\nlines",1\n', "line 3: "),
@@ -244,7 +245,7 @@ def test_what_is_no_table_of_scores_is_refused_with_its_line(table: str, reason:
 
 
 def test_a_table_that_is_no_utf8_or_too_long_is_refused() -> None:
-    with pytest.raises(InputError, match="line 2: not UTF-8"):
+    with pytest.raises(InputError, match="line 2: is not UTF-8"):
         read_scores(b"item,score\nx\xff,1\n", "scores.csv")
     many = "item,score\n" + "".join(f"{number},1\n" for number in range(MAX_ITEMS + 1))
     with pytest.raises(InputError, match=f"more than {MAX_ITEMS} items"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from merton.results.matrix import Imported, import_matrix, read_matrix
 from merton.results.records import AgentRecord, CaseRecord, ForeignScore
 from merton.results.schema import IMPORTS
 from merton.results.store import ResultStore
+from merton.results.tables import plain_number
 
 MTEB = Path(__file__).parents[3] / "shared/data/response_matrices/mteb_main_score.csv"
 """Main scores of 101 text-embedding models on 28 tasks of the MTEB; lies beside the checkout, where it is at all."""
@@ -100,38 +102,38 @@ def test_foreign_and_own_results_do_not_mix_by_accident(store: ResultStore, tmp_
 
 
 BAD = {
-    "nan": ("model,a,b\none,0.5,nan\n", r"line 2 of matrix\.csv, column 3 \(b\): 'nan' is not a number"),
-    "inf": ("model,a\none,inf\n", "line 2 .*'inf' is not a number"),
-    "too big": ("model,a\none,0.5\ntwo,1.0001\n", r"line 3 .*column 2 \(a\): the score 1.0001 is not in 0 .. 1"),
+    "nan": ("model,a,b\none,0.5,nan\n", r"matrix\.csv, line 2, column 3 \(b\): 'nan' is not a number"),
+    "inf": ("model,a\none,inf\n", "line 2, .*'inf' is not a number"),
+    "too big": ("model,a\none,0.5\ntwo,1.0001\n", r"line 3, column 2 \(a\): the score 1.0001 is not in 0 .. 1"),
     "percent": ("model,a\none,85\n", "85.0 is not in 0 .. 1; rescale"),
     "overflow": ("model,a\none,1e999\n", "inf is not in 0 .. 1"),
     "negative": ("model,a\none,-0.1\n", "-0.1 is not in"),
     "underscore": ("model,a\none,0_1\n", "not a number"),
     "word": ("model,a\none,N/A\n", "leave the cell blank"),
     "other digits": ("model,a\none,٠.٥\n", "not a number"),
-    "duplicate agent": ("model,a\none,1\ntwo,1\none,0\n", r"agent 'one' is in line 2 and again in line 4"),
-    "duplicate case": ("model,a,b,a\none,1,1,1\n", "columns 2 and 4 of matrix.csv are both called 'a'"),
-    "ragged": ("model,a,b\none,1,1\ntwo,1\n", "line 3 of matrix.csv has 2 cells, the header has 3"),
-    "too wide": ("model,a\none,1,1\n", "has 3 cells, the header has 2"),
+    "duplicate agent": ("model,a\none,1\ntwo,1\none,0\n", r"line 4: agent 'one' stands already in matrix\.csv, line 2"),
+    "duplicate case": ("model,a,b,a\none,1,1,1\n", "matrix.csv, line 1: columns 2 and 4 are both called 'a'"),
+    "ragged": ("model,a,b\none,1,1\ntwo,1\n", "matrix.csv, line 3: has 2 cells, but the header names 3 columns"),
+    "too wide": ("model,a\none,1,1\n", "has 3 cells, but the header names 2 columns"),
     "no cases": ("model,revision\none,v1\n", "no column of scores"),
     "no agents": ("model,a\n", "no agents"),
-    "empty": ("", "no column of agents"),
-    "no name": ("model,a\n,1\n", "agent in line 2 of matrix.csv must be printable text, got ''"),
+    "empty": ("", "matrix.csv: is empty"),
+    "no name": ("model,a\n,1\n", r"agent \(matrix.csv, line 2\) must be printable text, got ''"),
     "no case name": ("model,a,\none,1,1\n", "case in column 3"),
     "no agent column": ("foo,a\none,1\n", "no column of agents, called agent, model.*it has 'foo', 'a'"),
     "two agent columns": ("agent,model,a\none,two,1\n", "agent and model; say which one holds the agents"),
     "long name": (f"model,a\n{'x' * 10_000},1\n", "may have 200 characters, got 10000"),
     "long case": (f"model,{'x' * 10_000}\none,1\n", "case in column 2 of matrix.csv may have 200"),
-    "huge cell": (f"model,a\n{'x' * 200_000},1\n", "line 2 of matrix.csv is not CSV: field larger"),
-    "bidi": ("model,a\n\u202eevil,1\n", "agent in line 2 of matrix.csv must be printable"),
-    "bidi version": ("model,version,a\none,\u2066v,1\n", "version in line 2"),
-    "formula": ('model,a\n"=HYPERLINK(""x"")",1\n', "line 2 of matrix.csv looks like a formula"),
+    "huge cell": (f"model,a\n{'x' * 200_000},1\n", "matrix.csv, line 2: is no CSV: field larger"),
+    "bidi": ("model,a\n\u202eevil,1\n", r"agent \(matrix.csv, line 2\) must be printable"),
+    "bidi version": ("model,version,a\none,\u2066v,1\n", r"version \(matrix.csv, line 2\)"),
+    "formula": ('model,a\n"=HYPERLINK(""x"")",1\n', r"agent \(matrix.csv, line 2\) looks like a formula"),
     "formula case": ("model,@SUM(A1)\none,1\n", "case in column 2 of matrix.csv looks like a formula"),
     "nul": ("model,a\no\0ne,1\n", "line 2"),
-    "binary": (b"\x89PNG\xff\n", "line 1 of matrix.csv is not UTF-8"),
-    "latin-1": ("model,a\nÄ,1\n".encode("latin-1"), "line 2 of matrix.csv is not UTF-8"),
-    "open quote": ('model,a\n"one,1\n', "is not CSV"),
-    "text after a quote": ('model,a\n"o"ne,1\n', "line 2 of matrix.csv is not CSV"),
+    "binary": (b"\x89PNG\xff\n", "matrix.csv, line 1: is not UTF-8"),
+    "latin-1": ("model,a\nÄ,1\n".encode("latin-1"), "matrix.csv, line 2: is not UTF-8"),
+    "open quote": ('model,a\n"one,1\n', "is no CSV"),
+    "text after a quote": ('model,a\n"o"ne,1\n', "matrix.csv, line 2: is no CSV"),
 }
 
 
@@ -160,9 +162,9 @@ def test_what_is_refused_leaves_no_record_behind(
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no file"):
+    with pytest.raises(InputError, match=r"absent\.csv: No such file"):
         read_matrix(tmp_path / "absent.csv")
-    with pytest.raises(InputError, match="is a directory"):
+    with pytest.raises(InputError, match="a response matrix is"):
         read_matrix(tmp_path)
     with pytest.raises(InputError, match=r"a \.csv or \.parquet file, not 'm\.xlsx'"):
         read_matrix(written(tmp_path, "", "m.xlsx"))
@@ -181,19 +183,30 @@ def test_parquet_says_the_same_as_csv(tmp_path: Path) -> None:
     same = read_matrix(written(tmp_path, "model,revision,a,b\none,v,0.5,1\ntwo,,,0\n"))
     assert (matrix.agents, matrix.cases, matrix.cells, matrix.blanks) == (same.agents, same.cases, same.cells, 1)
     for bad, sentence in (
-        ([0.5, math.nan], r"row 2 of m\.parquet, column 3 \(a\): the score nan is not in 0 .. 1"),
+        ([0.5, math.nan], r"m\.parquet, row 2, column 3 \(a\): the score nan is not in 0 .. 1"),
         ([0.5, 1.5], "row 2"),
-        ([True, False], "row 1 .*'True' is not a number"),
+        ([True, False], "row 1, .*'True' is not a number"),
         ([[0.5], [0.5]], "not a number"),
     ):
         with pytest.raises(InputError, match=sentence):
             read_matrix(parquet({**columns, "a": bad}))
-    with pytest.raises(InputError, match="is not a Parquet file"):
+    with pytest.raises(InputError, match="is no Parquet table"):
         read_matrix(written(tmp_path, "PAR1 nonsense PAR1", "n.parquet"))
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "1_0", "0x1", "٠.٥", "", "1" * 100_000 + "x"])
+def test_a_text_is_a_number_only_as_a_spreadsheet_writes_it(text: str) -> None:
+    assert plain_number(text) is None
+
+
+def test_a_number_is_plain_in_each_type_that_tables_have() -> None:
+    assert [plain_number(cell) for cell in (" +1e-3 ", ".5", 1, 0.25, Decimal("0.5"))] == [0.001, 0.5, 1.0, 0.25, 0.5]
+    assert [plain_number(cell) for cell in (None, True, [0.5], b"1")] == [None] * 4
+    assert plain_number(10**400) == math.inf
+
+
 @given(st.binary(max_size=300))
-def test_no_file_whatever_does_more_than_be_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     folder = tmp_path_factory.getbasetemp()
     for name, head in (("m.csv", b"model,a\n"), ("m.parquet", b"PAR1")):
         if name == "m.parquet":

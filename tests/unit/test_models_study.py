@@ -143,15 +143,19 @@ def test_the_table_of_a_parquet_file(tmp_path: Path) -> None:
     for wrong, message in (
         ({**columns, "score": [7.0] * len(columns["score"])}, r"scores must be in 0 \.\. 1"),
         ({**columns, "level": [6] * len(columns["score"])}, r"levels must be 0 \.\. 5"),
-        ({name: columns[name] for name in models.COLUMNS[:-1]}, "holds no table of scores"),
+        ({name: columns[name] for name in models.COLUMNS[:-1]}, "column 'score' is missing"),
     ):
         parquet.write_table(pyarrow.table(wrong), tmp_path / "w.parquet")
         with pytest.raises(InputError, match=message):
             models.from_parquet(tmp_path / "w.parquet")
     (tmp_path / "no.parquet").write_text("no")
-    for path in ("no.parquet", "nowhere.parquet"):
-        with pytest.raises(InputError, match="holds no table"):
-            models.from_parquet(tmp_path / path)
+    (tmp_path / "folder").mkdir()
+    for path, message in (("no", "is no Parquet table"), ("nowhere", "cannot read"), ("folder", r"no \.parquet file")):
+        with pytest.raises(InputError, match=message):
+            models.from_parquet(tmp_path / (path if path == "folder" else f"{path}.parquet"))
+    parquet.write_table(pyarrow.table(columns), tmp_path / "folder" / "a.parquet")
+    parquet.write_table(pyarrow.table(columns), tmp_path / "folder" / "b.parquet")
+    np.testing.assert_array_equal(models.from_parquet(tmp_path / "folder").score, 2 * columns["score"])
 
 
 def test_the_paper_normalisation_spans_the_run(tmp_path: Path) -> None:

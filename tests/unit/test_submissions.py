@@ -237,7 +237,11 @@ def test_a_clock_that_is_set_back_buys_nothing(local: Database) -> None:
         (lambda: archived(dataset_sha256="0" * 64), "invalid", "of no dataset in this record; it has 1: study "),
         (lambda: archived({ITEMS[0]: float("nan")}), "invalid", "line 2: a score is"),
         (lambda: archived({ITEMS[0]: 1.5}), "invalid", "line 2: a score is"),
-        (lambda: archived({ITEMS[0]: 0.5}), "invalid", f"ends in line 2 without the score of {ITEMS[1]!r} and 2 more"),
+        (
+            lambda: archived({ITEMS[0]: 0.5}),
+            "invalid",
+            f"line 2: the table ends without the score of {ITEMS[1]!r} and 2 more",
+        ),
         (lambda: archived(dict.fromkeys([*ITEMS, "~"], 0.5)), "invalid", "line 6: '~' is no item of study"),
         (lambda: archived(dict.fromkeys([*ITEMS, "=1+1"], 0.5)), "invalid", "line 2: '=1+1' is no item of study"),
     ],

@@ -12,21 +12,21 @@ from merton.errors import InputError
 from merton.results.records import Outcome, TrialRecord
 from merton.results.schema import SCORE_RANGES
 
-LONGEST_NAME = 200
-"""Characters of the id of an agent, case or source that comes from outside."""
+MAX_NAME = 200
+"""Characters of a name that comes from outside: the id of an agent, a case or a source."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def checked_name(kind: str, name: str) -> str:
-    """The name as it came; raises InputError unless it is 1 to `LONGEST_NAME` printable characters.
+    """The name as it came; raises InputError unless it is 1 to `MAX_NAME` printable characters.
 
     Control and direction characters are not printable, so no name can turn a line of a board around.
     """
     if not name or not name.isprintable():
         raise InputError(f"the {kind} must be printable text, got {name[:80]!r}")
-    if len(name) > LONGEST_NAME:
-        raise InputError(f"the {kind} may have {LONGEST_NAME} characters, got {len(name)}: {name[:40]!r}...")
+    if len(name) > MAX_NAME:
+        raise InputError(f"the {kind} may have {MAX_NAME} characters, got {len(name)}: {name[:40]!r}...")
     return name
 
 

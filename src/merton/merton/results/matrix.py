@@ -6,12 +6,8 @@ their names (`AGENT_COLUMNS`, `VERSION_COLUMNS`) or named by the caller.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import math
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -19,17 +15,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from merton.errors import InfrastructureError, InputError, require
+from merton.errors import InputError
 from merton.results.checking import checked_name
 from merton.results.export import FORMULA_STARTS
 from merton.results.records import AgentRecord, CaseRecord, ForeignScore
 from merton.results.schema import AGENTS, CASES, IMPORTS
 from merton.results.store import ResultStore, register
+from merton.results.tables import file_bytes, plain_number, read_cells
 
 AGENT_COLUMNS = ("agent", "model", "model_name", "system")
 VERSION_COLUMNS = ("version", "revision", "model_revision")
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -123,106 +118,54 @@ def read_matrix(
         InputError: the file is not as it should be; line and column are named.
         MissingDependencyError: the file is Parquet and pyarrow is not installed.
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except IsADirectoryError:
-        raise InputError(f"{path} is a directory; a response matrix is a .csv or .parquet file") from None
-    except OSError as error:
-        raise InfrastructureError(f"cannot read {path}: {error.strerror}") from None
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"a response matrix is a .csv or .parquet file, not {path.name!r}")
-    rows = _csv_rows(path.name, content) if path.suffix == ".csv" else _parquet_rows(path.name, content)
-    where, header = next(rows, ("", []))
-    header = [name.strip() if isinstance(name, str) else name for name in header]
+    content = file_bytes(path)
+    rows = read_cells(path.name, content)
+    _, header = next(rows)
     agent_at, version_at = _id_columns(path.name, header, agent_column, version_column)
     places = [place for place in range(len(header)) if place not in (agent_at, version_at)]
     if not places:
         raise InputError(f"{path.name} has no column of scores beside those of the agents")
     for place in places:
-        _tame(f"case in column {place + 1} of {path.name}", header[place])
+        _checked(f"case in column {place + 1} of {path.name}", header[place])
     agents: dict[str, AgentRecord] = {}
-    lines: dict[str, str] = {}
-    cells: list[tuple[str, str, float]] = []
-    blanks = 0
+    first_in: dict[str, str] = {}
+    scores: list[tuple[str, str, float | None]] = []
     for where, row in rows:
-        at = f"{where} of {path.name}"
-        if len(row) != len(header):
-            raise InputError(f"{at} has {len(row)} cells, the header has {len(header)}")
-        agent = _tame(f"agent in {at}", _text(row[agent_at]))
+        agent = _checked(f"agent ({where})", _text(row[agent_at]))
         if agent in agents:
-            raise InputError(f"agent {agent!r} is in {lines[agent]} and again in {at}; each agent has one row")
+            raise InputError(f"{where}: agent {agent!r} stands already in {first_in[agent]}; each agent has one row")
         version = _text(row[version_at]) if version_at is not None else ""
-        agents[agent] = AgentRecord(agent, _tame(f"version in {at}", version) if version else None)
-        lines[agent] = where
+        agents[agent] = AgentRecord(agent, _checked(f"version ({where})", version) if version else None)
+        first_in[agent] = where
         for place in places:
-            score = _score(row[place], f"{at}, column {place + 1} ({header[place]})")
-            if score is None:
-                blanks += 1
-            else:
-                cells.append((agent, header[place], score))
+            scores.append((agent, header[place], _score(row[place], f"{where}, column {place + 1} ({header[place]})")))
     if not agents:
         raise InputError(f"{path.name} has no agents: there is nothing below its header")
+    cells = tuple((agent, case, score) for agent, case, score in scores if score is not None)
     return ResponseMatrix(
-        source=_tame("name of the source", source or path.stem),
+        source=_checked("name of the source", source or path.stem),
         agents=tuple(agents.values()),
         cases=tuple(header[place] for place in places),
-        cells=tuple(cells),
-        blanks=blanks,
-        file_name=_tame("name of the file", path.name),
+        cells=cells,
+        blanks=len(scores) - len(cells),
+        file_name=_checked("name of the file", path.name),
         file_sha256=hashlib.sha256(content).hexdigest(),
     )
 
 
-Row = tuple[str, list[Any]]
-"""Where it stands, for messages, and its cells: text, numbers or None."""
-
-
-def _csv_rows(name: str, content: bytes) -> Iterator[Row]:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"line {line} of {name} is not UTF-8 text") from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        for row in reader:
-            if row:  # a blank line is no agent
-                yield f"line {reader.line_num}", row
-    except csv.Error as error:
-        raise InputError(f"line {reader.line_num} of {name} is not CSV: {error}") from None
-
-
-def _parquet_rows(name: str, content: bytes) -> Iterator[Row]:
-    arrow = require("pyarrow", "dataset", "Parquet")
-    parquet = require("pyarrow.parquet", "dataset", "Parquet")
-    try:
-        table = parquet.ParquetFile(arrow.BufferReader(content)).read()
-        columns = [table.column(place).to_pylist() for place in range(table.num_columns)]
-    except (arrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{name} is not a Parquet file: {str(error).splitlines()[0][:200]}") from None
-    yield "the header", list(table.column_names)
-    for number in range(table.num_rows):
-        yield f"row {number + 1}", [column[number] for column in columns]
-
-
 def _id_columns(name: str, header: Sequence[str], agent: str | None, version: str | None) -> tuple[int, int | None]:
     """Places of the agents' ids and versions."""
-    seen: dict[str, int] = {}
-    for place, column in enumerate(header):
-        if column in seen:
-            raise InputError(f"columns {seen[column] + 1} and {place + 1} of {name} are both called {column[:80]!r}")
-        seen[column] = place
     shown = ", ".join(repr(column[:40]) for column in header[:6]) or "none"
     found = []
     for what, given, known in (("agents", agent, AGENT_COLUMNS), ("versions", version, VERSION_COLUMNS)):
-        here = [column for column in ((given,) if given else known) if column in seen]
-        if given and not here:
+        present = [column for column in ((given,) if given else known) if column in header]
+        if given and not present:
             raise InputError(f"{name} has no column {given!r}; it has {shown}")
-        if not given and len(here) > 1:
-            raise InputError(f"{name} has the columns {' and '.join(here)}; say which one holds the {what}")
-        found.append(seen[here[0]] if here else None)
+        if not given and len(present) > 1:
+            raise InputError(f"{name} has the columns {' and '.join(present)}; say which one holds the {what}")
+        found.append(header.index(present[0]) if present else None)
     if found[0] is None:
         raise InputError(
             f"{name} has no column of agents, called {', '.join(AGENT_COLUMNS)} or as you say; it has {shown}"
@@ -234,7 +177,7 @@ def _text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def _tame(what: str, name: str) -> str:
+def _checked(what: str, name: str) -> str:
     """A name that may be stored and shown; raises InputError for long, invisible or formula-like ones."""
     checked_name(what, name)
     if name.startswith(FORMULA_STARTS):
@@ -242,19 +185,13 @@ def _tame(what: str, name: str) -> str:
     return name
 
 
-def _score(cell: Any, at: str) -> float | None:
+def _score(cell: Any, where: str) -> float | None:
     """The number in a cell; None if it is blank."""
-    if isinstance(cell, str):
-        cell = cell.strip()
-        if not cell:
-            return None
-        if not _NUMBER.fullmatch(cell):
-            raise InputError(f"{at}: {cell[:40]!r} is not a number; leave the cell blank if there is no score")
-        cell = float(cell)
-    if cell is None:
+    if not _text(cell):
         return None
-    if isinstance(cell, bool) or not isinstance(cell, int | float):
-        raise InputError(f"{at}: {str(cell)[:40]!r} is not a number")
-    if not math.isfinite(cell) or not 0.0 <= cell <= 1.0:
-        raise InputError(f"{at}: the score {cell!r} is not in 0 .. 1; rescale the matrix first")
-    return float(cell) + 0.0
+    score = plain_number(cell)
+    if score is None:
+        raise InputError(f"{where}: {str(cell)[:40]!r} is not a number; leave the cell blank if there is no score")
+    if not 0.0 <= score <= 1.0:
+        raise InputError(f"{where}: the score {score!r} is not in 0 .. 1; rescale the matrix first")
+    return score + 0.0

@@ -1,46 +1,123 @@
-"""Tables of scores that come from outside: CSV, JSON Lines or Parquet, read row by row, each with where it stands."""
+"""Tables that come from outside: CSV, Parquet or JSON Lines, read row by row, each row with its place for messages."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InputError, require
+from merton.errors import InfrastructureError, InputError, require
+from merton.results.checking import MAX_NAME
+from merton.results.text import one_line
 
 READABLE = (".csv", ".jsonl", ".parquet")
-MAX_NAME = 200
-"""Characters a name may have."""
 
+Cells = tuple[str, list[Any]]
+"""Where a row stands, such as "scores.csv, line 2", and its cells: texts, numbers or None; those of CSV are texts."""
 Row = tuple[str, dict[str, Any]]
+"""Where a row stands, and column to value."""
+
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def read_rows(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> Iterator[Row]:
-    """Every row of the table as (where it stands, column to value); values of CSV are texts.
+    """Every row of a table by the names of its columns.
 
     Args:
         path: a file whose name ends in .csv (comma, UTF-8, a header), .jsonl (an object a line) or .parquet.
-        columns: what it must have.
-        optional: what it may have besides.
+        columns: the columns it must have.
+        optional: the columns it may have besides.
 
     Raises:
-        InputError: unreadable, a column missing or unknown, or a row of another length; with the line.
+        InputError: there is no such file, a column is missing or unknown, or a row has another length; with the line.
+        InfrastructureError: the disk fails.
         MissingDependencyError: Parquet without pyarrow.
     """
-    readers = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
-    if path.suffix.lower() not in readers:
+    suffix = path.suffix.lower()
+    if suffix not in READABLE:
         raise InputError(f"{path}: the name of a table must end in one of: {', '.join(READABLE)}")
+    content = file_bytes(path)
+    rows = _jsonl(str(path), content) if suffix == ".jsonl" else _named(read_cells(str(path), content))
+    for where, row in rows:
+        _check_columns(where, list(row), columns, optional)
+        yield where, row
+
+
+def read_cells(name: str, content: bytes) -> Iterator[Cells]:
+    """The header of a CSV or Parquet table, then its rows, all of the header's length; blank lines are passed over.
+
+    Args:
+        name: of the file, for messages; Parquet if it ends so, else CSV.
+        content: of the file.
+
+    Raises:
+        InputError: no such table, no header, a column that stands twice, or a row of another length; with the line.
+        MissingDependencyError: Parquet without pyarrow.
+    """
+    rows = _parquet(name, content) if name.lower().endswith(".parquet") else _csv(name, content)
+    where, header = next(rows, (name, []))
+    if not header:
+        raise InputError(f"{where}: is empty; its first line must name the columns")
+    header = [str(column).strip() for column in header]
+    first: dict[str, int] = {}
+    for place, column in enumerate(header, 1):
+        if first.setdefault(column, place) < place:
+            raise InputError(f"{where}: columns {first[column]} and {place} are both called {one_line(column)!r}")
+    yield where, header
+    for where, row in rows:
+        if len(row) != len(header):
+            raise InputError(f"{where}: has {len(row)} cells, but the header names {len(header)} columns")
+        yield where, row
+
+
+def read_columns(path: Path, columns: Sequence[str]) -> list[list[Any]]:
+    """The named columns of a Parquet file, or of all Parquet files in a folder; other columns are ignored.
+
+    Raises:
+        InputError: there is no such file, or a column is missing.
+        InfrastructureError: the disk fails.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path}: holds no .parquet file")
+    found: list[list[Any]] = [[] for _ in columns]
+    for file in files:
+        names, cells = _parquet_columns(str(file), file_bytes(file), columns)
+        _check_columns(str(file), names, columns, names)
+        for place, column in enumerate(columns):
+            found[place] += cells[names.index(column)]
+    return found
+
+
+def file_bytes(path: Path) -> bytes:
+    """The content of a file.
+
+    Raises:
+        InputError: there is no such file, or it is a folder.
+        InfrastructureError: the disk fails.
+    """
     try:
-        for where, row in readers[path.suffix.lower()](path):
-            _check_columns(where, list(row), columns, optional)
-            yield where, row
+        return path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8 text") from None
+        raise InfrastructureError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def utf8_text(name: str, content: bytes) -> str:
+    """The text of a file, without a byte order mark; raises InputError with the line of a byte that is not UTF-8."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{name}, line {line}: is not UTF-8 text") from None
 
 
 def name_in(where: str, row: dict[str, Any], column: str) -> str:
@@ -56,18 +133,36 @@ def name_in(where: str, row: dict[str, Any], column: str) -> str:
 def number_in(where: str, row: dict[str, Any], column: str, low: float, high: float) -> float:
     """The number in a column; raises InputError if it is none, not finite, or outside low..high."""
     value = row[column]
-    try:
-        odd = isinstance(value, str) and ("_" in value or not value.isascii())  # float() takes 1_0 and other digits
-        number = math.nan if odd or isinstance(value, bool) or value is None else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not low <= number <= high:
+    number = plain_number(value)
+    if number is None or not low <= number <= high:
         shown = "nothing" if value in (None, "") else repr(value)[:40]
         raise InputError(f"{where}: {column} is {shown}; it must be a number from {low:g} to {high:g}")
     return number
 
 
-def _check_columns(where: str, found: list[str], columns: Sequence[str], optional: Sequence[str]) -> None:
+def plain_number(cell: object) -> float | None:
+    """The number in a cell, perhaps NaN or infinite if it is no text; None for anything else.
+
+    Of texts those are numbers that a spreadsheet writes: not "nan", "1_0" or digits of another script, as in float().
+    """
+    if isinstance(cell, str):
+        return float(cell) if _NUMBER.fullmatch(cell.strip()) else None
+    if isinstance(cell, bool) or not isinstance(cell, int | float | Decimal):
+        return None
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
+
+
+def _named(rows: Iterator[Cells]) -> Iterator[Row]:
+    _, header = next(rows)
+    for where, row in rows:
+        yield where, dict(zip(header, row, strict=True))
+
+
+def _check_columns(where: str, found: Iterable[str], columns: Sequence[str], optional: Sequence[str]) -> None:
+    found = list(found)
     for column in columns:
         if column not in found:
             raise InputError(f"{where}: column {column!r} is missing; it needs: {', '.join(columns)}")
@@ -78,55 +173,50 @@ def _check_columns(where: str, found: list[str], columns: Sequence[str], optiona
             )
 
 
-def _csv(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file, strict=True)
-        try:
-            header = [column.strip() for column in next(lines, [])]
-            if not header:
-                raise InputError(f"{path}: is empty; its first line must name the columns")
-            if len(set(header)) < len(header):
-                raise InputError(f"{path}, line 1: a column is named twice")
-            for values in lines:
-                where = f"{path}, line {lines.line_num}"
-                if not values:
-                    continue  # a blank line
-                if len(values) != len(header):
-                    raise InputError(f"{where}: has {len(values)} values, but the header names {len(header)} columns")
-                yield where, dict(zip(header, values, strict=True))
-        except csv.Error as error:
-            raise InputError(f"{path}, line {lines.line_num}: is no CSV: {error}") from None
+def _csv(name: str, content: bytes) -> Iterator[Cells]:
+    lines = csv.reader(io.StringIO(utf8_text(name, content), newline=""), strict=True)
+    try:
+        for cells in lines:
+            if cells:  # a blank line is no row
+                yield f"{name}, line {lines.line_num}", cells
+    except csv.Error as error:
+        raise InputError(f"{name}, line {lines.line_num}: is no CSV: {error}") from None
 
 
-def _jsonl(path: Path) -> Iterator[Row]:
+def _jsonl(name: str, content: bytes) -> Iterator[Row]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) < len(pairs):
             raise ValueError("a key stands twice")
         return dict(pairs)
 
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            where = f"{path}, line {number}"
-            try:
-                row = json.loads(line, object_pairs_hook=once)
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{where}: is no JSON: {str(error).splitlines()[0]}") from None
-            if not isinstance(row, dict):
-                raise InputError(f"{where}: must be an object with the columns as keys")
-            yield where, row
+    for number, line in enumerate(utf8_text(name, content).split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{name}, line {number}"
+        try:
+            row = json.loads(line, object_pairs_hook=once)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where}: is no JSON: {str(error).splitlines()[0]}") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: must be an object with the columns as keys")
+        yield where, row
 
 
-def _parquet(path: Path) -> Iterator[Row]:
-    pyarrow = require("pyarrow", "dataset", "Parquet")
+def _parquet(name: str, content: bytes) -> Iterator[Cells]:
+    names, columns = _parquet_columns(name, content)
+    yield name, names
+    for number, cells in enumerate(zip(*columns, strict=True), 1):
+        yield f"{name}, row {number}", list(cells)
+
+
+def _parquet_columns(
+    name: str, content: bytes, wanted: Sequence[str] | None = None
+) -> tuple[list[str], list[list[Any]]]:
+    """Names and values of the columns, of those that are wanted if only some are."""
+    arrow = require("pyarrow", "dataset", "Parquet")
     parquet = require("pyarrow.parquet", "dataset", "Parquet")
     try:
-        number = 0
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches():
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number}", row
-    except pyarrow.ArrowException as error:
-        raise InputError(f"{path}: is no Parquet table: {str(error).splitlines()[0]}") from None
+        table = parquet.ParquetFile(arrow.BufferReader(content)).read(columns=wanted and list(wanted))
+        return table.column_names, [column.to_pylist() for column in table.columns]
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{name}: is no Parquet table: {one_line(error, 200)}") from None

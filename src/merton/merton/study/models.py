@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from merton.decision.score import Normalisation, compare, normalised
-from merton.errors import InputError, require
+from merton.errors import InputError
+from merton.results.tables import read_columns
 from merton.study.outputs import DIMENSIONS, Output
 from merton.world.action import ActionChunk
 
@@ -104,13 +105,7 @@ def from_parquet(path: Path | str) -> ScoreTable:
         InputError: no such file, a column is missing, or a score or level is out of range.
         MissingDependencyError: pyarrow is not installed.
     """
-    pyarrow = require("pyarrow", "dataset", "Parquet")
-    dataset = require("pyarrow.dataset", "dataset", "Parquet")
-    try:
-        stored = dataset.dataset(str(path), format="parquet").to_table(columns=list(COLUMNS))
-    except (OSError, ValueError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path} holds no table of scores: {str(error).splitlines()[0]}") from None
-    return _table([stored.column(name).to_pylist() for name in COLUMNS])
+    return _table(read_columns(Path(path), COLUMNS))
 
 
 def profiles(table: ScoreTable, dimension: str) -> list[Profile]:

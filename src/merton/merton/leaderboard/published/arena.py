@@ -120,7 +120,7 @@ def load_taxonomy() -> Taxonomy:
 
 
 def read_items(path: Path, taxonomy: Taxonomy) -> list[ItemScore]:
-    """The scores in a table with the columns `COLUMNS` and perhaps `ORIGINAL`; see `score_tables.read_rows`.
+    """The scores in a table with the columns `COLUMNS` and perhaps `ORIGINAL`; see `merton.results.tables.read_rows`.
 
     Raises:
         InputError: what `read_rows` refuses, an empty or overlong name, or a score that is no number in 0..1.

@@ -73,7 +73,7 @@ def load_rules() -> Rules:
 
 
 def read_sheet(path: Path, rules: Rules) -> list[Annotation]:
-    """The annotations in a table with the columns `COLUMNS`; see `score_tables.read_rows`.
+    """The annotations in a table with the columns `COLUMNS`; see `merton.results.tables.read_rows`.
 
     Raises:
         InputError: what `read_rows` refuses, an empty or overlong name, or a score that is none of the rubric's.

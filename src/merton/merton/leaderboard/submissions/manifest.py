@@ -18,6 +18,7 @@ from pydantic import AfterValidator
 from merton.config import Model, loads
 from merton.errors import InputError
 from merton.leaderboard.submissions.archive import Contents, Source, read
+from merton.results.tables import read_cells, utf8_text
 from merton.results.text import one_line
 
 FORMAT = 1
@@ -120,13 +121,13 @@ class Submission:
     Attributes:
         manifest: who, what, with what.
         scores: item to score, 0..1, as they stand in the file.
-        lines: item to its line in the file, for messages.
+        places: item to where it stands, such as "scores.csv, line 2", in the order of the file.
         archive_sha256: of the bytes that were sent.
     """
 
     manifest: Manifest
     scores: Mapping[str, float]
-    lines: Mapping[str, int]
+    places: Mapping[str, str]
     archive_sha256: str
 
 
@@ -174,8 +175,8 @@ def read_submission(contents: Contents) -> Submission:
     name = folder + manifest.scores
     if name not in contents.files:
         raise InputError(f"there is no {manifest.scores} beside the manifest, which names it as the file of scores")
-    scores, lines = read_scores(contents.files[name], manifest.scores)
-    return Submission(manifest, scores, lines, contents.sha256)
+    scores, places = read_scores(contents.files[name], manifest.scores)
+    return Submission(manifest, scores, places, contents.sha256)
 
 
 def read_manifest(files: Mapping[str, bytes]) -> tuple[Manifest, str]:
@@ -198,7 +199,7 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     """
     if len(data) > MAX_MANIFEST_BYTES:
         raise InputError(f"{name}: larger than {MAX_MANIFEST_BYTES} bytes")
-    text = _decoded(data, name)
+    text = utf8_text(name, data)
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         hidden = next((c for c in line if not c.isprintable() and c not in "\t\r"), None)
@@ -234,39 +235,30 @@ def scores_bytes(scores: Mapping[str, float]) -> bytes:
     return table.getvalue().encode()
 
 
-def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, int]]:
-    """Scores and lines of the items of a CSV table with the columns item and score.
+def read_scores(data: bytes, name: str) -> tuple[dict[str, float], dict[str, str]]:
+    """The score of each item, and where it stands, of a CSV table with the columns item and score.
 
     Raises:
         InputError: the header is another; a score is missing, no plain decimal number or outside 0..1; an item stands
             twice; there is none, or more than `MAX_ITEMS`. The sentence names the line.
     """
     scores: dict[str, float] = {}
-    lines: dict[str, int] = {}
-    rows = csv.reader(io.StringIO(_decoded(data, name), newline=""), strict=True)
-    try:
-        header = next(rows, [])
-        if [cell.strip() for cell in header] != ["item", "score"]:
-            raise InputError(f"{name}, line 1: the columns must be item,score; got {one_line(','.join(header))!r}")
-        for row in rows:
-            line = rows.line_num
-            if not row:
-                continue
-            if len(row) != 2:
-                raise InputError(f"{name}, line {line}: an item and its score are wanted, got {len(row)} columns")
-            item = row[0]
-            if not item or not item.isprintable():
-                raise InputError(f"{name}, line {line}: {one_line(item)!r} cannot be the id of an item")
-            if item in lines:
-                raise InputError(f"{name}, line {line}: {one_line(item)!r} stands already in line {lines[item]}")
-            scores[item], lines[item] = _score(row[1], f"{name}, line {line}"), line
-            if len(scores) > MAX_ITEMS:
-                raise InputError(f"{name}, line {line}: more than {MAX_ITEMS} items")
-    except csv.Error as error:
-        raise InputError(f"{name}, line {rows.line_num}: {error}") from None
+    places: dict[str, str] = {}
+    rows = read_cells(name, data)
+    where, header = next(rows)
+    if header != ["item", "score"]:
+        raise InputError(f"{where}: the columns must be item,score; got {one_line(','.join(header))!r}")
+    for where, (item, cell) in rows:
+        if not item or not item.isprintable():
+            raise InputError(f"{where}: {one_line(item)!r} cannot be the id of an item")
+        if item in places:
+            raise InputError(f"{where}: {one_line(item)!r} stands already in {places[item]}")
+        scores[item], places[item] = _score(cell, where), where
+        if len(scores) > MAX_ITEMS:
+            raise InputError(f"{where}: more than {MAX_ITEMS} items")
     if not scores:
         raise InputError(f"{name}, line 1: there is no score in it")
-    return scores, lines
+    return scores, places
 
 
 def _score(cell: str, where: str) -> float:
@@ -287,14 +279,6 @@ def _stand_in(character: str) -> str:
     alike = {character, *(other["c"] for other in confusables_data.get(character, ()))}
     alike |= {other["c"] for one in tuple(alike) for other in confusables_data.get(one, ())}
     return str(min(alike))
-
-
-def _decoded(data: bytes, name: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{name}, line {line}: not UTF-8") from None
 
 
 def _code_point(character: str) -> str:

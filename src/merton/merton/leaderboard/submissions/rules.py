@@ -267,13 +267,13 @@ def check_items(submission: Submission, known: Mapping[str, tuple[str, frozenset
             f"{len(known)}{': ' if known else ''}{choices}"
         )
     name, items = known[manifest.dataset_sha256]
-    for item, line in submission.lines.items():
+    for item, where in submission.places.items():
         if item not in items:
-            raise InputError(f"{manifest.scores}, line {line}: {one_line(item)!r} is no item of {one_line(name)}")
+            raise InputError(f"{where}: {one_line(item)!r} is no item of {one_line(name)}")
     if missing := sorted(items - submission.scores.keys()):
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        last = max(submission.lines.values())
-        raise InputError(f"{manifest.scores} ends in line {last} without the score of {missing[0]!r}{more}")
+        last = list(submission.places.values())[-1]
+        raise InputError(f"{last}: the table ends without the score of {missing[0]!r}{more}")
     return name
 
 
