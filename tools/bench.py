@@ -39,7 +39,7 @@ from merton.experiment.runner import Runner
 from merton.files import resource
 from merton.perception.distortion import DISTORTIONS, distort
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.world.action import checked_chunk
 from merton.world.cell import load_cell
 
@@ -62,7 +62,7 @@ def cpu_seconds(work: Callable[[], Any], repetitions: int = 9) -> float:
 
 def physics() -> dict[str, float]:
     """Simulated seconds per second while the arm moves."""
-    cell = Cell()
+    cell = SimulatedCell()
     cell.reset("pick", 0)
     goal = cell.joints_rad + 0.2
     start = cell.joints_rad.copy()
@@ -78,7 +78,7 @@ def physics() -> dict[str, float]:
 
 def rendering() -> dict[str, float]:
     """Milliseconds per frame, colour and depth together."""
-    cell = Cell()
+    cell = SimulatedCell()
     cell.reset("pick", 0)
     result = {}
     for width, height in ((424, 240), (640, 480)):

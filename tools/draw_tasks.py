@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 
 VERBS = ("cover", "insert", "move", "pick", "place", "pour", "press", "pull", "push", "twist")
 SEED = 1
@@ -19,7 +19,7 @@ CROP = (slice(130, 355), slice(250, 600))
 
 def main(path: str) -> None:
     """Write one image: the start of each scene as the top camera sees it, and what the robot is told."""
-    cell, cameras, tiles = Cell(), SceneCameras(848, 480, samples=8), []
+    cell, cameras, tiles = SimulatedCell(), SceneCameras(848, 480, samples=8), []
     for verb in VERBS:
         scene = cell.reset(verb, SEED)
         tile = np.ascontiguousarray(cameras.render(verb, SEED, cell.qpos, "top").color[CROP])

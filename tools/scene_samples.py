@@ -18,7 +18,7 @@ from merton.decision.models.expert import Expert
 from merton.decision.models.tiny_vla import crop
 from merton.processes import pool
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.world.observation import Observation
 
 TRAINING_SEEDS = 1_000_000
@@ -89,7 +89,7 @@ def _file(task: str, seeds: range) -> Path:
 def _draw(block: tuple[str, range]) -> str:
     """Draw a block and write its file."""
     task, seeds = block
-    cell, cameras, expert = Cell(), SceneCameras(424, 240), Expert()
+    cell, cameras, expert = SimulatedCell(), SceneCameras(424, 240), Expert()
     images, instructions, chunks, keypoints, names, places = [], [], [], [], [], []
     for seed in seeds:
         command = cell.reset(task, seed).command

@@ -20,7 +20,7 @@ from torch import nn
 
 from merton.perception.distortion.denoiser import WEIGHTS, denoise
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.world.observation import Image
 
 CHANNELS, LAYERS = 32, 6
@@ -56,7 +56,7 @@ def procedural(seed: int, side: int = 256) -> Image:
 
 def renders(first_seed: int, count: int) -> list[Image]:
     """What the cameras of the cell see in scenes `first_seed` .. `first_seed + count - 1`."""
-    cell, cameras = Cell(), SceneCameras(424, 240)
+    cell, cameras = SimulatedCell(), SceneCameras(424, 240)
     pictures = []
     for seed in range(first_seed, first_seed + count):
         task = ("reach", "push", "pick", "place")[seed % 4]

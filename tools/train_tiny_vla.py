@@ -34,7 +34,7 @@ from merton.decision.models.tiny_vla import (
 from merton.execution.kinematics import base_from_tcp
 from merton.experiment.local import LocalPorts
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.world.cell import load_cell
 from merton.world.observation import Observation
 from merton.world.tasks import TASKS
@@ -109,7 +109,7 @@ class TinyVlaNetwork(nn.Module):
 def pixel_to_table() -> NDArray[np.float64]:
     """Homography (3, 3) from homogeneous (u, v, 1) in the feature map to (x, y, 1) on the table [m]."""
     cameras = SceneCameras(tiny_vla.VIEW_WIDTH, tiny_vla.VIEW_HEIGHT)
-    cell = Cell()
+    cell = SimulatedCell()
     cell.reset("reach", 0)
     view = cameras.render("reach", 0, cell.qpos, tiny_vla.CAMERA)
     cameras.close()

@@ -34,7 +34,7 @@ from merton.cognition.models.base import Question, question_for
 from merton.cognition.models.transformers_vlm import TransformersVlm
 from merton.decision.models.tiny_vla import CROP, VIEW_HEIGHT, VIEW_WIDTH, view_points
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.world.tasks import COLORS, TASKS, parse
 
 CHECKPOINT = Path("src/merton/merton/cognition/models/tiny_vlm")
@@ -137,7 +137,7 @@ def patch_labels(samples: Samples) -> tuple[Tensor, Tensor]:
         (n, patches) the colour of what has its centre within 3 cm of the patch's place on the table, 0 for nothing; and
         (patches,) which of `PLACES` that is.
     """
-    cameras, cell = SceneCameras(VIEW_WIDTH, VIEW_HEIGHT), Cell()
+    cameras, cell = SceneCameras(VIEW_WIDTH, VIEW_HEIGHT), SimulatedCell()
     cell.reset("reach", 0)
     view = cameras.render("reach", 0, cell.qpos, "top")
     cameras.close()

@@ -213,7 +213,7 @@ def test_an_arm_that_is_no_longer_seen_is_held_where_it_should_be(ros: Ros, benc
     assert moving is not None
     assert bench.driver.spline is not None
     end = bench.driver.spline.joints_rad[-1]
-    earliest, _ = moving.at(bench.node.heard_s + SILENCE_S - begun_s)
+    earliest, _ = moving.at(bench.node.joints_time_s + SILENCE_S - begun_s)
     latest, _ = moving.at(time.monotonic() - asked_s)
     assert (end >= earliest - 0.01).all(), "no jump back to where it was seen last"
     assert (end <= latest + 0.01).all(), "nor ahead"

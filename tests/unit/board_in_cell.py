@@ -7,7 +7,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from merton.calibration.charuco import MODULES, Board
+from merton.calibration.charuco import MODULES, CharucoBoard
 from merton.perception.camera import d455_intrinsics
 from merton.simulation import model as cell_model
 from merton.simulation.cameras import _off_screen, _Stage
@@ -25,7 +25,9 @@ class BoardInCell:
         MissingDependencyError: this machine cannot draw off screen.
     """
 
-    def __init__(self, board: Board, cell_config: Path | None = None, width: int = 1280, height: int = 720) -> None:
+    def __init__(
+        self, board: CharucoBoard, cell_config: Path | None = None, width: int = 1280, height: int = 720
+    ) -> None:
         self.board, self.cell = board, load_cell(cell_config)
         self.intrinsics: Intrinsics = d455_intrinsics(width, height)
         spec = cell_model._import(cell_model.urdf(cell_config))

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.calibration.charuco import MODULES, Board
+from merton.calibration.charuco import MODULES, CharucoBoard
 from merton.world.geometry import Matrix, inverse
 from merton.world.observation import Image, Intrinsics
 
@@ -29,7 +29,7 @@ class BoardRenderer:
         distortion: (k1, k2, p1, p2, k3) of OpenCV's model, or none.
     """
 
-    def __init__(self, board: Board, intrinsics: Intrinsics, distortion: tuple[float, ...] = ()) -> None:
+    def __init__(self, board: CharucoBoard, intrinsics: Intrinsics, distortion: tuple[float, ...] = ()) -> None:
         self.board, self.size = board, (intrinsics.width, intrinsics.height)
         pattern = np.pad(board.pattern, PAPER_MODULES, constant_values=255)
         self.sheet = np.kron(pattern, np.ones((TEXELS, TEXELS), np.uint8))

@@ -8,7 +8,7 @@ from calibration_rig import rig
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from merton.calibration import Board, Lens, calibrate
+from merton.calibration import CharucoBoard, Lens, calibrate
 from merton.calibration.hand_eye import _Problem
 from merton.perception.camera import d455_intrinsics
 from merton.perception.distortion import distort
@@ -37,7 +37,7 @@ def text(errors: list[tuple[float, float]]) -> str:
 
 def main() -> None:
     """Print the rows."""
-    board = Board()
+    board = CharucoBoard()
     for size in SIZES:
         lens = Lens(d455_intrinsics(*size), D455)
         renderer = BoardRenderer(board, lens.intrinsics, D455)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from merton.calibration import Board, Lens
+from merton.calibration import CharucoBoard, Lens
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
 from merton.world.cell import load_cell
 from merton.world.geometry import Matrix, inverse, transform
@@ -54,10 +54,10 @@ class Rig:
 
 def rig(
     camera: str, lens: Lens, rng: np.random.Generator, *, poses: int = 15, noise_rad: float = JOINT_NOISE_RAD,
-    board: Board | None = None, tilt_rad: float = 0.6, distance_m: tuple[float, float] = (0.35, 0.55),
+    board: CharucoBoard | None = None, tilt_rad: float = 0.6, distance_m: tuple[float, float] = (0.35, 0.55),
 ) -> Rig:  # fmt: skip
     """Poses in reach of the arm in which the camera sees the whole board, tilted this and that way."""
-    cell, board = load_cell(), board or Board()
+    cell, board = load_cell(), board or CharucoBoard()
     nominal = cell.camera(camera)
     off = transform(rng.normal(0, 0.008, 3), Rotation.from_rotvec(rng.normal(0, np.radians(2.0), 3)))
     parent_from_camera = nominal.parent_from_camera @ off
@@ -97,7 +97,7 @@ def rig(
     )
 
 
-def _inside(camera_from_board: Matrix, board: Board, lens: Lens) -> bool:
+def _inside(camera_from_board: Matrix, board: CharucoBoard, lens: Lens) -> bool:
     """Whether the whole board is in the image, with a margin."""
     own, (width, height) = lens.intrinsics, board.size_m
     corners = np.array([[0, 0, 0], [width, 0, 0], [width, height, 0], [0, height, 0]])

@@ -12,7 +12,7 @@ from merton.errors import MissingDependencyError
 
 if TYPE_CHECKING:  # most of these tests need no simulator
     from merton.simulation.cameras import SceneCameras
-    from merton.simulation.cell import Cell
+    from merton.simulation.cell import SimulatedCell
 
 # The same examples in every run, and no limit of time for one: a busy machine must not fail a test.
 settings.register_profile("merton", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -20,11 +20,11 @@ settings.load_profile("merton")
 
 
 @pytest.fixture(scope="module")
-def cell() -> Cell:
+def cell() -> SimulatedCell:
     """The embedded cell; files that need another `cell` have one of their own."""
-    from merton.simulation.cell import Cell
+    from merton.simulation.cell import SimulatedCell
 
-    return Cell()
+    return SimulatedCell()
 
 
 @pytest.fixture(scope="module")

@@ -17,14 +17,14 @@ from ruamel.yaml import YAML
 from scipy.spatial.transform import Rotation
 
 from merton.calibration import (
-    Board,
     Calibration,
+    CharucoBoard,
     Lens,
     Sighting,
     add_shot,
     calibrate,
     check_lens,
-    look_for,
+    find_board,
     read_lens,
     read_poses,
 )
@@ -36,7 +36,7 @@ from merton.perception.distortion import distort
 from merton.world.cell import ARM_JOINTS, CellConfig, load_cell
 from merton.world.geometry import Matrix, inverse, rotation_vector_of, transform
 
-BOARD = Board()
+BOARD = CharucoBoard()
 D455 = (-0.055, 0.065, 0.0004, -0.0006, -0.02)
 """Coefficients of the size a D455's own calibration has: 8 pixels in the corners of 1280 x 720."""
 LENS = Lens(d455_intrinsics(1280, 720), D455)
@@ -53,13 +53,13 @@ def gap(found: Matrix, truth: Matrix) -> tuple[float, float]:
     return float(np.linalg.norm(difference[:3, 3])), float(turned)
 
 
-def corners_of(board: Board) -> NDArray[np.float64]:
+def corners_of(board: CharucoBoard) -> NDArray[np.float64]:
     """Inner corners (n, 3) of a board [m]."""
     across, down = np.meshgrid(np.arange(1, board.columns), np.arange(1, board.rows))
     return np.column_stack((across.ravel(), down.ravel(), np.zeros(across.size))) * board.square_m
 
 
-def seen(rig: Rig, rng: np.random.Generator, noise_px: float = 0.1, board: Board = BOARD) -> list[Sighting]:
+def seen(rig: Rig, rng: np.random.Generator, noise_px: float = 0.1, board: CharucoBoard = BOARD) -> list[Sighting]:
     """What a detector with errors of `noise_px` would find, through the camera PINHOLE."""
     own, places, found = PINHOLE.intrinsics, corners_of(board), []
     for number, view in enumerate(rig.camera_from_board):
@@ -224,7 +224,7 @@ def test_a_wrong_pose_is_left_out_and_named(camera: str) -> None:
 def test_a_board_printed_to_another_size_is_noticed() -> None:
     """A printer that fits A4 into its margins makes it some 3 % smaller."""
     taken = make_rig("wrist", 5)
-    told = Board(square_m=BOARD.square_m / 0.97)
+    told = CharucoBoard(square_m=BOARD.square_m / 0.97)
     sightings = [replace(item, corners_m=corners_of(told)) for item in seen(taken, np.random.default_rng(2))]
     result = solve(taken, sightings)
     assert result.board_scale == pytest.approx(0.97, abs=0.003)
@@ -299,7 +299,7 @@ def test_poses_and_pictures_that_cannot_be_used_are_refused_in_one_sentence() ->
         Lens(d455_intrinsics(640, 480), (0.1,))
     for columns, rows, square in ((2, 5, 0.03), (11, 10, 0.03), (7, 5, 0.0)):
         with pytest.raises(InputError, match="board"):
-            Board(columns, rows, square)
+            CharucoBoard(columns, rows, square)
 
 
 def test_three_poses_are_enough_and_say_nothing_of_their_deviation() -> None:
@@ -431,9 +431,9 @@ def test_optics_that_are_wrong_are_refused_in_one_sentence(tmp_path: Path, text:
 
 def test_pictures_without_the_board_are_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"is in none of the 1 pictures; they show no 4X4_50 marker"):
-        look_for(BOARD, [folder / "0012.png"])
+        find_board(BOARD, [folder / "0012.png"])
     with pytest.raises(InputError, match=r"markers, but not laid out as on this board: are --columns and --rows right"):
-        look_for(Board(5, 7), [folder / f"{number:04d}.png" for number in range(3)])
+        find_board(CharucoBoard(5, 7), [folder / f"{number:04d}.png" for number in range(3)])
 
 
 def test_mistakes_on_the_command_line_end_in_one_sentence(

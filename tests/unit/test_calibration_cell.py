@@ -10,7 +10,7 @@ import pytest
 from board_in_cell import BoardInCell
 from calibration_rig import rig
 
-from merton.calibration import Board, Lens, calibrate
+from merton.calibration import CharucoBoard, Lens, calibrate
 from merton.calibration.commands import camera_yaml
 from merton.errors import MissingDependencyError
 from merton.perception.camera import d455_intrinsics
@@ -18,7 +18,7 @@ from merton.perception.distortion import distort
 from merton.world.cell import cell_file, load_cell
 from merton.world.geometry import inverse, rotation_vector_of
 
-BOARD = Board()
+BOARD = CharucoBoard()
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from merton.calibration import Board, write_sheet
+from merton.calibration import CharucoBoard, write_sheet
 from merton.errors import InputError
 
 
 @pytest.mark.parametrize("square_mm", [36.0, 50.0, 120.0])
 def test_the_sheet_has_the_board_in_exact_size(tmp_path: Path, square_mm: float) -> None:
     """The PDF's rectangles and the PNG's pixels, both drawn at 5 pixels a millimetre and looked at by the detector."""
-    board = Board(square_m=square_mm / 1000)
+    board = CharucoBoard(square_m=square_mm / 1000)
     for name in ("board.pdf", "board.png"):
         page_mm = write_sheet(board, tmp_path / name)
         data = (tmp_path / name).read_bytes()
@@ -56,6 +56,6 @@ def draw_pdf(data: bytes) -> NDArray[np.uint8]:
 
 def test_a_sheet_of_another_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot write a board as '\.svg'; choose one of: \.pdf, \.png"):
-        write_sheet(Board(), tmp_path / "board.svg")
+        write_sheet(CharucoBoard(), tmp_path / "board.svg")
     with pytest.raises(InputError, match="cannot write"):
-        write_sheet(Board(), tmp_path / "nowhere" / "board.pdf")
+        write_sheet(CharucoBoard(), tmp_path / "nowhere" / "board.pdf")

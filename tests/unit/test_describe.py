@@ -14,7 +14,7 @@ from merton.errors import InputError
 from merton.models.blobs import LIT
 from merton.perception.distortion import distort
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.world.observation import Image
 
 # (x, y) [px] of the thirds of the table for camera "top"
@@ -96,12 +96,12 @@ def test_garbage_gets_an_answer() -> None:
         assert say(rng.integers(0, 256, (240, 424, 3), np.uint8), "pick up the red cube")
 
 
-def seen(cell: Cell, cameras: SceneCameras, task: str, seed: int) -> tuple[Image, str]:
+def seen(cell: SimulatedCell, cameras: SceneCameras, task: str, seed: int) -> tuple[Image, str]:
     instruction = cell.reset(task, seed).command.instruction
     return cameras.render(task, seed, cell.qpos, "top").color, instruction
 
 
-def test_rendered_scenes_in_words(cell: Cell, cameras: SceneCameras) -> None:
+def test_rendered_scenes_in_words(cell: SimulatedCell, cameras: SceneCameras) -> None:
     """Golden: the answers to the first scenes, checked by eye on the pictures and against the scenes' numbers."""
     assert [say(*seen(cell, cameras, task, 0)) for task in ("reach", "push", "pick", "place")] == [
         "Blue cube middle right, beside yellow cube; move hand above it.",
@@ -111,7 +111,7 @@ def test_rendered_scenes_in_words(cell: Cell, cameras: SceneCameras) -> None:
     ]
 
 
-def test_most_shapes_are_right(cell: Cell, cameras: SceneCameras) -> None:
+def test_most_shapes_are_right(cell: SimulatedCell, cameras: SceneCameras) -> None:
     right = []
     for seed in range(30):
         image, instruction = seen(cell, cameras, "reach", seed)
@@ -120,7 +120,7 @@ def test_most_shapes_are_right(cell: Cell, cameras: SceneCameras) -> None:
     assert np.mean(right) >= 0.9
 
 
-def test_a_distortion_changes_the_answer(cell: Cell, cameras: SceneCameras) -> None:
+def test_a_distortion_changes_the_answer(cell: SimulatedCell, cameras: SceneCameras) -> None:
     rng = np.random.default_rng(0)
     changed = dict.fromkeys(("lens_blur", "white_noise", "max_darken"), 0)
     for seed in range(10):

@@ -12,7 +12,7 @@ from merton.errors import InputError, UnknownNameError
 from merton.execution.gate.planner import MotionPlan, plan, segments
 from merton.execution.gate.waypoints import compose
 from merton.execution.robots.gripper import Gripper
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.world.geometry import from_rpy, transform
 from merton.world.observation import Observation
 from merton.world.tasks import TASKS
@@ -20,12 +20,12 @@ from merton.world.tasks import TASKS
 BUILT_IN = ("expert", "hold", "plunge")
 
 
-def observe(cell: Cell, instruction: str, step: int = 0) -> Observation:
+def observe(cell: SimulatedCell, instruction: str, step: int = 0) -> Observation:
     gripper_open = Gripper.from_cell(cell.config).gripper_open(cell.gripper_opening_m)
     return Observation({}, cell.joints_rad, cell.base_from_tcp, gripper_open, instruction, step, cell.scene_state())
 
 
-def perform(cell: Cell, policy: Policy, most_chunks: int = 3) -> list[MotionPlan]:
+def perform(cell: SimulatedCell, policy: Policy, most_chunks: int = 3) -> list[MotionPlan]:
     """Look, decide, plan and execute until the policy is done: the decision and execution stages in one process."""
     assert cell.scene is not None
     gripper, commanded, plans = Gripper.from_cell(cell.config), 1.0, []
@@ -47,7 +47,7 @@ def perform(cell: Cell, policy: Policy, most_chunks: int = 3) -> list[MotionPlan
 
 
 @pytest.mark.parametrize("task", list(TASKS))
-def test_the_expert_always_succeeds(task: str, cell: Cell) -> None:
+def test_the_expert_always_succeeds(task: str, cell: SimulatedCell) -> None:
     for seed in range(5):
         cell.reset(task, seed)
         plans = perform(cell, POLICIES["expert"].build())
@@ -58,17 +58,17 @@ def test_the_expert_always_succeeds(task: str, cell: Cell) -> None:
 
 
 @pytest.mark.parametrize("task", ["insert", "twist", "pour"])
-def test_the_expert_ends_in_the_same_bytes(task: str, cell: Cell) -> None:
+def test_the_expert_ends_in_the_same_bytes(task: str, cell: SimulatedCell) -> None:
     """Whatever the cell has simulated before: the props of other tasks, and the same scene."""
     ends = []
-    for simulated in (cell, cell, Cell()):
+    for simulated in (cell, cell, SimulatedCell()):
         simulated.reset(task, 6)
         perform(simulated, POLICIES["expert"].build())
         ends.append(simulated.data.qpos.tobytes() + simulated.data.qvel.tobytes())
     assert ends[0] == ends[1] == ends[2]
 
 
-def test_hold_moves_nothing_and_does_not_succeed(cell: Cell) -> None:
+def test_hold_moves_nothing_and_does_not_succeed(cell: SimulatedCell) -> None:
     cell.reset("push", 0)
     before = cell.joints_rad
     perform(cell, POLICIES["hold"].build())
@@ -77,7 +77,7 @@ def test_hold_moves_nothing_and_does_not_succeed(cell: Cell) -> None:
     assert not cell.success()
 
 
-def test_plunge_is_stopped_before_the_table_by_the_planner_and_at_it_by_the_cell(cell: Cell) -> None:
+def test_plunge_is_stopped_before_the_table_by_the_planner_and_at_it_by_the_cell(cell: SimulatedCell) -> None:
     cell.reset("reach", 0)
     plunge = POLICIES["plunge"].build()
     (motion,) = perform(cell, plunge)

@@ -17,7 +17,7 @@ from merton.execution.gate.collision import Guard, HeldObject
 from merton.execution.gate.planner import MotionPlan, plan, segments
 from merton.execution.gate.safety import MODES, Limits
 from merton.execution.kinematics import UR5, base_from_tcp
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import TIMESTEP_S
 from merton.world.cell import CellConfig, load_cell
 from unit.fuzz import KINDS, count, sequence
@@ -126,7 +126,7 @@ class Record:
     an object does to the arm is nothing a gate that knows no objects can bound.
     """
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: SimulatedCell) -> None:
         self.cell = cell
         self.speed = self.acceleration = self.tcp_speed = self.tcp_acceleration = self.free_s = 0.0
         model = cell.model
@@ -172,7 +172,7 @@ class Record:
 @pytest.mark.parametrize("mode", list(MODES))
 def test_no_bound_is_exceeded_in_the_simulators_own_record(mode: str) -> None:
     """The same sequences carried out; no touch without a stop, and every stop holds until it is lifted."""
-    cell, limits = Cell(), MODES[mode]
+    cell, limits = SimulatedCell(), MODES[mode]
     rng, record = np.random.default_rng(SEED), Record(cell)
     stops = {"predicted": 0, "felt": 0}
     executed = moved = index = 0

@@ -349,7 +349,7 @@ def test_a_driver_that_was_kept_from_running_does_not_take_that_for_the_controll
     with here, there:
         driver = Driver.__new__(Driver)
         driver.control = driver.receive = Client()
-        driver.link, driver.controller_s, driver.silence = there, 0.0, Watchdog([CONTROLLER], 0.2)
+        driver.link, driver.controller_s, driver.controller_watchdog = there, 0.0, Watchdog([CONTROLLER], 0.2)
         driver.motion, driver.number, driver.ended, driver.statistics = None, 0, "", (0, 0.0, 0.0, 0.0)
         driver.read()
         now_s += 1.0

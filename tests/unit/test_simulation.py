@@ -8,14 +8,14 @@ import pytest
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.execution.kinematics import base_from_tcp
 from merton.simulation.cameras import SceneCameras, picture
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import OBJECTS, build_model, rest_height_m
 from merton.simulation.scene import make_scene
 from merton.world.geometry import inverse
 from merton.world.tasks import DIRECTIONS, TASKS
 
 
-def wave(cell: Cell) -> bytes:
+def wave(cell: SimulatedCell) -> bytes:
     """A motion with gripper on top, and every byte of the state it leads to."""
     away = np.add(cell.config.home_joints, [0.4, 0.1, -0.1, 0.0, 0.1, 0.5])
     cell.command_trajectory([0.4, 0.8], [away, cell.config.home_joints + 0.05])
@@ -24,7 +24,7 @@ def wave(cell: Cell) -> bytes:
     return cell.data.qpos.tobytes() + cell.data.qvel.tobytes() + cell.base_from_tcp.tobytes()
 
 
-def poke_the_table(cell: Cell) -> None:
+def poke_the_table(cell: SimulatedCell) -> None:
     """Swing the upper arm down until the hand hits the table."""
     cell.command_trajectory([1.0], [np.add(cell.config.home_joints, [0.0, 0.8, 0.0, 0.0, 0.0, 0.0])])
     cell.advance(10.0)
@@ -34,7 +34,7 @@ def poke_the_table(cell: Cell) -> None:
 
 
 @pytest.mark.parametrize("task", list(TASKS))
-def test_scenes_can_be_worked_in(task: str, cell: Cell) -> None:
+def test_scenes_can_be_worked_in(task: str, cell: SimulatedCell) -> None:
     area = cell.config.objects.area
     for seed in range(60):
         scene = make_scene(task, seed)
@@ -63,7 +63,7 @@ def test_scenes_differ_between_seeds_and_tasks() -> None:
     assert {scene.command.object for scene in scenes} >= set(OBJECTS)
 
 
-def test_a_bad_task_or_seed_is_named(cell: Cell) -> None:
+def test_a_bad_task_or_seed_is_named(cell: SimulatedCell) -> None:
     with pytest.raises(UnknownNameError, match="place"):
         cell.reset("juggle", 0)
     for seed in (-1, 1.5, True):
@@ -80,10 +80,10 @@ def test_the_model_is_the_same_every_time() -> None:
         assert getattr(first, name).tobytes() == getattr(second, name).tobytes()
 
 
-def test_same_seed_and_commands_give_the_same_bytes_whatever_came_before(cell: Cell) -> None:
+def test_same_seed_and_commands_give_the_same_bytes_whatever_came_before(cell: SimulatedCell) -> None:
     cell.reset("pick", 7)
     expected = wave(cell)
-    other = Cell()
+    other = SimulatedCell()
     other.reset("pick", 7)
     assert wave(other) == expected
     cell.reset("place", 2)
@@ -94,7 +94,7 @@ def test_same_seed_and_commands_give_the_same_bytes_whatever_came_before(cell: C
     assert wave(cell) != expected
 
 
-def test_how_the_time_is_sliced_does_not_matter(cell: Cell) -> None:
+def test_how_the_time_is_sliced_does_not_matter(cell: SimulatedCell) -> None:
     results = []
     for slice_s in (0.002, 0.034, 5.0):
         cell.reset("push", 1)
@@ -106,7 +106,7 @@ def test_how_the_time_is_sliced_does_not_matter(cell: Cell) -> None:
     assert results[0] == results[1] == results[2]
 
 
-def test_time_passes_only_while_something_is_commanded(cell: Cell) -> None:
+def test_time_passes_only_while_something_is_commanded(cell: SimulatedCell) -> None:
     cell.reset("reach", 0)
     assert not cell.busy
     before = cell.time_ns
@@ -126,7 +126,7 @@ def test_time_passes_only_while_something_is_commanded(cell: Cell) -> None:
 # Motion ---------------------------------------------------------------------------------------------------------------
 
 
-def test_the_arm_follows_a_trajectory_and_stays_where_it_is_sent(cell: Cell) -> None:
+def test_the_arm_follows_a_trajectory_and_stays_where_it_is_sent(cell: SimulatedCell) -> None:
     cell.reset("reach", 0)
     goal = np.add(cell.config.home_joints, [0.5, -0.2, 0.3, 0.1, -0.2, 0.6])
     cell.command_trajectory([1.0], [goal])
@@ -137,14 +137,14 @@ def test_the_arm_follows_a_trajectory_and_stays_where_it_is_sent(cell: Cell) -> 
     np.testing.assert_allclose(cell.joint_velocities, 0.0, atol=1e-3)
 
 
-def test_the_simulated_tool_is_where_the_kinematics_say(cell: Cell) -> None:
+def test_the_simulated_tool_is_where_the_kinematics_say(cell: SimulatedCell) -> None:
     cell.reset("reach", 3)
     wave(cell)
     expected = base_from_tcp(cell.joints_rad, cell.config.tool0_from_tcp)
     np.testing.assert_allclose(cell.base_from_tcp, expected, atol=1e-9)
 
 
-def test_a_new_trajectory_replaces_the_old_one_smoothly(cell: Cell) -> None:
+def test_a_new_trajectory_replaces_the_old_one_smoothly(cell: SimulatedCell) -> None:
     cell.reset("reach", 0)
     home = cell.config.home_joints
     cell.command_trajectory([1.0], [home + 0.5])
@@ -157,7 +157,7 @@ def test_a_new_trajectory_replaces_the_old_one_smoothly(cell: Cell) -> None:
     np.testing.assert_allclose(cell.joints_rad, home, atol=2e-4)
 
 
-def test_the_gripper_takes_the_time_of_a_full_stroke(cell: Cell) -> None:
+def test_the_gripper_takes_the_time_of_a_full_stroke(cell: SimulatedCell) -> None:
     cell.reset("reach", 0)
     stroke, speed = cell.config.gripper.stroke, cell.config.gripper.max_speed
     assert cell.gripper_opening_m == pytest.approx(stroke, abs=1e-4)
@@ -171,7 +171,7 @@ def test_the_gripper_takes_the_time_of_a_full_stroke(cell: Cell) -> None:
     assert cell.gripper_opening_m == pytest.approx(stroke, abs=5e-4)
 
 
-def test_commands_that_make_no_sense_are_refused(cell: Cell) -> None:
+def test_commands_that_make_no_sense_are_refused(cell: SimulatedCell) -> None:
     cell.reset("reach", 0)
     home = cell.config.home_joints
     for times, joints in (
@@ -191,7 +191,7 @@ def test_commands_that_make_no_sense_are_refused(cell: Cell) -> None:
     with pytest.raises(InputError):
         cell.command_gripper(float("nan"))
     with pytest.raises(InputError, match="reset"):
-        Cell().success()
+        SimulatedCell().success()
     assert not cell.busy
 
 
@@ -199,7 +199,7 @@ def test_commands_that_make_no_sense_are_refused(cell: Cell) -> None:
 
 
 @pytest.mark.parametrize("task", list(TASKS))
-def test_objects_rest_where_they_are_put_and_nothing_succeeds_by_itself(task: str, cell: Cell) -> None:
+def test_objects_rest_where_they_are_put_and_nothing_succeeds_by_itself(task: str, cell: SimulatedCell) -> None:
     for seed in range(3):
         scene = cell.reset(task, seed)
         wave(cell)
@@ -219,7 +219,7 @@ def test_objects_rest_where_they_are_put_and_nothing_succeeds_by_itself(task: st
 # Forbidden contacts ---------------------------------------------------------------------------------------------------
 
 
-def test_hitting_the_table_freezes_the_arm_until_it_is_released(cell: Cell) -> None:
+def test_hitting_the_table_freezes_the_arm_until_it_is_released(cell: SimulatedCell) -> None:
     cell.reset("reach", 0)
     assert cell.contact is None
     assert not cell.stopped
@@ -249,7 +249,7 @@ def test_hitting_the_table_freezes_the_arm_until_it_is_released(cell: Cell) -> N
     assert cell.stopped  # watched again
 
 
-def test_hitting_a_wall_with_the_arm_is_noticed(cell: Cell) -> None:
+def test_hitting_a_wall_with_the_arm_is_noticed(cell: SimulatedCell) -> None:
     cell.reset("reach", 0)
     turned = np.add(cell.config.home_joints, [2.0, 0.1, -0.3, 0.2, 0.0, 0.0])
     cell.command_trajectory([2.0], [turned])
@@ -261,7 +261,7 @@ def test_hitting_a_wall_with_the_arm_is_noticed(cell: Cell) -> None:
     assert cell.contact.link_b == "wall_left"
 
 
-def test_a_requested_stop_freezes_the_arm_on_the_spot(cell: Cell) -> None:
+def test_a_requested_stop_freezes_the_arm_on_the_spot(cell: SimulatedCell) -> None:
     cell.reset("reach", 0)
     cell.command_trajectory([1.0], [cell.config.home_joints + 0.5])
     cell.advance(0.5)
@@ -278,7 +278,7 @@ def test_a_requested_stop_freezes_the_arm_on_the_spot(cell: Cell) -> None:
 # Cameras --------------------------------------------------------------------------------------------------------------
 
 
-def test_cameras_see_the_objects_where_they_are(cell: Cell, cameras: SceneCameras) -> None:
+def test_cameras_see_the_objects_where_they_are(cell: SimulatedCell, cameras: SceneCameras) -> None:
     channels = {"red": 0, "green": 1, "blue": 2}
     for seed in range(3):
         cell.reset("place", seed)
@@ -304,7 +304,7 @@ def test_cameras_see_the_objects_where_they_are(cell: Cell, cameras: SceneCamera
                 assert point[2] - 0.04 < view.depth_m[row, column] < point[2] + 0.003
 
 
-def test_the_wrist_camera_sees_the_whole_area_from_home(cell: Cell, cameras: SceneCameras) -> None:
+def test_the_wrist_camera_sees_the_whole_area_from_home(cell: SimulatedCell, cameras: SceneCameras) -> None:
     cell.reset("reach", 0)
     view = cameras.render("reach", 0, cell.qpos, "wrist")
     area = cell.config.objects.area
@@ -316,7 +316,7 @@ def test_the_wrist_camera_sees_the_whole_area_from_home(cell: Cell, cameras: Sce
             assert inside, (x, y, u, v)
 
 
-def test_depth_is_metric_and_follows_the_intrinsics(cell: Cell) -> None:
+def test_depth_is_metric_and_follows_the_intrinsics(cell: SimulatedCell) -> None:
     try:
         cameras = SceneCameras(640, 480)
     except MissingDependencyError as error:
@@ -332,7 +332,7 @@ def test_depth_is_metric_and_follows_the_intrinsics(cell: Cell) -> None:
     assert point[:2] == pytest.approx([0.9, 0.0], abs=0.2)
 
 
-def test_a_view_depends_on_scene_and_configuration_alone(cell: Cell, cameras: SceneCameras) -> None:
+def test_a_view_depends_on_scene_and_configuration_alone(cell: SimulatedCell, cameras: SceneCameras) -> None:
     cell.reset("place", 4)
     first = cameras.render("place", 4, cell.qpos, "side")
     cameras.render("pick", 1, cell.qpos, "top")
@@ -349,7 +349,7 @@ def test_a_view_depends_on_scene_and_configuration_alone(cell: Cell, cameras: Sc
         cameras.render("place", 4, cell.qpos[:8], "top")
 
 
-def test_the_picture_for_people_has_shadows_and_every_colour(cell: Cell, cameras: SceneCameras) -> None:
+def test_the_picture_for_people_has_shadows_and_every_colour(cell: SimulatedCell, cameras: SceneCameras) -> None:
     cell.reset("place", 5)
     image = picture("place", 5, cell.qpos, 320, 200)
     assert image.shape == (200, 320, 3)

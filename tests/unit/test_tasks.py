@@ -15,7 +15,7 @@ from merton.errors import InputError
 from merton.models.blobs import find_blobs
 from merton.simulation import success
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import PAD_LINKS
 from merton.simulation.props import OF_TASK
 from merton.simulation.scene import Scene, make_scene
@@ -56,7 +56,7 @@ def test_what_a_verb_cannot_be_done_to_is_refused(words: str) -> None:
 
 @pytest.mark.parametrize("task", list(TASKS))
 def test_what_the_instruction_names_is_seen_in_its_colour_from_the_top(
-    task: str, cell: Cell, cameras: SceneCameras
+    task: str, cell: SimulatedCell, cameras: SceneCameras
 ) -> None:
     for seed in range(8):
         scene = cell.reset(task, seed)
@@ -71,7 +71,7 @@ def test_what_the_instruction_names_is_seen_in_its_colour_from_the_top(
 
 
 @pytest.mark.parametrize("task", list(OF_TASK))
-def test_the_rule_based_vlm_names_what_it_sees(task: str, cell: Cell, cameras: SceneCameras) -> None:
+def test_the_rule_based_vlm_names_what_it_sees(task: str, cell: SimulatedCell, cameras: SceneCameras) -> None:
     command = cell.reset(task, 1).command
     view = cameras.render(task, 1, cell.qpos, "top")
     answer = Describe().answer([view.color], question_for(command.instruction)).text.lower()
@@ -79,7 +79,7 @@ def test_the_rule_based_vlm_names_what_it_sees(task: str, cell: Cell, cameras: S
     assert "unseen" not in answer
 
 
-def test_a_task_has_the_props_it_needs_and_no_others(cell: Cell) -> None:
+def test_a_task_has_the_props_it_needs_and_no_others(cell: SimulatedCell) -> None:
     """So they cost the tasks of cubes and cylinders nothing: 8 joints of the robot, 8 objects that move freely."""
     for task in TASKS:
         cell.reset(task, 0)
@@ -90,7 +90,7 @@ def test_a_task_has_the_props_it_needs_and_no_others(cell: Cell) -> None:
         assert cell.model.nv == 56 + added.get(task, 0)
 
 
-def test_joints_show_in_the_published_poses_and_in_the_pictures(cell: Cell, cameras: SceneCameras) -> None:
+def test_joints_show_in_the_published_poses_and_in_the_pictures(cell: SimulatedCell, cameras: SceneCameras) -> None:
     for task, joint in (("press", "button"), ("pull", "drawer"), ("twist", "knob")):
         scene = cell.reset(task, 3)
         before = cell.scene_state().find(scene.command.object).base_from_object
@@ -107,7 +107,7 @@ def test_joints_show_in_the_published_poses_and_in_the_pictures(cell: Cell, came
         assert image.tobytes() != cameras.render(task, 3, cell.qpos, "top").color.tobytes()
 
 
-def test_beads_lie_still_in_the_cup(cell: Cell) -> None:
+def test_beads_lie_still_in_the_cup(cell: SimulatedCell) -> None:
     for seed in range(3):
         cell.reset("pour", seed)
         cell.command_trajectory([1.0], [cell.config.home_joints])
@@ -120,7 +120,7 @@ def test_beads_lie_still_in_the_cup(cell: Cell) -> None:
 # Success --------------------------------------------------------------------------------------------------------------
 
 
-def set_joint(cell: Cell, name: str, value: float) -> None:
+def set_joint(cell: SimulatedCell, name: str, value: float) -> None:
     """Move a joint [m or rad] by hand."""
     cell.data.joint(name).qpos[0] = value
     mujoco.mj_kinematics(cell.model, cell.data)
@@ -137,7 +137,7 @@ def set_joint(cell: Cell, name: str, value: float) -> None:
     ],
 )
 def test_joints_have_to_go_far_enough(
-    cell: Cell, task: str, joint: str, misses: tuple[float, ...], enough: float
+    cell: SimulatedCell, task: str, joint: str, misses: tuple[float, ...], enough: float
 ) -> None:
     for seed in range(4):
         sign = -1.0 if cell.reset(task, seed).command.direction == "right" else 1.0
@@ -148,7 +148,7 @@ def test_joints_have_to_go_far_enough(
         assert cell.success(), seed
 
 
-def situation_of(cell: Cell, **moved: Matrix) -> tuple[Scene, Situation]:
+def situation_of(cell: SimulatedCell, **moved: Matrix) -> tuple[Scene, Situation]:
     """The start of a scene, with its `thing` or `target` put elsewhere, nobody touching anything."""
     scene = cell.scene
     assert scene is not None
@@ -158,7 +158,7 @@ def situation_of(cell: Cell, **moved: Matrix) -> tuple[Scene, Situation]:
     return scene, Situation(start, now, np.empty((0, 3)), np.array([0.4, 0.0, 0.5]), lambda name: set())
 
 
-def judge(cell: Cell, **moved: Matrix) -> bool:
+def judge(cell: SimulatedCell, **moved: Matrix) -> bool:
     scene, situation = situation_of(cell, **moved)
     return succeeded(scene.command, situation, cell.config)
 
@@ -170,7 +170,7 @@ def tilted(pose: Matrix, angle_deg: float) -> Matrix:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_moved_is_beside_the_target_and_nowhere_else(cell: Cell, seed: int) -> None:
+def test_moved_is_beside_the_target_and_nowhere_else(cell: SimulatedCell, seed: int) -> None:
     command = cell.reset("move", seed).command
     thing, target = (cell.scene_state().find(str(name)).base_from_object for name in (command.object, command.target))
     side = 1.0 if command.direction == "left" else -1.0
@@ -193,7 +193,7 @@ def test_moved_is_beside_the_target_and_nowhere_else(cell: Cell, seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_covered_is_wholly_under_the_roof(cell: Cell, seed: int) -> None:
+def test_covered_is_wholly_under_the_roof(cell: SimulatedCell, seed: int) -> None:
     command = cell.reset("cover", seed).command
     thing = cell.scene_state().find(command.object).base_from_object
 
@@ -209,7 +209,7 @@ def test_covered_is_wholly_under_the_roof(cell: Cell, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_inserted_is_down_in_the_hole(cell: Cell, seed: int) -> None:
+def test_inserted_is_down_in_the_hole(cell: SimulatedCell, seed: int) -> None:
     props = cell.config.objects.props
     command = cell.reset("insert", seed).command
     socket = cell.scene_state().find(str(command.target)).base_from_object
@@ -223,7 +223,7 @@ def test_inserted_is_down_in_the_hole(cell: Cell, seed: int) -> None:
         assert not judge(cell, thing=miss)
 
 
-def test_poured_is_three_quarters_of_the_beads_in_the_bowl_and_out_of_the_cup(cell: Cell) -> None:
+def test_poured_is_three_quarters_of_the_beads_in_the_bowl_and_out_of_the_cup(cell: SimulatedCell) -> None:
     command = cell.reset("pour", 2).command
     bowl, cup = (cell.scene_state().find(str(name)).base_from_object for name in (command.target, command.object))
     scene, situation = situation_of(cell)

@@ -11,7 +11,7 @@ from merton.execution.robots.watchdog import Watchdog
 def looks(dog: Watchdog, start_s: float, end_s: float, period_s: float = 0.01) -> float | None:
     """Look until somebody is silent for too long; when that was, or None."""
     for index in range(round((end_s - start_s) / period_s) + 1):
-        if dog.look(start_s + index * period_s) is not None:
+        if dog.silence(start_s + index * period_s) is not None:
             return start_s + index * period_s
     return None
 
@@ -19,20 +19,20 @@ def looks(dog: Watchdog, start_s: float, end_s: float, period_s: float = 0.01) -
 def test_whoever_is_silent_for_longer_than_the_timeout_is_named() -> None:
     dog = Watchdog(["wrist", "top"], 0.2)
     for index in range(50):
-        assert dog.look(0.01 * index) is None, "both are heard"
-        dog.heard("wrist")
-        dog.heard("top")
+        assert dog.silence(0.01 * index) is None, "both are heard"
+        dog.feed("wrist")
+        dog.feed("top")
     for index in range(50, 100):
-        silent = dog.look(0.01 * index)
-        dog.heard("wrist")
+        silent = dog.silence(0.01 * index)
+        dog.feed("wrist")
         if silent:
             assert silent == "top"
             assert 0.2 <= 0.01 * (index - 49) <= 0.22, "since the look it was last heard at"
             break
     else:
         pytest.fail("nobody noticed")
-    dog.heard("top")
-    assert dog.look(1.0) is None, "it is back"
+    dog.feed("top")
+    assert dog.silence(1.0) is None, "it is back"
 
 
 def test_it_notices_within_a_look_of_the_timeout() -> None:
@@ -41,10 +41,10 @@ def test_it_notices_within_a_look_of_the_timeout() -> None:
 
 def test_a_process_that_was_kept_from_looking_blames_nobody() -> None:
     dog = Watchdog(["a"], 0.2)
-    dog.look(0.0)
-    assert dog.look(100.0) is None, "the heartbeats of 100 s may be waiting in the mailbox"
-    dog.heard("a")
-    assert dog.look(200.0) is None
+    dog.silence(0.0)
+    assert dog.silence(100.0) is None, "the heartbeats of 100 s may be waiting in the mailbox"
+    dog.feed("a")
+    assert dog.silence(200.0) is None
     assert looks(dog, 200.01, 201.0) is not None, "nothing was waiting"
 
 

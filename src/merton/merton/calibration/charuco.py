@@ -52,7 +52,7 @@ class Sighting:
 
 
 @dataclass(frozen=True)
-class Board:
+class CharucoBoard:
     """A ChArUco board of `columns` x `rows` squares with edges of `square_m`; markers measure three quarters of it.
 
     Raises:

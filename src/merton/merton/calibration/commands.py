@@ -37,9 +37,9 @@ def board_command(
     square_mm: _Square = 36.0,
 ) -> None:
     """Write a board for the printer, in exact size."""
-    from merton.calibration import Board, write_sheet
+    from merton.calibration import CharucoBoard, write_sheet
 
-    board = Board(columns, rows, square_mm / 1000)
+    board = CharucoBoard(columns, rows, square_mm / 1000)
     page = write_sheet(board, output)
     _out.print(
         f"{output}: {board}, on {page}. Print at 100 %, and measure the squares.", soft_wrap=True, highlight=False
@@ -63,9 +63,9 @@ def solve_command(
 
     cell = load_cell()
     present = cell.camera(camera)
-    board = calibration.Board(columns, rows, square_mm / 1000)
+    board = calibration.CharucoBoard(columns, rows, square_mm / 1000)
     shots = calibration.read_poses(folder, lambda joints_rad: BASE_LINK_FROM_BASE @ UR5.forward(joints_rad))
-    seen = calibration.look_for(board, [file for file, _ in shots])
+    seen = calibration.find_board(board, [file for file, _ in shots])
     used = [(sighting, pose) for sighting, (_, pose) in zip(seen, shots, strict=True) if sighting is not None]
     sightings, poses = [sighting for sighting, _ in used], [pose for _, pose in used]
     lens = calibration.read_lens(folder)

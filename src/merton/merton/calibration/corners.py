@@ -57,7 +57,7 @@ def registered(
         found: (n, 2) corners as detected [px], to a pixel or two.
         drawn_from_board: (3, 3) homography from places on the board [m] to the image [px], near the truth.
         places: (n, 3) the corners on the board [m].
-        pattern: the board with one pixel a module, see `Board.pattern`.
+        pattern: the board with one pixel a module, see `CharucoBoard.pattern`.
         module_m: edge of a module [m].
         blur_px: Gaussian blur of the image [px], roughly: sharp edges in a blurred image say little.
     """

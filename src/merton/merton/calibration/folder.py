@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from merton.calibration.charuco import DICTIONARY, Board, Sighting
+from merton.calibration.charuco import DICTIONARY, CharucoBoard, Sighting
 from merton.calibration.lens import Lens
 from merton.config import Model, load
 from merton.errors import InputError
@@ -126,7 +126,7 @@ def _write_lens(folder: Path, lens: Lens) -> None:
     (folder / CAMERA_FILE).write_text("".join(f"{key}: {value}\n" for key, value in values.items()), encoding="utf-8")
 
 
-def look_for(board: Board, files: Sequence[Path]) -> list[Sighting | None]:
+def find_board(board: CharucoBoard, files: Sequence[Path]) -> list[Sighting | None]:
     """The board in every picture, None where it is not found.
 
     Raises:

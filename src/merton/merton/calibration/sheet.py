@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.calibration.charuco import MODULES, Board
+from merton.calibration.charuco import MODULES, CharucoBoard
 from merton.errors import InputError
 
 PAGES_MM = {"A4": (297.0, 210.0), "A3": (420.0, 297.0)}
@@ -24,7 +24,7 @@ _POINTS_PER_MM = 72 / 25.4
 _TEXT_MM, _BASELINE_MM = 3.0, 5.0
 
 
-def write_sheet(board: Board, path: Path) -> str:
+def write_sheet(board: CharucoBoard, path: Path) -> str:
     """Write a page with the board and a line of 100 mm; returns the page's size for people, such as "A4".
 
     Args:
@@ -51,11 +51,11 @@ def write_sheet(board: Board, path: Path) -> str:
     return f"{name}, {page[0]:g} x {page[1]:g} mm"
 
 
-def _caption(board: Board) -> str:
+def _caption(board: CharucoBoard) -> str:
     return f"Merton, {board}. Print at 100 %; the line is {RULE_MM:g} mm long."
 
 
-def _pdf(board: Board, page_mm: tuple[float, float]) -> bytes:
+def _pdf(board: CharucoBoard, page_mm: tuple[float, float]) -> bytes:
     """One page of filled rectangles and a line of text (PDF 1.4, ISO 32000: lengths in points, y up)."""
     module = 1000 * board.square_m / MODULES
     left, bottom = ((side - 1000 * length) / 2 for side, length in zip(page_mm, board.size_m, strict=True))
@@ -90,7 +90,7 @@ def _pdf(board: Board, page_mm: tuple[float, float]) -> bytes:
     return file + f"{end}startxref\n{len(file)}\n%%EOF\n".encode("ascii")
 
 
-def _png(board: Board, page_mm: tuple[float, float]) -> bytes:
+def _png(board: CharucoBoard, page_mm: tuple[float, float]) -> bytes:
     """The page in pixels, a whole number of them per module, with a pHYs chunk that says how long a pixel is."""
     pixels_per_mm = _PIXELS_PER_MODULE / (1000 * board.square_m / MODULES)
     width, height = (round(side * pixels_per_mm) for side in page_mm)

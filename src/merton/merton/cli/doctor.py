@@ -80,8 +80,9 @@ def _libraries() -> str:
 def _simulator() -> str:
     """In a process of its own: a broken OpenGL driver may end the process."""
     code = (
-        "from merton.simulation.cell import Cell; from merton.simulation.cameras import SceneCameras; c = Cell(); "
-        "c.reset('reach', 0); v = SceneCameras(424, 240).render('reach', 0, c.qpos, 'top'); print(v.color.std() > 5)"
+        "from merton.simulation.cell import SimulatedCell; from merton.simulation.cameras import SceneCameras; "
+        "c = SimulatedCell(); c.reset('reach', 0); v = SceneCameras(424, 240).render('reach', 0, c.qpos, 'top'); "
+        "print(v.color.std() > 5)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     if done.returncode or "True" not in done.stdout:

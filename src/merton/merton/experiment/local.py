@@ -24,7 +24,7 @@ from merton.experiment.scoring import Evidence, Scores, score
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix, from_quaternion, quaternion_of
 from merton.world.observation import CameraView, Image, Observation, SceneObject, SceneState
@@ -41,7 +41,7 @@ class LocalPorts:
     """
 
     def __init__(self) -> None:
-        self.cell = Cell()
+        self.cell = SimulatedCell()
         self.cameras = SceneCameras()
         self.gripper = Gripper.from_cell(self.cell.config)
         self.latch = EmergencyStopLatch()

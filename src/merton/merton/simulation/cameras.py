@@ -65,7 +65,7 @@ class SceneCameras:
 
         Args:
             task, seed: the scene, which says where mats and fixtures are, and what colours props have.
-            qpos: configuration vector of the cell's model, as `Cell.qpos` gives it.
+            qpos: configuration vector of the cell's model, as `SimulatedCell.qpos` gives it.
             camera: one of `names`.
             stamp_ns: passed on to the view.
 

@@ -43,7 +43,7 @@ class Contact:
         return f"{self.link_a} touched {self.link_b} with {self.force_n:.0f} N"
 
 
-class Cell:
+class SimulatedCell:
     """The simulated cell.
 
     Physics advances only in `reset` and `advance`, and only while something is commanded to move, so what happens

@@ -126,7 +126,7 @@ class ArmNode(StageNode):
         watchdog = Watchdog(cameras, timeout_s)
         for camera in cameras:
             self.create_subscription(
-                CameraInfo, names.color_info(camera), lambda _, camera=camera: watchdog.heard(camera), names.SENSOR_QOS
+                CameraInfo, names.color_info(camera), lambda _, camera=camera: watchdog.feed(camera), names.SENSOR_QOS
             )
         if cameras:
             self.every(LOOK_PERIOD_S, self.look)
@@ -139,7 +139,7 @@ class ArmNode(StageNode):
 
     def silence(self) -> Verdict | None:
         """Which watched camera is silent, as a verdict."""
-        camera = self.watchdog.look(time.monotonic())
+        camera = self.watchdog.silence(time.monotonic())
         if camera is None:
             return None
         return Verdict(ErrorCode.STALE, f"camera {camera!r} has sent no frame for {self.watchdog.timeout_s:g} s")

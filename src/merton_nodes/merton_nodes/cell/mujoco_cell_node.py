@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import ErrorCode, InputError, MertonError
 from merton.execution.robots.watchdog import Watchdog
-from merton.simulation.cell import Cell
+from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import urdf
 from merton.world.cell import ARM_JOINTS
 from merton_nodes.cell.messages import cell_safety, cell_state, spline_of
@@ -63,7 +63,7 @@ class MujocoCellNode(StageNode):
         self.watchdog = Watchdog([names.HEARTBEAT], heartbeat_timeout_s) if heartbeat_timeout_s else None
         self.fault = ""
         self.state_period_ns = round(1e9 / rate_hz)
-        self.cell = Cell()
+        self.cell = SimulatedCell()
         self.scenes = 0
         self.next_state_ns = 0
         self.reported_stop = False
@@ -75,7 +75,7 @@ class MujocoCellNode(StageNode):
         self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
         self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
         if self.watchdog is not None:
-            alive = self.watchdog.heard
+            alive = self.watchdog.feed
             self.create_subscription(Header, names.HEARTBEAT, lambda _: alive(names.HEARTBEAT), names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
@@ -152,7 +152,7 @@ class MujocoCellNode(StageNode):
 
     def advance(self) -> None:
         """One slice of physics; at the end of the motion everything is shown and the clock stops."""
-        if self.watchdog is not None and self.watchdog.look(time.monotonic()) and not self.cell.stopped:
+        if self.watchdog is not None and self.watchdog.silence(time.monotonic()) and not self.cell.stopped:
             self.fault = f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion"
             self.counters["errors: motions held"] += 1
             self.cell.stop()

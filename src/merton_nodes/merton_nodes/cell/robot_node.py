@@ -1,4 +1,4 @@
-"""What the nodes in front of the lab's robot share: the gripper's commands, the fault that holds, the safety state."""
+"""What the nodes in front of the lab's robot share: gripper commands, the fault that freezes it, the safety state."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from merton_nodes.ros.runtime import StageNode
 
 
 class RobotNode(StageNode, ABC):
-    """A node between the cell's topics and a robot that is held once something went wrong.
+    """A node between the cell's topics and a robot that a fault freezes.
 
     Attributes:
-        gripper: the 2F-140; its node makes it and ends it.
-        opening_m: of the gripper, as last seen.
+        gripper: the 2F-140; the subclass connects and closes it.
+        opening_m: of the gripper, newest measurement.
         fault: why nothing moves until `cell/release_stop`; empty if nothing is wrong.
-        reported: mode and reason that were last published; None to have them said again.
+        reported: mode and reason as last published; None to publish them again.
     """
 
     gripper: UrcapGripper
@@ -38,7 +38,7 @@ class RobotNode(StageNode, ABC):
         """Stop arm and fingers where they are."""
 
     def offer_state(self) -> None:
-        """Publish the safety state, and take the gripper's commands; called by `set_up`."""
+        """Wire the safety state and the gripper's commands; called by `set_up`."""
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
 
@@ -52,25 +52,35 @@ class RobotNode(StageNode, ABC):
             self.counters["dropped gripper commands"] += 1
             self.get_logger().warning(f"gripper command dropped: {error}")
 
-    def look_at_gripper(self) -> None:
-        """Keep the opening; hold the arm if the gripper is gone, or does not do as told."""
-        if (fingers := self.gripper.reading) is None:
-            self.hold(f"no connection to the gripper: {self.gripper.trouble}")
+    def check_gripper(self) -> None:
+        """Take the newest opening; freeze the robot if the gripper is gone, or reports a fault."""
+        if (reading := self.gripper.reading) is None:
+            self.freeze(f"no connection to the gripper: {self.gripper.trouble}")
             return
-        self.opening_m = fingers.opening_m
-        if why := fault_sentence(fingers.fault):
-            self.hold(why)
+        self.opening_m = reading.opening_m
+        if fault := fault_sentence(reading.fault):
+            self.freeze(fault)
 
-    def hold(self, why: str) -> None:
-        """Nothing moves until `cell/release_stop`."""
+    def freeze(self, fault: str) -> None:
+        """Halt, and move nothing until `cell/release_stop`; the first fault stays the reason."""
         if not self.fault:
-            self.fault = why
+            self.fault = fault
             self.counters["errors: held"] += 1
-            self.get_logger().error(why)
+            self.get_logger().error(fault)
             self.halt()
 
-    def report(self, mode: int, why: str) -> None:
-        """Publish the safety state if it is news."""
-        if (mode, why) != self.reported:
-            self.reported = mode, why
-            self.safety.publish(cell_safety(self.get_clock().now().nanoseconds, None, mode, why))
+    def report(self, stop: str, reduced: bool) -> None:
+        """Publish the safety state if it has changed.
+
+        Args:
+            stop: the safety stop that the controller reports; empty for none.
+            reduced: whether the controller is in reduced mode.
+        """
+        mode, reason = SafetyState.NORMAL, ""
+        if stop or self.fault:
+            mode, reason = SafetyState.FAULT, stop or self.fault
+        elif reduced:
+            mode, reason = SafetyState.REDUCED, "reduced mode"
+        if (mode, reason) != self.reported:
+            self.reported = mode, reason
+            self.safety.publish(cell_safety(self.get_clock().now().nanoseconds, None, mode, reason))

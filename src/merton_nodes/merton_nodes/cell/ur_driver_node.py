@@ -1,7 +1,7 @@
 """The real cell's arm through the UR ROS 2 driver, its gripper through the URCap, behind the topics of the cell.
 
-The driver's controller does not understand an empty trajectory, knows no heartbeat and no gripper. This node stands
-between: nothing else of Merton talks to the driver.
+The driver's controller does not understand an empty trajectory, and knows no heartbeat and no gripper. This node adds
+them; nothing else of Merton talks to the driver.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from merton_interfaces.msg import SafetyState
 from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -21,7 +20,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from merton.errors import InputError, MertonError, MissingDependencyError
-from merton.execution.robots.following import Following
+from merton.execution.robots.deviation import DeviationMonitor
 from merton.execution.robots.gripper import Gripper
 from merton.execution.robots.urcap import UrcapGripper
 from merton.execution.robots.watchdog import Watchdog
@@ -38,9 +37,9 @@ BRAKE_S = 0.1
 SILENCE_S = 0.5
 """Without joint states for so long the driver counts as gone [s]."""
 STALE_S = 0.1
-"""An arm that was last seen so long ago is elsewhere by now: holding it there would throw it back [s]."""
+"""Joint states this old are not where a moving arm is now: holding it there would throw it back [s]."""
 NORMAL, REDUCED, PROTECTIVE_STOP = 1, 2, 3
-"""Of ur_dashboard_msgs/SafetyMode; whatever else it says is a stop that a person clears at the robot."""
+"""Of ur_dashboard_msgs/SafetyMode; every other value is a stop that a person clears at the robot."""
 
 
 def driver_safety(node: Node, on_mode: Callable[[int], None]) -> None:
@@ -55,7 +54,7 @@ def driver_safety(node: Node, on_mode: Callable[[int], None]) -> None:
 
 
 class UrDriverNode(RobotNode):
-    """Passes trajectories and stops on to the driver's controller, and tells how the robot is."""
+    """Passes trajectories and stops on to the driver's controller, and reports the robot's state."""
 
     def __init__(self, listen_to_safety: Callable[..., None] = driver_safety, **options: Any) -> None:
         super().__init__("ur_driver_node", **options)
@@ -65,22 +64,29 @@ class UrDriverNode(RobotNode):
         """Connect to the gripper, wire the topics."""
         hostname = self.parameter("gripper_hostname", "127.0.0.1", "address of the gripper's socket: the controller's")
         timeout_s = self.parameter(
-            "heartbeat_timeout_s", 0.2, "time without arm/heartbeat after which a motion is held [s]", minimum=0.05,
+            "heartbeat_timeout_s",
+            0.2,
+            "time without arm/heartbeat after which a motion is held [s]",
+            minimum=0.05,
             maximum=60.0,
-        )  # fmt: skip
+        )
         connect_s = self.parameter(
-            "connect_timeout_s", 15.0, "time to connect to the gripper, and then to hear the driver [s]",
-            minimum=1.0, maximum=120.0,
-        )  # fmt: skip
+            "connect_timeout_s",
+            15.0,
+            "time to connect to the gripper, and then to hear the driver [s]",
+            minimum=1.0,
+            maximum=120.0,
+        )
         cell = load_cell()
         self.gripper = UrcapGripper(hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force)
         self.gripper.connect(connect_s)
-        self.following = Following()
+        self.monitor = DeviationMonitor()
         self.joints_rad: NDArray[np.float64] | None = None
-        self.heard_s = time.monotonic()
+        self.joints_time_s = time.monotonic()
+        """When joint states last arrived, on the monotonic clock [s]."""
         self.silent = False
-        self.heard_by_s = self.heard_s + connect_s
-        """The driver starts beside this node, and takes its time: before this its silence is no fault."""
+        self.start_limit_s = self.joints_time_s + connect_s
+        """The driver starts beside this node: until then its silence is no fault."""
         self.safety_mode: int | None = None
         self.opening_m = self.gripper.gripper_opening_m
         self.watchdog = Watchdog([names.HEARTBEAT], timeout_s)
@@ -90,21 +96,21 @@ class UrDriverNode(RobotNode):
         self.create_subscription(JointState, names.DRIVER_JOINT_STATES, self.on_joints, names.LATEST_QOS)
         self.listen_to_safety(self, self.on_safety_mode)
         self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
-        alive = self.watchdog.heard
-        self.create_subscription(Header, names.HEARTBEAT, lambda _: alive(names.HEARTBEAT), names.RELIABLE_QOS)
+        feed = self.watchdog.feed
+        self.create_subscription(Header, names.HEARTBEAT, lambda _: feed(names.HEARTBEAT), names.RELIABLE_QOS)
         self.unlock = self.create_client(Trigger, names.DRIVER_UNLOCK)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
-        self.every(PERIOD_S, self.look)
+        self.every(PERIOD_S, self.check_state)
 
     def tear_down(self) -> None:
         """Halt the arm, end the connection."""
-        if hasattr(self, "following") and self.following.moving and self.context.ok():
+        if hasattr(self, "monitor") and self.monitor.moving and self.context.ok():
             self.halt()
         if hasattr(self, "gripper"):
             self.gripper.close()
 
     def on_joints(self, message: JointState) -> None:
-        """The driver's joint states, with the gripper's beside them."""
+        """Publish the driver's joint states with the gripper's beside them."""
         position, velocity = (
             dict(zip(message.name, values, strict=False)) for values in (message.position, message.velocity)
         )
@@ -113,12 +119,12 @@ class UrDriverNode(RobotNode):
             return
         self.joints_rad = np.array([position[name] for name in ARM_JOINTS])
         speeds = np.array([velocity.get(name, 0.0) for name in ARM_JOINTS])
-        self.heard_s = time.monotonic()
+        self.joints_time_s = time.monotonic()
         stamp_ns = convert.nanoseconds_of(message.header.stamp)
         self.joints.publish(convert.joint_state_message(stamp_ns, self.joints_rad, speeds, self.opening_m))
 
     def on_safety_mode(self, mode: int) -> None:
-        """What the safety controller says; a stop ends the motion."""
+        """Take the mode of the safety controller; a stop ends the motion."""
         self.safety_mode = mode
         if mode not in (NORMAL, REDUCED):
             self.halt()
@@ -131,7 +137,7 @@ class UrDriverNode(RobotNode):
         joints, now_s = self.joints_rad, time.monotonic()
         if self.fault or self.safety_mode not in (NORMAL, REDUCED):
             self.counters["dropped trajectories"] += 1
-            self.reported = None  # say it again: whoever sent this has not heard it
+            self.reported = None  # publish it again: the sender of this motion does not know it
             return
         try:
             if not self.active or joints is None or list(message.joint_names) != list(ARM_JOINTS):
@@ -139,61 +145,56 @@ class UrDriverNode(RobotNode):
             spline = spline_of(message)
         except MertonError as error:
             self.counters["dropped trajectories"] += 1
-            self.hold(f"a motion was refused: {error}")  # whoever sent it believes that the arm moves
+            self.freeze(f"a motion was refused: {error}")  # its sender believes that the arm moves
             return
-        if why := self.following.begin(spline, joints, now_s):
-            self.hold(f"a motion was refused: {why}")
+        if reason := self.monitor.begin(spline, joints, now_s):
+            self.freeze(f"a motion was refused: {reason}")
             return
         self.watchdog.start()
         self.commands.publish(message)
 
     def halt(self) -> None:
-        """Hold the arm where it is, and the fingers where they are; without news of the arm: where it should be now."""
-        now_s, where = time.monotonic(), self.joints_rad
-        if now_s - self.heard_s > STALE_S and (expected := self.following.expected(now_s)) is not None:
-            where = expected
-        self.following.end()
+        """Hold arm and fingers where they are; an arm without recent joint states: where its motion should be now."""
+        now_s, joints_rad = time.monotonic(), self.joints_rad
+        if now_s - self.joints_time_s > STALE_S and (expected := self.monitor.expected(now_s)) is not None:
+            joints_rad = expected
+        self.monitor.end()
         self.gripper.stop()
-        if where is not None:
-            here = JointTrajectoryPoint(
-                positions=where.tolist(), velocities=[0.0] * 6,
+        if joints_rad is not None:
+            point = JointTrajectoryPoint(
+                positions=joints_rad.tolist(),
+                velocities=[0.0] * 6,
                 time_from_start=convert.duration_message(BRAKE_S),
-            )  # fmt: skip
-            self.commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=[here]))
+            )
+            self.commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=[point]))
 
     def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Service: accept commands again; unlocks a protective stop. For people, who have looked at the robot."""
+        """Service: accept commands again; unlocks a protective stop. For a person who has inspected the robot."""
         self.reported, self.fault = None, ""
         if self.safety_mode == PROTECTIVE_STOP and self.unlock.service_is_ready():
             self.unlock.call_async(Trigger.Request())
         response.success = True
         return response
 
-    def look(self) -> None:
-        """What is wrong, and the safety state when it changes."""
+    def check_state(self) -> None:
+        """Freeze the robot on a fault, and report the safety state."""
         now_s = time.monotonic()
-        if (self.joints_rad is None or self.safety_mode is None) and now_s < self.heard_by_s:
+        if (self.joints_rad is None or self.safety_mode is None) and now_s < self.start_limit_s:
             return
-        if self.following.moving and self.watchdog.look(now_s):
-            self.hold(f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion")
-        silent = self.joints_rad is None or now_s - self.heard_s > SILENCE_S
+        if self.monitor.moving and self.watchdog.silence(now_s):
+            self.freeze(f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion")
+        silent = self.joints_rad is None or now_s - self.joints_time_s > SILENCE_S
         silent_before, self.silent = self.silent, silent
-        if silent and silent_before:  # twice: after a pause of this node's own, what the driver said still waits
-            self.hold(f"no {names.DRIVER_JOINT_STATES} from the UR driver")
-        elif not silent and (wrong := self.following.look(self.joints_rad, now_s)):
-            self.hold(f"a motion was not carried out: {wrong}")
-        self.look_at_gripper()
-        mode, why = SafetyState.NORMAL, ""
+        if silent and silent_before:  # twice: after a pause of this node's own, messages of the driver are still queued
+            self.freeze(f"no {names.DRIVER_JOINT_STATES} from the UR driver")
+        elif not silent and (deviation := self.monitor.deviation(self.joints_rad, now_s)):
+            self.freeze(f"a motion was not carried out: {deviation}")
+        self.check_gripper()
+        stop = ""
         if self.safety_mode not in (NORMAL, REDUCED):
-            known = {None: "no safety mode", PROTECTIVE_STOP: "a protective stop"}.get(
-                self.safety_mode, f"safety mode {self.safety_mode}"
-            )
-            mode, why = SafetyState.FAULT, f"the driver reports {known}"
-        elif self.fault:
-            mode, why = SafetyState.FAULT, self.fault
-        elif self.safety_mode == REDUCED:
-            mode, why = SafetyState.REDUCED, "reduced mode"
-        self.report(mode, why)
+            known = {None: "no safety mode", PROTECTIVE_STOP: "a protective stop"}
+            stop = f"the driver reports {known.get(self.safety_mode, f'safety mode {self.safety_mode}')}"
+        self.report(stop, reduced=self.safety_mode == REDUCED)
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from merton_interfaces.msg import SafetyState
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
@@ -25,12 +24,12 @@ from merton_nodes.ros.runtime import run
 
 PERIOD_S = 0.008
 """Joint states at 125 Hz, as the controller reports them."""
-AS_ASKED = ("", "reached", "stopped by request", "replaced by another motion")
-"""Ends of a motion that are nobody's fault."""
+NO_ERROR = ("", "reached", "stopped by request", "replaced by another motion")
+"""Results of a motion that are no error."""
 
 
 class UrRobotNode(RobotNode):
-    """Passes trajectories, gripper commands and stops on, and tells how the robot is."""
+    """Passes trajectories, gripper commands and stops on, and reports the robot's state."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("ur_robot_node", **options)
@@ -66,7 +65,7 @@ class UrRobotNode(RobotNode):
         self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
         self.create_subscription(Header, names.HEARTBEAT, lambda _: self.robot.beat(), names.RELIABLE_QOS)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
-        self.every(PERIOD_S, self.look)
+        self.every(PERIOD_S, self.check_state)
 
     def tear_down(self) -> None:
         """Stop the arm, end the connections."""
@@ -81,7 +80,7 @@ class UrRobotNode(RobotNode):
             return
         if self.fault:
             self.counters["dropped trajectories"] += 1
-            self.reported = None  # say it again: whoever sent this has not heard it
+            self.reported = None  # publish it again: the sender of this motion does not know it
             return
         try:
             if not self.active or list(message.joint_names) != list(ARM_JOINTS):
@@ -90,7 +89,7 @@ class UrRobotNode(RobotNode):
             self.motion = self.robot.follow(spline.times_s, spline.joints_rad, spline.velocities_rad_s)
         except MertonError as error:
             self.counters["dropped trajectories"] += 1
-            self.hold(f"a motion was refused: {error}")  # whoever sent it believes that the arm moves
+            self.freeze(f"a motion was refused: {error}")  # its sender believes that the arm moves
 
     def halt(self) -> None:
         """Stop arm and fingers where they are."""
@@ -98,8 +97,8 @@ class UrRobotNode(RobotNode):
         self.gripper.stop()
 
     def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Service: accept commands again; unlocks a protective stop. For people, who have looked at the robot."""
-        self.reported = None  # say again how things are: whoever released its latch on this must hear if it was in vain
+        """Service: accept commands again; unlocks a protective stop. For a person who has inspected the robot."""
+        self.reported = None  # publish the state again: a latch released on this must learn whether it was in vain
         reading = self.robot.reading
         try:
             if reading is not None and reading.stopped:
@@ -111,28 +110,22 @@ class UrRobotNode(RobotNode):
         response.success = True
         return response
 
-    def look(self) -> None:
-        """Joint states as they come, the safety state when it changes."""
-        robot = self.robot.reading
-        if self.motion and (ended := self.robot.over(self.motion)) not in AS_ASKED:
-            self.hold(f"a motion was not carried out: {ended}")
-        if robot is None:
-            self.hold(f"no connection to the controller: {self.robot.trouble}")
-        self.look_at_gripper()
-        if robot is not None and robot.time_s != self.controller_s:
-            self.controller_s = robot.time_s
+    def check_state(self) -> None:
+        """Freeze the robot on a fault, publish new joint states, and report the safety state."""
+        reading = self.robot.reading
+        if self.motion and (result := self.robot.over(self.motion)) not in NO_ERROR:
+            self.freeze(f"a motion was not carried out: {result}")
+        if reading is None:
+            self.freeze(f"no connection to the controller: {self.robot.trouble}")
+        self.check_gripper()
+        if reading is not None and reading.time_s != self.controller_s:
+            self.controller_s = reading.time_s
             stamp_ns = self.get_clock().now().nanoseconds
             self.joints.publish(
-                convert.joint_state_message(stamp_ns, robot.joints_rad, robot.velocities_rad_s, self.opening_m)
+                convert.joint_state_message(stamp_ns, reading.joints_rad, reading.velocities_rad_s, self.opening_m)
             )
-        mode, why = SafetyState.NORMAL, ""
-        if robot is not None and robot.stopped:
-            mode, why = SafetyState.FAULT, f"the controller reports: {robot.stopped}"
-        elif self.fault:
-            mode, why = SafetyState.FAULT, self.fault
-        elif robot is not None and robot.safety_bits & REDUCED_BIT:
-            mode, why = SafetyState.REDUCED, "reduced mode"
-        self.report(mode, why)
+        stop = f"the controller reports: {reading.stopped}" if reading is not None and reading.stopped else ""
+        self.report(stop, reduced=reading is not None and bool(reading.safety_bits & REDUCED_BIT))
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 from merton.errors import InfrastructureError
-from merton.execution.robots.watchdog import LOOKS_PER_TIMEOUT, Watchdog
+from merton.execution.robots.watchdog import CHECKS_PER_TIMEOUT, Watchdog
 from merton.monitor.buttons import Answer
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner
@@ -53,7 +53,7 @@ class ServiceControls(Node):
         self.heard = False
         self.create_subscription(Header, names.HEARTBEAT, self.on_heartbeat, names.LATEST_QOS, raw=True)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(SILENT_S / LOOKS_PER_TIMEOUT, self.look_at_stop_path, clock=steady)
+        self.create_timer(SILENT_S / CHECKS_PER_TIMEOUT, self.look_at_stop_path, clock=steady)
         self.spinner = Spinner(context)
         self.spinner.executor.add_node(self)
         self.spinner.start("controls")
@@ -61,11 +61,11 @@ class ServiceControls(Node):
     def on_heartbeat(self, _: bytes) -> None:
         """The stop path is alive."""
         self.heard = True
-        self.heartbeat.heard(names.HEARTBEAT)
+        self.heartbeat.feed(names.HEARTBEAT)
 
     def look_at_stop_path(self) -> None:
         """Say whether a stop would be heard."""
-        alive = self.heartbeat.look(time.monotonic()) is None and self.heard
+        alive = self.heartbeat.silence(time.monotonic()) is None and self.heard
         self.on_stop_path(alive and self.stopping.service_is_ready())
 
     def end(self) -> None:

@@ -90,7 +90,7 @@ class Driver:
         self.number, self.ended = 0, ""
         self.statistics = (0, 0.0, 0.0, 0.0)
         self.watchdog = Watchdog([HEARTBEAT], timeout_s) if timeout_s else None
-        self.silence = Watchdog([CONTROLLER], timeout_s or 1.0)
+        self.controller_watchdog = Watchdog([CONTROLLER], timeout_s or 1.0)
         self.controller_s = 0.0
         self.program_is_ours = False
         self.due_s = time.monotonic()
@@ -119,9 +119,9 @@ class Driver:
         controller_s = self.receive.getTimestamp()
         if controller_s != self.controller_s:
             self.controller_s = controller_s
-            self.silence.heard(CONTROLLER)
-        if self.silence.look(time.monotonic()):
-            raise InfrastructureError(f"the controller has said nothing for {self.silence.timeout_s:g} s")
+            self.controller_watchdog.feed(CONTROLLER)
+        if self.controller_watchdog.silence(time.monotonic()):
+            raise InfrastructureError(f"the controller has said nothing for {self.controller_watchdog.timeout_s:g} s")
         if not (self.receive.isConnected() and self.control.isConnected()):
             raise InfrastructureError("the controller closed the connection")
         joints, velocities = self.receive.getActualQ(), self.receive.getActualQd()
@@ -138,7 +138,7 @@ class Driver:
         """Carry out one command of the parent; False ends the loop."""
         if command == "beat":
             if self.watchdog is not None:
-                self.watchdog.heard(HEARTBEAT)
+                self.watchdog.feed(HEARTBEAT)
         elif command == "stop":
             self.end("stopped by request")
         elif command == "close":
@@ -232,7 +232,7 @@ class Driver:
             return
         if not self.program_runs():
             self.finish(self.safety_stop() or "the control program ended on the controller")
-        elif self.watchdog is not None and self.watchdog.look(now):
+        elif self.watchdog is not None and self.watchdog.silence(now):
             self.end(f"held: no heartbeat for {self.timeout_s:g} s")
         elif motion.spline is None:
             self.control.kickWatchdog()

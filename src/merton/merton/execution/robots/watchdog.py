@@ -1,4 +1,4 @@
-"""Notices that somebody who must be heard while the arm moves has gone silent."""
+"""Notices that a source that must send while the arm moves has gone silent."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterable
 
 from merton.errors import InputError
 
-LOOKS_PER_TIMEOUT = 4
-"""A silence is believed after at least this many looks."""
+CHECKS_PER_TIMEOUT = 4
+"""A silence counts only after at least this many checks."""
 
 
 class Watchdog:
     """Adds up, for each source, how long it has been silent.
 
-    Whoever looks must read its mailbox between two looks. A look that comes late counts for a quarter of the timeout
-    only: a process that was kept from running heard nothing either, and that is nobody's silence.
+    Messages must be read between two checks. If this process itself was delayed, the sources were not silent; so a late
+    check counts at most a quarter of the timeout.
 
     Args:
-        names: who must be heard.
+        names: the sources.
         timeout_s: the longest silence [s] of wall time, > 0.
 
     Raises:
@@ -29,21 +29,25 @@ class Watchdog:
             raise InputError(f"the timeout of a watchdog must be a positive number of seconds, got {timeout_s!r}")
         self.timeout_s = timeout_s
         self._silent_s = dict.fromkeys(names, 0.0)
-        self._last_look_s: float | None = None
+        self._last_check_s: float | None = None
 
-    def heard(self, name: str) -> None:
-        """A sign of life."""
+    def feed(self, name: str) -> None:
+        """A source sent something."""
         self._silent_s[name] = 0.0
 
     def start(self) -> None:
-        """Everybody has the whole timeout from the next look on."""
+        """Give every source the whole timeout from the next check on."""
         self._silent_s = dict.fromkeys(self._silent_s, 0.0)
-        self._last_look_s = None
+        self._last_check_s = None
 
-    def look(self, now_s: float) -> str | None:
-        """Who has been silent for longer than the timeout, or None; `now_s` is on a monotonic clock [s]."""
-        if self._last_look_s is not None:
-            passed_s = min(now_s - self._last_look_s, self.timeout_s / LOOKS_PER_TIMEOUT)
+    def silence(self, now_s: float) -> str | None:
+        """Check: a source that has been silent for longer than the timeout, or None.
+
+        Args:
+            now_s: on a monotonic clock [s].
+        """
+        if self._last_check_s is not None:
+            passed_s = min(now_s - self._last_check_s, self.timeout_s / CHECKS_PER_TIMEOUT)
             self._silent_s = {name: silent_s + passed_s for name, silent_s in self._silent_s.items()}
-        self._last_look_s = now_s
+        self._last_check_s = now_s
         return next((name for name, silent_s in self._silent_s.items() if silent_s > self.timeout_s), None)

@@ -45,9 +45,9 @@ def sample(out: Path) -> int:
 def _rendered() -> Iterator[tuple[str, bytes, Tags]]:
     # here, because nothing else of perception needs a simulator
     from merton.simulation.cameras import SceneCameras
-    from merton.simulation.cell import Cell
+    from merton.simulation.cell import SimulatedCell
 
-    cell, cameras = Cell(), SceneCameras()
+    cell, cameras = SimulatedCell(), SceneCameras()
     verbs = ("reach", "push", "pick", "place")  # whose scenes have three things to speak of
     try:
         for number in range(RENDERED):
