@@ -43,8 +43,9 @@ from merton.errors import InfrastructureError, InputError, MissingDependencyErro
 from merton.files import locked_folder
 from merton.models.catalogue import VARIABLE
 from merton.perception.dataset import build
-from merton.perception.dataset.intake import decode, encode_png
+from merton.perception.dataset.intake import decode
 from merton.perception.distortion import DISTORTIONS
+from merton.perception.images import encode_image
 from merton.study import models, report
 from merton.world.action import ActionChunk
 from merton.world.cell import load_cell
@@ -91,7 +92,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed in range(REFERENCES):
         coarse = np.random.default_rng(seed).integers(0, 256, (4, 5, 3), dtype=np.uint8)
         image = cv2.resize(coarse, (48, 40), interpolation=cv2.INTER_CUBIC)
-        (folder / "in" / f"r{seed}.png").write_bytes(encode_png(np.asarray(image, np.uint8)))
+        (folder / "in" / f"r{seed}.png").write_bytes(encode_image(np.asarray(image, np.uint8)))
     described = {f"r{seed}.png": {**tags, "tasks": TASKS} for seed in range(REFERENCES)}
     (folder / "in" / "tags.yaml").write_text(dumps(described))
     build(folder / "in", folder / "built", workers=1)
@@ -488,7 +489,7 @@ def test_an_image_that_has_changed_is_no_image_of_the_dataset(dataset: Path, cat
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-r", str(dataset), str(copy)], check=True)
     changed = next((copy / "distorted").rglob("*.png"))
-    changed.write_bytes(encode_png(np.zeros((40, 48, 3), np.uint8)))
+    changed.write_bytes(encode_image(np.zeros((40, 48, 3), np.uint8)))
     with pytest.raises(InputError, match="has changed since the dataset was built"):
         read_dataset(copy)
 

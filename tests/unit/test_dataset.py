@@ -27,11 +27,12 @@ from merton.files import locked_folder
 from merton.perception.attributes import attributes
 from merton.perception.dataset import CATEGORIES, Tags, build, layout, read_tags, sample, verify
 from merton.perception.dataset.build import REFERENCE_METRICS, _Done, _settings
-from merton.perception.dataset.intake import decode, encode_png
+from merton.perception.dataset.intake import decode
 from merton.perception.dataset.sample import RENDERED, photographs
 from merton.perception.dataset.tables import read_table
 from merton.perception.dataset.tags import VERBS
 from merton.perception.distortion import DISTORTIONS, distort
+from merton.perception.images import encode_image
 from merton.perception.quality import measure, psnr
 
 TASKS = ["Push the cup", "Pick the cup", "Move the cup", "Place the cup here", "Pour the cup out"]
@@ -384,7 +385,7 @@ def test_pixels_survive_intake() -> None:
     image = picture(33, 21)
     np.testing.assert_array_equal(decode(encoded(image, "PNG")), image)
     np.testing.assert_array_equal(decode(encoded(image, "WEBP", lossless=True)), image)
-    np.testing.assert_array_equal(decode(encode_png(image)), image)
+    np.testing.assert_array_equal(decode(encode_image(image)), image)
     assert decode(encoded(image[..., 0], "PNG")).shape == (21, 33, 3)
 
 

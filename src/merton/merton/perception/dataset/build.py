@@ -31,10 +31,11 @@ from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import locked_folder
 from merton.perception.attributes import attributes
 from merton.perception.dataset import layout
-from merton.perception.dataset.intake import decode, encode_png
+from merton.perception.dataset.intake import decode
 from merton.perception.dataset.tables import require_pyarrow, write_tables
 from merton.perception.dataset.tags import TAG_FILES, Tags, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS, distort
+from merton.perception.images import encode_image
 from merton.perception.quality import measure
 from merton.processes import one_thread_each, pool
 from merton.seeding import derive_seed, generator
@@ -352,7 +353,7 @@ def _distorted(job: _Job, reference: Image, source_sha256: str, name: str, level
 def _described(out: Path, file: str, image: Image) -> dict[str, Any]:
     """Write an image; where it is, its hash, size and attributes."""
     height, width = image.shape[:2]
-    sha256 = layout.write(out / file, encode_png(image))
+    sha256 = layout.write(out / file, encode_image(image))
     return {"file": file, "sha256": sha256, "width": width, "height": height, **asdict(attributes(image))}
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import zlib
 
-import cv2
-import numpy as np
 import simplejpeg
 
 from merton.errors import InputError
 from merton.perception.distortion.base import LARGEST_SIDE_PX, SMALLEST_SIDE_PX
+from merton.perception.images import decode_image
 from merton.world.observation import Image
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -41,23 +40,16 @@ def decode(content: bytes) -> Image:
     else:
         raise InputError("not a PNG, JPEG or WEBP file" if content else "the file is empty")
     try:
-        decoded = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
-    except cv2.error:
-        decoded = None
-    if decoded is None:
-        raise InputError("the file is broken: it cannot be decoded")
-    height, width = decoded.shape[:2]
+        image = decode_image(content)
+    except InputError:
+        raise InputError("the file is broken: it cannot be decoded") from None
+    height, width = image.shape[:2]
     if min(height, width) < SMALLEST_SIDE_PX:
         side = SMALLEST_SIDE_PX
         raise InputError(f"too small: {width} x {height} pixels, at least {side} x {side} are needed")
     if max(height, width) > LARGEST_SIDE_PX:
         raise InputError(f"too large: {width} x {height} pixels, at most {LARGEST_SIDE_PX} a side are possible")
-    return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), dtype=np.uint8)
-
-
-def encode_png(image: Image) -> bytes:
-    """An RGB image as a PNG file."""
-    return cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))[1].tobytes()
+    return image
 
 
 def _check_png(content: bytes) -> None:

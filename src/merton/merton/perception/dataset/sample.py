@@ -10,8 +10,9 @@ from pathlib import Path
 from merton.config import dumps
 from merton.errors import InputError
 from merton.perception.dataset import layout
-from merton.perception.dataset.intake import decode, encode_png
+from merton.perception.dataset.intake import decode
 from merton.perception.dataset.tags import TAG_FILES, Tags, read_tags
+from merton.perception.images import encode_image
 
 RENDERED = 50
 """Number of pictures of the cell."""
@@ -34,7 +35,7 @@ def sample(out: Path) -> int:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{str(out)!r} is not an empty folder; choose another one")
     tags = {}
-    pictures = ((f"photo_{file.stem}.png", encode_png(decode(file.read_bytes())), of) for file, of in photographs())
+    pictures = ((f"photo_{file.stem}.png", encode_image(decode(file.read_bytes())), of) for file, of in photographs())
     for name, content, described in (*_rendered(), *pictures):
         layout.write(out / name, content)
         tags[name] = {**asdict(described), "tasks": list(described.tasks)}
@@ -64,7 +65,7 @@ def _rendered() -> Iterator[tuple[str, bytes, Tags]]:
                 f"Place the {first} {goal}",
             )
             tags = Tags("simulation", _CAMERAS[camera], "block", "table", tasks)
-            yield f"cell_{number:02d}_{camera}.png", encode_png(view.color), tags
+            yield f"cell_{number:02d}_{camera}.png", encode_image(view.color), tags
     finally:
         cameras.close()
 

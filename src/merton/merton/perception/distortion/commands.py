@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from typer.core import TyperGroup
-
-from merton.errors import InputError
-
-if TYPE_CHECKING:
-    from merton.world.observation import Image
 
 
 class _ImageFirst(TyperGroup):
@@ -46,16 +41,11 @@ def image_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of stochastic distortions.")] = 0,
 ) -> None:
     """Distort one image; the word `image` may be left out."""
-    import cv2
-
     from merton.perception.distortion import distort
+    from merton.perception.images import read_image, write_image
     from merton.seeding import generator
 
-    distorted = distort(_read(source), name, level, generator(seed))
-    if not cv2.haveImageWriter(str(output)):
-        raise InputError(f"cannot write an image of the kind {output.suffix or output.name!r}; use .png")
-    if not output.parent.is_dir() or not cv2.imwrite(str(output), cv2.cvtColor(distorted, cv2.COLOR_RGB2BGR)):
-        raise InputError(f"cannot write {output}")
+    write_image(distort(read_image(source), name, level, generator(seed)), output)
 
 
 @app.command("gallery")
@@ -66,8 +56,9 @@ def gallery_command(
 ) -> None:
     """Show every distortion at every level, with PSNR and SSIM."""
     from merton.perception.distortion.gallery import gallery
+    from merton.perception.images import read_image
 
-    gallery(_read(source), output, seed)
+    gallery(read_image(source), output, seed)
 
 
 @app.command("list")
@@ -85,18 +76,3 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="As JSON, 
         values = " ".join(f"{value:g}" for value in entry.levels)
         table.add_row(entry.id, entry.name, entry.category, values, escape(entry.unit))
     _out.print(table)
-
-
-def _read(path: Path) -> Image:
-    """The RGB pixels of an image file; raises InputError if it is not one."""
-    import cv2
-    import numpy as np
-
-    try:
-        encoded = np.frombuffer(path.read_bytes(), np.uint8)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    pixels = cv2.imdecode(encoded, cv2.IMREAD_COLOR) if encoded.size else None
-    if pixels is None:
-        raise InputError(f"{path} is not an image that OpenCV can read")
-    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), dtype=np.uint8)

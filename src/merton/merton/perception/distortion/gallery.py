@@ -12,6 +12,7 @@ import numpy as np
 
 from merton.errors import InputError
 from merton.perception.distortion import DISTORTIONS, Distortion, distort
+from merton.perception.images import encode_image
 from merton.perception.quality import measure
 from merton.seeding import generator
 from merton.world.observation import Image
@@ -50,8 +51,7 @@ def gallery(image: Image, path: Path, seed: int = 0, levels: Sequence[int] = (1,
     if path.suffix == ".html":
         content = _as_html(rows).encode()
     else:
-        quality = [cv2.IMWRITE_JPEG_QUALITY, 80] if path.suffix == ".jpg" else []
-        content = cv2.imencode(path.suffix, cv2.cvtColor(_as_picture(rows), cv2.COLOR_RGB2BGR), quality)[1].tobytes()
+        content = encode_image(_as_picture(rows), path.suffix, jpeg_quality=80)
     try:
         path.write_bytes(content)
     except OSError as error:
@@ -91,9 +91,7 @@ def _as_html(rows: Iterable[tuple[Distortion, list[Cell]]]) -> str:
 
 
 def _jpeg(picture: Image) -> str:
-    quality = [cv2.IMWRITE_JPEG_QUALITY, 92]
-    encoded = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), quality)[1]
-    return base64.b64encode(encoded.tobytes()).decode()
+    return base64.b64encode(encode_image(picture, ".jpg", jpeg_quality=92)).decode()
 
 
 def _as_picture(rows: Iterable[tuple[Distortion, list[Cell]]]) -> Image:

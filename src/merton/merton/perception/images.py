@@ -1,0 +1,60 @@
+"""Image files to RGB arrays and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from merton.errors import InputError
+from merton.world.observation import Image
+
+JPEG_QUALITY = 95
+"""OpenCV's own default, 0 .. 100."""
+
+
+def read_image(file: Path) -> Image:
+    """An image file as (height, width, 3) uint8 RGB; raises InputError naming a file that cannot be read."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {str(file)!r}: {error.strerror}") from None
+    try:
+        return decode_image(content)
+    except InputError as error:
+        raise InputError(f"{str(file)!r} is {error}") from None
+
+
+def write_image(image: Image, file: Path) -> None:
+    """Write (height, width, 3) uint8 RGB; the ending of the name says how: .png keeps every pixel.
+
+    Raises:
+        InputError: an ending that names no image format, or a place that cannot be written; the text names the file.
+    """
+    if not cv2.haveImageWriter(str(file)):
+        raise InputError(f"cannot write an image of the kind {file.suffix or file.name!r}; use .png")
+    try:
+        file.write_bytes(encode_image(image, file.suffix))
+    except OSError as error:
+        raise InputError(f"cannot write {str(file)!r}: {error.strerror}") from None
+
+
+def decode_image(content: bytes) -> Image:
+    """The content of an image file as (height, width, 3) uint8 RGB; raises InputError if it is no intact image.
+
+    Turned as its EXIF data say. Deeper channels are reduced to 8 bit, transparency is dropped.
+    """
+    try:
+        pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
+    except cv2.error:  # an empty file, for example; most broken ones give None
+        pixels = None
+    if pixels is None:
+        raise InputError("not an intact image, such as PNG or JPEG")
+    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), dtype=np.uint8)
+
+
+def encode_image(image: Image, ending: str = ".png", jpeg_quality: int = JPEG_QUALITY) -> bytes:
+    """(height, width, 3) uint8 RGB as the content of a file that ends in `ending`."""
+    options = [cv2.IMWRITE_JPEG_QUALITY, jpeg_quality] if ending.lower() in (".jpg", ".jpeg") else []
+    return cv2.imencode(ending, cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)[1].tobytes()
