@@ -195,7 +195,7 @@ def test_a_file_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
     ("adapter", "settings", "complaint"),
     [
         ("test_catalogue:Macaw", {}, "no class 'Macaw' in 'test_catalogue'"),
-        ("no_such_module:Parrot", {}, "no module 'no_such_module'"),
+        ("no_such_module:Parrot", {}, "no module 'no_such_module' .*PYTHONPATH=."),
         ("parrot", {}, "unknown adapter 'parrot'; choose one of: .*transformers.*or name a class"),
         ("torn:Parrot", {}, r"'torn' cannot be imported: SyntaxError: .*torn.py, line 1"),
         ("asks_too_much:Parrot", {}, r"'asks_too_much' cannot be imported: ImportError: .*asks_too_much.py, line 1"),
