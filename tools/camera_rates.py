@@ -30,12 +30,12 @@ COLOR = np.random.default_rng(0).integers(0, 255, (480, 640, 3), np.uint8)
 DEPTH = np.random.default_rng(0).integers(500, 3000, (480, 640), np.uint16)
 
 
-def child_main(settings: realsense.Settings, buffer: Any, link: Connection) -> None:
+def child_main(settings: realsense.CameraSettings, buffer: Any, link: Connection) -> None:
     """The driver's process, with a software camera in place of a real one."""
     software.color_image = lambda number: COLOR
     camera, stream_of = software.SoftwareCamera(baseline_m=0.059), realsense_driver.Stream
 
-    def stream(settings: realsense.Settings) -> realsense_driver.Stream:
+    def stream(settings: realsense.CameraSettings) -> realsense_driver.Stream:
         opened = stream_of(settings, camera.device)
         camera.feed_on(depth=DEPTH)
         return opened
@@ -54,7 +54,9 @@ def cpu_s(process: int | None) -> float:
 def main(names: list[str]) -> None:
     """Measure."""
     realsense.child_main = child_main
-    cameras = [realsense.RealsenseCamera(name, realsense.Settings("software"), lambda frame: None) for name in names]
+    cameras = [
+        realsense.RealsenseCamera(name, realsense.CameraSettings("software"), lambda frame: None) for name in names
+    ]
     for camera in cameras:
         camera.connect()
     frames, began_s = sum(camera.frames for camera in cameras), time.monotonic()

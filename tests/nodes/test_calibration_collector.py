@@ -22,17 +22,17 @@ D455 = (-0.055, 0.065, 0.0004, -0.0006, -0.02)
 JOINTS = np.array([0.1, -1.5, 1.2, -1.3, -1.6, 0.3])
 
 
-class Cell:
-    """A camera and an arm that speak 20 times a second; the image says how often they have spoken."""
+class CameraAndArm:
+    """A camera and an arm that publish 20 times a second; the image's value is the number of the publication."""
 
     def __init__(self, probe: Probe) -> None:
         self.joints, self.speed, self.count = JOINTS.copy(), 0.0, 0
         self.image = probe.create_publisher(Image, names.color("wrist"), names.SENSOR_QOS)
         self.info = probe.create_publisher(CameraInfo, names.color_info("wrist"), names.SENSOR_QOS)
         self.arm = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
-        self.timer = probe.create_timer(0.05, self.speak)
+        self.timer = probe.create_timer(0.05, self.publish)
 
-    def speak(self) -> None:
+    def publish(self) -> None:
         self.count += 1
         self.joints[0] += self.speed * 0.05
         self.arm.publish(convert.joint_state_message(self.count, self.joints, np.zeros(6), 0.1))
@@ -41,25 +41,25 @@ class Cell:
 
 
 def test_a_picture_is_saved_with_the_pose_and_the_optics(ros: Any, probe: Probe, tmp_path: Path) -> None:
-    cell = Cell(probe)
+    cell = CameraAndArm(probe)
     node = ros.add(CalibrationCollector, "wrist", tmp_path / "new")
     ros.until(lambda: all(node.counts.values()))
     pressed = cell.count
-    first, second = node.take(20.0), node.take(20.0)
+    first, second = node.save_picture(20.0), node.save_picture(20.0)
     assert (first.name, second.name) == ("0000.png", "0001.png")
     assert pressed < read_image(first)[0, 0, 0] < read_image(second)[0, 0, 0]
     assert read_lens(tmp_path / "new").distortion == pytest.approx(D455)  # type: ignore[union-attr]
-    said: list[np.ndarray] = []
-    read_poses(tmp_path / "new", lambda joints: said.append(joints) or np.eye(4))
-    np.testing.assert_allclose(said, [JOINTS, JOINTS], atol=1e-8)
+    joints_rad: list[np.ndarray] = []
+    read_poses(tmp_path / "new", lambda joints: joints_rad.append(joints) or np.eye(4))
+    np.testing.assert_allclose(joints_rad, [JOINTS, JOINTS], atol=1e-8)
     cell.speed = 0.1
     ros.until(lambda: cell.joints[0] > JOINTS[0] + 0.01)
     with pytest.raises(InputError, match="the arm is moving"):
-        node.take(20.0)
+        node.save_picture(20.0)
     assert len(list((tmp_path / "new").glob("*.png"))) == 2
 
 
-def test_silence_is_said_in_one_sentence(ros: Any, tmp_path: Path) -> None:
+def test_silence_is_one_sentence(ros: Any, tmp_path: Path) -> None:
     node = ros.add(CalibrationCollector, "wrist", tmp_path)
     with pytest.raises(InfrastructureError, match=r"no joints of wrist within 0\.1 s"):
-        node.take(0.1)
+        node.save_picture(0.1)

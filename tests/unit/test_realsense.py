@@ -15,7 +15,7 @@ import pytest
 from merton.errors import InfrastructureError, InputError
 from merton.perception.camera.exposure_clock import ExposureClock
 from merton.perception.camera.frame import CameraFrame
-from merton.perception.camera.realsense import RealsenseCamera, Settings, devices_of
+from merton.perception.camera.realsense import CameraSettings, RealsenseCamera, devices_of
 from merton.perception.camera.realsense_driver import Stream, millimetres
 from merton.world.observation import Intrinsics
 from software_realsense import (
@@ -37,8 +37,8 @@ FRAMES = 20
 LIMIT_S = 60.0
 
 
-def settings(device: str = "software", **more: float) -> Settings:
-    return Settings(device, WIDTH, HEIGHT, RATE_HZ, **more)
+def settings(device: str = "software", **more: float) -> CameraSettings:
+    return CameraSettings(device, WIDTH, HEIGHT, RATE_HZ, **more)
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_what_cannot_be_opened_is_one_sentence(live: SoftwareCamera, recording: 
     with pytest.raises(InputError, match=r"serial number '42'; connected: "):
         Stream(settings("42"))
     with pytest.raises(InputError, match=f"choose one of: {WIDTH}x{HEIGHT} at {RATE_HZ} Hz"):
-        Stream(Settings(str(recording), 1280, 720, 30))
+        Stream(CameraSettings(str(recording), 1280, 720, 30))
     with pytest.raises(InputError, match="no recording"):
         Stream(settings(str(tmp_path / "absent.db3")))
     (tmp_path / "garbage.db3").write_bytes(b"garbage" * 999)

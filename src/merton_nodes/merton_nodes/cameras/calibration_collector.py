@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import rclpy
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -17,17 +17,16 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from merton.calibration import Lens, add_shot
 from merton.errors import InfrastructureError, InputError, MertonError
+from merton.execution.stillness import is_still
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner
 
-PATIENCE_S = 5.0
-AT_REST_RAD = 5e-4
-"""An arm whose joints differ by more before and after a picture is moving."""
+TIMEOUT_S = 5.0
 
 
 class CalibrationCollector(Node):
-    """Listens to one camera and the arm.
+    """Subscribes to one camera and the arm.
 
     Args:
         camera: name of the camera.
@@ -37,45 +36,45 @@ class CalibrationCollector(Node):
     def __init__(self, camera: str, folder: Path, **options: Any) -> None:
         super().__init__("calibration_collector", **options)
         self.camera, self.folder = camera, folder
-        self.news = threading.Condition()
+        self.changed = threading.Condition()
         self.latest: dict[str, Any] = {}
         self.counts: dict[str, int] = {"images": 0, "optics": 0, "joints": 0}
-        for kind, topic, qos, what in (
-            (Image, names.color(camera), names.LATEST_QOS, "images"),
-            (CameraInfo, names.color_info(camera), names.LATEST_QOS, "optics"),
-            (JointState, names.JOINT_STATES, names.RELIABLE_QOS, "joints"),
+        for kind, message_type, topic, qos in (
+            ("images", Image, names.color(camera), names.LATEST_QOS),
+            ("optics", CameraInfo, names.color_info(camera), names.LATEST_QOS),
+            ("joints", JointState, names.JOINT_STATES, names.RELIABLE_QOS),
         ):
-            self.create_subscription(kind, topic, lambda message, what=what: self.keep(what, message), qos)
+            self.create_subscription(message_type, topic, partial(self.on_message, kind), qos)
 
-    def keep(self, what: str, message: Any) -> None:
+    def on_message(self, kind: str, message: Any) -> None:
         """Callback of every topic."""
-        with self.news:
-            self.latest[what] = message
-            self.counts[what] += 1
-            self.news.notify_all()
+        with self.changed:
+            self.latest[kind] = message
+            self.counts[kind] += 1
+            self.changed.notify_all()
 
-    def await_news(self, limit_s: float, **more: int) -> None:
-        """Wait until so many more messages have come of each kind; raises InfrastructureError if they do not."""
-        goals = {what: self.counts[what] + count for what, count in more.items()}
-        if not self.news.wait_for(lambda: all(self.counts[what] >= goal for what, goal in goals.items()), limit_s):
-            silent = [what for what, goal in goals.items() if self.counts[what] < goal]
+    def wait_for(self, limit_s: float, **more: int) -> None:
+        """Wait for so many more messages of each kind; raises InfrastructureError if they do not come in time."""
+        goals = {kind: self.counts[kind] + count for kind, count in more.items()}
+        if not self.changed.wait_for(lambda: all(self.counts[kind] >= goal for kind, goal in goals.items()), limit_s):
+            silent = [kind for kind, goal in goals.items() if self.counts[kind] < goal]
             raise InfrastructureError(f"no {' and no '.join(silent)} of {self.camera} within {limit_s:g} s")
 
-    def take(self, limit_s: float = PATIENCE_S) -> Path:
+    def save_picture(self, limit_s: float = TIMEOUT_S) -> Path:
         """Save a picture that was taken after now, with the arm at rest; returns its file.
 
         Raises:
             InfrastructureError: camera or arm are silent.
-            InputError: the arm moves, or what came is no picture.
+            InputError: the arm moves, or the message is no picture.
         """
-        with self.news:
-            self.await_news(limit_s, joints=1)
+        with self.changed:
+            self.wait_for(limit_s, joints=1)
             before, _ = convert.joints_of(self.latest["joints"])
-            self.await_news(limit_s, images=2, optics=1)  # the first may have been on its way
-            self.await_news(limit_s, joints=1)
+            self.wait_for(limit_s, images=2, optics=1)  # the first may have been on its way
+            self.wait_for(limit_s, joints=1)
             after, _ = convert.joints_of(self.latest["joints"])
             image, info = self.latest["images"], self.latest["optics"]
-        if np.abs(after - before).max() > AT_REST_RAD:
+        if not is_still(before, after):
             raise InputError("the arm is moving: wait until it rests")
         distortion = tuple(info.d) if any(info.d) else ()
         lens = Lens(convert.intrinsics_of(info), distortion)
@@ -98,7 +97,7 @@ def main() -> None:
             if line.strip().lower() == "q":
                 break
             try:
-                print(node.take())
+                print(node.save_picture())
             except MertonError as error:
                 print(error, file=sys.stderr)
     except KeyboardInterrupt:

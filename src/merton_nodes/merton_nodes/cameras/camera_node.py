@@ -9,7 +9,7 @@ from sensor_msgs.msg import CameraInfo, Image
 
 from merton.errors import InputError
 from merton.perception.camera.frame import CameraFrame
-from merton.perception.camera.realsense import Settings, devices_of
+from merton.perception.camera.realsense import CameraSettings, devices_of
 from merton.world.cell import load_cell
 from merton.world.observation import CameraView
 from merton_nodes.cameras import camera_sources as sources
@@ -37,23 +37,7 @@ class CameraNode(StageNode):
         bag = self.parameter("bag", "", "with source bag: the MCAP file of a recorded run, or the folder of a bag")
         width = self.parameter("width", 424, "width of frames of cell and realsense [px]", minimum=64, maximum=1280)
         height = self.parameter("height", 240, "height of frames of cell and realsense [px]", minimum=48, maximum=800)
-        devices = self.parameter(
-            "devices", "", "with source realsense: serial number or recording of each camera, wrist=1234, top=x.db3, .."
-        )
-        exposure_us = self.parameter(
-            "exposure_us", 0.0, "with source realsense: exposure of colour [us]; 0: automatic", minimum=0.0, maximum=1e6
-        )
-        gain = self.parameter(
-            "gain", 0.0, "with source realsense: gain of a fixed exposure; 0: as it is", minimum=0.0, maximum=1e4
-        )
-        stall_s = self.parameter(
-            "stall_s", 1.0, "with source realsense: silence after which a camera is opened anew [s]", minimum=0.1,
-            maximum=60.0,
-        )  # fmt: skip
-        connect_s = self.parameter(
-            "connect_timeout_s", 30.0, "with source realsense: time to all first frames [s]", minimum=1.0,
-            maximum=120.0,
-        )  # fmt: skip
+        realsense = self.realsense_parameters()
         self.outputs = {
             camera: (
                 self.create_publisher(Image, names.color(camera), names.SENSOR_QOS),
@@ -64,19 +48,47 @@ class CameraNode(StageNode):
         }
         self.source: sources.Source
         if source == "cell":
-            self.source = sources.CellSource(self, self.show, cameras, width, height)
+            self.source = sources.CellSource(self, self.publish, cameras, width, height)
         elif source == "folder":
-            self.source = sources.FolderSource(self, self.show, cameras, folder, rate_hz)
+            self.source = sources.FolderSource(self, self.publish, cameras, folder, rate_hz)
         elif source == "bag":
-            self.source = sources.BagSource(self, self.show, cameras, bag)
+            self.source = sources.BagSource(self, self.publish, cameras, bag)
         else:
+            devices, connect_s, options = realsense
             settings = {
-                camera: Settings(device, width, height, round(rate_hz), exposure_us, gain, stall_s)
+                camera: CameraSettings(device, width, height, round(rate_hz), **options)
                 for camera, device in devices_of(devices, cameras).items()
             }
-            self.source = sources.RealsenseSource(self, self.show, settings, connect_s)
+            self.source = sources.RealsenseSource(self, self.publish, settings, connect_s)
 
-    def show(self, camera: str, frame: CameraFrame | CameraView, stamp_ns: int) -> None:
+    def realsense_parameters(self) -> tuple[str, float, dict[str, float]]:
+        """Declare what only RealSense cameras have: devices, time to connect [s], further fields of their settings."""
+        devices = self.parameter(
+            "devices", "", "with source realsense: serial number or recording of each camera, wrist=1234, top=x.db3, .."
+        )
+        exposure_us = self.parameter(
+            "exposure_us", 0.0, "with source realsense: exposure of colour [us]; 0: automatic", minimum=0.0, maximum=1e6
+        )
+        gain = self.parameter(
+            "gain", 0.0, "with source realsense: gain of a fixed exposure; 0: as it is", minimum=0.0, maximum=1e4
+        )
+        stall_s = self.parameter(
+            "stall_s",
+            1.0,
+            "with source realsense: silence after which a camera is opened anew [s]",
+            minimum=0.1,
+            maximum=60.0,
+        )
+        connect_s = self.parameter(
+            "connect_timeout_s",
+            30.0,
+            "with source realsense: time to all first frames [s]",
+            minimum=1.0,
+            maximum=120.0,
+        )
+        return devices, connect_s, {"exposure_us": exposure_us, "gain": gain, "stall_s": stall_s}
+
+    def publish(self, camera: str, frame: CameraFrame | CameraView, stamp_ns: int) -> None:
         """Publish one camera at one instant: colour, camera_info, and depth if there is any."""
         optical = names.optical_frame(camera)
         color, info, depth = self.outputs[camera]

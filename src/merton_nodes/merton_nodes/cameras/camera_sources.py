@@ -15,7 +15,7 @@ from merton.errors import InputError
 from merton.perception.camera.bag import BagCamera
 from merton.perception.camera.folder import FolderCamera
 from merton.perception.camera.frame import CameraFrame
-from merton.perception.camera.realsense import RealsenseCamera, Settings
+from merton.perception.camera.realsense import CameraSettings, RealsenseCamera
 from merton.world.observation import CameraView
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -25,8 +25,8 @@ LATE_S, GAP_S = 0.5, 3.0
 """A recording that could not be played for so long goes on without catching up; a longer pause in it is left out."""
 
 
-class Shows(Protocol):
-    """What a source may ask of the node: publish a frame, or a view with depth in metres."""
+class PublishFrame(Protocol):
+    """Publishes a frame of a camera, or a view with depth in metres, with a stamp [ns]."""
 
     def __call__(self, camera: str, frame: CameraFrame | CameraView, stamp_ns: int) -> None: ...
 
@@ -38,46 +38,46 @@ class Source:
         """Bring the node's counters and details up to date."""
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release devices."""
 
 
 class CellSource(Source):
-    """Views of the simulated cell, rendered from its state; a state seen before is only shown again."""
+    """Views of the simulated cell, rendered from its state; a repeated state is only published again."""
 
-    def __init__(self, node: StageNode, show: Shows, cameras: list[str], width: int, height: int) -> None:
+    def __init__(self, node: StageNode, publish: PublishFrame, cameras: list[str], width: int, height: int) -> None:
         from merton.simulation.cameras import SceneCameras  # needs OpenGL, which the other sources do not
 
-        self.node, self.show, self.cameras = node, show, cameras
+        self.node, self.publish, self.cameras = node, publish, cameras
         self.scene_cameras = SceneCameras(width, height)
-        self.shown: tuple[int, int] | None = None
+        self.rendered: tuple[int, int] | None = None
         self.views: dict[str, CameraView] = {}
         node.create_subscription(CellState, names.CELL_STATE, self.on_state, names.LATEST_QOS)
 
     def on_state(self, state: CellState) -> None:
-        """Render what the cell shows now."""
+        """Render a state of the cell."""
         if not self.node.active:
             return
         key = (state.scene, convert.nanoseconds_of(state.header.stamp))
-        if key != self.shown:
+        if key != self.rendered:
             render = self.scene_cameras.render
             self.views = {camera: render(state.task, state.seed, state.qpos, camera) for camera in self.cameras}
-            self.shown = key
+            self.rendered = key
             self.node.counters["frames rendered"] += len(self.cameras)
         for camera, view in self.views.items():
-            self.show(camera, view, key[1])
+            self.publish(camera, view, key[1])
 
 
 class FolderSource(Source):
     """The pictures of a folder, each on every camera, over and over."""
 
-    def __init__(self, node: StageNode, show: Shows, cameras: list[str], folder: str, rate_hz: float) -> None:
-        self.node, self.show, self.cameras = node, show, cameras
+    def __init__(self, node: StageNode, publish: PublishFrame, cameras: list[str], folder: str, rate_hz: float) -> None:
+        self.node, self.publish, self.cameras = node, publish, cameras
         self.folder = FolderCamera(folder)
         self.frames = iter(self.folder)
         node.every(1.0 / rate_hz, self.play)
 
     def play(self) -> None:
-        """Show the next picture; start again after the last."""
+        """Publish the next picture; start again after the last."""
         if not self.node.active:
             return
         frame = next(self.frames, None)
@@ -86,57 +86,59 @@ class FolderSource(Source):
             frame = next(self.frames)
         now_ns = self.node.get_clock().now().nanoseconds
         for camera in self.cameras:
-            self.show(camera, frame, now_ns)
+            self.publish(camera, frame, now_ns)
         self.node.counters["frames played"] += 1
 
 
 class BagSource(Source):
-    """The images of a recorded run at the pace of their stamps, over and over; stamped as if they were taken now."""
+    """The images of a recorded run at the pace of their stamps, over and over; stamped as if taken now."""
 
-    def __init__(self, node: StageNode, show: Shows, cameras: list[str], bag: str) -> None:
-        self.node, self.show, self.file = node, show, bag
+    def __init__(self, node: StageNode, publish: PublishFrame, cameras: list[str], bag: str) -> None:
+        self.node, self.publish, self.file = node, publish, bag
         self.bag = BagCamera(bag, cameras)
         self.frames = iter(self.bag)
         self.next: tuple[str, CameraFrame] | None = None
-        self.began: tuple[int, float, int] | None = None
-        """A recorded stamp, and when it was shown: monotonic time [s] and ROS time."""
+        self.anchor: tuple[int, float, int] | None = None
+        """A recorded stamp [ns], and when it was published: monotonic time [s] and ROS time [ns]."""
         node.every(0.002, self.play)
 
     def play(self) -> None:
-        """Show what is due."""
+        """Publish the frames that are due."""
         if not self.node.active:
             return
         while True:
             if self.next is None:
                 self.next = next(self.frames, None)
-            if self.next is None and self.began is None:
+            if self.next is None and self.anchor is None:
                 raise InputError(f"{self.file!r} has no frame of which all parts are there: is it cut off?")
             if self.next is None:
-                self.frames, self.began = iter(self.bag), None
+                self.frames, self.anchor = iter(self.bag), None
                 self.node.counters["times played"] += 1
                 return
             camera, frame = self.next
-            late_s = 0.0 if self.began is None else self.late_s(frame.stamp_ns)
+            late_s = 0.0 if self.anchor is None else self.late_s(frame.stamp_ns)
             if -GAP_S < late_s < 0:
                 return
-            if self.began is None or not 0 <= late_s <= LATE_S:
-                self.began = frame.stamp_ns, time.monotonic(), self.node.get_clock().now().nanoseconds
-            self.show(camera, frame, self.began[2] + frame.stamp_ns - self.began[0])
+            if self.anchor is None or not 0 <= late_s <= LATE_S:
+                self.anchor = frame.stamp_ns, time.monotonic(), self.node.get_clock().now().nanoseconds
+            self.publish(camera, frame, self.anchor[2] + frame.stamp_ns - self.anchor[0])
             self.node.counters["frames played"] += 1
             self.next = None
 
     def late_s(self, stamp_ns: int) -> float:
         """How long ago a recorded instant was due [s]; negative if it is yet to come."""
-        assert self.began is not None
-        return time.monotonic() - self.began[1] - (stamp_ns - self.began[0]) / 1e9
+        assert self.anchor is not None
+        return time.monotonic() - self.anchor[1] - (stamp_ns - self.anchor[0]) / 1e9
 
 
 class RealsenseSource(Source):
     """RealSense cameras, each in a process of its own; frames are published from the threads that receive them."""
 
-    def __init__(self, node: StageNode, show: Shows, settings: Mapping[str, Settings], limit_s: float) -> None:
-        self.node, self.show = node, show
-        self.cameras = {name: RealsenseCamera(name, own, self.passing_on(name)) for name, own in settings.items()}
+    def __init__(
+        self, node: StageNode, publish: PublishFrame, settings: Mapping[str, CameraSettings], limit_s: float
+    ) -> None:
+        self.node, self.publish = node, publish
+        self.cameras = {name: RealsenseCamera(name, own, self.publisher_of(name)) for name, own in settings.items()}
         try:
             for camera in self.cameras.values():
                 camera.start()
@@ -147,16 +149,15 @@ class RealsenseSource(Source):
             self.close()
             raise
 
-    def passing_on(self, name: str) -> Callable[[CameraFrame], None]:
-        """What publishes the frames of one camera, stamped on the node's clock with the time of their exposure."""
+    def publisher_of(self, name: str) -> Callable[[CameraFrame], None]:
+        """The callback that publishes frames of one camera, stamped on the node's clock with their time of exposure."""
 
         def on_frame(frame: CameraFrame) -> None:
             if self.node.active and self.node.context.ok():
                 age_ns = time.monotonic_ns() - frame.stamp_ns
-                with contextlib.suppress(
-                    InvalidHandle, rclpy_implementation.RCLError
-                ):  # ROS ends while this thread is at work
-                    self.show(name, frame, self.node.get_clock().now().nanoseconds - age_ns)
+                # ROS may end while this thread is at work
+                with contextlib.suppress(InvalidHandle, rclpy_implementation.RCLError):
+                    self.publish(name, frame, self.node.get_clock().now().nanoseconds - age_ns)
 
         return on_frame
 

@@ -1,6 +1,6 @@
 """A RealSense camera that comes back: frames from a process of its own, replaced whenever it stalls, fails or dies.
 
-    camera = RealsenseCamera("top", Settings("123456"), on_frame=print)
+    camera = RealsenseCamera("top", CameraSettings("123456"), on_frame=print)
     camera.connect()
     ...
     camera.close()
@@ -23,11 +23,11 @@ import numpy as np
 
 from merton.errors import InfrastructureError, InputError, MertonError, missing
 from merton.perception.camera.frame import CameraFrame
-from merton.perception.camera.realsense_driver import FIRST_FRAME_S, SLOTS, Settings, child_main, views_of
+from merton.perception.camera.realsense_driver import FIRST_FRAME_S, SLOTS, CameraSettings, child_main, views_of
 from merton.processes import SupervisedDriver
 from merton.world.observation import Intrinsics
 
-__all__ = ["RealsenseCamera", "Settings", "devices_of"]
+__all__ = ["CameraSettings", "RealsenseCamera", "devices_of"]
 
 CONNECT_S = 30.0
 """How long all cameras of a lab may take to their first frames. Starting one takes 1 s to 3 s."""
@@ -59,7 +59,7 @@ class RealsenseCamera:
         MissingDependencyError: pyrealsense2 is not installed.
     """
 
-    def __init__(self, name: str, settings: Settings, on_frame: Callable[[CameraFrame], None]) -> None:
+    def __init__(self, name: str, settings: CameraSettings, on_frame: Callable[[CameraFrame], None]) -> None:
         if importlib.util.find_spec("pyrealsense2") is None:
             raise missing("pyrealsense2", "lab", "a RealSense camera")
         self.name, self.settings, self._on_frame = name, settings, on_frame

@@ -32,7 +32,7 @@ _EXPOSURE_UNIT_US = 100.0  # of the colour sensor's option, as UVC has it
 
 
 @dataclass(frozen=True)
-class Settings:
+class CameraSettings:
     """What a camera is asked for.
 
     Attributes:
@@ -75,7 +75,7 @@ class Stream:
         InfrastructureError: it does not start.
     """
 
-    def __init__(self, settings: Settings, device: Any = None) -> None:
+    def __init__(self, settings: CameraSettings, device: Any = None) -> None:
         self.settings, self._rs = settings, librealsense()
         rs = self._rs
         context = rs.context()
@@ -224,7 +224,7 @@ def millimetres(raw: NDArray[np.uint16], unit_m: float) -> NDArray[np.uint16]:
     return np.where(scaled <= 65535, scaled, 0).astype(np.uint16)
 
 
-def views_of(buffer: Any, settings: Settings) -> list[tuple[Image, NDArray[np.uint16]]]:
+def views_of(buffer: Any, settings: CameraSettings) -> list[tuple[Image, NDArray[np.uint16]]]:
     """The slots of the shared memory as (colour, depth) arrays."""
     size = settings.height, settings.width
     pixels = settings.height * settings.width
@@ -232,7 +232,7 @@ def views_of(buffer: Any, settings: Settings) -> list[tuple[Image, NDArray[np.ui
     return [(s[: 3 * pixels].reshape(*size, 3), s[3 * pixels :].view(np.uint16).reshape(size)) for s in whole]
 
 
-def child_main(settings: Settings, buffer: Any, link: Connection) -> None:
+def child_main(settings: CameraSettings, buffer: Any, link: Connection) -> None:
     """Body of the process: frames into the shared memory until the stream fails or the parent is gone.
 
     Says ("opened", description, intrinsics, distortion) once, ("frame", slot, stamp_ns, dropped so far) for each frame,
