@@ -36,7 +36,6 @@ from merton.experiment.local import LocalPorts
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.world.cell import load_cell
-from merton.world.observation import Observation
 from merton.world.tasks import TASKS
 
 NARROW, CHANNELS = 16, 32
@@ -227,12 +226,9 @@ def closed_loop(tasks: list[str], scenes: int) -> dict[str, float]:
         done = 0
         for seed in range(HELD_OUT_SEEDS, HELD_OUT_SEEDS + scenes):
             instruction = ports.reset(task, seed)
-            look = ports.look()
-            observation = Observation(
-                look.reference, look.joints_rad, look.base_from_tcp, look.gripper_open, instruction
-            )
-            ports.execute(policy.act(observation), look)
-            done += ports.look().success
+            view = ports.view()
+            ports.execute(policy.act(view.observation("reference", instruction)), view)
+            done += ports.view().success
         shares[task] = done / scenes
         print(f"{task}: {done} of {scenes}", flush=True)
     return shares

@@ -29,7 +29,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
 from merton.execution.gate.safety import EmergencyStopLatch, Limits
-from merton.experiment.ports import Look
+from merton.experiment.ports import CellView
 from merton.graph.supervisor import ORPHANS_END, find_executable
 from merton.world.action import checked_chunk
 from merton.world.cell import ARM_JOINTS
@@ -555,10 +555,10 @@ def test_row_8_an_answer_that_gets_lost_is_asked_for_again(
 
     monkeypatch.setattr(ports.arm, "send_goal_async", lossy)
     begin = robot.position[2]
-    look = Look(robot.stamp_ns, {}, {}, robot.cell.joints_rad, robot.cell.base_from_tcp, 1.0, False)
+    view = CellView(robot.stamp_ns, {}, {}, robot.cell.joints_rad, robot.cell.base_from_tcp, 1.0, False)
     chunk = checked_chunk([UP] * 3, STEP_S)
     executions: list[Any] = []
-    worker = threading.Thread(target=lambda: executions.append(ports.execute(chunk, look)), daemon=True)
+    worker = threading.Thread(target=lambda: executions.append(ports.execute(chunk, view)), daemon=True)
     worker.start()
     execution = ros.until(lambda: executions)[0]
     assert len(sent) >= 2

@@ -434,7 +434,7 @@ def test_row_11_malformed_images_are_dropped_and_counted_and_the_trial_goes_on(
     result = lab.trial("hold")
     assert (result.outcome, result.error_code) == (TrialResult.SUCCESS, 0), result.error_msg
     ros.until(lambda: lab.distortion.counters["dropped malformed frames"] >= 3)
-    kept = [len(exposures) for exposures in lab.node.ports.free_cameras._exposures.values()]
+    kept = [len(exposures) for exposures in lab.node.ports.views.free_cameras._exposures.values()]
     assert max(kept) <= 30, "what never becomes whole is forgotten"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,6 @@ from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, V
 from merton.decision.models.base import POLICIES, Policy, PolicyEntry, example_observation
 from merton.errors import InfrastructureError, InvalidActionError, InvalidAnswerError, MissingDependencyError
 from merton.experiment.local import LocalPorts
-from merton.experiment.ports import Look
 from merton.simulation.scene import make_scene
 from merton.world.action import ActionChunk
 from merton.world.cell import ARM_JOINTS, load_cell
@@ -277,18 +277,18 @@ def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
     local = LocalPorts.__new__(LocalPorts)  # no cameras are needed to ask models
     local._models, local._policies = {}, {}
     over_ros = RosPorts(probe, load_cell(), deadline_s=20.0)
-    seen = example_observation("reach")
-    look = Look(0, {}, {}, seen.joints_rad, seen.base_from_tcp, 1.0, False)
+    seen = replace(example_observation("reach"), views={})
 
     def asked(ports: Any) -> Any:
         try:
-            return ports.answer("parrot", picture(), told).text
+            return ports.answer("parrot", picture(), told, "distorted").text
         except InfrastructureError:
             return InfrastructureError
 
     def decided(ports: Any) -> Any:
         try:
-            chunk = ports.act("fickle", {}, look, told.replace("text", "action"), 0, 0)
+            observation = replace(seen, instruction=told.replace("text", "action"))
+            chunk = ports.act("fickle", observation, "distorted")
         except (InfrastructureError, InvalidActionError) as error:
             return type(error)
         return chunk.deltas.tolist(), chunk.step_s, chunk.frame, chunk.done, chunk.model

@@ -14,7 +14,7 @@ from merton_interfaces.srv import ConfirmSuccess
 from rclpy.parameter import Parameter
 
 from merton.cognition.models.base import Answer
-from merton.experiment.ports import Execution, Look
+from merton.experiment.ports import CellView, Execution
 from merton.experiment.runner import Runner
 from merton.experiment.scoring import score
 from merton.experiment.trial import TrialReport
@@ -36,13 +36,13 @@ def stand_in(ports: Any) -> None:
     views = {
         name: SimpleNamespace(color=np.zeros((4, 4, 3), np.uint8), depth_m=None) for name in ("top", "wrist", "side")
     }
-    look = Look(0, views, views, np.zeros(6), np.eye(4), 1.0, False)
+    view = CellView(0, views, views, np.zeros(6), np.eye(4), 1.0, False)
     ports.set_distortion = lambda name, level, seed: None
     ports.reset = lambda task, scene: "reach the red cube"
-    ports.look = lambda: look
-    ports.answer = lambda model, image, question: Answer("nothing")
+    ports.view = lambda: view
+    ports.answer = lambda model, image, question, side: Answer("nothing")
     ports.act = lambda *arguments: checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2, done=True)
-    ports.execute = lambda chunk, look: Execution(1, ())
+    ports.execute = lambda chunk, view: Execution(1, ())
     ports.score = score
 
 

@@ -36,8 +36,7 @@ def ports() -> Iterator[LocalPorts]:
 def observe(ports: LocalPorts, task: str, seed: int, distortion: tuple[str, int] = ("reference", 0)) -> Observation:
     ports.set_distortion(*distortion, 7)
     instruction = ports.reset(task, seed)
-    look = ports.look()
-    return Observation(look.distorted, look.joints_rad, look.base_from_tcp, look.gripper_open, instruction)
+    return ports.view().observation("distorted", instruction)
 
 
 def act(observation: Observation) -> tuple[NDArray[np.float64], bool]:
@@ -68,15 +67,15 @@ def test_it_does_the_task(ports: LocalPorts, task: str, seed: int) -> None:
     """Looking, acting and looking again, until it says it is done."""
     ports.set_distortion("reference", 0, 0)
     instruction = ports.reset(task, seed)
-    look = ports.look()
+    view = ports.view()
     for step in range(6):
-        chunk = ports.act("servo", look.distorted, look, instruction, step, 0)
-        assert ports.execute(chunk, look).error_code == 0
-        look = ports.look()
+        chunk = ports.act("servo", view.observation("distorted", instruction, step), "distorted")
+        assert ports.execute(chunk, view).error_code == 0
+        view = ports.view()
         if chunk.done:
             break
     assert chunk.done
-    assert look.success
+    assert view.success
 
 
 @pytest.mark.parametrize("task", ["reach", "place"])

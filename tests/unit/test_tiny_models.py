@@ -29,18 +29,17 @@ def ports() -> LocalPorts:
 def observed(ports: LocalPorts, task: str, seed: int) -> Observation:
     """What a policy is shown at the start of a scene."""
     instruction = ports.reset(task, seed)
-    look = ports.look()
-    return Observation(look.reference, look.joints_rad, look.base_from_tcp, look.gripper_open, instruction)
+    return ports.view().observation("reference", instruction)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_segments_say_all_of_what_the_expert_does(ports, task):
     instruction = ports.reset(task, 3)
-    look = ports.look()
-    chunk = ports.act("expert", {}, look, instruction, 0, 0)
-    segments = tiny_vla.from_deltas(chunk.deltas, look.base_from_tcp[:3, 3])
+    view = ports.view()
+    chunk = ports.act("expert", view.observation("reference", instruction), "reference")
+    segments = tiny_vla.from_deltas(chunk.deltas, view.base_from_tcp[:3, 3])
     assert len(segments) <= tiny_vla.SEGMENTS
-    assert tiny_vla.to_deltas(segments, look.base_from_tcp[:3, 3]) == pytest.approx(chunk.deltas, abs=1e-9)
+    assert tiny_vla.to_deltas(segments, view.base_from_tcp[:3, 3]) == pytest.approx(chunk.deltas, abs=1e-9)
 
 
 def test_segments_end_where_the_motion_does():
@@ -64,7 +63,7 @@ def test_words_become_numbers():
 def test_pixels_are_put_onto_the_table(ports):
     """A thing of the scene, projected into the view, comes back to where it stands."""
     ports.reset("pick", 0)
-    view = ports.look().reference["top"]
+    view = ports.view().reference["top"]
     for x, y in ((0.35, -0.25), (0.5, 0.0), (0.65, 0.25)):
         point = np.linalg.inv(view.base_from_camera) @ (x, y, tiny_vla.HEIGHT_M, 1.0)
         pixel = view.intrinsics.project(point[:3])
@@ -76,9 +75,8 @@ def test_it_does_most_tasks_on_scenes_it_has_never_seen(ports):
     done = {}
     for task in TASKS:
         observation = observed(ports, task, 1)
-        look = ports.look()
-        ports.execute(POLICIES["tiny-vla"].build().act(observation), look)
-        done[task] = ports.look().success
+        ports.execute(POLICIES["tiny-vla"].build().act(observation), ports.view())
+        done[task] = ports.view().success
     assert sum(done.values()) >= 8, done
 
 
@@ -105,7 +103,7 @@ def test_numpy_does_what_torch_was_trained_to(tmp_path, monkeypatch, ports):
     training.save(network, words, tmp_path / "weights.npz")
     for name, value in network.state_dict().items():
         value.copy_(value.half().float()) if value.is_floating_point() else name
-    view = ports.look().reference["top"]
+    view = ports.view().reference["top"]
     numbers = tiny_vla.tokens("pick up the red cube", words)
     image = torch.from_numpy(tiny_vla.crop(view.color).transpose(2, 0, 1)[None].copy()) / 255
     with torch.no_grad():
@@ -125,7 +123,7 @@ def test_the_vlm_says_what_it_was_taught(monkeypatch, ports):
     for seed, task in enumerate(TASKS):
         instruction = ports.reset(task, seed)
         there = {thing.name: tuple(thing.base_from_object[:2, 3]) for thing in ports.cell.scene_state().objects}
-        said = model.answer([ports.look().reference["top"].color], question_for(instruction)).text.split()
+        said = model.answer([ports.view().reference["top"].color], question_for(instruction)).text.split()
         taught = training.answer(instruction, there).split()
         right += sum(one == other for one, other in zip(said, taught, strict=False))
         total += len(taught)

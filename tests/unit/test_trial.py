@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from merton.perception.distortion import distort
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.world.action import ActionChunk, checked_chunk
-from merton.world.observation import CameraView
+from merton.world.observation import CameraView, Observation
 
 
 @pytest.fixture(scope="module")
@@ -112,16 +112,16 @@ def test_a_plunge_is_stopped_and_stays_stopped_until_reset(ports: LocalPorts) ->
     assert (record.outcome, record.execution, record.steps) == (Outcome.EMERGENCY_STOP, 0.0, 1)
     assert record.error_code == ErrorCode.COLLISION
     assert "table" in record.error_message
-    look = ports.look()
-    assert look.base_from_tcp[2, 3] > 0.0
+    view = ports.view()
+    assert view.base_from_tcp[2, 3] > 0.0
     up = checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2)
     for _ in range(2):
-        refused = ports.execute(up, look)
+        refused = ports.execute(up, view)
         assert (refused.executed, refused.path, refused.error_code) == (0, (), ErrorCode.COLLISION)
         assert refused.error_message == record.error_message
-    assert (ports.look().joints_rad == look.joints_rad).all()
+    assert (ports.view().joints_rad == view.joints_rad).all()
     ports.reset("reach", 0)
-    assert ports.execute(up, ports.look()).error_code == 0
+    assert ports.execute(up, ports.view()).error_code == 0
     assert run(ports, "expert").record.outcome is Outcome.SUCCESS
 
 
@@ -133,7 +133,7 @@ def test_a_touch_nobody_predicted_latches_as_well(ports: LocalPorts) -> None:
     cell.command_trajectory([0.0, 2.0], [cell.joints_rad, cell.joints_rad + down])
     cell.advance(3.0)
     assert cell.contact is not None
-    refused = ports.execute(checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2), ports.look())
+    refused = ports.execute(checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2), ports.view())
     assert (refused.executed, refused.error_code) == (0, ErrorCode.COLLISION)
     assert "touched table" in refused.error_message
     ports.reset("reach", 0)
@@ -155,28 +155,28 @@ def test_the_same_trial_twice(ports: LocalPorts, agent: str, level: int) -> None
 def test_the_noise_of_a_frame_follows_from_seed_camera_and_pixels(ports: LocalPorts) -> None:
     ports.reset("reach", 0)
     ports.set_distortion("white_noise", 4, 11)
-    look = ports.look()
-    for camera, view in look.reference.items():
-        rng = generator(11, camera, zlib.crc32(view.color.tobytes()))
-        assert (look.distorted[camera].color == distort(view.color, "white_noise", 4, rng)).all()
-    assert (ports.look().distorted["top"].color == look.distorted["top"].color).all()
+    view = ports.view()
+    for camera, image in view.reference.items():
+        rng = generator(11, camera, zlib.crc32(image.color.tobytes()))
+        assert (view.distorted[camera].color == distort(image.color, "white_noise", 4, rng)).all()
+    assert (ports.view().distorted["top"].color == view.distorted["top"].color).all()
     ports.set_distortion("white_noise", 4, 12)
-    assert (ports.look().distorted["top"].color != look.distorted["top"].color).any()
+    assert (ports.view().distorted["top"].color != view.distorted["top"].color).any()
     ports.set_distortion("reference", 0, 0)
-    assert (ports.look().distorted["top"].color == look.reference["top"].color).all()
+    assert (ports.view().distorted["top"].color == view.reference["top"].color).all()
 
 
-def test_a_look_is_what_the_transport_leaves_of_it(ports: LocalPorts) -> None:
+def test_a_view_has_the_rounding_of_the_transport(ports: LocalPorts) -> None:
     ports.reset("pick", 0)
-    look = ports.look()
-    assert set(look.reference) == {"wrist", "top", "side"}
-    for view in look.reference.values():
-        assert view.depth_m is not None
-        assert view.depth_m.dtype == np.float32
-        millimetres = view.depth_m / np.float32(0.001)
+    view = ports.view()
+    assert set(view.reference) == {"wrist", "top", "side"}
+    for image in view.reference.values():
+        assert image.depth_m is not None
+        assert image.depth_m.dtype == np.float32
+        millimetres = image.depth_m / np.float32(0.001)
         assert np.abs(millimetres - np.rint(millimetres)).max() < 1e-3
-        assert view.stamp_ns == look.stamp_ns
-    assert look.gripper_open == pytest.approx(1.0, abs=0.01)
+        assert image.stamp_ns == view.stamp_ns
+    assert view.gripper_open == pytest.approx(1.0, abs=0.01)
 
 
 @pytest.mark.parametrize(("agent", "sees_depth"), [("servo", True), ("tiny-vla", False)])
@@ -185,8 +185,8 @@ def test_depth_is_shown_to_policies_that_look_at_it(
 ) -> None:
     shown: list[CameraView] = []
 
-    def act(model: str, views: Mapping[str, CameraView], *_: object) -> ActionChunk:
-        shown.extend(views.values())
+    def act(model: str, observation: Observation, side: str) -> ActionChunk:
+        shown.extend(observation.views.values())
         return checked_chunk(np.empty((0, 7)), 0.2, done=True)
 
     monkeypatch.setattr(ports, "act", act)
@@ -197,11 +197,11 @@ def test_depth_is_shown_to_policies_that_look_at_it(
 
 def test_faults_are_told_apart(ports: LocalPorts) -> None:
     ports.reset("reach", 0)
-    look = ports.look()
+    view = ports.view()
     with pytest.raises(InvalidActionError, match="cannot understand"):
-        ports.act("servo", look.distorted, look, "make tea", 0, 0)
+        ports.act("servo", view.observation("distorted", "make tea"), "distorted")
     with pytest.raises(InfrastructureError, match="unknown distortion 'fog'"):
         ports.set_distortion("fog", 1, 0)
-    too_far = ports.execute(checked_chunk([[0.09, 0, 0, 0, 0, 0, 1]], 0.2), look)
+    too_far = ports.execute(checked_chunk([[0.09, 0, 0, 0, 0, 0, 1]], 0.2), view)
     assert (too_far.executed, too_far.error_code) == (0, ErrorCode.STEP_LIMIT)
     assert not ports.latch.tripped

@@ -5,8 +5,8 @@ Everything is done as the nodes do it, rounding in transport included, so that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from merton.execution.gate.planner import Segment, plan, plan_again, segments
 from merton.execution.gate.safety import EmergencyStopLatch, Limits
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
-from merton.experiment.ports import Execution, Judgement, Look
+from merton.experiment.ports import CellView, Execution, Judgement, Side
 from merton.experiment.scoring import Evidence, Scores, score
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
@@ -27,7 +27,7 @@ from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix, from_quaternion, quaternion_of
-from merton.world.observation import CameraView, Image, Observation, SceneObject, SceneState
+from merton.world.observation import Image, Observation, SceneObject, SceneState
 
 SLICE_S = 0.02
 """Simulated time between two points of the path, as the cell's node reports its joints [s]."""
@@ -66,8 +66,8 @@ class LocalPorts:
         except InputError as error:
             raise InfrastructureError(str(error)) from None
 
-    def look(self) -> Look:
-        """Render every camera, and distort what it saw."""
+    def view(self) -> CellView:
+        """Render every camera, and distort its image."""
         cell = self.cell
         if cell.scene is None:
             raise InfrastructureError("the cell has no scene yet: reset it first")
@@ -79,9 +79,9 @@ class LocalPorts:
             reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m), base_from_camera=pose)
             distorted[name] = replace(reference[name], color=self._setting.apply(name, view.color))
         opened = self.gripper.gripper_open(cell.gripper_opening_m)
-        return Look(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, cell.success())
+        return CellView(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, cell.success())
 
-    def answer(self, model: str, image: Image, question: str) -> Answer:
+    def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
         """Ask a VLM of the catalogue; one that fails answers nothing, which scores as such.
 
         Raises InfrastructureError if a server, an extra or weights are missing: that is not the model's silence.
@@ -95,24 +95,19 @@ class LocalPorts:
         except Exception:  # a model may raise anything
             return Answer("")
 
-    def act(
-        self, model: str, views: Mapping[str, CameraView], look: Look, instruction: str, step: int, seed: int
-    ) -> ActionChunk:
-        """Let a policy of the catalogue decide; raises InvalidActionError for whatever it cannot do.
+    def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
+        """Have a policy of the catalogue decide; raises InvalidActionError for everything it cannot do.
 
         Raises InfrastructureError if a server, an extra or weights are missing.
         """
         if model not in self._policies:
             self._policies[model] = POLICIES[model].build()
-        observation = Observation(
-            views={name: replace(view, base_from_camera=_sent(view.base_from_camera)) for name, view in views.items()},
-            joints_rad=look.joints_rad,
-            base_from_tcp=_sent(look.base_from_tcp),
-            gripper_open=look.gripper_open,
-            instruction=instruction,
-            step=step,
+        views = observation.views.items()
+        observation = replace(
+            observation,
+            views={name: replace(view, base_from_camera=_sent(view.base_from_camera)) for name, view in views},
+            base_from_tcp=_sent(observation.base_from_tcp),
             scene=self._scene() if POLICIES[model].needs_scene else None,
-            noise_seed=seed,
         )
         try:
             chunk = self._policies[model].act(observation)
@@ -125,7 +120,7 @@ class LocalPorts:
         except Exception as error:  # a model may raise anything
             raise InvalidActionError(str(error)) from error
 
-    def execute(self, chunk: ActionChunk, look: Look) -> Execution:
+    def execute(self, chunk: ActionChunk, view: CellView) -> Execution:
         """Carry out a chunk in lockstep; a stop, predicted or felt, ends it and latches."""
         self._path = []
         self._feel()
@@ -152,16 +147,24 @@ class LocalPorts:
             return Execution(0, tuple(self._path), int(ErrorCode.COLLISION), self.latch.reason)
         return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
 
-    def judge(self, trial_id: str, instruction: str, look: Look) -> Judgement:
-        """What the cell says."""
-        return Judgement(look.success, "cell")
+    def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
+        """The cell's own judgement."""
+        return Judgement(view.success, "cell")
 
     def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
         """The scores of a trial."""
         return score(evidence, outcome)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Give the drawing context back."""
+        """Release the drawing context and the models; the ports cannot be used afterwards."""
+        self._models.clear()
+        self._policies.clear()
         self.cameras.close()
 
     def _tcp(self) -> Matrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,29 @@ from merton.experiment.scoring import Evidence, Scores
 from merton.results.records import Outcome
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
-from merton.world.observation import CameraView, Image
+from merton.world.observation import CameraView, Image, Observation
+
+Side = Literal["reference", "distorted"]
+"""Which of the two images of one instant a model is shown."""
+
+SIDES: tuple[Side, Side] = ("reference", "distorted")
+
+ToolPath = tuple[tuple[float, float, float], ...]
+"""Positions (x, y, z) [m] of the tool centre point in `base_link`, in order."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is there to be seen and felt while the arm rests.
+class CellView:
+    """Images and state of the cell at one instant at which the arm is at rest.
 
     Attributes:
-        stamp_ns: time on the cell's clock [ns]; everything below belongs to it.
+        stamp_ns: the instant on the cell's clock [ns].
         reference: camera name to undistorted view.
-        distorted: camera name to distorted view of the same instant (the same pixels at level 0).
+        distorted: camera name to distorted view (the same pixels at level 0).
         joints_rad: (6,) joint angles.
         base_from_tcp: (4, 4) tool centre point in `base_link`.
         gripper_open: 0 closed .. 1 open.
-        success: the task is done now, as judged from the objects.
+        success: the task is done, as judged from the objects.
     """
 
     stamp_ns: int
@@ -39,32 +47,48 @@ class Look:
     gripper_open: float
     success: bool
 
+    def images(self, side: Side) -> Mapping[str, CameraView]:
+        """Camera name to view of one side."""
+        return self.reference if side == "reference" else self.distorted
+
+    def observation(self, side: Side, instruction: str, step: int = 0, noise_seed: int = 0) -> Observation:
+        """The input of a policy, with the images of one side and without the simulator's state."""
+        return Observation(
+            self.images(side),
+            self.joints_rad,
+            self.base_from_tcp,
+            self.gripper_open,
+            instruction,
+            step,
+            noise_seed=noise_seed,
+        )
+
 
 @dataclass(frozen=True)
 class Execution:
-    """What the arm did with a chunk.
+    """The result of executing a chunk.
 
     Attributes:
         executed: deltas carried out, <= the chunk's.
-        path: tool positions (x, y, z) in `base_link` [m] along the way.
+        path: of the tool along the way.
         error_code: 0, or why it was cut short: a `merton.errors.ErrorCode`.
         error_message: one sentence, empty if none.
     """
 
     executed: int
-    path: tuple[tuple[float, float, float], ...]
+    path: ToolPath
     error_code: int = 0
     error_message: str = ""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether the task was done, and who says so.
+    """Whether the task was done, and who judged it.
 
     Attributes:
-        success: None if nobody could tell: then the trial is an infrastructure fault, and no score.
+        success: None if it could not be judged: then the trial is an infrastructure fault, and has no score.
         judge: "cell", or the name the operator gave.
-        message: one sentence if nobody could tell, else empty.
+        message: one sentence if it could not be judged, else empty.
     """
 
     success: bool | None
@@ -86,26 +110,24 @@ class Ports(Protocol):
         """Distort every camera from now on; level 0 passes images through."""
         ...
 
-    def look(self) -> Look:
-        """Wait until the arm rests and all cameras have seen it there."""
+    def view(self) -> CellView:
+        """Wait until the arm is at rest and every camera has an image of that time."""
         ...
 
-    def answer(self, model: str, image: Image, question: str) -> Answer:
-        """Ask a VLM about an image."""
+    def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
+        """Ask a VLM about an image of the newest view; one that fails gives an empty answer, which scores as such."""
         ...
 
-    def act(
-        self, model: str, views: Mapping[str, CameraView], look: Look, instruction: str, step: int, seed: int
-    ) -> ActionChunk:
-        """Let a VLA decide on the given views; raises InvalidActionError for unusable output."""
+    def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
+        """Have a VLA decide on an observation of the newest view; raises InvalidActionError for unusable output."""
         ...
 
-    def execute(self, chunk: ActionChunk, look: Look) -> Execution:
-        """Carry out a chunk decided at `look`, and wait until the arm rests or was stopped."""
+    def execute(self, chunk: ActionChunk, view: CellView) -> Execution:
+        """Carry out a chunk decided on `view`, and wait until the arm is at rest or stopped."""
         ...
 
-    def judge(self, trial_id: str, instruction: str, look: Look) -> Judgement:
-        """Whether the task is done, as the last look found the cell; by the simulator, or by a person at the robot."""
+    def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
+        """Whether the task is done in `view`, the last one; by the simulator, or by a person at the robot."""
         ...
 
     def score(self, evidence: Evidence, outcome: Outcome) -> Scores:

@@ -140,8 +140,8 @@ class RunDirectory:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for picture in report.pictures:
-                for which, image in (("reference", picture.reference), ("distorted", picture.distorted)):
-                    (folder / picture.file(which)).write_bytes(jpeg(image))
+                (folder / picture.file("reference")).write_bytes(jpeg(picture.reference))
+                (folder / picture.file("distorted")).write_bytes(jpeg(picture.distorted))
         except OSError as error:
             raise InfrastructureError(f"cannot write {folder}: {error.strerror}") from None
         self.write_json(f"trials/{report.record.id}/trial.json", report.details)

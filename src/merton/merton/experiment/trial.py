@@ -1,10 +1,10 @@
-"""One trial, from the reset of the scene to its scores, over whatever ports it is given."""
+"""One trial, from the reset of the scene to its scores, over any ports."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,33 +14,33 @@ from merton.cognition.words import corpus_version
 from merton.decision.models.base import POLICIES
 from merton.errors import MODEL_ERRORS, ErrorCode, InvalidActionError, OperatorStopError
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
-from merton.experiment.ports import Execution, Look, Ports
-from merton.experiment.scoring import Evidence
+from merton.experiment.ports import SIDES, Execution, Ports, Side, ToolPath
+from merton.experiment.scoring import Evidence, Scores
 from merton.results.records import Outcome, TrialRecord
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
-from merton.world.observation import CameraView, Image
+from merton.world.observation import Image
 
 
 @dataclass(frozen=True)
 class ReferenceRun:
-    """What later trials of the same scene are measured against.
+    """The results of an undistorted trial that later trials of the same scene are measured against.
 
     Attributes:
         answer: the VLM's answer to the undistorted image.
         base_from_tcp: final tool pose (4, 4) in `base_link`.
-        path: tool positions along the run [m].
+        path: of the tool along the run.
         success: whether it did the task.
     """
 
     answer: str
     base_from_tcp: Matrix
-    path: tuple[tuple[float, float, float], ...]
+    path: ToolPath
     success: bool
 
 
-@dataclass
-class Picture:
+@dataclass(frozen=True)
+class TrialPicture:
     """A pair of frames of one camera, kept for people to look at."""
 
     step: int
@@ -48,28 +48,83 @@ class Picture:
     reference: Image
     distorted: Image
 
-    def file(self, which: str) -> str:
-        """File name of the "reference" or the "distorted" frame."""
-        return f"{self.step:02d}_{self.camera}_{which}.jpg"
+    def file(self, side: Side) -> str:
+        """File name of the reference or the distorted frame."""
+        return f"{self.step:02d}_{self.camera}_{side}.jpg"
 
 
-@dataclass
+@dataclass(frozen=True)
 class TrialReport:
-    """Everything a trial leaves behind.
+    """All results of a trial.
 
     Attributes:
-        record: what is stored and rated.
-        details: the content of trial.json.
-        pictures: frames to be saved beside it.
-        reference: what later trials can be measured against.
+        trial: agent and test case.
+        record: the part that is stored and rated.
         evidence: what the scores follow from.
+        scores: with the parts each of them is made of.
+        instruction: the task in words, as the VLA gets it.
+        question: asked of the VLM.
+        judged_by: "cell", the operator's name, or empty where the outcome needed no judgement.
+        path: of the tool.
+        reference_path: of the tool in the run measured against; `path` without one.
+        pictures: frames to be saved beside trial.json.
     """
 
+    trial: Trial
     record: TrialRecord
-    details: dict[str, Any]
     evidence: Evidence
-    pictures: list[Picture] = field(default_factory=list)
-    reference: ReferenceRun | None = None
+    scores: Scores
+    instruction: str
+    question: str
+    judged_by: str
+    path: ToolPath
+    reference_path: ToolPath
+    pictures: tuple[TrialPicture, ...]
+
+    @property
+    def reference(self) -> ReferenceRun | None:
+        """What later trials can be measured against; None unless this trial is undistorted."""
+        if not self.record.case.is_reference:
+            return None
+        success = self.record.outcome is Outcome.SUCCESS
+        return ReferenceRun(self.evidence.answers[0], self.evidence.final_tcp, self.path, success)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The content of trial.json: what the record lacks, and every field of the record."""
+        record, evidence, scores = self.record, self.evidence, self.scores
+        corpus = corpus_version(evidence.corpus) if evidence.corpus else None
+        details: dict[str, Any] = {
+            "id": record.id,
+            "agent": record.agent,
+            "vlm": self.trial.agent.vlm,
+            "vla": self.trial.agent.vla,
+            **asdict(record.case),
+            "instruction": self.instruction,
+            "question": self.question,
+            "outcome": record.outcome.value,
+            "success": record.outcome is Outcome.SUCCESS,
+            "judged_by": self.judged_by,
+            "answers": dict(zip(SIDES, evidence.answers, strict=True)),
+            "cognition": {**asdict(scores.cognition), "corpus": corpus},
+            "decision": {
+                **(asdict(scores.decision) if scores.decision else {}),
+                **{
+                    side: {"deltas": chunk.deltas.tolist(), "step_s": chunk.step_s, "frame": chunk.frame}
+                    for side, chunk in zip(SIDES, evidence.first_chunks or (), strict=False)
+                },
+            },
+            "execution": {"score": scores.execution, "distance_m": scores.distance_m},
+            "path": _rounded(self.path),
+            "reference_path": _rounded(self.reference_path),
+            "final_tcp": evidence.final_tcp.tolist(),
+            "frames": [
+                {"step": picture.step, "camera": picture.camera, **{side: picture.file(side) for side in SIDES}}
+                for picture in self.pictures
+            ],
+        }
+        elsewhere = {"experiment", "case", "distance_m"}
+        return details | {key: value for key, value in asdict(record).items() if key not in details.keys() | elsewhere}
 
 
 def run_trial(
@@ -96,143 +151,119 @@ def run_trial(
         InfrastructureError: some part of the world did not answer. Nothing about the agent follows from that.
         OperatorStopError: a person stopped the arm. Nothing about the agent follows from that either.
     """
-    started = time.monotonic()
-    case, agent = trial.case, trial.agent
+    started_s = time.monotonic()
     on_stage("perception", 0.0)
-    ports.set_distortion(case.distortion, case.level, distortion_seed(spec.seed, case))
-    instruction = ports.reset(case.task, case.seed)
-    first = look = ports.look()
-
+    run = _Run(ports, spec, trial)
+    start_ns = run.view.stamp_ns
     on_stage("cognition", 0.1)
-    question = question_for(instruction)
-    answers = [
-        ports.answer(agent.vlm, views[spec.vlm_camera].color, question).text
-        for views in (look.reference, look.distorted)
-    ]
-
+    answers = run.answers()
     on_stage("decision", 0.2)
-    run = _Run(ports, spec, trial, instruction)
-    pictures = run.decide_and_act(first, on_stage)
-    look = run.look
-
+    run.decide_and_act(on_stage)
     on_stage("scores", 0.95)
-    outcome, judged_by = run.judged()
-    final = look.base_from_tcp
-    reference_tcp = _measured_against(outcome, reference, final)
-    evidence = Evidence((answers[0], answers[1]), tuple(corpus), run.first_chunks, reference_tcp, final)
+    outcome, judged_by = run.judge()
+    final_tcp = run.view.base_from_tcp
+    reference_tcp = _measured_against(outcome, reference, final_tcp)
+    evidence = Evidence(answers, tuple(corpus), run.first_chunks, reference_tcp, final_tcp)
     scores = ports.score(evidence, outcome)
     record = TrialRecord(
         experiment=experiment_id,
-        agent=agent.id,
-        case=case,
+        agent=trial.agent.id,
+        case=trial.case,
         outcome=outcome,
         **scores.totals,
         steps=run.steps,
-        simulated_s=(look.stamp_ns - first.stamp_ns) / 1e9,
-        wall_s=time.monotonic() - started,
+        simulated_s=(run.view.stamp_ns - start_ns) / 1e9,
+        wall_s=time.monotonic() - started_s,
         error_code=run.error_code,
         error_message=run.error_message,
     )
-    details: dict[str, Any] = {
-        "id": trial.id,
-        "agent": agent.id,
-        "vlm": agent.vlm,
-        "vla": agent.vla,
-        "task": case.task,
-        "seed": case.seed,
-        "distortion": case.distortion,
-        "level": case.level,
-        "instruction": instruction,
-        "question": question,
-        "outcome": outcome.value,
-        "success": outcome is Outcome.SUCCESS,
-        "judged_by": judged_by,
-        "answers": {"reference": answers[0], "distorted": answers[1]},
-        "cognition": {**asdict(scores.cognition), "corpus": corpus_version(corpus) if corpus else None},
-        "decision": {
-            **(asdict(scores.decision) if scores.decision else {}),
-            **{
-                which: {"deltas": chunk.deltas.tolist(), "step_s": chunk.step_s, "frame": chunk.frame}
-                for which, chunk in zip(("reference", "distorted"), run.first_chunks or (), strict=False)
-            },
-        },
-        "execution": {"score": scores.execution, "distance_m": scores.distance_m},
-        "path": _rounded(run.path),
-        "reference_path": _rounded(reference.path if reference else run.path),
-        "final_tcp": final.tolist(),
-        "frames": [
-            {"step": p.step, "camera": p.camera, "reference": p.file("reference"), "distorted": p.file("distorted")}
-            for p in pictures
-        ],
-        "steps": run.steps,
-        "simulated_s": record.simulated_s,
-        "wall_s": record.wall_s,
-        "error_code": run.error_code,
-        "error_message": run.error_message,
-    }
-    own = ReferenceRun(answers[0], final, tuple(run.path), outcome is Outcome.SUCCESS)
-    return TrialReport(record, details, evidence, pictures, own if case.is_reference else None)
+    path = tuple(run.path)
+    return TrialReport(
+        trial=trial,
+        record=record,
+        evidence=evidence,
+        scores=scores,
+        instruction=run.instruction,
+        question=run.question,
+        judged_by=judged_by,
+        path=path,
+        reference_path=reference.path if reference else path,
+        pictures=tuple(run.pictures),
+    )
 
 
-def _measured_against(outcome: Outcome, reference: ReferenceRun | None, final: Matrix) -> Matrix | None:
-    """A failure cannot be scored where no run did the task: there is nothing to measure a distance from."""
+def _measured_against(outcome: Outcome, reference: ReferenceRun | None, final_tcp: Matrix) -> Matrix | None:
+    """The pose that the distance is measured from; None for a failure without any run to measure against."""
     if reference is not None:
         return reference.base_from_tcp
-    return None if outcome is Outcome.FAILURE else final
+    return None if outcome is Outcome.FAILURE else final_tcp
 
 
 class _Run:
-    """The loop of looking, deciding and acting within one trial."""
+    """A trial under way. Making one distorts the cameras, resets the cell and takes the first view."""
 
-    def __init__(self, ports: Ports, spec: ExperimentSpec, trial: Trial, instruction: str) -> None:
-        self.ports, self.spec, self.trial, self.instruction = ports, spec, trial, instruction
-        policy = POLICIES[trial.agent.vla]
-        self.cameras, self.needs_depth = policy.cameras, policy.needs_depth
-        self.seed = policy_seed(spec.seed, trial)
+    def __init__(self, ports: Ports, spec: ExperimentSpec, trial: Trial) -> None:
+        self.ports, self.spec, self.agent, self.trial_id = ports, spec, trial.agent, trial.id
+        case = trial.case
+        ports.set_distortion(case.distortion, case.level, distortion_seed(spec.seed, case))
+        self.instruction = ports.reset(case.task, case.seed)
+        self.question = question_for(self.instruction)
+        self.noise_seed = policy_seed(spec.seed, trial)
+        self.view = ports.view()
         self.first_chunks: tuple[ActionChunk, ActionChunk] | None = None
         self.path: list[tuple[float, float, float]] = []
+        self.pictures: list[TrialPicture] = []
         self.outcome: Outcome | None = None
         self.steps = 0
         self.error_code, self.error_message = 0, ""
-        self.look: Look
 
-    def decide_and_act(self, look: Look, on_stage: Callable[[str, float], None]) -> list[Picture]:
-        """Until the model is done, the arm was stopped, or the step limit is reached; `self.look` is the last look."""
-        self.look = look
-        shown = dict.fromkeys((self.spec.vlm_camera, *self.cameras))
-        pictures = [_picture(look, 0, camera) for camera in shown]
-        self.path.append(_position(look.base_from_tcp))
+    def answers(self) -> tuple[str, str]:
+        """The VLM's answers to the reference and to the distorted image."""
+        reference, distorted = (
+            self.ports.answer(
+                self.agent.vlm, self.view.images(side)[self.spec.vlm_camera].color, self.question, side
+            ).text
+            for side in SIDES
+        )
+        return reference, distorted
+
+    def decide_and_act(self, on_stage: Callable[[str, float], None]) -> None:
+        """Until the model is done, the arm was stopped, or the step limit is reached."""
+        cameras = POLICIES[self.agent.vla].cameras
+        x, y, z = np.asarray(self.view.base_from_tcp)[:3, 3].tolist()
+        self.path.append((x, y, z))
+        self._keep_pictures(0, dict.fromkeys((self.spec.vlm_camera, *cameras)))
         for step in range(self.spec.max_steps):
             if step:
-                pictures += [_picture(self.look, step, camera) for camera in self.cameras]
+                self._keep_pictures(step, cameras)
             try:
-                chunk = self._act(self.look.distorted, step)
+                chunk = self._decide("distorted", step)
                 if step == 0:
-                    self.first_chunks = (self._act(self.look.reference, step), chunk)
+                    self.first_chunks = (self._decide("reference", step), chunk)
             except InvalidActionError as error:
-                self.outcome, self.error_code, self.error_message = (
-                    Outcome.INVALID_ACTION,
-                    int(ErrorCode.INVALID_ACTION),
-                    str(error),
-                )
-                break
+                self.outcome = Outcome.INVALID_ACTION
+                self.error_code, self.error_message = int(ErrorCode.INVALID_ACTION), str(error)
+                return
             on_stage("execution", 0.3 + 0.6 * step / self.spec.max_steps)
-            execution = self.ports.execute(chunk, self.look)
+            execution = self.ports.execute(chunk, self.view)
             self.steps += 1
             self.path += execution.path
-            self._note(execution)
-            self.look = self.ports.look()
+            self._update_outcome(execution)
+            self.view = self.ports.view()
             if chunk.done or self.outcome is not None:
-                break
-        return pictures
+                return
 
-    def _act(self, views: Mapping[str, CameraView], step: int) -> ActionChunk:
-        needed = {camera: views[camera] for camera in self.cameras}
-        if not self.needs_depth:  # two thirds more to send, for nothing
-            needed = {camera: replace(view, depth_m=None) for camera, view in needed.items()}
-        return self.ports.act(self.trial.agent.vla, needed, self.look, self.instruction, step, self.seed)
+    def _decide(self, side: Side, step: int) -> ActionChunk:
+        """The VLA's chunk on one side of the view: only the cameras it names, and depth only if it uses it."""
+        policy = POLICIES[self.agent.vla]
+        observation = self.view.observation(side, self.instruction, step, self.noise_seed)
+        views = {camera: observation.views[camera] for camera in policy.cameras}
+        if not policy.needs_depth:  # two thirds of all that would be sent
+            views = {camera: replace(view, depth_m=None) for camera, view in views.items()}
+        return self.ports.act(self.agent.vla, replace(observation, views=views), side)
 
-    def _note(self, execution: Execution) -> None:
+    def _update_outcome(self, execution: Execution) -> None:
+        """Error and outcome that follow from how a chunk was executed."""
         if execution.error_code:
             self.error_code, self.error_message = execution.error_code, execution.error_message
         if execution.error_code in MODEL_ERRORS:
@@ -242,25 +273,21 @@ class _Run:
         elif execution.error_code == ErrorCode.STOPPED:
             raise OperatorStopError(f"the arm was stopped: {execution.error_message}")
 
-    def judged(self) -> tuple[Outcome, str]:
-        """How the trial ended, and who says whether the task was done; nobody is asked what is clear already."""
+    def judge(self) -> tuple[Outcome, str]:
+        """How the trial ended, and who judged it; an outcome that is known already needs no judge."""
         if self.outcome is not None:
             return self.outcome, ""
-        judgement = self.ports.judge(self.trial.id, self.instruction, self.look)
+        judgement = self.ports.judge(self.trial_id, self.instruction, self.view)
         if judgement.success is None:
             self.error_code, self.error_message = int(ErrorCode.NOT_JUDGED), judgement.message
             return Outcome.INFRASTRUCTURE, judgement.judge
         return Outcome.SUCCESS if judgement.success else Outcome.FAILURE, judgement.judge
 
-
-def _picture(look: Look, step: int, camera: str) -> Picture:
-    return Picture(step, camera, look.reference[camera].color, look.distorted[camera].color)
-
-
-def _position(pose: Matrix) -> tuple[float, float, float]:
-    x, y, z = np.asarray(pose)[:3, 3].tolist()
-    return x, y, z
+    def _keep_pictures(self, step: int, cameras: Iterable[str]) -> None:
+        for camera in cameras:
+            reference, distorted = (self.view.images(side)[camera].color for side in SIDES)
+            self.pictures.append(TrialPicture(step, camera, reference, distorted))
 
 
-def _rounded(path: Sequence[tuple[float, float, float]]) -> list[list[float]]:
+def _rounded(path: ToolPath) -> list[list[float]]:
     return [[round(value, 5) for value in point] for point in path]
