@@ -1,10 +1,8 @@
-"""Archives nobody should send are refused with a sentence, quickly, and nothing is written anywhere."""
+"""Hostile archives are refused with a sentence, quickly, and nothing is written anywhere."""
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 import os
 import random
 import stat
@@ -34,46 +32,24 @@ def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
     return data.getvalue()
 
 
-def tarred(files: dict[str, bytes], mode: str = "w", format: int = tarfile.PAX_FORMAT) -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode=mode, format=format) as target:  # type: ignore[call-overload]
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            target.addfile(member, io.BytesIO(content))
-    return data.getvalue()
-
-
-def tar_of(member: tarfile.TarInfo) -> bytes:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w") as target:
-        target.addfile(member)
-    return data.getvalue()
-
-
 def short(value: object) -> str | None:
-    """Names for tests that are given bytes: pages of zeros help nobody."""
+    """Names for tests that are given bytes: pages of zeros help no reader."""
     return f"{len(value)}_bytes" if isinstance(value, bytes) else None
 
 
-def tar_member(name: str, kind: bytes, link: str = "") -> bytes:
-    member = tarfile.TarInfo(name)
-    member.type, member.linkname = kind, link
-    return tar_of(member)
-
-
-def zip_link(name: str, target: str) -> bytes:
+def zip_special(name: str, kind: int, content: str) -> bytes:
+    """A zip with one entry that is no regular file."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as made:
         entry = zipfile.ZipInfo(name)
-        entry.create_system, entry.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
-        made.writestr(entry, target)
+        entry.create_system, entry.external_attr = 3, (kind | 0o777) << 16
+        made.writestr(entry, content)
     return data.getvalue()
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever is read, the working directory, the one above and the temporary folder stay as they were."""
+    """The working directory, the one above and the temporary folder stay as they were."""
     inside = tmp_path / "above" / "here"
     inside.mkdir(parents=True)
     monkeypatch.chdir(inside)
@@ -88,14 +64,9 @@ def nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         zipped,
         lambda files: zipped(files, zipfile.ZIP_STORED),
         pack,
-        tarred,
-        lambda files: tarred(files, "w:gz"),
-        lambda files: tarred(files, "w:xz"),
-        lambda files: tarred(files, format=tarfile.GNU_FORMAT),
-        lambda files: tarred(files, format=tarfile.USTAR_FORMAT),
     ],
 )
-def test_every_format_gives_the_same_files(make: Callable[[dict[str, bytes]], bytes]) -> None:
+def test_every_way_to_pack_gives_the_same_files(make: Callable[[dict[str, bytes]], bytes]) -> None:
     files = {
         **FILES,
         "long" * 12 + "/" + "long" * 20 + ".txt": b"x" * 700,
@@ -105,7 +76,7 @@ def test_every_format_gives_the_same_files(make: Callable[[dict[str, bytes]], by
     assert unpack(make(files)).files == files
 
 
-def test_a_directory_counts_as_the_archive_that_is_packed_of_it(tmp_path: Path) -> None:
+def test_a_folder_counts_as_the_archive_that_is_packed_of_it(tmp_path: Path) -> None:
     (tmp_path / "mine" / "sub").mkdir(parents=True)
     for name, content in FILES.items():
         (tmp_path / "mine" / "sub" / name).write_bytes(content)
@@ -119,14 +90,7 @@ def test_packing_does_not_depend_on_order() -> None:
     assert pack(FILES) == pack(dict(reversed(FILES.items())))
 
 
-def test_members_as_tar_and_zip_programs_write_them_are_taken(tmp_path: Path) -> None:
-    data = io.BytesIO()
-    folder = tmp_path / "tree"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "sub" / "a.txt").write_bytes(b"a")
-    with tarfile.open(fileobj=data, mode="w") as target:  # as `tar c .`, with the fractions of times Python notes
-        target.add(folder, arcname=".")
-    assert unpack(data.getvalue()).files == {"sub/a.txt": b"a"}
+def test_folders_in_a_zip_are_passed_over() -> None:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as made:
         made.writestr("sub/", b"")
@@ -136,17 +100,14 @@ def test_members_as_tar_and_zip_programs_write_them_are_taken(tmp_path: Path) ->
 
 BAD_NAMES = [
     "../evil", "a/../../evil", "/etc/passwd", "a//b", "a/./b", "..\\evil", "C:\\evil", "c:evil", "\\\\host\\share",
-    "a/ ", "dot.", "a" * 300, "/".join("abcdefghij"), "evil\u202etxt.exe", "line\nfeed", "bell\x07", "",
+    "a/ ", "dot.", "a" * 300, "/".join("abcdefghij"), "evil\u202etxt.exe", "line\nfeed", "bell\x07",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-@pytest.mark.parametrize("make", [zipped, tarred])
-def test_names_that_lead_anywhere_else_are_refused(make: Callable[[dict[str, bytes]], bytes], name: str) -> None:
-    if make is zipped and not name:
-        pytest.skip("zipfile cannot write a file without a name")
-    with pytest.raises(InputError, match=r"name|broken") as caught:
-        unpack(make({**FILES, name: b"evil"}))
+def test_names_that_lead_anywhere_else_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="name") as caught:
+        unpack(zipped({**FILES, name: b"evil"}))
     assert len(str(caught.value)) < 400
     assert str(caught.value).isprintable()
 
@@ -154,8 +115,6 @@ def test_names_that_lead_anywhere_else_are_refused(make: Callable[[dict[str, byt
 def test_folders_are_held_to_the_same_rules() -> None:
     with pytest.raises(InputError, match="not allowed"):
         unpack(zipped({"../evil/": b""}))
-    with pytest.raises(InputError, match="not allowed"):
-        unpack(tar_member("../evil", tarfile.DIRTYPE))
 
 
 @pytest.mark.parametrize(
@@ -169,41 +128,25 @@ def test_folders_are_held_to_the_same_rules() -> None:
     ],
 )
 def test_names_that_stand_twice_are_refused(files: list[tuple[str, bytes]]) -> None:
-    data, other = io.BytesIO(), io.BytesIO()
-    with zipfile.ZipFile(data, "w") as target, tarfile.open(fileobj=other, mode="w") as second:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as target:
         for name, content in files:
             if name not in target.namelist():
                 target.writestr(name, content)
             else:
                 with pytest.warns(UserWarning, match="Duplicate"):
                     target.writestr(name, content)
-            member = tarfile.TarInfo(name)
-            member.size = 1
-            second.addfile(member, io.BytesIO(content))
-    for archived in (data, other):
-        with pytest.raises(InputError, match="stands twice"):
-            unpack(archived.getvalue())
+    with pytest.raises(InputError, match="stands twice"):
+        unpack(data.getvalue())
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        tar_member("link", tarfile.SYMTYPE, "/etc/passwd"),
-        tar_member("link", tarfile.LNKTYPE, "manifest.yaml"),
-        tar_member("null", tarfile.CHRTYPE),
-        tar_member("disk", tarfile.BLKTYPE),
-        tar_member("pipe", tarfile.FIFOTYPE),
-        tar_member("holes", tarfile.GNUTYPE_SPARSE),
-        zip_link("link", "/etc/passwd"),
-    ],
-    ids=short,
-)
-def test_links_and_devices_are_refused(data: bytes) -> None:
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK])
+def test_links_and_devices_are_refused(kind: int) -> None:
     with pytest.raises(InputError, match="link or a device"):
-        unpack(data)
+        unpack(zip_special("link", kind, "/etc/passwd"))
 
 
-def test_links_and_pipes_in_a_directory_are_refused(tmp_path: Path) -> None:
+def test_links_and_pipes_in_a_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     for number, make in enumerate((lambda path: path.symlink_to(tmp_path / "secret"), os.mkfifo)):
         folder = tmp_path / f"mine{number}"
@@ -217,44 +160,6 @@ def test_links_and_pipes_in_a_directory_are_refused(tmp_path: Path) -> None:
             read(path)
     with pytest.raises(InputError, match="there is no file"):
         read(tmp_path / "absent.zip")
-
-
-def pax(records: bytes, content: bytes = b"") -> bytes:
-    """A tar whose file `a` has these extended records."""
-    note = tarfile.TarInfo("note")
-    note.type, note.size = tarfile.XHDTYPE, len(records)
-    member = tarfile.TarInfo("a")
-    member.size = len(content)
-    padded = [part + bytes(-len(part) % 512) for part in (records, content)]
-    return note.tobuf() + padded[0] + member.tobuf() + padded[1] + bytes(1024)
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        b"14 size=99999\n",
-        b"17 linkpath=/etc\n",
-        b"22 GNU.sparse.major=1\n",
-        b"20 path=../../evil\n",
-        b"9 path=/x\n",
-        b"99 path=x\n",
-        b"x" * 100,
-        b"1" * 9000,
-        b"9" * 5000 + b" a=b\n",
-        b"0" * 4000 + b" hdrcharset",
-        b"11 path=\xff\xfe\n",
-    ],
-    ids=short,
-)
-def test_extended_headers_cannot_mislead(records: bytes) -> None:
-    started = time.process_time()
-    with pytest.raises(InputError):
-        unpack(pax(records))
-    assert time.process_time() - started < QUICK_S
-
-
-def test_what_is_not_harmful_in_extended_headers_is_passed_over() -> None:
-    assert unpack(pax(b"16 mtime=12.345\n12 path=b/c\n", b"text")).files == {"b/c": b"text"}
 
 
 def nested_quotes() -> bytes:
@@ -278,15 +183,9 @@ def nested_quotes() -> bytes:
         lambda: zipped({"bomb": bytes(40 * 2**20)}),
         lambda: zipped({str(number): bytes(2**20) for number in range(40)}),
         lambda: zipped({"bomb": bytes(8 * 2**20)}),  # below the total, but a thousandfold
-        lambda: tarred({"bomb": bytes(40 * 2**20)}, "w:gz"),
-        lambda: tarred({"bomb": bytes(40 * 2**20)}, "w:xz"),
-        lambda: gzip.compress(bytes(200 * 2**20)),
-        lambda: lzma.compress(bytes(200 * 2**20), preset=0),
         lambda: bytes(archive.MAX_ARCHIVE_BYTES + 1),
         lambda: zipped({str(number): b"" for number in range(MAX_FILES + 1)}),
-        lambda: tarred({str(number): b"" for number in range(MAX_FILES + 1)}),
         lambda: zipped({f"{number}/": b"" for number in range(20_000)}),
-        lambda: tarred({str(number): b"" for number in range(20_000)}, "w:gz"),
     ],
 )
 def test_bombs_are_refused_quickly(make: Callable[[], bytes]) -> None:
@@ -313,12 +212,6 @@ def test_a_size_that_is_a_lie_changes_nothing() -> None:
         unpack(bytes(data))
 
 
-def test_a_stream_that_asks_for_gigabytes_of_memory_is_refused() -> None:
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 2**30}]
-    with pytest.raises(InputError, match="broken"):
-        unpack(lzma.compress(tarred(FILES), filters=filters))
-
-
 def with_password(data: bytes) -> bytes:
     changed = bytearray(data)
     for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
@@ -330,22 +223,14 @@ def with_password(data: bytes) -> bytes:
     ("data", "reason"),
     [
         (b"", "empty"),
-        (b"MZ" + bytes(600), "no archive"),
-        (b"format: 1\n", "no archive"),
+        (b"MZ" + bytes(600), "no .zip"),
+        (b"format: 1\n", "no .zip"),
         (zipped(FILES) + b"more", "cut off, or has a comment, or bytes after"),
         (b"PK\x03\x04#!/bin/sh\n" + zipped(FILES), "bytes before"),
         (zipped(FILES)[:-30], "cut off"),
         (with_password(zipped(FILES)), "encrypted"),
         (zipped(FILES, zipfile.ZIP_LZMA), "unusual"),
         (zipped(FILES, zipfile.ZIP_BZIP2), "unusual"),
-        (tarred(FILES)[:1200], "cut off"),
-        (tarred(FILES)[:-9000], "cut off"),
-        (tarred(FILES) + b"more", "after its end"),
-        (tarred(FILES, "w:gz")[:-5], "cut off"),
-        (tarred(FILES, "w:gz") + tarred(FILES, "w:gz"), "after its end"),
-        (tarred(FILES, "w:xz")[:-5], "cut off"),
-        (gzip.compress(b"no tar" * 200), "broken"),
-        (tarred(FILES)[:148] + b"00000000" + tarred(FILES)[156:], "broken"),
     ],
     ids=short,
 )
@@ -365,7 +250,16 @@ def test_a_directory_of_another_zip_cannot_be_smuggled_in() -> None:
         unpack(data.getvalue())
 
 
-WHOLE = [zipped(FILES), tarred(FILES), tarred(FILES, "w:gz"), tarred(FILES, "w:xz"), pax(b"12 path=b/c\n", b"text")]
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
+def test_a_tar_is_refused_with_a_sentence_that_names_what_to_send(mode: str) -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode=mode) as target:  # type: ignore[call-overload]
+        target.addfile(tarfile.TarInfo("manifest.yaml"))
+    with pytest.raises(InputError, match=r"^this is no \.zip; send a \.zip or a folder$"):
+        unpack(data.getvalue())
+
+
+WHOLE = [zipped(FILES), zipped(FILES, zipfile.ZIP_STORED), pack({**FILES, "notes/inner.zip": zipped(FILES)})]
 
 
 @settings(

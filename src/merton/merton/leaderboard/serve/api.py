@@ -30,7 +30,7 @@ FORM: dict[str, Any] = {
     "type": "object",
     "required": ["archive"],
     "properties": {
-        "archive": {"type": "string", "format": "binary", "description": "A .zip, .tar, .tar.gz or .tar.xz."},
+        "archive": {"type": "string", "format": "binary", "description": "A .zip."},
         "token": {"type": "string", "description": "As in Authorization, for forms."},
     },
 }

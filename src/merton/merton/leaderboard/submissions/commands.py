@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from merton.errors import InfrastructureError, InputError
+from merton.files import written_whole
 
 _out = Console()
 
 Record = Annotated[str, typer.Argument(help="A run's directory, an SQLite file or a postgresql:// URL.")]
-Archive = Annotated[Path, typer.Argument(help="A submission: a directory, .zip, .tar, .tar.gz or .tar.xz.")]
+Archive = Annotated[Path, typer.Argument(help="A submission: a .zip or a folder.")]
 
 
 def pack_command(
@@ -38,7 +39,8 @@ def pack_command(
     with open_record(record, read_only=True) as store:
         data = make_submission(store, agent, manufacturer, version, weights_sha256, dataset, contact)
     try:
-        out.write_bytes(data)
+        with written_whole(out) as file:
+            file.write(data)
     except OSError as error:
         raise InfrastructureError(f"cannot write {out}: {error.strerror}") from None
     _say(f"{len(data)} bytes: {out}")

@@ -17,7 +17,7 @@ from pydantic import AfterValidator
 
 from merton.config import Model, loads
 from merton.errors import InputError
-from merton.leaderboard.submissions.archive import Contents, Source, read
+from merton.leaderboard.submissions.archive import Source, Unpacked, read
 from merton.results.tables import read_cells, utf8_text
 from merton.results.text import one_line
 
@@ -169,14 +169,14 @@ def verify(source: Source) -> Submission:
     return read_submission(read(source))
 
 
-def read_submission(contents: Contents) -> Submission:
+def read_submission(unpacked: Unpacked) -> Submission:
     """The submission in an archive's files; raises as `verify` does."""
-    manifest, folder = read_manifest(contents.files)
+    manifest, folder = read_manifest(unpacked.files)
     name = folder + manifest.scores
-    if name not in contents.files:
+    if name not in unpacked.files:
         raise InputError(f"there is no {manifest.scores} beside the manifest, which names it as the file of scores")
-    scores, places = read_scores(contents.files[name], manifest.scores)
-    return Submission(manifest, scores, places, contents.sha256)
+    scores, places = read_scores(unpacked.files[name], manifest.scores)
+    return Submission(manifest, scores, places, unpacked.sha256)
 
 
 def read_manifest(files: Mapping[str, bytes]) -> tuple[Manifest, str]:
