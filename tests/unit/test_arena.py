@@ -13,10 +13,12 @@ import pytest
 
 from merton.errors import InputError
 from merton.leaderboard import commands
-from merton.leaderboard.board import PublishedBoard, PublishedRow, absent, mean_of, render_text, share
+from merton.leaderboard.board import NOT_MEASURED, Board, BoardRow, absent, mean_of, share
 from merton.leaderboard.published import arena
 from merton.leaderboard.published import commands as board_commands
-from merton.leaderboard.published.arena import Benchmark, ItemScore, Taxonomy, boards, load_taxonomy, read_items
+from merton.leaderboard.published.arena import ItemScore, boards, read_items
+from merton.leaderboard.published.taxonomy import Benchmark, Task, Taxonomy, load_taxonomy
+from merton.leaderboard.terminal import render_board
 from merton.results.matrix import import_matrix, read_matrix
 from merton.results.store import ResultStore
 
@@ -43,15 +45,15 @@ def worked(agent: str = "a") -> list[ItemScore]:
     ]
 
 
-def named(found: Sequence[PublishedBoard], name: str) -> PublishedBoard:
+def named(found: Sequence[Board], name: str) -> Board:
     return next(board for board in found if board.name == name)
 
 
-def row(board: PublishedBoard, agent: str) -> PublishedRow:
+def row(board: Board, agent: str) -> BoardRow:
     return next(row for row in board.rows if row.agent == agent)
 
 
-def scores(board: PublishedBoard, agent: str = "a") -> dict[str, float]:
+def scores(board: Board, agent: str = "a") -> dict[str, float]:
     """The agent's scores by column, missing ones left out."""
     cells = zip(board.columns, row(board, agent).cells, strict=True)
     return {column: cell.score for column, cell in cells if cell.score is not None}
@@ -95,7 +97,7 @@ def test_worked_example_of_a_capability_board(taxonomy: Taxonomy) -> None:
     assert row(fine, "a").total.score == pytest.approx(52.0833333)
     assert scores(core) == pytest.approx({"Embodied Task Planning": 52.0833333})
     assert core.warnings == (
-        "Embodied Task Planning: a mean of 4 of 5; nobody has items of Knowledge Reference Planning",
+        "Embodied Task Planning: a mean of 4 of 5; no agent was measured on Knowledge Reference Planning",
     )
 
 
@@ -177,7 +179,7 @@ def test_a_benchmark_without_items_is_shown_and_changes_nothing(taxonomy: Taxono
     larger = Taxonomy(
         metrics=taxonomy.metrics,
         capabilities=taxonomy.capabilities,
-        tasks=(*rest[::-1], arena.Task(name=first.name, benchmarks=(*first.benchmarks, new))),
+        tasks=(*rest[::-1], Task(name=first.name, benchmarks=(*first.benchmarks, new))),
     )
     entries = [*worked("a"), *worked("b")[:-1]]
     before, after = boards(entries, taxonomy), boards(entries, larger)
@@ -186,7 +188,7 @@ def test_a_benchmark_without_items_is_shown_and_changes_nothing(taxonomy: Taxono
     for old, entry in zip(old_board.rows, new_board.rows, strict=True):
         assert entry.total == old.total
         assert entry.cells[:-1] == old.cells
-        assert entry.cells[-1] == absent("nobody has items")
+        assert entry.cells[-1] == absent(NOT_MEASURED)
     assert "New-Bench" in new_board.warnings[0]
     assert before[-2:] == after[-2:]  # capabilities
 
@@ -204,7 +206,7 @@ def test_who_lacks_a_question_comes_last_and_is_never_averaged(taxonomy: Taxonom
     assert picky.total.score is None
     assert picky.total.missing.startswith("lacks EB-ALFRED (lacks Basic Planning (1 of 4 items missing) and 1 more)")
     column = board.columns.index("EB-ALFRED")
-    assert [entry.cells[column].rank for entry in board.rows] == [1, None, None]
+    assert board.column_ranks(column) == [1, None, None]
     assert row(board, "guest").cells[column].missing == "no items"
 
 
@@ -338,7 +340,7 @@ def test_the_command_shows_boards_and_writes_the_same_bytes(tmp_path: Path, caps
     board_commands.arena_command(file, tmp_path / "one.json")
     shown = capsys.readouterr().out
     assert "56.25 n=18" in shown
-    assert "Nobody has items of: EB-Habitat." in shown
+    assert "Columns without any score: EB-Habitat." in shown
     assert "b has no total: lacks EB-ALFRED" in shown
     file.write_text(HEADER + "".join(reversed(body)))
     board_commands.arena_command(file, tmp_path / "two.json")
@@ -364,10 +366,10 @@ def test_the_boards_are_among_the_pages_of_a_record(tmp_path: Path) -> None:
     pages = tmp_path / "site" / "boards"
     assert "visitor" in (pages / "published-core-capabilities.html").read_text()
     assert "red" in (pages / "published-world-model.html").read_text()
-    assert not (pages / "published-benchmark-r2r.html").exists()  # nobody has items of it
+    assert not (pages / "published-benchmark-r2r.html").exists()  # it has no items
 
 
 def test_names_are_safe_on_a_terminal(taxonomy: Taxonomy) -> None:
-    text = render_text(named(boards(worked("\x1b[31m\u202eevil"), taxonomy), "core-capabilities"))
+    text = render_board(named(boards(worked("\x1b[31m\u202eevil"), taxonomy), "core-capabilities"))
     assert "\x1b" not in text
     assert "\u202e" not in text

@@ -8,7 +8,7 @@ import pytest
 
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.store import of_trials
-from merton.leaderboard.terminal import render_text
+from merton.leaderboard.terminal import render_snapshot
 from merton.results.records import Outcome, TestCase, TrialRecord
 
 SCORE_OF = {Outcome.SUCCESS: 100.0, Outcome.EMERGENCY_STOP: 0.0, Outcome.INVALID_ACTION: 0.0}
@@ -44,7 +44,7 @@ def test_a_row_by_hand() -> None:
     assert (servo.rank, servo.id, servo.trials, servo.successes) == (1, "servo", 4, 2)
     assert servo.execution_reference == 100.0
     assert servo.execution_distorted == pytest.approx((100 + 80 + 0) / 3)
-    assert servo.kept == pytest.approx(0.6)
+    assert servo.share_under_distortion == pytest.approx(0.6)
     assert servo.execution_above_floor == pytest.approx((60 - 30) / (100 - 30))
     assert servo.decision == pytest.approx(0.7)  # the reference trial would flatter it
     assert servo.cognition == pytest.approx(0.8)
@@ -63,8 +63,8 @@ def test_what_is_missing_is_shown_and_ranked_last() -> None:
     last = board.agents[-1]
     assert (last.id, last.rank, last.standing, last.success, last.score) == ("broken", None, None, None, None)
     assert "1 ended in an infrastructure fault" in last.missing
-    assert "broken is not rated" in render_text(board)
-    for line in [line for line in render_text(board).splitlines() if "broken  " in line]:
+    assert "broken is not rated" in render_snapshot(board)
+    for line in [line for line in render_snapshot(board).splitlines() if "broken  " in line]:
         assert line.count("–") >= 6
     assert "nan" not in line
 
@@ -82,12 +82,12 @@ def test_equal_ratings_share_a_rank() -> None:
 def test_no_trials_is_a_board_too() -> None:
     board = board_of()
     assert board.agents == ()
-    assert "nothing could be rated" in render_text(board)
+    assert "nothing could be rated" in render_snapshot(board)
 
 
 def test_names_cannot_write_to_the_terminal() -> None:
     board = board_of(trial("\x1b[31mred[/]\u202e[bold]", 1, Outcome.SUCCESS), trial("n" * 10_000, 1, Outcome.SUCCESS))
-    text = render_text(board)
+    text = render_snapshot(board)
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "[bold]" in text  # markup is shown, not obeyed
@@ -95,15 +95,15 @@ def test_names_cannot_write_to_the_terminal() -> None:
 
 
 def test_both_methods_stand_side_by_side() -> None:
-    lines = render_text(example()).splitlines()
+    lines = render_snapshot(example()).splitlines()
     heading = next(line for line in lines if "AGI-Elo ± RD" in line)
     assert "likelihood [95 %]" in heading
     servo = next(line for line in lines if "servo" in line)
     assert "[" in servo
     assert "±" in servo
-    only_wins = render_text(
+    only_wins = render_snapshot(
         board_of(*(trial(name, 1, Outcome(end)) for name, end in (("a", "success"), ("b", "emergency_stop"))))
     )
     assert only_wins.count("≥") == only_wins.count("≤") == 2, "a bound is no estimate, by either method"
-    alone = render_text(board_of(trial("servo", 1, Outcome.SUCCESS)))
+    alone = render_snapshot(board_of(trial("servo", 1, Outcome.SUCCESS)))
     assert "There is no likelihood rating" in alone

@@ -9,7 +9,7 @@ import pytest
 
 from merton.errors import InputError
 from merton.rating import agi_elo, likelihood
-from merton.rating.checking import Match
+from merton.rating.checking import Match, Matches, MatchTable
 from merton.rating.diagnostics import Ratings, diagnose, held_out
 from merton.rating.likelihood import Estimate
 
@@ -21,12 +21,12 @@ def simulated(n_agents: int, n_cases: int, seed: int) -> list[Match]:
     return [(f"agent {a}", f"case {c}", float(won[a, c])) for a in range(n_agents) for c in range(n_cases)]
 
 
-def by_likelihood(matches: list[Match]) -> Ratings:
+def by_likelihood(matches: Matches) -> Ratings:
     fitted = likelihood.fit(matches)
     return fitted.agents, fitted.cases
 
 
-def by_agi_elo(matches: list[Match]) -> Ratings:
+def by_agi_elo(matches: Matches) -> Ratings:
     ratings = agi_elo.rate(matches, 0, 5)
     return ratings.agents, ratings.cases
 
@@ -73,8 +73,8 @@ def test_held_out_matches_are_predicted(rate) -> None:
 
 
 def test_a_rating_that_says_nothing_loses_nothing() -> None:
-    def even(matches: list[Match]) -> Ratings:
-        return tuple({match[side]: Estimate(1500, 1, 1) for match in matches} for side in (0, 1))
+    def even(table: MatchTable) -> Ratings:
+        return tuple(dict.fromkeys(ids, Estimate(1500, 1, 1)) for ids in (table.agent_ids, table.case_ids))
 
     assert held_out(simulated(5, 100, 4), even, 0).log_loss == pytest.approx(math.log(2))
 

@@ -17,12 +17,13 @@ import sqlalchemy as sa
 from fake_run import make_fake_run
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.board import PublishedBoard, PublishedRow, absent, share
-from merton.leaderboard.site import beside, build, figures, frame, view, write_site
+from merton.leaderboard.board import Board, BoardCell, BoardRow, absent, share
+from merton.leaderboard.site import figures, frame, record_extras, view, write_site, writer
 from merton.leaderboard.site.names import file_names
 from merton.leaderboard.snapshot import store as snapshots
-from merton.leaderboard.snapshot.compute import Inputs, compute
-from merton.leaderboard.snapshot.contents import BoardCell, BoardRow, ScoreBoard, Snapshot, Standing
+from merton.leaderboard.snapshot.compute import compute
+from merton.leaderboard.snapshot.contents import Snapshot, Standing
+from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.snapshot.store import from_json, of_trials, to_json
 from merton.leaderboard.submissions.rules import Receipt
 from merton.pages import svg
@@ -134,7 +135,7 @@ def tree(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("which", ["site", "foreign_site"])
 def test_every_link_leads_to_a_file_and_nothing_leads_away(which: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(which)
-    served = {name for name, _ in build.SERVED_PAGES} if which == "foreign_site" else set()
+    served = {name for name, _ in writer.SERVED_PAGES} if which == "foreign_site" else set()
     for page in pages(folder):
         asked = page.links + [item["src"] for tag in ("img", "script") for item in page.all(tag)]
         asked += [item["href"] for item in page.all("link")]
@@ -218,7 +219,7 @@ def test_submissions_stay_visible_whatever_became_of_them(
     ]
     with open_record(run, read_only=True) as store:
         taken = snapshots.take(store)
-        monkeypatch.setattr(beside, "submissions", lambda connection: receipts)
+        monkeypatch.setattr(record_extras, "submissions", lambda connection: receipts)
         page = Page(write_site(taken, tmp_path / "site", store, images=()).parent / "submissions.html")
     assert "1 accepted, 1 superseded, 1 withdrawn" in page.text
     assert page.text.count("Merton 0.7") == 3
@@ -251,18 +252,18 @@ def test_a_board_with_a_hole_has_no_total_and_is_last(tmp_path: Path) -> None:
     taken = of_trials(trials(("servo", "hold")))
     full = BoardRow(0, 1, BoardCell(0.5, (0.4, 0.6), 8), (BoardCell(0.5, (0.4, 0.6), 4),) * 2)
     hole = BoardRow(1, None, BoardCell(None, None, 4), (BoardCell(0.9, (0.8, 1.0), 4), BoardCell(None, None, 0)))
-    board = ScoreBoard("task", "By task", "A note.", ("a", "b"), (full, hole))
-    arena = PublishedBoard("task", "Arena", "c / k", 100.0, ("x", "y"), (
-        PublishedRow("guest", absent("lacks y (nobody scored it)"), (share(3, 4, 100.0), absent("nobody scored it"))),
-    ))  # fmt: skip
+    board = Board("task", "By task", "A note.", ("a", "b"), (full, hole))
+    cells = (share(3, 4, 100.0), absent("no items"))
+    guest = BoardRow("guest", None, absent("lacks y (no items)"), cells)
+    arena = Board("task", "Arena", "c / k", ("x", "y"), (guest,), 100.0)
     index = write_site(replace(taken, boards=(board,)), tmp_path / "site", published=[arena])
     page = Page(index.parent / "boards" / "task.html")
     assert page.text.count("missing: ") == 3  # its rank, its total, its cell
     assert page.text.index("servo") < page.text.index("hold")
     published = Page(index.parent / "boards" / "published-task.html")
-    assert "missing: nobody scored it" in published.text
+    assert "missing: no items" in published.text
     assert "75.00" in published.text
-    assert "no total: lacks y (nobody scored it)" in Page(index.parent / "boards.html").text
+    assert "no total: lacks y (no items)" in Page(index.parent / "boards.html").text
 
 
 def test_names_of_any_kind_are_escaped_cut_and_kept_out_of_paths(tmp_path: Path) -> None:
@@ -342,7 +343,7 @@ def test_the_downloads_are_the_snapshot(site: Path, run: Path) -> None:
 
 
 def test_long_lists_go_on_in_further_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "ROWS_A_PAGE", 3)
+    monkeypatch.setattr(writer, "ROWS_A_PAGE", 3)
     monkeypatch.setattr(view, "CASES_SHOWN", 7)
     folder = write_site(of_trials(trials(("servo", "hold"))), tmp_path / "site").parent
     assert sorted(path.name for path in folder.glob("cases*.html")) == ["cases.html", "cases~2.html", "cases~3.html"]

@@ -21,13 +21,15 @@ from typer.testing import CliRunner
 
 from merton.cli.main import app
 from merton.errors import InfrastructureError, InputError
+from merton.leaderboard.board import BoardCell, rounded
 from merton.leaderboard.site import write_site
-from merton.leaderboard.snapshot import compute as taking
 from merton.leaderboard.snapshot import store as snapshot
-from merton.leaderboard.snapshot.compute import Inputs, compute
+from merton.leaderboard.snapshot.compute import compute
+from merton.leaderboard.snapshot.contents import Snapshot
+from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.submissions import rules as submissions
 from merton.leaderboard.submissions.packing import make_submission
-from merton.leaderboard.terminal import disagreements, render_text
+from merton.leaderboard.terminal import disagreements, render_snapshot
 from merton.rating import agi_elo, likelihood
 from merton.rating.predictions import gap
 from merton.results.records import AgentRecord, ForeignScore, Outcome, TestCase, TrialRecord
@@ -72,7 +74,7 @@ def filled(path: Path, records: list[TrialRecord], scores: list[ForeignScore]) -
     return store
 
 
-def of(records: list[TrialRecord], **more: object) -> snapshot.Snapshot:
+def of(records: list[TrialRecord], **more: object) -> Snapshot:
     return compute(Inputs(records, **more), "test", 1)  # type: ignore[arg-type]
 
 
@@ -194,7 +196,7 @@ def test_boards_show_missing_cells_and_rank_them_last() -> None:
         (2, 0.4, 4),
         (None, None, 2),
     ]
-    assert board.rows[2].cells[1] == snapshot.BoardCell(None, None, 0)
+    assert board.rows[2].cells[1] == BoardCell(None, None, 0)
 
 
 def test_json_is_canonical_and_comes_back() -> None:
@@ -262,7 +264,7 @@ def test_submissions_are_on_the_board_from_their_window_on(tmp_path: Path) -> No
         assert (row.owner, row.version, row.weights_sha256) == ("Acme", "2.0", "b" * 64)
         assert (row.score, row.matches, row.trials) == (servo.score, servo.matches, 0)
         assert {row.id: row.submission for row in after.agents if row.submission} == {row.id: receipt.id}
-        assert "Measured by the manufacturers themselves:\n  servo 2.0 (Acme)\n" in render_text(after)
+        assert "Measured by the manufacturers themselves:\n  servo 2.0 (Acme)\n" in render_snapshot(after)
         index = write_site(after, tmp_path / "site", store)
         assert index.read_text().count("self-reported") == 1
         assert index.with_name("board.csv").read_text().count(receipt.id) == 1
@@ -376,5 +378,5 @@ def test_progress_says_what_takes_long() -> None:
 
 
 def test_floats_are_rounded_everywhere() -> None:
-    assert taking.rounded((1 / 3, -1e-9, 7, None, "x")) == (0.333333, 0.0, 7, None, "x")
-    assert str(taking.rounded(-1e-9)) == "0.0"
+    assert rounded((1 / 3, -1e-9, 7, None, "x")) == (0.333333, 0.0, 7, None, "x")
+    assert str(rounded(-1e-9)) == "0.0"

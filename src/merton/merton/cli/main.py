@@ -310,12 +310,12 @@ def _records(directory: RunDirectory):  # type: ignore[no-untyped-def]
 
 def _conclude(directory: RunDirectory) -> None:
     """Board on the terminal, report on disk."""
-    from merton.leaderboard import terminal as board
     from merton.leaderboard.snapshot import store as snapshot
+    from merton.leaderboard.terminal import render_snapshot, terminal_width
     from merton.study.report import write_report
 
     records = _records(directory)
-    print(board.render_text(snapshot.of_trials(records), board.terminal_width()))
+    print(render_snapshot(snapshot.of_trials(records), terminal_width()))
     path = write_report(directory.path)
     out.print(f"{len(records)} trials. Report: {path}", soft_wrap=True, highlight=False)
 

@@ -1,190 +1,185 @@
-"""Boards under published rules: agents against columns, every cell with its n and 95 % interval, or why it is missing.
+"""The board: agents against columns, every cell a score with its n and 95 % interval, or missing.
 
-The fields have the names of `contents.ScoreBoard`, so that one template draws both; here agents are named, not
-numbered, and a missing cell says why.
+Boards of a snapshot and boards under published rules are the same `Board`. Ranks come from `ranked`, totals from
+`mean_cell`; terminal, pages and files draw a board without computing anything.
 
-Intervals, the same for all of these boards: a cell's is Wilson's for its mean on a scale of 0..1. A score between 0 and
-1 varies no more than a coin with the same mean, so it covers partial scores too, if anything too widely, and it is
-sensible for few items and at both ends. That of a mean of cells comes from theirs by MOVER (Zou and Donner 2008): the
-distances to the lower ends add in quadrature, and so do those to the upper ends; the cells' items are independent.
+Intervals of means of cells are made by MOVER (Zou and Donner 2008): the distances to the lower ends add in quadrature,
+and so do those to the upper ends; the cells' items are independent.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Annotated, Any, TypeVar
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from pydantic import Field
 
-from merton.results.statistics import wilson
-from merton.results.text import MISSING, printable
+from merton.results.statistics import DIGITS, Interval, mean_interval, ranks, wilson
 
-COLUMNS_AT_ONCE = 6
-"""Columns that a terminal's line holds; a wider board is drawn in several blocks."""
+NotInSnapshots = Field(exclude=True)
+"""Marks a field that the JSON of a snapshot does not hold."""
+
+NOT_MEASURED = "no agent was measured here"
+"""Why a cell of a column without any score is missing."""
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class PublishedCell:
-    """What one agent has in one column.
+class BoardCell:
+    """A mean of `n` scores.
 
     Attributes:
-        score: 0..maximum of the board; None where it is missing.
+        score: 0..maximum of the board; None if it is missing.
         interval: 95 % of it.
-        n: items it is made of.
-        rank: its place in the column; equal scores share it; None where it is missing.
-        missing: why there is no score; empty if there is one.
+        n: scores it is made of.
+        missing: why there is no score, on boards under published rules; on those of a snapshot always empty, because a
+            cell can be missing there for one reason only: the agent met no such case.
     """
 
     score: float | None
-    interval: tuple[float, float] | None
+    interval: Interval | None
     n: int
-    rank: int | None = None
-    missing: str = ""
+    missing: Annotated[str, NotInSnapshots] = ""
 
 
 @dataclass(frozen=True)
-class PublishedRow:
-    """An agent's line. Its place is that of its total; an agent that lacks a cell has neither and comes last."""
+class BoardRow:
+    """An agent's line on a board; a total needs every cell, so an agent that lacks one has none and comes last.
 
-    agent: str
-    total: PublishedCell
-    cells: tuple[PublishedCell, ...]
+    Attributes:
+        agent: index into `Snapshot.agents`; a name on boards under published rules.
+        rank: by `total`; equal totals share it; None without a total, and before `ranked`.
+        total: 0..maximum, as the board's note says; n counts all scores of the cells.
+        cells: one for each of the board's columns.
+    """
 
-    @property
-    def rank(self) -> int | None:
-        """The place by total; None without one."""
-        return self.total.rank
+    agent: int | str
+    rank: int | None
+    total: BoardCell
+    cells: tuple[BoardCell, ...]
 
 
 @dataclass(frozen=True)
-class PublishedBoard:
+class Board:
     """Agents against columns.
 
     Attributes:
-        name: a word for addresses, such as "task-embodied-navigation".
-        title: what it is called.
-        note: how the total is made, one sentence.
-        maximum: the highest score there is; the lowest is 0.
-        columns: what the cells are about; a column nobody has a score in is shown and counts for nothing.
+        name: a word for addresses, such as "task".
+        title: heading of the board.
+        note: how its total is made, one sentence.
+        columns: what the cells are about; a column without any score is shown and is no part of a total.
         rows: best first, those without a total last.
+        maximum: the highest score there is; the lowest is 0.
         warnings: what a reader must know, one sentence each.
     """
 
     name: str
     title: str
     note: str
-    maximum: float
     columns: tuple[str, ...]
-    rows: tuple[PublishedRow, ...]
-    warnings: tuple[str, ...] = ()
+    rows: tuple[BoardRow, ...]
+    maximum: Annotated[float, NotInSnapshots] = 1.0
+    warnings: Annotated[tuple[str, ...], NotInSnapshots] = ()
+
+    @property
+    def digits(self) -> int:
+        """Decimals of a score where it is shown."""
+        return 3 if self.maximum <= 1.0 else 2
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether any agent has a score in any cell."""
+        return any(cell.n for row in self.rows for cell in row.cells)
+
+    def column_ranks(self, column: int) -> list[int | None]:
+        """The rank of every row by its cell in one column; None where that is missing."""
+        return ranks(row.cells[column].score for row in self.rows)
 
 
-def absent(reason: str, n: int = 0) -> PublishedCell:
-    """A missing cell; `n`: how many items there are all the same."""
-    return PublishedCell(None, None, n, missing=reason)
+def absent(reason: str, n: int = 0) -> BoardCell:
+    """A missing cell; `n`: how many scores there are nevertheless."""
+    return BoardCell(None, None, n, reason)
 
 
-def share(points: float, n: int, maximum: float) -> PublishedCell:
-    """The cell of `points` (0..n) out of n: maximum · points / n, with Wilson's interval."""
+def share(points: float, n: int, maximum: float) -> BoardCell:
+    """The cell of `points` (0..n) out of n: maximum · points / n, with Wilson's interval.
+
+    A score between 0 and 1 varies no more than a coin with the same mean, so the interval covers partial scores too, if
+    anything too widely, and it is sensible for few items and at both ends.
+    """
     low, high = wilson(points, n)
-    return PublishedCell(maximum * points / n, (maximum * max(0.0, low), maximum * min(1.0, high)), n)
+    return BoardCell(maximum * points / n, (maximum * max(0.0, low), maximum * min(1.0, high)), n)
 
 
-def mean_of(cells: Mapping[str, PublishedCell], maximum: float) -> PublishedCell:
-    """The unweighted mean of cells by name, with its interval by MOVER; missing if one is, or if there are none."""
+def mean_cell(cells: Collection[BoardCell], maximum: float, missing: str = "") -> BoardCell:
+    """The unweighted mean of cells, with its interval by MOVER; missing, for the reason given, if one of them is."""
+    n = sum(cell.n for cell in cells)
+    scored = [(cell.score, *cell.interval) for cell in cells if cell.score is not None and cell.interval is not None]
+    if not scored or len(scored) < len(cells):
+        return absent(missing, n)
+    score = math.fsum(score for score, _, _ in scored) / len(scored)
+    below = math.sqrt(math.fsum((score - low) ** 2 for score, low, _ in scored)) / len(scored)
+    above = math.sqrt(math.fsum((high - score) ** 2 for score, _, high in scored)) / len(scored)
+    return BoardCell(score, (max(0.0, score - below), min(maximum, score + above)), n)
+
+
+def mean_of(cells: Mapping[str, BoardCell], maximum: float) -> BoardCell:
+    """The `mean_cell` of cells by name; if it is missing, it says which cell the agent lacks and why."""
     lacking = [f"{name} ({cell.missing})" for name, cell in cells.items() if cell.score is None]
-    n = sum(cell.n for cell in cells.values())
-    if lacking or not cells:
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        return absent(f"lacks {lacking[0]}{more}" if lacking else "nobody has items", n)
-    scores, down, up = [], [], []
-    for cell in cells.values():
-        assert cell.score is not None
-        assert cell.interval is not None
-        scores.append(cell.score)
-        down.append((cell.score - cell.interval[0]) ** 2)
-        up.append((cell.interval[1] - cell.score) ** 2)
-    score = math.fsum(scores) / len(scores)
-    low = max(0.0, score - math.sqrt(math.fsum(down)) / len(scores))
-    high = min(maximum, score + math.sqrt(math.fsum(up)) / len(scores))
-    return PublishedCell(score, (low, high), n)
+    more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+    return mean_cell(cells.values(), maximum, f"lacks {lacking[0]}{more}" if lacking else NOT_MEASURED)
 
 
-def ordered(rows: Sequence[PublishedRow]) -> tuple[PublishedRow, ...]:
-    """The rows with their ranks: by total, then those without one, by name; in every column the missing come last."""
-    totals = _ranked([row.total for row in rows])
-    columns = [_ranked(column) for column in zip(*(row.cells for row in rows), strict=True)]
+def ranked(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
+    """The rows with their ranks by total, best first; those without a total come last, equal ones by name."""
+    places = ranks(row.total.score for row in rows)
+    found = [replace(row, rank=rank) for row, rank in zip(rows, places, strict=True)]
+    return tuple(sorted(found, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))
+
+
+def group_cell(scores: Sequence[float], groups: Sequence[int]) -> BoardCell:
+    """The mean of scores in 0..1 with Student's interval over their groups, such as test cases; missing without any."""
+    if not len(scores):
+        return BoardCell(None, None, 0)
+    return BoardCell(math.fsum(scores) / len(scores), mean_interval(scores, groups), len(scores))
+
+
+def plain(board: Board) -> dict[str, Any]:
+    """A board under published rules as plain values for JSON: every cell with its rank in its column."""
+
+    def cell(item: BoardCell, rank: int | None) -> dict[str, Any]:
+        return {"score": item.score, "interval": item.interval, "n": item.n, "rank": rank, "missing": item.missing}
+
+    columns = [board.column_ranks(column) for column in range(len(board.columns))]
     rows = [
-        replace(row, total=total, cells=tuple(column[index] for column in columns))
-        for index, (row, total) in enumerate(zip(rows, totals, strict=True))
+        {
+            "agent": row.agent,
+            "total": cell(row.total, row.rank),
+            "cells": [cell(item, column[place]) for item, column in zip(row.cells, columns, strict=True)],
+        }
+        for place, row in enumerate(board.rows)
     ]
-    return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))
-
-
-def _ranked(cells: Sequence[PublishedCell]) -> list[PublishedCell]:
-    # Rounded, so that two ways to the same mean share a place.
-    scores = [None if cell.score is None else round(cell.score, 9) for cell in cells]
-    there = [score for score in scores if score is not None]
-    return [
-        cell if score is None else replace(cell, rank=1 + sum(other > score for other in there))
-        for cell, score in zip(cells, scores, strict=True)
-    ]
+    return {**{item.name: getattr(board, item.name) for item in fields(board)}, "rows": rows}
 
 
 def to_json(content: Mapping[str, Any]) -> bytes:
-    """Plain values as JSON: sorted keys, no NaN, UTF-8, floats rounded to six decimals; same content, same bytes."""
-    text = json.dumps(_rounded(content), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    """Plain values as JSON: sorted keys, no NaN, UTF-8, floats `rounded`; same content, same bytes."""
+    text = json.dumps(rounded(content), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", errors="replace") + b"\n"
 
 
-def _rounded(node: Any) -> Any:
-    if isinstance(node, float):
-        return round(node, 6)
-    if isinstance(node, Mapping):
-        return {key: _rounded(value) for key, value in node.items()}
-    if isinstance(node, (list, tuple)):
-        return [_rounded(value) for value in node]
-    return node
-
-
-def render_text(board: PublishedBoard, width: int = 120) -> str:
-    """The board as plain text for a terminal; columns nobody has are named below it instead of drawn."""
-    out = io.StringIO()
-    console = Console(file=out, width=width, color_system=None, force_terminal=False)
-    console.print(Text(f"{board.title}\n{board.note}"))
-    drawn = [i for i in range(len(board.columns)) if any(row.cells[i].n for row in board.rows)]
-    for start in range(0, max(len(drawn), 1), COLUMNS_AT_ONCE):
-        block = drawn[start : start + COLUMNS_AT_ONCE]
-        table = Table(header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        table.add_column("#", justify="right")
-        table.add_column("agent")
-        for heading in ("total", *(printable(board.columns[i], 40) for i in block)):
-            table.add_column(Text(heading), justify="right")
-        for row in board.rows:
-            rank = MISSING if row.rank is None else str(row.rank)
-            cells = [row.total, *(row.cells[i] for i in block)]
-            table.add_row(rank, Text(printable(row.agent, 32)), *(Text(_shown(cell)) for cell in cells))
-        console.print(table)
-    unseen = [column for i, column in enumerate(board.columns) if i not in drawn]
-    if unseen:
-        console.print(Text(f"Nobody has items of: {printable(', '.join(unseen), 1000)}."))
-    for row in board.rows:
-        if row.total.missing and drawn:
-            console.print(Text(f"{printable(row.agent, 32)} has no total: {printable(row.total.missing, 300)}."))
-    for warning in board.warnings:
-        console.print(Text(f"! {printable(warning, 400)}"))
-    return out.getvalue()
-
-
-def _shown(cell: PublishedCell) -> str:
-    """Score and n, and the interval below; a dash and n where the score is missing."""
-    if cell.score is None or cell.interval is None:
-        return f"{MISSING} n={cell.n}"
-    return f"{cell.score:.2f} n={cell.n}\n{cell.interval[0]:.2f}..{cell.interval[1]:.2f}"
+def rounded(value: Value) -> Value:
+    """The value with every float in it rounded to `DIGITS`; -0.0 becomes 0.0."""
+    if isinstance(value, float):
+        return round(value, DIGITS) + 0.0  # type: ignore[return-value]
+    if isinstance(value, Mapping):
+        return {key: rounded(item) for key, item in value.items()}  # type: ignore[return-value]
+    if isinstance(value, (tuple, list)):
+        return type(value)(rounded(item) for item in value)  # type: ignore[return-value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{item.name: rounded(getattr(value, item.name)) for item in fields(value)})
+    return value

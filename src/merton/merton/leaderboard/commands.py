@@ -15,8 +15,7 @@ from merton.leaderboard.published import commands as board_commands
 from merton.leaderboard.submissions import commands as submission_commands
 
 if TYPE_CHECKING:
-    from merton.leaderboard.board import PublishedBoard
-    from merton.leaderboard.published.world_model import Evaluation
+    from merton.leaderboard.board import Board
     from merton.leaderboard.snapshot.compute import Progress
 
 app = typer.Typer(help="Leaderboards from a record of results.", no_args_is_help=True)
@@ -40,15 +39,15 @@ def rate_command(
     name: NameOption = None,
 ) -> None:
     """Rate the agents and test cases of a record by both methods and show the board."""
-    from merton.leaderboard import terminal as board
     from merton.leaderboard.snapshot import store as snapshot
+    from merton.leaderboard.terminal import render_snapshot, terminal_width
     from merton.results.store import open_record
 
     with open_record(record, read_only=True) as store, _progress() as progress:
         taken = snapshot.take(store, name, progress)
     if json is not None:  # before anything is printed: who pipes the board into `head` ends the command there
         _write(json, snapshot.to_json(taken))
-    print(board.render_text(taken, board.terminal_width()))
+    print(render_snapshot(taken, terminal_width()))
     _out.print(f"inputs {taken.inputs_sha256}", highlight=False, soft_wrap=True)
 
 
@@ -70,11 +69,11 @@ def build(
     from merton.leaderboard.snapshot import store as snapshot
     from merton.results.store import open_record
 
-    published: list[PublishedBoard | Evaluation] = []
+    published: list[Board] = []
     if arena is not None:
-        published += [board for board in board_commands.arena_boards(arena) if board_commands.has_scores(board)]
+        published += [board for board in board_commands.arena_boards(arena) if board.has_scores]
     if world_model is not None:
-        published.append(board_commands.world_model_board(world_model, ground_truth))
+        published.append(board_commands.world_model_board(world_model, ground_truth).board_with_agreement)
     with open_record(record, read_only=True) as store, _progress() as progress:
         taken = snapshot.take(store, name, progress)
     try:

@@ -1,4 +1,4 @@
-"""The leaderboard as text for a terminal."""
+"""Boards as plain text for a terminal."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from merton.leaderboard.board import Board, BoardCell
+from merton.results.records import FLOOR_AGENT
 from merton.results.text import MISSING, formatted, printable
 
-if TYPE_CHECKING:  # what a board shows needs all of the ratings; a command that only draws does not
+if TYPE_CHECKING:  # a snapshot's modules load all of the ratings; a command that only draws does without
     from merton.leaderboard.snapshot.contents import AgentRow, Snapshot, Standing
 
-FLOOR_AGENT = "hold"
-"""The agent that does nothing; its score is the chance floor."""
-
 NAME = 44
-"""Characters of an agent's name on a terminal."""
+"""Characters of an agent's name beside its ratings."""
+
+COLUMNS_AT_ONCE = 6
+"""Columns of a board that fit into a line; a wider board is drawn in several blocks."""
 
 
 def terminal_width() -> int:
@@ -29,13 +31,40 @@ def terminal_width() -> int:
     return max(100, min(160, shutil.get_terminal_size((140, 40)).columns))
 
 
-def render_text(snapshot: Snapshot, width: int = 140) -> str:
-    """The board as plain text for a terminal `width` characters wide: both ratings, and where they are not sure."""
-    out = io.StringIO()
-    console = Console(file=out, width=width, color_system=None, force_terminal=False)
-    console.print(_table("Leaderboard", _COLUMNS, snapshot.agents))
+def render_board(board: Board, width: int = 120) -> str:
+    """A board under published rules as plain text; columns without any score are listed below the table."""
+    filled = [index for index in range(len(board.columns)) if any(row.cells[index].n for row in board.rows)]
+    empty = [column for index, column in enumerate(board.columns) if index not in filled]
+    console, lines = _plain_console(width)
+    console.print(Text(f"{board.title}\n{board.note}"))
+    for start in range(0, max(len(filled), 1), COLUMNS_AT_ONCE):
+        block = filled[start : start + COLUMNS_AT_ONCE]
+        headings = ("#", "agent", "total", *(printable(board.columns[index], 40) for index in block))
+        rows = [
+            (
+                _whole(row.rank),
+                printable(str(row.agent), 32),
+                *(_cell(cell, board.digits) for cell in (row.total, *(row.cells[index] for index in block))),
+            )
+            for row in board.rows
+        ]
+        console.print(_table("", headings, rows))
+    if empty:
+        console.print(Text(f"Columns without any score: {printable(', '.join(empty), 1000)}."))
+    for row in board.rows:
+        if row.total.missing and filled:
+            missing = printable(row.total.missing, 300)
+            console.print(Text(f"{printable(str(row.agent), 32)} has no total: {missing}."))
+    _print_warnings(console, board.warnings)
+    return lines.getvalue()
+
+
+def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
+    """The overall board of a snapshot as plain text: both ratings of every agent, and where they are not sure."""
+    console, lines = _plain_console(width)
+    console.print(_agent_table("Leaderboard", _COLUMNS, snapshot.agents))
     if any(row.trials or row.infrastructure for row in snapshot.agents):
-        console.print(_table("Trials", _TRIAL_COLUMNS, snapshot.agents))
+        console.print(_agent_table("Trials", _TRIAL_COLUMNS, snapshot.agents))
     console.print(Text(snapshot.method))
     if snapshot.chance_floor is not None:
         console.print(Text(f"Doing nothing ({FLOOR_AGENT}) scores {snapshot.chance_floor:.1f} under distortion."))
@@ -48,13 +77,12 @@ def render_text(snapshot: Snapshot, width: int = 140) -> str:
     for row in snapshot.agents:
         if row.missing:
             console.print(Text(f"{printable(row.id, NAME)} is not rated. {row.missing}"))
-    for warning in snapshot.warnings:
-        console.print(Text(f"! {printable(warning, 400)}"))
-    return out.getvalue()
+    _print_warnings(console, snapshot.warnings)
+    return lines.getvalue()
 
 
 def disagreements(snapshot: Snapshot, most: int = 12) -> list[str]:
-    """Which neighbours the shuffles of AGI-Elo swap, and whom the two methods place differently; `most` of each.
+    """Neighbours that the shuffles of AGI-Elo swap, and agents that the two methods rank differently; `most` of each.
 
     Returns lines: a sentence for either, and below it the clearest examples, indented.
     """
@@ -66,14 +94,12 @@ def disagreements(snapshot: Snapshot, most: int = 12) -> list[str]:
             f"By AGI-Elo, {len(swaps)} of {rated - 1} pairs of neighbours change places in at least one of the "
             f"{snapshot.shuffles} orders of the matches{':' if swaps else '.'}"
         )
-        lines += _most(
-            [
-                f"{printable(swap.lower, NAME)} is before {printable(swap.upper, NAME)} in "
-                f"{round(swap.share * snapshot.shuffles)} of {snapshot.shuffles}"
-                for swap in swaps
-            ],
-            most,
-        )
+        examples = [
+            f"{printable(swap.lower, NAME)} is before {printable(swap.upper, NAME)} in "
+            f"{round(swap.share * snapshot.shuffles)} of {snapshot.shuffles}"
+            for swap in swaps
+        ]
+        lines += _most(examples, most)
     moved = [
         (row, row.likelihood.rank, row.agi_elo.rank)
         for row in snapshot.agents
@@ -93,35 +119,63 @@ def _most(items: Sequence[str], most: int) -> list[str]:
     return [f"  {item}" for item in items[:most]] + more
 
 
-def _table(title: str, columns: Sequence[Column], rows: Sequence[AgentRow]) -> Table:
+def _plain_console(width: int) -> tuple[Console, io.StringIO]:
+    """A console without colours, and the lines printed to it."""
+    lines = io.StringIO()
+    return Console(file=lines, width=width, color_system=None, force_terminal=False), lines
+
+
+def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of text, numbers to the right; every cell is safe to print."""
     table = Table(title=title, title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading, _ in columns:
-        table.add_column(heading, justify="left" if heading == "agent" else "right")
+    for heading in headings:
+        table.add_column(Text(heading), justify="left" if heading == "agent" else "right")
     for row in rows:
-        table.add_row(*(Text(cell(row)) for _, cell in columns))
+        table.add_row(*(Text(cell) for cell in row))
     return table
 
 
+def _print_warnings(console: Console, warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        console.print(Text(f"! {printable(warning, 400)}"))
+
+
+def _cell(cell: BoardCell, digits: int) -> str:
+    """Score and n, and the interval below; a dash and n where the score is missing."""
+    if cell.score is None or cell.interval is None:
+        return f"{MISSING} n={cell.n}"
+    low, high = cell.interval
+    return f"{cell.score:.{digits}f} n={cell.n}\n{low:.{digits}f}..{high:.{digits}f}"
+
+
+def _whole(value: int | None) -> str:
+    return formatted(value, "{}")
+
+
+Column = tuple[str, Callable[["AgentRow"], str]]
+"""Heading, and the text of an agent's cell."""
+
+
+def _agent_table(title: str, columns: Sequence[Column], agents: Sequence[AgentRow]) -> Table:
+    headings = [heading for heading, _ in columns]
+    return _table(title, headings, [[cell(agent) for _, cell in columns] for agent in agents])
+
+
 def _likelihood(row: AgentRow) -> str:
-    if row.likelihood is None:
-        return MISSING
-    if row.likelihood.flag:
-        return f"{bound_sign(row.likelihood)} {row.likelihood.mean:.0f}"
+    if row.likelihood is None or row.likelihood.flag:
+        return _bound(row.likelihood)
     low, high = row.likelihood.interval
     return f"{row.likelihood.mean:.0f} [{low:.0f}, {high:.0f}]"
 
 
 def _agi_elo(row: AgentRow) -> str:
-    if row.agi_elo is None:
-        return MISSING
-    if row.agi_elo.flag:
-        return f"{bound_sign(row.agi_elo)} {row.agi_elo.mean:.0f}"
+    if row.agi_elo is None or row.agi_elo.flag:
+        return _bound(row.agi_elo)
     return f"{row.agi_elo.mean:.0f} ± {row.agi_elo.deviation:.0f}"
 
 
-def bound_sign(standing: Standing) -> str:
-    """The sign before a rating that is a bound: at least so much after only wins, at most after only losses."""
-    return "≥" if standing.flag == "only wins" else "≤"
+def _bound(standing: Standing | None) -> str:
+    return MISSING if standing is None else f"{standing.bound_sign} {standing.mean:.0f}"
 
 
 def _with_interval(value: float | None, interval: tuple[float, float] | None) -> str:
@@ -131,23 +185,20 @@ def _with_interval(value: float | None, interval: tuple[float, float] | None) ->
 
 
 def _rank(row: AgentRow) -> str:
-    return MISSING if row.rank is None else str(row.rank)
+    return _whole(row.rank)
 
 
 def _name(row: AgentRow) -> str:
     return printable(row.id, NAME)
 
 
-Column = tuple[str, Callable[["AgentRow"], str]]
-"""Heading, and an agent's cell."""
-
 _COLUMNS: tuple[Column, ...] = (
     ("#", _rank),
     ("agent", _name),
     ("likelihood [95 %]", _likelihood),
     ("AGI-Elo ± RD", _agi_elo),
-    ("# by it", lambda row: MISSING if row.agi_elo is None else str(row.agi_elo.rank)),
-    ("spread", lambda row: MISSING if row.agi_elo is None else formatted(row.agi_elo.spread, "{:.1f}")),
+    ("# by it", lambda row: _whole(row.agi_elo.rank if row.agi_elo else None)),
+    ("spread", lambda row: formatted(row.agi_elo.spread if row.agi_elo else None, "{:.1f}")),
     ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval)),
     ("matches", lambda row: str(row.matches)),
 )

@@ -22,14 +22,15 @@ from merton.rating.checking import (
     Floats,
     Integers,
     Match,
-    Played,
+    Matches,
+    MatchTable,
     Q,
+    as_table,
     checked_index,
     checked_scores,
     extremes,
     floor_warning,
     logistic,
-    played,
     warnings,
 )
 from merton.results.records import Outcome, TrialRecord
@@ -154,7 +155,7 @@ def update(agents: ArrayLike, cases: ArrayLike, scores: ArrayLike, *, n_agents: 
     return _after(_packed(agent_index, case_index, score), n_agents, n_cases)
 
 
-def rate(matches: Iterable[Match], seed: int = 0, shuffles: int = 20) -> Ratings:
+def rate(matches: Matches, seed: int = 0, shuffles: int = 20) -> Ratings:
     """Rate every agent and test case that played, averaged over seeded orders of the matches.
 
     The matches are sorted first, so the order they are stored in has no influence: it would otherwise cost hundreds of
@@ -171,25 +172,27 @@ def rate(matches: Iterable[Match], seed: int = 0, shuffles: int = 20) -> Ratings
         InputError: a score is NaN or outside 0..1, or `shuffles` < 1.
     """
     _check_shuffles(shuffles)
-    game = played(matches)
-    n_agents, n_cases = len(game.agent_ids), len(game.case_ids)
-    packed = _packed(game.agents, game.cases, game.scores)
+    table = as_table(matches)
+    n_agents, n_cases = len(table.agent_ids), len(table.case_ids)
+    packed = _packed(table.agents, table.cases, table.scores)
     passes = shuffled_passes(packed, n_agents, n_cases, seed, shuffles)
     agent_means = np.array([item.agent_mean for item in passes])
     case_means = np.array([item.case_mean for item in passes])
     agent_rd, case_rd = (np.mean([getattr(item, name) for item in passes], axis=0) for name in ("agent_rd", "case_rd"))
-    agent_flags = extremes(game.agents, game.scores, n_agents)
-    case_flags = extremes(game.cases, 1.0 - game.scores, n_cases)
-    agent_matches = np.bincount(game.agents, minlength=n_agents)
-    case_matches = np.bincount(game.cases, minlength=n_cases)
-    agents = _summary(game.agent_ids, agent_means, agent_rd, agent_matches, _bootstrap(packed, game, seed), agent_flags)
-    cases = _summary(game.case_ids, case_means, case_rd, case_matches, case_rd, case_flags)
-    found = warnings(game, agent_flags, case_flags)
+    agent_flags = extremes(table.agents, table.scores, n_agents)
+    case_flags = extremes(table.cases, 1.0 - table.scores, n_cases)
+    agent_matches = np.bincount(table.agents, minlength=n_agents)
+    case_matches = np.bincount(table.cases, minlength=n_cases)
+    agents = _summary(
+        table.agent_ids, agent_means, agent_rd, agent_matches, _bootstrap(packed, table, seed), agent_flags
+    )
+    cases = _summary(table.case_ids, case_means, case_rd, case_matches, case_rd, case_flags)
+    found = warnings(table, agent_flags, case_flags)
     if agents:
-        gaps = agent_means.mean(axis=0)[game.agents] - case_means.mean(axis=0)[game.cases]
+        gaps = agent_means.mean(axis=0)[table.agents] - case_means.mean(axis=0)[table.cases]
         # Without a floor the lowest end worse than predicted, because they made the ratings: 2 % are enough to tell.
-        found += floor_warning(logistic(gaps), game.scores, 0.02)
-    orders = {name: tuple(agent_means[:, i].tolist()) for i, name in enumerate(game.agent_ids)}
+        found += floor_warning(logistic(gaps), table.scores, 0.02)
+    orders = {name: tuple(agent_means[:, i].tolist()) for i, name in enumerate(table.agent_ids)}
     return Ratings(agents, cases, found, seed, shuffles, orders)
 
 
@@ -210,26 +213,28 @@ def place(results: Iterable[tuple[str, float]], ratings: Ratings, seed: int = 0,
         InputError: a score is NaN or outside 0..1, there are no results, or `shuffles` < 1.
     """
     _check_shuffles(shuffles)
-    game = played(("", case, score) for case, score in results)
-    if not game.case_ids:
+    table = as_table(("", case, score) for case, score in results)
+    if not table.case_ids:
         raise InputError("placing an agent needs at least one result, got none")
-    unknown = [case for case in game.case_ids if case not in ratings.cases]
+    unknown = [case for case in table.case_ids if case not in ratings.cases]
     if unknown:
         raise UnknownNameError("test case", unknown[0], sorted(ratings.cases)[:10])
-    cases = np.array([(ratings.cases[case].mean, ratings.cases[case].deviation) for case in game.case_ids])
-    opponents = cases[game.cases]
+    cases = np.array([(ratings.cases[case].mean, ratings.cases[case].deviation) for case in table.case_ids])
+    opponents = cases[table.cases]
     passes = []
     for shuffle in range(shuffles):
-        passes.append(_placed(opponents, game.scores, generator("place", seed, shuffle).permutation(len(opponents))))
+        passes.append(_placed(opponents, table.scores, generator("place", seed, shuffle).permutation(len(opponents))))
     drawn = [
         _placed(
-            opponents, game.scores, generator("place bootstrap", seed, draw).integers(0, len(opponents), len(opponents))
+            opponents,
+            table.scores,
+            generator("place bootstrap", seed, draw).integers(0, len(opponents), len(opponents)),
         )[0]
         for draw in range(RESAMPLES)
     ]
     means = np.array(passes)[:, :1]
     deviation = np.array([np.mean([rd for _, rd in passes])])
-    flags = extremes(game.agents, game.scores, 1)
+    flags = extremes(table.agents, table.scores, 1)
     count = np.array([len(opponents)])
     return _summary([""], means, deviation, count, np.array([np.std(drawn, ddof=1)]), flags)[""]
 
@@ -272,13 +277,13 @@ def shuffled_passes(packed: NDArray[np.void], n_agents: int, n_cases: int, seed:
     return _in_threads(one, shuffles)
 
 
-def _bootstrap(packed: NDArray[np.void], game: Played, seed: int) -> Floats:
+def _bootstrap(packed: NDArray[np.void], table: MatchTable, seed: int) -> Floats:
     """Standard deviation of each agent's mean over test cases drawn with replacement; a case drawn twice is two."""
-    n_agents, n_cases = len(game.agent_ids), len(game.case_ids)
+    n_agents, n_cases = len(table.agent_ids), len(table.case_ids)
     if n_cases == 0:
         return np.zeros(0)
-    by_case = np.argsort(game.cases, kind="stable")
-    sizes = np.bincount(game.cases, minlength=n_cases)
+    by_case = np.argsort(table.cases, kind="stable")
+    sizes = np.bincount(table.cases, minlength=n_cases)
     starts = np.cumsum(sizes) - sizes
 
     def one(draw: int) -> Floats:

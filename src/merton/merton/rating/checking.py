@@ -1,4 +1,4 @@
-"""What every rating method shares: matches checked and put into one order, and what a reader must be warned of."""
+"""What both rating methods share: matches checked and in one order, and warnings about ratings made from them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ _FLOOR_MATCHES, _FLOOR_EXCESS, _FLOOR_SIGMAS = 100, 0.03, 3.0
 
 
 @dataclass(frozen=True)
-class Played:
-    """Matches as arrays in one order that does not depend on how they were stored: by agent, case, score.
+class MatchTable:
+    """Matches as arrays, sorted by agent, case and score, so that the order they were stored in plays no part.
 
     Attributes:
-        agent_ids, case_ids: sorted names; the position is the index.
-        agents, cases: (n,) indices. scores: (n,) the agents' scores in 0..1.
+        agent_ids, case_ids: sorted ids of those with a match; the position is the index.
+        agents, cases: (n,) indices.
+        scores: (n,) the agents' scores in 0..1.
     """
 
     agent_ids: list[str]
@@ -45,19 +46,31 @@ class Played:
     cases: Integers
     scores: Floats
 
+    def where(self, chosen: NDArray[np.bool_]) -> MatchTable:
+        """The table of the matches chosen, (n,); players without a match there are left out."""
+        agent_ids, agents = _reindexed(self.agent_ids, self.agents[chosen])
+        case_ids, cases = _reindexed(self.case_ids, self.cases[chosen])
+        return MatchTable(agent_ids, case_ids, agents, cases, self.scores[chosen])
 
-def played(matches: Iterable[Match]) -> Played:
-    """The matches, checked and in canonical order.
+
+Matches = Iterable[Match] | MatchTable
+"""Matches one by one, or checked before."""
+
+
+def as_table(matches: Matches) -> MatchTable:
+    """The matches, checked and sorted; a table is returned as it is.
 
     Raises:
         InputError: a score is no number, NaN or outside 0..1.
     """
+    if isinstance(matches, MatchTable):
+        return matches
     listed = list(matches)
     agent_ids, agents = _indexed([match[0] for match in listed])
     case_ids, cases = _indexed([match[1] for match in listed])
     scores = checked_scores([match[2] for match in listed])
     order = np.lexsort((scores, cases, agents))
-    return Played(agent_ids, case_ids, agents[order], cases[order], scores[order])
+    return MatchTable(agent_ids, case_ids, agents[order], cases[order], scores[order])
 
 
 def checked_index(kind: str, values: ArrayLike, count: int) -> Integers:
@@ -91,12 +104,12 @@ def checked_scores(values: ArrayLike) -> Floats:
     return scores
 
 
-def checked_rating(whose: str, rating: float) -> float:
+def checked_rating(player: str, rating: float) -> float:
     """A rating in Elo points that can be computed with; InputError if it is no number or absurdly large."""
     if not math.isfinite(rating):
-        raise InputError(f"the {whose} rating must be finite, got {rating!r}")
+        raise InputError(f"the {player} rating must be finite, got {rating!r}")
     if abs(rating) > MAX_RATING:
-        raise InputError(f"the {whose} rating must lie within ±{MAX_RATING:g}, got {rating:g}")
+        raise InputError(f"the {player} rating must lie within ±{MAX_RATING:g}, got {rating:g}")
     return float(rating)
 
 
@@ -106,27 +119,27 @@ def logistic(difference: Floats) -> Floats:
 
 
 def extremes(index: Integers, scores: Floats, count: int) -> list[str]:
-    """For each of `count` players "only wins", "only losses" or "", from the player's own scores."""
+    """ "only wins", "only losses" or "" for each of `count` players, from the player's own scores."""
     lost = np.bincount(index, weights=scores != 1.0, minlength=count) > 0
     won = np.bincount(index, weights=scores != 0.0, minlength=count) > 0
     return [ONLY_WINS if not lost[i] else ONLY_LOSSES if not won[i] else "" for i in range(count)]
 
 
-def warnings(game: Played, agent_flags: Sequence[str], case_flags: Sequence[str]) -> tuple[str, ...]:
-    """What makes ratings of these matches less than they seem, one sentence each."""
-    if not game.agent_ids:
+def warnings(table: MatchTable, agent_flags: Sequence[str], case_flags: Sequence[str]) -> tuple[str, ...]:
+    """Reasons to trust ratings of these matches less, one sentence each."""
+    if not table.agent_ids:
         return ("No trial has an execution score, so nothing could be rated.",)
     found = []
-    size = len(game.agent_ids) + len(game.case_ids)
-    links = (np.ones(len(game.agents)), (game.agents, len(game.agent_ids) + game.cases))
+    size = len(table.agent_ids) + len(table.case_ids)
+    links = (np.ones(len(table.agents)), (table.agents, len(table.agent_ids) + table.cases))
     groups = connected_components(coo_array(links, shape=(size, size)), directed=False, return_labels=False)
     if groups > 1:
         found.append(
             f"The matches fall into {groups} groups that never met; ratings of different groups cannot be compared."
         )
-    if len(game.agent_ids) == 1:
+    if len(table.agent_ids) == 1:
         found.append("Only one agent was rated; its rating says nothing without a second one to compare it with.")
-    for kind, ids, flags in (("agent", game.agent_ids, agent_flags), ("test case", game.case_ids, case_flags)):
+    for kind, ids, flags in (("agent", table.agent_ids, agent_flags), ("test case", table.case_ids, case_flags)):
         for flag, verb in ((ONLY_WINS, "won"), (ONLY_LOSSES, "lost")):
             flagged = [name for name, given in zip(ids, flags, strict=True) if given == flag]
             if flagged:
@@ -166,3 +179,8 @@ def _indexed(names: Sequence[str]) -> tuple[list[str], Integers]:
     ids = sorted(set(names))
     position = {name: index for index, name in enumerate(ids)}
     return ids, np.fromiter((position[name] for name in names), dtype=np.int64, count=len(names))
+
+
+def _reindexed(ids: list[str], index: Integers) -> tuple[list[str], Integers]:
+    present, position = np.unique(index, return_inverse=True)
+    return [ids[i] for i in present], position

@@ -1,15 +1,15 @@
-"""Do ratings say what happened? Table 2 of AGI-Elo on the matches they were made from, and a test on held-out ones."""
+"""How well ratings fit: Table 2 of AGI-Elo on the matches they were made from, and a test on held-out ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import spearmanr
 
 from merton.errors import InputError
-from merton.rating.checking import Floats, Match, Played, logistic, played
+from merton.rating.checking import Floats, Integers, Matches, MatchTable, as_table, logistic
 from merton.rating.predictions import Rated
 from merton.seeding import generator
 
@@ -45,7 +45,7 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Matches predicted alike: the mean prediction, the mean score, how many."""
+    """Matches with similar predictions: the mean prediction, the mean score, and how many matches."""
 
     predicted: float
     observed: float
@@ -54,14 +54,15 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """How ratings made without some matches predict them.
+    """Predictions of matches by ratings made without them.
 
     Attributes:
         log_loss: mean of -S ln P - (1 - S) ln (1 - P), natural logarithm; less is better.
         constant_log_loss: the same of predicting the training matches' mean score for every match.
         calibration: ten bins of predictions with equally many matches each.
         calibration_error: mean distance of predicted and observed over the bins.
-        matches: held out and predicted. skipped: held out, but a player has no match left to be rated from.
+        matches: held out and predicted.
+        skipped: held out, but a player has no match left to be rated from.
     """
 
     log_loss: float
@@ -72,42 +73,43 @@ class HeldOut:
     skipped: int
 
 
-def diagnose(agents: Mapping[str, Rated], cases: Mapping[str, Rated], matches: Iterable[Match]) -> Diagnostics:
+def diagnose(agents: Mapping[str, Rated], cases: Mapping[str, Rated], matches: Matches) -> Diagnostics:
     """Compare ratings with the scores they were made from (AGI-Elo, section 4.3).
 
     Raises:
         InputError: a score is outside 0..1, or a player has no rating.
     """
-    game = played(matches)
-    agent_mean, case_mean = _means("agent", agents, game.agent_ids), _means("case", cases, game.case_ids)
-    difference = agent_mean[game.agents] - case_mean[game.cases]
+    table = as_table(matches)
+    agent_mean, case_mean = _means(agents, table.agent_ids), _means(cases, table.case_ids)
+    for kind, ids, means in (("agent", table.agent_ids, agent_mean), ("case", table.case_ids, case_mean)):
+        if np.isnan(means).any():
+            raise InputError(f"the {kind} {ids[int(np.argmax(np.isnan(means)))]!r} played but has no rating")
+    difference = agent_mean[table.agents] - case_mean[table.cases]
     place = np.digitize(difference, BIN_EDGES) - 1
     inside = (place >= 0) & (place < len(BIN_EDGES) - 1)
-    cell = (game.agents * (len(BIN_EDGES) - 1) + place)[inside]
+    cell = (table.agents * (len(BIN_EDGES) - 1) + place)[inside]
     count = np.bincount(cell)
     filled = count > 0
     count = count[filled]
-    observed = np.bincount(cell, weights=game.scores[inside])[filled] / count
+    observed = np.bincount(cell, weights=table.scores[inside])[filled] / count
     error = observed - logistic(np.bincount(cell, weights=difference[inside])[filled] / count)
     total = int(count.sum())
     return Diagnostics(
-        case_correlation=_spearman(case_mean, _mean_scores(game.cases, game.scores, len(case_mean))),
-        agent_correlation=_spearman(agent_mean, _mean_scores(game.agents, game.scores, len(agent_mean))),
+        case_correlation=_spearman(case_mean, _mean_scores(table.cases, table.scores, len(case_mean))),
+        agent_correlation=_spearman(agent_mean, _mean_scores(table.agents, table.scores, len(agent_mean))),
         mae=float(np.abs(error) @ count) / total if total else None,
         mse=float(error**2 @ count) / total if total else None,
         matches=total,
     )
 
 
-def held_out(
-    matches: Iterable[Match], rate: Callable[[list[Match]], Ratings], seed: int, share: float = 0.2
-) -> HeldOut:
+def held_out(matches: Matches, rate: Callable[[MatchTable], Ratings], seed: int, share: float = 0.2) -> HeldOut:
     """Rate without a random share of the matches and predict these.
 
     Args:
-        matches: all of them; their order has no influence.
-        rate: makes (agents, cases) of matches, of either method.
-        seed: of the choice.
+        matches: all of them; their order plays no part.
+        rate: gives (agents, cases) of a table of matches, by either method.
+        seed: of the draw.
         share: of the matches to hold out, strictly between 0 and 1.
 
     Raises:
@@ -115,29 +117,27 @@ def held_out(
     """
     if not 0.0 < share < 1.0:
         raise InputError(f"the share of matches to hold out must lie strictly between 0 and 1, got {share!r}")
-    game = played(matches)
-    out = generator("held out", seed).random(len(game.scores)) < share
-    listed = _listed(game)
-    agents, cases = rate([match for match, away in zip(listed, out, strict=True) if not away])
-    away = [match for match, away in zip(listed, out, strict=True) if away]
-    known = [match for match in away if match[0] in agents and match[1] in cases]
-    if not known:
-        raise InputError(f"none of {len(away)} held-out matches has two rated players; more matches are needed")
-    scores = np.array([score for _, _, score in known])
-    predicted = logistic(np.array([agents[agent].mean - cases[case].mean for agent, case, _ in known]))
+    table = as_table(matches)
+    out = generator("held out", seed).random(len(table.scores)) < share
+    agents, cases = rate(table.where(~out))
+    difference = _means(agents, table.agent_ids)[table.agents] - _means(cases, table.case_ids)[table.cases]
+    known = out & ~np.isnan(difference)
+    if not known.any():
+        raise InputError(f"none of {out.sum()} held-out matches has two rated players; more matches are needed")
+    scores, predicted = table.scores[known], logistic(difference[known])
     bins = tuple(
         CalibrationBin(float(predicted[part].mean()), float(scores[part].mean()), len(part))
         for part in np.array_split(np.lexsort((scores, predicted)), CALIBRATION_BINS)
         if len(part)
     )
-    usual = np.full(len(scores), float(game.scores[~out].mean()))
+    usual = np.full(len(scores), float(table.scores[~out].mean()))
     return HeldOut(
         log_loss=_log_loss(predicted, scores),
         constant_log_loss=_log_loss(usual, scores),
         calibration=bins,
         calibration_error=sum(abs(b.predicted - b.observed) * b.matches for b in bins) / len(scores),
-        matches=len(known),
-        skipped=len(away) - len(known),
+        matches=len(scores),
+        skipped=int(out.sum()) - len(scores),
     )
 
 
@@ -146,19 +146,12 @@ def _log_loss(predicted: Floats, scores: Floats) -> float:
     return float(-np.mean(scores * np.log(p) + (1.0 - scores) * np.log1p(-p)))
 
 
-def _listed(game: Played) -> list[Match]:
-    agents, cases = game.agent_ids, game.case_ids
-    return [(agents[a], cases[c], float(s)) for a, c, s in zip(game.agents, game.cases, game.scores, strict=True)]
+def _means(rated: Mapping[str, Rated], ids: Sequence[str]) -> Floats:
+    """Ratings by index; NaN for players without one."""
+    return np.array([rated[name].mean if name in rated else np.nan for name in ids], dtype=np.float64)
 
 
-def _means(kind: str, rated: Mapping[str, Rated], ids: Sequence[str]) -> Floats:
-    missing = [name for name in ids if name not in rated]
-    if missing:
-        raise InputError(f"the {kind} {missing[0]!r} played but has no rating")
-    return np.array([rated[name].mean for name in ids], dtype=np.float64)
-
-
-def _mean_scores(index: np.ndarray, scores: Floats, count: int) -> Floats:
+def _mean_scores(index: Integers, scores: Floats, count: int) -> Floats:
     return np.asarray(np.bincount(index, weights=scores, minlength=count) / np.bincount(index, minlength=count))
 
 

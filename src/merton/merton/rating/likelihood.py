@@ -14,7 +14,6 @@ for either, but never below the model's own: an agent with one match has no scat
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,12 +24,12 @@ from merton.rating.agi_elo import START_MEAN, Rating, Ratings
 from merton.rating.checking import (
     ONLY_WINS,
     Floats,
-    Match,
-    Played,
+    Matches,
+    MatchTable,
     Q,
+    as_table,
     extremes,
     floor_warning,
-    played,
     warnings,
 )
 from merton.rating.marginal import STEPS, Marginal
@@ -105,7 +104,7 @@ class BothRatings:
     shift: float
 
 
-def fit(matches: Iterable[Match]) -> Fit:
+def fit(matches: Matches) -> Fit:
     """Rate agents and cases by marginal maximum likelihood; no seed, the result has no randomness.
 
     Time and memory grow with matches times agents a case, and with the square of the agents.
@@ -117,38 +116,38 @@ def fit(matches: Iterable[Match]) -> Fit:
         InputError: a score is NaN or outside 0..1, or there are fewer than 2 agents (how cases differ is unknowable)
             or more than `MAX_AGENTS`.
     """
-    game = played(matches)
-    count = len(game.agent_ids)
+    table = as_table(matches)
+    count = len(table.agent_ids)
     if not 2 <= count <= MAX_AGENTS:
         raise InputError(f"a likelihood fit needs 2 to {MAX_AGENTS} agents, got {count}")
-    agent_flags = extremes(game.agents, game.scores, count)
-    case_flags = extremes(game.cases, 1.0 - game.scores, len(game.case_ids))
-    scores = _bounded_scores(game, agent_flags)
+    agent_flags = extremes(table.agents, table.scores, count)
+    case_flags = extremes(table.cases, 1.0 - table.scores, len(table.case_ids))
+    scores = _bounded_scores(table, agent_flags)
 
-    by_case = np.lexsort((scores, game.agents, game.cases))
-    starts = np.concatenate(([0], np.cumsum(np.bincount(game.cases, minlength=len(game.case_ids)))))
+    by_case = np.lexsort((scores, table.agents, table.cases))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(table.cases, minlength=len(table.case_ids)))))
     state = Marginal(
-        game.agents[by_case], scores[by_case], starts, count, coin=bool(np.isin(game.scores, (0, 1)).all())
+        table.agents[by_case], scores[by_case], starts, count, coin=bool(np.isin(table.scores, (0, 1)).all())
     )
     arrived = state.climb()
     errors, case_errors = state.errors()
     case_half_width = float(stdtrit(state.cases_known(), 0.975))
 
     skill = START_MEAN + state.skill / Q
-    found = list(warnings(game, agent_flags, case_flags))
+    found = list(warnings(table, agent_flags, case_flags))
     found += floor_warning(*state.weak_on_hard(), 0.1)
     if not arrived:
         found.append(f"The likelihood fit had not arrived after {STEPS} steps; its last digits are uncertain.")
-    if len(game.case_ids) < LEAST_CASES:
+    if len(table.case_ids) < LEAST_CASES:
         found.append(
-            f"Only {len(game.case_ids)} test cases were played: how much cases differ is largely assumed, so the "
+            f"Only {len(table.case_ids)} test cases were played: how much cases differ is largely assumed, so the "
             "likelihood ratings and their intervals are rough."
         )
-    sizes = np.bincount(game.agents, minlength=count)
+    sizes = np.bincount(table.agents, minlength=count)
     return Fit(
         agents={
             name: Estimate(float(skill[i]), float(errors[i] / Q), int(sizes[i]), agent_flags[i])
-            for i, name in enumerate(game.agent_ids)
+            for i, name in enumerate(table.agent_ids)
         },
         cases={
             name: Estimate(
@@ -158,7 +157,7 @@ def fit(matches: Iterable[Match]) -> Fit:
                 case_flags[i],
                 case_half_width,
             )
-            for i, name in enumerate(game.case_ids)
+            for i, name in enumerate(table.case_ids)
         },
         case_spread=state.spread / Q,
         dispersion=state.dispersion,
@@ -184,16 +183,16 @@ def side_by_side(ratings: Ratings, fitted: Fit) -> tuple[BothRatings, ...]:
     )
 
 
-def _bounded_scores(game: Played, flags: list[str]) -> Floats:
+def _bounded_scores(table: MatchTable, flags: list[str]) -> Floats:
     """The scores, with those of agents that only won or only lost moved off the bound.
 
     They stay beyond what any other agent has: whoever lost nothing must not be rated below one that lost a little.
     """
-    count = np.bincount(game.agents, minlength=len(flags))
-    share = np.bincount(game.agents, weights=game.scores, minlength=len(flags)) / count
+    count = np.bincount(table.agents, minlength=len(flags))
+    share = np.bincount(table.agents, weights=table.scores, minlength=len(flags)) / count
     moved, won = np.array([(bool(flag), flag == ONLY_WINS) for flag in flags]).T
     others = share[~moved]
     lost = np.minimum(EXTREME_LOSS / count, (1.0 - others).min(initial=1.0) / 2)
     gained = np.minimum(EXTREME_LOSS / count, others.min(initial=1.0) / 2)
     bounded = np.where(won, 1.0 - lost, gained)
-    return np.where(moved[game.agents], bounded[game.agents], game.scores)
+    return np.where(moved[table.agents], bounded[table.agents], table.scores)

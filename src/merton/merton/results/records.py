@@ -5,6 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+FLOOR_AGENT = "hold"
+"""The agent that does nothing; its score is the chance floor."""
+
 
 class Outcome(str, enum.Enum):
     """How a trial ended."""

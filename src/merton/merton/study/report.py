@@ -15,7 +15,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
-from merton.leaderboard.terminal import bound_sign, disagreements
+from merton.leaderboard.terminal import disagreements
 from merton.pages import svg
 from merton.pages.environment import environment
 from merton.pages.words import date_and_time, percent
@@ -200,7 +200,7 @@ def headline(board: Snapshot) -> str:
     sensitive = most_sensitive(board)
     if not sensitive:
         return f"{size}: no agent has lost execution score under distortion."
-    name, share = printable(sensitive[0].id, 40), percent(sensitive[0].kept)
+    name, share = printable(sensitive[0].id, 40), percent(sensitive[0].share_under_distortion)
     kept = f"{name} keeps {share}\u00a0% of its execution score under distortion"
     hardest = _hardest(board.cases)
     return f"{size}: {kept}" + (f"; hardest: {hardest}." if hardest else ".")
@@ -230,7 +230,7 @@ def _write(target: Path, page: str) -> None:
 @cache
 def _environment() -> jinja2.Environment:
     return environment(
-        "merton.study", figures=figures, bound_sign=bound_sign, MAXIMUM=MAXIMUM, DIMENSION_LABELS=DIMENSION_LABELS
+        "merton.study", figures=figures, MAXIMUM=MAXIMUM, DIMENSION_LABELS=DIMENSION_LABELS
     )
 
 

@@ -12,7 +12,7 @@ import typer
 from merton.errors import InputError
 
 if TYPE_CHECKING:
-    from merton.leaderboard.board import PublishedBoard
+    from merton.leaderboard.board import Board
     from merton.leaderboard.published.world_model import Evaluation
 
 GroundTruthOption = Annotated[
@@ -28,14 +28,14 @@ def arena_command(
     out: OutOption = None,
 ) -> None:
     """Boards by the rules of Embodied Arena from the score of every question, 0 to 1."""
-    from merton.leaderboard.board import render_text
-    from merton.leaderboard.terminal import terminal_width
+    from merton.leaderboard.board import plain
+    from merton.leaderboard.terminal import render_board, terminal_width
 
     boards = arena_boards(items)
-    _write(out, {"boards": [asdict(board) for board in boards]})
+    _write(out, {"boards": [plain(board) for board in boards]})
     for board in boards:
-        if has_scores(board):
-            print(render_text(board, terminal_width()))
+        if board.has_scores:
+            print(render_board(board, terminal_width()))
 
 
 def world_model_command(
@@ -44,13 +44,13 @@ def world_model_command(
     out: OutOption = None,
 ) -> None:
     """The board of world models as evaluators from annotators' scores of 0 to 3."""
-    from merton.leaderboard.board import render_text
-    from merton.leaderboard.terminal import terminal_width
+    from merton.leaderboard.board import plain
+    from merton.leaderboard.terminal import render_board, terminal_width
 
     found = world_model_board(sheet, ground_truth)
     agreement = found.agreement
-    _write(out, {"boards": [asdict(found.board)], "agreement": asdict(agreement)})
-    print(render_text(found.board, terminal_width()))
+    _write(out, {"boards": [plain(found.board)], "agreement": asdict(agreement)})
+    print(render_board(found.board, terminal_width()))
     if agreement.kappa is None or agreement.interval is None:
         print("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")
     else:
@@ -61,11 +61,12 @@ def world_model_command(
         )
 
 
-def arena_boards(items: Path) -> tuple[PublishedBoard, ...]:
+def arena_boards(items: Path) -> tuple[Board, ...]:
     """The boards of a table of scores; raises InputError with the line at fault."""
     from merton.leaderboard.published import arena
+    from merton.leaderboard.published.taxonomy import load_taxonomy
 
-    taxonomy = arena.load_taxonomy()
+    taxonomy = load_taxonomy()
     return arena.boards(arena.read_items(items, taxonomy), taxonomy)
 
 
@@ -81,11 +82,6 @@ def world_model_board(sheet: Path, ground_truth: Path | None) -> Evaluation:
     rules = world_model.load_rules()
     counts = world_model.read_ground_truth(ground_truth)
     return world_model.evaluate(world_model.read_sheet(sheet, rules), counts, rules)
-
-
-def has_scores(board: PublishedBoard) -> bool:
-    """Whether anybody has any score on it."""
-    return any(cell.n for row in board.rows for cell in row.cells)
 
 
 def _write(out: Path | None, content: Mapping[str, Any]) -> None:

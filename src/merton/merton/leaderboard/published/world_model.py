@@ -6,7 +6,7 @@ the number of the task's real videos:
     task = (3 N_3 + 2 N_2 + N_1) / N          final = mean of the eight tasks
 
 Open there, decided here (docs/published_rules.md says why): a video that several annotators scored counts once, with
-their mean; a video nobody scored counts 0; a task with fewer than three annotators is missing.
+their mean; a video without a score counts 0; a task with fewer than three annotators is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,18 +23,18 @@ from pydantic import Field
 from merton.config import Model, load
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
-from merton.leaderboard.board import PublishedBoard, PublishedCell, PublishedRow, absent, mean_of, ordered, share
+from merton.leaderboard.board import Board, BoardCell, BoardRow, absent, mean_of, ranked, share
 from merton.leaderboard.published.agreement import Agreement, agreement
 from merton.results.tables import name_in, number_in, read_rows
 
 COLUMNS = ("team", "task", "video", "annotator", "score")
 COUNT_COLUMNS = ("task", "videos")
 MAX_VIDEOS = 10_000
-"""Real videos of a task beyond which a count is taken for a slip."""
+"""A larger number of real videos of a task is refused as a slip."""
 
 
 class Rules(Model):
-    """The rubric's numbers; `scores` says what each score means, from 0 up."""
+    """The rubric's numbers; `scores` holds the meaning of each score, from 0 up."""
 
     tasks: tuple[str, ...]
     annotators: Annotated[int, Field(ge=1)]
@@ -49,7 +49,7 @@ class Rules(Model):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What one annotator gave one video of a team; `where`: place in a file, for error texts."""
+    """The score of one annotator for one video of a team; `where`: place in a file, for error messages."""
 
     team: str
     task: str
@@ -63,8 +63,18 @@ class Annotation:
 class Evaluation:
     """The board, and how far the annotators agree: quadratically weighted kappa over all videos two of them scored."""
 
-    board: PublishedBoard
+    board: Board
     agreement: Agreement
+
+    @property
+    def board_with_agreement(self) -> Board:
+        """The board with a sentence on the annotators' agreement at the end of its note."""
+        found = self.agreement
+        text = "How far the annotators agree is unknown: no two of them scored the same videos, or no score varies."
+        if found.kappa is not None and found.interval is not None:
+            kappa = f"{found.kappa:.2f} [{found.interval[0]:.2f}, {found.interval[1]:.2f}]"
+            text = f"Annotators agree with a weighted kappa of {kappa}, {found.n} videos."
+        return replace(self.board, note=f"{self.board.note} {text}")
 
 
 def load_rules() -> Rules:
@@ -76,7 +86,7 @@ def read_sheet(path: Path, rules: Rules) -> list[Annotation]:
     """The annotations in a table with the columns `COLUMNS`; see `merton.results.tables.read_rows`.
 
     Raises:
-        InputError: what `read_rows` refuses, an empty or overlong name, or a score that is none of the rubric's.
+        InputError: what `read_rows` refuses, an empty or overlong name, or a score that the rubric does not have.
     """
     sheet = []
     for where, row in read_rows(path, COLUMNS):
@@ -94,7 +104,7 @@ def read_ground_truth(path: Path) -> dict[str, int]:
     """How many real videos each task has, from a table with the columns `COUNT_COLUMNS`.
 
     Raises:
-        InputError: what `read_rows` refuses, a task that stands twice, or a count that is no whole number from 1 up.
+        InputError: what `read_rows` refuses, a task that is named twice, or a count that is no whole number from 1 up.
     """
     counts: dict[str, int] = {}
     for where, row in read_rows(path, COUNT_COLUMNS):
@@ -134,15 +144,15 @@ def evaluate(annotations: Iterable[Annotation], ground_truth: Mapping[str, int],
             unscored = ground_truth[task] - len(videos)
             if cells[task].score is not None and unscored:
                 warnings.append(f"{team}, {task}: {unscored} of {ground_truth[task]} videos have no score and count 0")
-        rows.append(PublishedRow(team, mean_of(cells, rules.maximum), tuple(cells.values())))
-    board = PublishedBoard(
+        rows.append(BoardRow(team, None, mean_of(cells, rules.maximum), tuple(cells.values())))
+    board = Board(
         "world-model",
         "World models as evaluators",
         f"A task is the sum of its videos' scores, 0 to {rules.maximum}, over the number of real videos; the total is "
         f"the mean of the {len(rules.tasks)} tasks.",
-        float(rules.maximum),
         rules.tasks,
-        ordered(rows),
+        ranked(rows),
+        float(rules.maximum),
         tuple(warnings),
     )
     return Evaluation(board, agreement({(a.annotator, (a.team, a.task, a.video)): a.score for a in annotations}))
@@ -152,7 +162,7 @@ Marks = dict[tuple[str, str], dict[str, dict[str, int]]]
 """(team, task) to video to annotator to score."""
 
 
-def _cell(videos: Mapping[str, Mapping[str, int]], n: int, rules: Rules) -> PublishedCell:
+def _cell(videos: Mapping[str, Mapping[str, int]], n: int, rules: Rules) -> BoardCell:
     """A task's score: every video counts with the mean of its scores, those without one count 0; n real videos."""
     annotators = {annotator for scores in videos.values() for annotator in scores}
     if len(annotators) < rules.annotators:

@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
-from merton.leaderboard.snapshot.contents import AgentRow, MethodCheck, ScoreBoard, Snapshot, Swap
+from merton.leaderboard.board import Board
+from merton.leaderboard.snapshot.contents import AgentRow, MethodCheck, Snapshot, Swap
 
 Item = TypeVar("Item")
 
@@ -40,7 +41,7 @@ class BoardAnswer(BaseModel):
     sources: list[str] = Field(description="Which imported score matrices are in it.")
     window: str = Field(description="Day that began the window whose submissions are in it; empty if there are none.")
     agents: list[AgentRow] = Field(description="By rank; the unrated last, by id.")
-    boards: list[ScoreBoard] = Field(description="Agents against groups of cases.")
+    boards: list[Board] = Field(description="Agents against groups of cases.")
     cases: int = Field(description="How many test cases there are.")
     matches: int = Field(description="How many matches there are.")
     swaps: list[Swap] = Field(description="Neighbours by AGI-Elo whose order hangs on the order of the matches.")

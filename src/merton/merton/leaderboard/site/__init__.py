@@ -1,7 +1,8 @@
-"""The leaderboard as a folder of plain pages: no server, no request to anywhere, readable without scripts."""
+"""The leaderboard as a folder of plain pages that need no server and no scripts and request nothing else."""
 
 from __future__ import annotations
 
-from merton.leaderboard.site.build import frame, write_site
+from merton.leaderboard.site.build import write_site
+from merton.leaderboard.site.writer import frame
 
 __all__ = ["frame", "write_site"]

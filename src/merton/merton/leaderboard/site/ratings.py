@@ -1,4 +1,4 @@
-"""What the pages on ratings and on history are filled with."""
+"""The values of the pages on ratings and on history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from merton.leaderboard.site import figures
-from merton.leaderboard.site.beside import Beside, Earlier
+from merton.leaderboard.site.record_extras import Earlier, RecordExtras
 from merton.leaderboard.site.view import View
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.rating.predictions import MASTERY, oracle
@@ -60,7 +60,7 @@ def ratings_page(view: View) -> dict[str, Any]:
     }
 
 
-def history_page(extras: Beside, today: Snapshot) -> dict[str, Any]:
+def history_page(extras: RecordExtras, today: Snapshot) -> dict[str, Any]:
     """Ratings over the earlier snapshots and today's, the oldest first."""
     snapshots = (*extras.history, Earlier(extras.taken_utc, today))
     rows = [{agent.id: agent for agent in item.snapshot.agents} for item in snapshots]

@@ -1,21 +1,19 @@
-"""A snapshot arranged for pages: who met which case, in which order things are listed, and where each has its page."""
+"""A snapshot arranged for pages: which agent met which case, the order of lists, and the file of each page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from merton.leaderboard.board import PublishedBoard, PublishedCell
-from merton.leaderboard.published.world_model import Evaluation
-from merton.leaderboard.site.boards import Sheet, SheetLine, sheets
+from merton.leaderboard.board import Board, BoardCell, BoardRow, group_cell
 from merton.leaderboard.site.names import file_names
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
 from merton.perception.distortion import DISTORTIONS
 from merton.rating.predictions import predicted_score
-from merton.results.statistics import mean, mean_interval
+from merton.results.statistics import mean
 
 CASES_SHOWN = 5_000
-"""How many cases have a page and a line, the hardest first; the downloads hold all."""
+"""Cases with a page and a line of their own, the hardest first; the downloads hold all."""
 
 LEVELS = range(1, 6)
 
@@ -27,8 +25,8 @@ class Meeting:
     Attributes:
         agent, case: indices into the snapshot.
         score: mean of their matches, 0..1.
-        n: how many.
-        expected: what their ratings predict, 0..1; None if either is unrated.
+        n: number of matches.
+        expected: predicted by their ratings, 0..1; None if either is unrated.
     """
 
     agent: int
@@ -43,7 +41,7 @@ class Group:
     """An agent's scores on the cases of one kind, such as a task: `cell.n` counts cases."""
 
     label: str
-    cell: PublishedCell
+    cell: BoardCell
 
 
 @dataclass(frozen=True)
@@ -57,23 +55,33 @@ class HeatRow:
 
 
 class View:
-    """The snapshot with everything its pages look up.
+    """A snapshot arranged for its pages.
 
     Args:
-        snapshot: what to show.
+        snapshot: to show.
         published: boards under published rules.
+
+    Attributes:
+        boards: the snapshot's and the published ones; a row's agent is an index wherever the snapshot has that agent.
+        agent_files, case_files, board_files: file names of pages by id or name.
+        is_fitted: whether the likelihood gives the ranks.
+        by_agent, by_case: meetings by index.
+        difficulty: indices of all cases, hardest first.
+        shown: those that have pages.
+        place: index of a case to its place among `shown`.
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
-        published: Sequence[PublishedBoard | Evaluation] = (),
+        published: Sequence[Board] = (),
     ) -> None:
         self.snapshot = snapshot
-        self.sheets = sheets(snapshot, published)
+        index = {agent.id: place for place, agent in enumerate(snapshot.agents)}
+        self.boards = [*snapshot.boards, *(_beside_own(board, index) for board in published)]
         self.agent_files = file_names(agent.id for agent in snapshot.agents)
         self.case_files = file_names(case.id for case in snapshot.cases)
-        self.board_files = file_names(sheet.name for sheet in self.sheets)
+        self.board_files = file_names(board.name for board in self.boards)
         self.is_fitted = any(agent.likelihood for agent in snapshot.agents)
         self.by_agent: list[list[Meeting]] = [[] for _ in snapshot.agents]
         self.by_case: list[list[Meeting]] = [[] for _ in snapshot.cases]
@@ -128,9 +136,9 @@ class View:
             rows.append(HeatRow(distortion or family, family if distortion != family else "", not distortion, summary))
         return rows
 
-    def board_lines(self, agent: int) -> list[tuple[Sheet, SheetLine]]:
-        """Every board that has a line of the agent, and that line."""
-        return [(sheet, line) for sheet in self.sheets for line in sheet.lines if line.index == agent]
+    def board_rows(self, agent: int) -> list[tuple[Board, BoardRow]]:
+        """Every board that has a row of the agent, and that row."""
+        return [(board, row) for board in self.boards for row in board.rows if row.agent == agent]
 
     def rated(self, method: str) -> tuple[list[tuple[AgentRow, Standing]], list[tuple[CaseRow, Standing]]]:
         """Agents and cases that have a rating by "likelihood" or "agi_elo"."""
@@ -158,7 +166,10 @@ class View:
             label = kind(self.snapshot.cases[meeting.case])
             if label:
                 scores.setdefault(label, []).append(meeting.score)
-        return [
-            Group(label, PublishedCell(mean(found), mean_interval(found, range(len(found))), len(found)))
-            for label, found in sorted(scores.items())
-        ]
+        return [Group(label, group_cell(found, range(len(found)))) for label, found in sorted(scores.items())]
+
+
+def _beside_own(board: Board, index: Mapping[str, int]) -> Board:
+    """A published board under a name that no board of the snapshot has, its agents as indices where there is one."""
+    rows = tuple(replace(row, agent=index.get(str(row.agent), row.agent)) for row in board.rows)
+    return replace(board, name=f"published-{board.name}", rows=rows)

@@ -1,18 +1,18 @@
-"""What a snapshot of a leaderboard holds: everything a board shows, as plain frozen values.
+"""The contents of a leaderboard's snapshot, as plain frozen values.
 
 Scores of matches and means are 0..1 unless a name says otherwise; ratings and gaps are Elo points; intervals are
-(low, high) at 95 %. What could not be measured is None and is shown as missing, never as a number. Floats are rounded
-to six decimals, so that the last bits of another processor do not change a byte.
+(low, high) at 95 %. A value that could not be measured is None and is shown as missing, never as a number. Floats are
+rounded to six decimals, so that the last bits of another processor do not change a byte.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from merton.leaderboard.board import Board
 from merton.rating.diagnostics import Diagnostics, HeldOut
 from merton.rating.predictions import Gap
-
-Interval = tuple[float, float]
+from merton.results.statistics import Interval
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Standing:
     spread: float | None = None
     single_pass: float | None = None
 
+    @property
+    def bound_sign(self) -> str:
+        """The sign before an agent's rating that is a bound: at least after only wins, at most after only losses."""
+        return "≥" if self.flag == "only wins" else "≤"
+
 
 @dataclass(frozen=True)
 class AgentRow:
@@ -60,7 +65,7 @@ class AgentRow:
         emergency_stops, invalid_actions, infrastructure: trials with that outcome.
         gaps: to scoring 50, 90 and 99 % on the hardest case, then on one that 99 % of the cases are easier than
             (`Gap.quantile` 1 and 0.99); by the method that gives the rank; empty if unrated.
-        missing: what keeps it from a rank, one sentence; empty if it has one.
+        missing: why it has no rank, one sentence; empty if it has one.
         submission: id of the submission its scores are from, which its manufacturer measured; empty if the host did.
     """
 
@@ -96,7 +101,7 @@ class AgentRow:
         return self.likelihood or self.agi_elo
 
     @property
-    def kept(self) -> float | None:
+    def share_under_distortion(self) -> float | None:
         """Share of the undistorted execution score that is left under distortion; None if unknown."""
         if self.execution_distorted is None or not self.execution_reference:
             return None
@@ -105,7 +110,7 @@ class AgentRow:
 
 @dataclass(frozen=True)
 class CaseRow:
-    """One test case that was played or only tried. `level` is None for cases of imported matrices and submissions.
+    """One test case with a match or a trial. `level` is None for cases of imported matrices and submissions.
 
     Attributes:
         id: such as "pick.0.gaussian_blur.3", or "<source>/<case>" for a foreign one.
@@ -131,51 +136,6 @@ class CaseRow:
     def standing(self) -> Standing | None:
         """The rating by the method that ranks the agents."""
         return self.likelihood or self.agi_elo
-
-
-@dataclass(frozen=True)
-class BoardCell:
-    """A mean of `n` scores with its interval; None where nothing was measured."""
-
-    score: float | None
-    interval: Interval | None
-    n: int
-
-
-@dataclass(frozen=True)
-class BoardRow:
-    """An agent's line on a board; a total needs every cell, so an agent that lacks one has none and comes last.
-
-    Attributes:
-        agent: index into `Snapshot.agents`.
-        rank: by `total`; equal totals share it; None without a total.
-        total: 0..1, as the board's note says; n counts all scores of the cells.
-        cells: one for each of the board's columns.
-    """
-
-    agent: int
-    rank: int | None
-    total: BoardCell
-    cells: tuple[BoardCell, ...]
-
-
-@dataclass(frozen=True)
-class ScoreBoard:
-    """Agents against groups of cases.
-
-    Attributes:
-        name: a word for addresses, such as "task".
-        title: what it is called.
-        note: how its total is made, one sentence.
-        columns: what the cells are about.
-        rows: best first, those without a total last.
-    """
-
-    name: str
-    title: str
-    note: str
-    columns: tuple[str, ...]
-    rows: tuple[BoardRow, ...]
 
 
 @dataclass(frozen=True)
@@ -207,7 +167,7 @@ class Snapshot:
     """A leaderboard at one moment, a function of the record's content alone.
 
     Attributes:
-        name: given by whoever took it.
+        name: of the leaderboard.
         method: how the ranks were made, one sentence.
         merton_version, schema_version: of the code that took it, and of the record's schema.
         inputs_sha256: of everything in the record that counts, whatever its order; wall times do not.
@@ -235,7 +195,7 @@ class Snapshot:
     agents: tuple[AgentRow, ...]
     cases: tuple[CaseRow, ...]
     matches: tuple[tuple[int, int, float], ...]
-    boards: tuple[ScoreBoard, ...]
+    boards: tuple[Board, ...]
     swaps: tuple[Swap, ...]
     shuffles: int
     seed: int

@@ -176,8 +176,8 @@ def _is_same(run: str, record: str) -> bool:
 
 
 def _rated(where: str, problem: str) -> LiveBoard:
-    from merton.leaderboard import terminal as board
     from merton.leaderboard.snapshot import store as snapshot
+    from merton.leaderboard.terminal import render_snapshot
     from merton.results.store import open_record
 
     with open_record(where, read_only=True) as store:
@@ -187,4 +187,4 @@ def _rated(where: str, problem: str) -> LiveBoard:
         for rows in (taken.agents, taken.cases)
     ]
     experiment = taken.experiments[0] if len(taken.experiments) == 1 else ""
-    return LiveBoard(experiment, lines[0], lines[1], board.render_text(taken), problem)
+    return LiveBoard(experiment, lines[0], lines[1], render_snapshot(taken), problem)

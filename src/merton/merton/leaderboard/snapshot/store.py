@@ -17,44 +17,13 @@ from pydantic import TypeAdapter
 
 from merton.config import validated
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.snapshot.compute import Inputs, Progress, compute
-from merton.leaderboard.snapshot.contents import (
-    AgentRow,
-    BoardCell,
-    BoardRow,
-    CaseRow,
-    MethodCheck,
-    ScoreBoard,
-    Snapshot,
-    Standing,
-    Swap,
-)
+from merton.leaderboard.snapshot.compute import Progress, compute
+from merton.leaderboard.snapshot.contents import Snapshot
+from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.submissions import rules as submissions
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 from merton.results.schema import SCHEMA_VERSION, SNAPSHOTS
 from merton.results.store import ResultStore
-
-__all__ = [
-    "AgentRow",
-    "BoardCell",
-    "BoardRow",
-    "CaseRow",
-    "MethodCheck",
-    "ScoreBoard",
-    "Snapshot",
-    "Standing",
-    "StoredSnapshot",
-    "Swap",
-    "from_json",
-    "latest",
-    "load",
-    "of_trials",
-    "snapshots",
-    "store_snapshot",
-    "take",
-    "to_json",
-    "verify",
-]
 
 DEFAULT_NAME = "leaderboard"
 

@@ -1,4 +1,4 @@
-"""What a site shows beside the snapshot: earlier snapshots, submissions, and the run behind the record."""
+"""The parts of a site that no snapshot holds: earlier snapshots, submissions, and the run behind the record."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from merton.leaderboard.submissions.rules import Attempt, Receipt, attempts, sub
 from merton.results.store import ResultStore
 
 HISTORY = 24
-"""Earlier snapshots that are shown, the latest; each is read whole."""
+"""The most earlier snapshots on a site, the latest; each is read whole."""
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """A snapshot of before; `taken_utc`: when it was stored, ISO 8601."""
+    """A snapshot stored before; `taken_utc`: when, ISO 8601."""
 
     taken_utc: str
     snapshot: Snapshot
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What a record holds that no snapshot does.
+class RecordExtras:
+    """The content of a record that no snapshot holds.
 
     Attributes:
         history: earlier snapshots of the same name, the oldest first, at most `HISTORY`.
         older: how many there are before those.
-        unreadable: when those of them were taken that this version of Merton cannot read, or that are damaged.
+        unreadable: when the others of them were stored: damaged ones, and those of another version of Merton.
         taken_utc: when the snapshot of the site itself was stored; empty if it was not.
-        receipts, tries: submissions and attempts, the latest first.
-        runs: the run directory that the record lies in, if it does.
+        receipts, attempts: submissions and attempts to submit, the latest first.
+        runs: the run directory that holds the record, if one does.
     """
 
     history: tuple[Earlier, ...] = ()
@@ -43,7 +43,7 @@ class Beside:
     unreadable: tuple[str, ...] = ()
     taken_utc: str = ""
     receipts: tuple[Receipt, ...] = ()
-    tries: tuple[Attempt, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     runs: tuple[Path, ...] = ()
 
     @property
@@ -54,13 +54,13 @@ class Beside:
     @property
     def manufacturers(self) -> list[tuple[str, int, int]]:
         """(manufacturer, attempts, accepted ones), most attempts first."""
-        tried = Counter(item.manufacturer for item in self.tries)
-        accepted = Counter(item.manufacturer for item in self.tries if item.accepted)
-        return [(name, tried[name], accepted[name]) for name in sorted(tried, key=lambda name: (-tried[name], name))]
+        counts = Counter(item.manufacturer for item in self.attempts)
+        accepted = Counter(item.manufacturer for item in self.attempts if item.accepted)
+        return [(name, counts[name], accepted[name]) for name in sorted(counts, key=lambda name: (-counts[name], name))]
 
 
-def read(store: ResultStore, current: Snapshot) -> Beside:
-    """Everything beside the snapshot `current`, which is no part of its own history.
+def read_extras(store: ResultStore, current: Snapshot) -> RecordExtras:
+    """The extras of a site of the snapshot `current`, which is no part of its own history.
 
     Raises:
         InfrastructureError: the record cannot be read.
@@ -75,20 +75,20 @@ def read(store: ResultStore, current: Snapshot) -> Beside:
         except (InputError, InfrastructureError):
             unreadable.append(item.taken_utc)
     with store.database.reading() as connection:
-        receipts, tries = submissions(connection), attempts(connection)
-    return Beside(
+        receipts, log = submissions(connection), attempts(connection)
+    return RecordExtras(
         history=tuple(history),
         older=max(len(stored) - HISTORY, 0),
         unreadable=tuple(unreadable),
         taken_utc=taken_utc,
         receipts=tuple(reversed(receipts)),
-        tries=tuple(reversed(tries)),
+        attempts=tuple(reversed(log)),
         runs=_runs(store),
     )
 
 
 def _runs(store: ResultStore) -> tuple[Path, ...]:
-    """The directory of the run that the record is part of; none for a record that stands alone, or on a server."""
+    """The directory of the run that holds the record; none for a record of its own, or on a server."""
     if store.database.dialect != "sqlite":
         return ()
     folder = Path(store.database.where).parent

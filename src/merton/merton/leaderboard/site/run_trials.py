@@ -1,4 +1,4 @@
-"""What the runs of a record kept of a test case: its pictures, and what every agent answered."""
+"""The trials of run directories by test case: the pictures shown, and the answers of every agent."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ANSWER_LIMIT = 600
 
 
 @dataclass(frozen=True)
-class Trial:
+class AgentTrial:
     """One agent's trial on a case.
 
     Attributes:
         record: as it was stored.
-        answers: to the reference image, and to the distorted one with what differs in <mark>; empty if not kept.
+        answers: to the reference image, and to the distorted one with differing words in <mark>; empty if not stored.
     """
 
     record: TrialRecord
@@ -34,18 +34,25 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class CaseEvidence:
-    """What was shown and asked in a case. Pictures are JPEG, None where none was kept; `trials` are by agent."""
+class CaseTrials:
+    """The trials on one case.
+
+    Attributes:
+        instruction, question: as the agents got them; empty if not stored.
+        camera: whose pictures these are.
+        pictures: reference and distorted image, JPEG; None where none was stored.
+        trials: sorted by agent.
+    """
 
     instruction: str
     question: str
     camera: str
     pictures: tuple[bytes | None, bytes | None]
-    trials: tuple[Trial, ...]
+    trials: tuple[AgentTrial, ...]
 
 
-class Evidence:
-    """The trials of run directories by test case. Trial files are opened when a case is asked for.
+class RunTrials:
+    """The trials of run directories by test case; their files are opened on demand.
 
     Raises:
         InputError: a run directory does not exist or holds no results.sqlite.
@@ -62,16 +69,16 @@ class Evidence:
                     for record in store.records(experiment):
                         self._trials.setdefault(record.case.id, []).append((run, record))
 
-    def of(self, case: str) -> CaseEvidence | None:
-        """What is left of a case; None if no run holds a trial of it."""
+    def of(self, case: str) -> CaseTrials | None:
+        """The trials on a case; None if no run holds one."""
         found = sorted(self._trials.get(case, ()), key=lambda item: (item[1].agent, item[1].experiment))
         if not found:
             return None
         details = [(run, record, trial_detail(run, record) or {}) for run, record in found]
-        # Every agent was shown the same: what the first one kept speaks for all.
+        # Every agent was shown the same images, so the first trial with images serves for all.
         run, record, detail = next(((r, t, d) for r, t, d in details if d.get("frames")), details[0])
         frame = first_frame(detail)
-        return CaseEvidence(
+        return CaseTrials(
             instruction=_text(detail, "instruction"),
             question=_text(detail, "question"),
             camera=one_line(frame.get("camera") or "camera", 20),
@@ -79,7 +86,7 @@ class Evidence:
                 jpeg(run, record, frame.get("reference")),
                 jpeg(run, record, frame.get("distorted")),
             ),
-            trials=tuple(Trial(record, _answers(detail)) for _, record, detail in details),
+            trials=tuple(AgentTrial(record, _answers(detail)) for _, record, detail in details),
         )
 
 
@@ -88,7 +95,7 @@ def _text(detail: Mapping[str, Any], key: str) -> str:
 
 
 def _answers(detail: Mapping[str, Any]) -> tuple[str, Markup]:
-    said = detail.get("answers")
-    answers = said if isinstance(said, Mapping) else {}
-    ours, theirs = _text(answers, "reference"), _text(answers, "distorted")
-    return ours, marked(ours, theirs)
+    stored = detail.get("answers")
+    answers = stored if isinstance(stored, Mapping) else {}
+    reference, distorted = _text(answers, "reference"), _text(answers, "distorted")
+    return reference, marked(reference, distorted)

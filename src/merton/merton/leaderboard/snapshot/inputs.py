@@ -1,0 +1,57 @@
+"""The inputs of a snapshot, their matches and their hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from merton.rating import agi_elo
+from merton.rating.checking import MatchTable, as_table
+from merton.results.records import AgentRecord, ForeignScore, TrialRecord
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything a snapshot is computed from, in any order.
+
+    Attributes:
+        trials: of all experiments; one without an execution score is listed and never rated.
+        scores: of imported matrices, 0..1.
+        agents: what is registered about them.
+        submitted: scores of submissions on the board, on cases of trials or imports; `source` is the submission's id.
+        window: day that began the window of these submissions, ISO 8601; empty if the record has none.
+    """
+
+    trials: Sequence[TrialRecord]
+    scores: Sequence[ForeignScore] = ()
+    agents: Sequence[AgentRecord] = ()
+    submitted: Sequence[ForeignScore] = ()
+    window: str = ""
+
+    def matches(self) -> MatchTable:
+        """The matches of trials, imports and submissions; InputError if a score is NaN or outside 0..1."""
+        foreign = ((item.agent, item.case, item.score) for item in (*self.scores, *self.submitted))
+        return as_table([*agi_elo.matches(self.trials), *foreign])
+
+    def sha256(self) -> str:
+        """SHA-256 over everything that counts, one canonical JSON line an item, sorted; wall times are left out."""
+        lines = [
+            *_lines("trial", self.trials),
+            *_lines("score", self.scores),
+            *_lines("agent", self.agents),
+            *_lines("submitted", self.submitted),
+        ]
+        digest = hashlib.sha256()
+        for line in sorted(lines):
+            digest.update(line.encode() + b"\n")
+        return digest.hexdigest()
+
+
+def _lines(kind: str, items: Iterable[Any]) -> Iterable[str]:
+    for item in items:
+        values = asdict(item)
+        values.pop("wall_s", None)
+        yield json.dumps([kind, values], sort_keys=True, allow_nan=False)

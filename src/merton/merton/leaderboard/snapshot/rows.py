@@ -1,0 +1,162 @@
+"""The rows of a snapshot: one for each agent and one for each test case, from trials, matches and ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Standing
+from merton.leaderboard.snapshot.inputs import Inputs
+from merton.rating.checking import MatchTable
+from merton.rating.predictions import Gap
+from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
+from merton.results.statistics import Interval, mean, mean_interval, ranks, wilson
+
+
+@dataclass(frozen=True)
+class Standings:
+    """Ratings and ranks by both methods, by id; empty by likelihood where there is no fit."""
+
+    likelihood: Mapping[str, Standing]
+    agi_elo: Mapping[str, Standing]
+
+
+def standings(ratings: Mapping[str, Any]) -> dict[str, Standing]:
+    """Ratings of either method with their ranks, by id."""
+    places = ranks(rating.mean for rating in ratings.values())
+    return {
+        name: Standing(
+            rank,
+            rating.mean,
+            rating.deviation,
+            rating.interval,
+            rating.flag,
+            getattr(rating, "spread", None),
+            getattr(rating, "single_pass", None),
+        )
+        for (name, rating), rank in zip(ratings.items(), places, strict=True)
+        if rank is not None
+    }
+
+
+def chance_floor(trials: Iterable[TrialRecord]) -> float | None:
+    """Mean execution score of doing nothing under distortion, 0..100; None if it was not measured."""
+    return _distorted_mean([trial for trial in trials if trial.agent == FLOOR_AGENT], "execution")
+
+
+def agent_rows(
+    inputs: Inputs,
+    table: MatchTable,
+    rated: Standings,
+    gaps: Mapping[str, tuple[Gap, ...]],
+    floor: float | None,
+) -> tuple[AgentRow, ...]:
+    """Every agent that is registered or has a trial or a match: by rank, the unrated last, by id."""
+    trials: dict[str, list[TrialRecord]] = {}
+    for trial in inputs.trials:
+        trials.setdefault(trial.agent, []).append(trial)
+    registered = {item.id: item for item in inputs.agents}
+    submission_of = {item.agent: item.source for item in inputs.submitted}
+    scores = _agent_scores(table)
+    rows = []
+    for agent in sorted(trials.keys() | scores.keys() | registered.keys()):
+        likelihood, agi_elo = rated.likelihood.get(agent), rated.agi_elo.get(agent)
+        best = likelihood or agi_elo
+        record = registered.get(agent, AgentRecord(agent))
+        matches, score, interval = scores.get(agent, (0, None, None))
+        own = trials.get(agent, [])
+        rows.append(
+            AgentRow(
+                id=agent,
+                version=record.version or "",
+                weights_sha256=record.weights_sha256 or "",
+                owner=record.owner or "",
+                rank=best.rank if best else None,
+                likelihood=likelihood,
+                agi_elo=agi_elo,
+                matches=matches,
+                score=score,
+                score_interval=interval,
+                gaps=gaps.get(agent, ()),
+                **_trial_columns(own, floor),
+                missing="" if matches else _missing(own),
+                submission=submission_of.get(agent, ""),
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank, row.id)))
+
+
+def case_rows(inputs: Inputs, table: MatchTable, rated: Standings) -> tuple[CaseRow, ...]:
+    """Every test case that has a trial or a match, by id."""
+    count = np.bincount(table.cases, minlength=len(table.case_ids))
+    # Sorted before they are summed: the last bit of a sum depends on the order.
+    order = np.lexsort((table.scores, table.cases))
+    total = np.add.reduceat(table.scores[order], np.cumsum(count) - count) if len(count) else np.zeros(0)
+    scores = {case: (int(count[i]), float(total[i] / count[i])) for i, case in enumerate(table.case_ids)}
+    own = {trial.case.id: trial.case for trial in inputs.trials}
+    sources = {item.case: item.source for item in inputs.scores}
+    rows = []
+    for name in sorted(own.keys() | scores.keys()):
+        case, (n, score) = own.get(name), scores.get(name, (0, None))
+        rows.append(
+            CaseRow(
+                name,
+                sources.get(name, "") if case is None else "",
+                case.task if case else "",
+                case.seed if case else None,
+                case.distortion if case else "",
+                case.level if case else None,
+                rated.likelihood.get(name),
+                rated.agi_elo.get(name),
+                n,
+                score,
+            )
+        )
+    return tuple(rows)
+
+
+def _agent_scores(table: MatchTable) -> dict[str, tuple[int, float, Interval]]:
+    """Matches, mean score and its interval of every agent."""
+    ends = np.searchsorted(table.agents, np.arange(len(table.agent_ids) + 1)).tolist()
+    found = {}
+    for agent, first, last in zip(table.agent_ids, ends[:-1], ends[1:], strict=True):
+        scores = table.scores[first:last]
+        found[agent] = (last - first, float(scores.mean()), mean_interval(scores, table.cases[first:last]))
+    return found
+
+
+def _trial_columns(trials: Sequence[TrialRecord], floor: float | None) -> dict[str, Any]:
+    counts = {outcome: sum(trial.outcome is outcome for trial in trials) for outcome in Outcome}
+    n, successes = len(trials) - counts[Outcome.INFRASTRUCTURE], counts[Outcome.SUCCESS]
+    execution = _distorted_mean(trials, "execution")
+    above = None
+    if execution is not None and floor is not None and floor < 100.0:
+        above = (execution - floor) / (100.0 - floor)
+    return {
+        "trials": n,
+        "successes": successes,
+        "success": successes / n if n else None,
+        "success_interval": wilson(successes, n) if n else None,
+        "execution_reference": mean(trial.execution for trial in trials if trial.case.is_reference),
+        "execution_distorted": execution,
+        "execution_above_floor": above,
+        "decision": _distorted_mean(trials, "decision"),
+        "cognition": _distorted_mean(trials, "cognition"),
+        "emergency_stops": counts[Outcome.EMERGENCY_STOP],
+        "invalid_actions": counts[Outcome.INVALID_ACTION],
+        "infrastructure": counts[Outcome.INFRASTRUCTURE],
+    }
+
+
+def _distorted_mean(trials: Iterable[TrialRecord], score: str) -> float | None:
+    return mean(getattr(trial, score) for trial in trials if not trial.case.is_reference)
+
+
+def _missing(trials: Sequence[TrialRecord]) -> str:
+    if not trials:
+        return "Registered, but nothing was scored."
+    faults = sum(trial.outcome is Outcome.INFRASTRUCTURE for trial in trials)
+    return f"None of {len(trials)} trials has an execution score; {faults} ended in an infrastructure fault."
