@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from merton.console import STDERR, print_err, print_out
 from merton.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ INCOMPLETE = 3
 ENGINES = ("local", "ray")
 PAGE = "models.html"
 """The study of models, beside the tables."""
-
-_out, _err = Console(emoji=False), Console(stderr=True, emoji=False)
 
 
 def annotate_command(
@@ -54,23 +52,18 @@ def annotate_command(
         with _progress() as on_progress:
             summary = annotate(dataset, model, out, cache=cache, engine=chosen, batch=batch, on_progress=on_progress)
     except KeyboardInterrupt:
-        _err.print(f"Interrupted. {how_to_go_on}", markup=False, highlight=False, soft_wrap=True)
+        print_err(f"Interrupted. {how_to_go_on}")
         raise
     write_models_page(out / SCORES, out / PAGE)
     cost = f", cost {summary.cost:.2f}" if summary.cost else ""
-    _out.print(
+    print_out(
         f"{summary.rows} rows: {summary.asked} requests asked{cost}, {summary.cached} in the cache, "
-        f"{summary.failed} rows of failures of the model: {out}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        f"{summary.failed} rows of failures of the model: {out}"
     )
     if summary.unanswered:
         for reason in summary.reasons:
-            _err.print(f"unanswered: {reason}", markup=False, highlight=False, soft_wrap=True)
-        _err.print(
-            f"{summary.unanswered} rows are unanswered. {how_to_go_on}", markup=False, highlight=False, soft_wrap=True
-        )
+            print_err(f"unanswered: {reason}")
+        print_err(f"{summary.unanswered} rows are unanswered. {how_to_go_on}")
         raise typer.Exit(INCOMPLETE)
 
 
@@ -101,7 +94,7 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[cost]}"),
         TimeRemainingColumn(), TextColumn("left"),
     )  # fmt: skip
-    with Bar(*columns, console=_err) as bar:
+    with Bar(*columns, console=STDERR) as bar:
         task = bar.add_task("reading the dataset", total=None, cost="")
 
         def move(progress: Progress) -> None:

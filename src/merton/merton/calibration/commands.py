@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from merton.console import STDOUT, print_out
 from merton.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ AHEAD_M = 0.5
 app = typer.Typer(
     help="Find where a camera stands, with a ChArUco board; see docs/calibration.md.", no_args_is_help=True
 )
-_out = Console()
 _Columns = Annotated[int, typer.Option(help="Squares across.")]
 _Rows = Annotated[int, typer.Option(help="Squares down.")]
 _Square = Annotated[float, typer.Option("--square-mm", help="Edge of a square [mm], as measured on the paper.")]
@@ -41,9 +40,7 @@ def board_command(
 
     board = CharucoBoard(columns, rows, square_mm / 1000)
     page = write_sheet(board, output)
-    _out.print(
-        f"{output}: {board}, on {page}. Print at 100 %, and measure the squares.", soft_wrap=True, highlight=False
-    )
+    print_out(f"{output}: {board}, on {page}. Print at 100 %, and measure the squares.")
 
 
 @app.command("solve")
@@ -84,8 +81,8 @@ def solve_command(
     except OSError as error:
         raise InputError(f"cannot write {str(output)!r}: {error.strerror}") from None
     _show(camera, result, check, [*warnings, *result.warnings, check.warning], cell)
-    _out.print(f"For the section `cameras` of config/cell.yaml, in {output}:", soft_wrap=True, highlight=False)
-    _out.print(lines, end="", markup=False, highlight=False, soft_wrap=True)
+    print_out(f"For the section `cameras` of config/cell.yaml, in {output}:")
+    STDOUT.print(lines, end="", markup=False, highlight=False, soft_wrap=True)
 
 
 def camera_yaml(camera: str, parent: str, parent_from_camera: Matrix) -> str:
@@ -106,7 +103,7 @@ def _show(camera: str, result: Calibration, check: LensCheck, warnings: list[str
     for pose in result.poses:
         cells = (f"{pose.error_px:.2f}", f"{1000 * pose.position_m:.2f}", f"{np.degrees(pose.angle_rad):.3f}")
         table.add_row(escape(pose.name), *cells, "left out" if pose.left_out else "")
-    _out.print(table)
+    STDOUT.print(table)
     moved = inverse(cell.camera(camera).parent_from_camera) @ result.parent_from_camera
     distance_mm, angle_deg = 1000 * np.linalg.norm(moved[:3, 3]), np.degrees(np.linalg.norm(rotation_vector_of(moved)))
     place = ", ".join(f"{value:.4f}" for value in result.parent_from_camera[:3, 3])
@@ -119,6 +116,6 @@ def _show(camera: str, result: Calibration, check: LensCheck, warnings: list[str
         f"best, {check.fitted.intrinsics.fx:.1f} +- {check.focal_deviation_px[0]:.1f} px.",
     ]
     for line in lines:
-        _out.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_out(line)
     for warning in filter(None, warnings):
-        _out.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False, soft_wrap=True)
+        STDOUT.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False, soft_wrap=True)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from merton import __version__
 from merton.annotate.commands import annotate_command
 from merton.calibration import commands as calibration_commands
 from merton.cli import models as model_commands
+from merton.console import STDERR, STDOUT, print_err, print_out
 from merton.errors import ErrorCode, InputError, MertonError
 from merton.files import locked_folder, resource
 from merton.graph.spec import load_graph
@@ -54,7 +54,6 @@ app.command("monitor")(monitor_command)
 app.command("rate")(leaderboard_commands.rate_command)
 app.command("replay")(replay_command)
 app.add_typer(results_commands.app, name="results")
-out, err = Console(emoji=False), Console(stderr=True, emoji=False)  # module:M: is a name
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="name=value, an argument of the graph.")]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
 
@@ -64,7 +63,7 @@ def demo(runs: RunsOption = RUNS) -> None:
     """Run the quickstart experiment from start to report."""
     from merton.experiment.run import RunDirectory
 
-    err.print("Merton quickstart: the cell, four agents, six distortions. Ctrl-C stops it and says how to go on.")
+    print_err("Merton quickstart: the cell, four agents, six distortions. Ctrl-C stops it and says how to go on.")
     _execute(RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml")), resume=False)
 
 
@@ -116,10 +115,10 @@ def compare(
     if (boards[0].agents, boards[0].cases) != (boards[1].agents, boards[1].cases):
         differences.append("the ratings differ")
     for difference in differences:
-        out.print(difference, markup=False, highlight=False)
+        print_out(difference)
     if differences:
         raise typer.Exit(1)
-    out.print(f"identical: {len(one)} trials, all scores and ratings")
+    print_out(f"identical: {len(one)} trials, all scores and ratings")
 
 
 @app.command()
@@ -138,7 +137,7 @@ def up(
     shutil.rmtree(logs, ignore_errors=True)  # of the last time
     domain, claim = claim_domain(_users_domain())
     with claim, Supervisor(spec, logs, environment(), claim) as supervisor:
-        err.print(f"{len(spec.nodes)} nodes are starting in ROS domain {domain}; logs in {logs}; Ctrl-C ends them")
+        print_err(f"{len(spec.nodes)} nodes are starting in ROS domain {domain}; logs in {logs}; Ctrl-C ends them")
         died = _first_exit(supervisor)
         _report_death(died)
         raise typer.Exit(NODE_DIED)
@@ -168,9 +167,9 @@ def doctor() -> None:
     findings = examine()
     for finding in findings:
         mark = "[green]ok  [/]" if finding.fine else "[red]fail[/]"
-        out.print(f"{mark} {finding.subject:<14} {finding.seen}", highlight=False)
+        STDOUT.print(f"{mark} {finding.subject:<14} {finding.seen}", highlight=False)
         if not finding.fine:
-            out.print(f"     {'':<14} mend: {finding.remedy}", highlight=False)
+            print_out(f"     {'':<14} mend: {finding.remedy}")
     if not all(finding.fine for finding in findings):
         raise typer.Exit(1)
 
@@ -179,13 +178,13 @@ def doctor() -> None:
 def errors() -> None:
     """Print the error codes of messages and records, and their meaning."""
     for code in ErrorCode:
-        out.print(f"{int(code):>3}  {code.name:<18}  {code.meaning}", highlight=False, soft_wrap=True)
+        print_out(f"{int(code):>3}  {code.name:<18}  {code.meaning}")
 
 
 @app.command()
 def version() -> None:
     """Print the version."""
-    out.print(__version__, highlight=False)
+    print_out(__version__)
 
 
 def _execute(
@@ -224,16 +223,16 @@ def _execute(
         try:
             ended = _first_exit(supervisor)
         except KeyboardInterrupt:
-            err.print(f"Interrupted.{how_to_go_on}", soft_wrap=True, highlight=False)
+            print_err(f"Interrupted.{how_to_go_on}")
             raise
         if ended.name != "run_experiment":
             _report_death(ended)
     if ended.name != "run_experiment":
         done = _count(directory)
-        err.print(f"{done} results are safe.{how_to_go_on}", soft_wrap=True, highlight=False)
+        print_err(f"{done} results are safe.{how_to_go_on}")
         raise typer.Exit(NODE_DIED)
     if ended.code:
-        err.print(f"The run has ended early.{how_to_go_on}", soft_wrap=True, highlight=False)
+        print_err(f"The run has ended early.{how_to_go_on}")
         raise typer.Exit(ended.code)
     directory.amend(finished=True, wall_s=round(time.monotonic() - started, 1))
     _conclude(directory)
@@ -276,16 +275,13 @@ def _first_exit(supervisor: Supervisor) -> Exit:
         if not supervisor.graph.can_do_without(ended.name):
             return ended
         tail = last_lines(ended.log, 1)
-        err.print(
-            f"{ended}; the others go on without it. Its log: {ended.log}\n{tail}".rstrip(),
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        print_err(f"{ended}; the others go on without it. Its log: {ended.log}\n{tail}".rstrip())
 
 
 def _report_death(exit_: Exit) -> None:
-    err.print(f"[red]{exit_}[/]; everything was stopped. Its log: {exit_.log}", highlight=False, soft_wrap=True)
+    STDERR.print(f"[red]{exit_}[/]; everything was stopped. Its log: {exit_.log}", highlight=False, soft_wrap=True)
     if tail := last_lines(exit_.log):
-        err.print(tail, markup=False, highlight=False)
+        print_err(tail)
 
 
 def _count(directory: RunDirectory) -> int:
@@ -317,7 +313,7 @@ def _conclude(directory: RunDirectory) -> None:
     records = _records(directory)
     print(render_snapshot(snapshot.of_trials(records), terminal_width()))
     path = write_report(directory.path)
-    out.print(f"{len(records)} trials. Report: {path}", soft_wrap=True, highlight=False)
+    print_out(f"{len(records)} trials. Report: {path}")
 
 
 def main() -> None:
@@ -331,10 +327,10 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except InputError as error:
-        err.print(f"merton: {error}", markup=False, highlight=False, soft_wrap=True)
+        print_err(f"merton: {error}")
         sys.exit(USER_MISTAKE)
     except MertonError as error:
-        err.print(f"merton: {error}", markup=False, highlight=False, soft_wrap=True)
+        print_err(f"merton: {error}")
         sys.exit(1)
     except Exception as error:
         show = getattr(error, "show", None)  # the command line's own errors: unknown option, missing argument

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from merton.config import dumps
+from merton.console import STDOUT, print_out
 from merton.errors import UnknownNameError
 from merton.models.catalogue import Entry, examine
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from merton.decision.models.base import PolicyEntry
 
 app = typer.Typer(help="The catalogue of models: what there is, and what works here.", no_args_is_help=True)
-_out = Console(emoji=False)
 
 
 @app.command("list")
@@ -38,7 +37,7 @@ def list_command(
         for kind, entry in _entries():
             memory = f"{entry.memory_gb:g} GB" if entry.memory_gb else ""
             table.add_row(kind, entry.name, entry.adapter, memory, escape(entry.description))
-        _out.print(table)
+        STDOUT.print(table)
 
 
 @app.command("show")
@@ -58,17 +57,17 @@ def check_command(
     """
     checked = missing = 0
     for kind, entry in _entries() if name is None else _named(name):
-        _out.print(f"{kind} {entry.name}", highlight=False, style="bold")
+        STDOUT.print(f"{kind} {entry.name}", highlight=False, style="bold")
         findings = examine(entry)
         for finding in findings:
             mark = "[green]ok     [/]" if finding.ok else "[red]missing[/]"
-            _out.print(f"  {mark} {finding.subject:<10} {escape(finding.detail)}", highlight=False, soft_wrap=True)
+            STDOUT.print(f"  {mark} {finding.subject:<10} {escape(finding.detail)}", highlight=False, soft_wrap=True)
             if finding.remedy:
-                _out.print(f"          {'':<10} {escape(finding.remedy)}", highlight=False, soft_wrap=True)
+                print_out(f"          {'':<10} {finding.remedy}")
         checked += 1
         missing += not all(finding.ok for finding in findings)
     if name is None:
-        _out.print(f"{checked - missing} of {checked} can be used here", highlight=False)
+        print_out(f"{checked - missing} of {checked} can be used here")
     if missing:
         raise typer.Exit(1)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from merton.console import STDERR, Record, print_out
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.published import commands as board_commands
 from merton.leaderboard.submissions import commands as submission_commands
@@ -27,9 +27,7 @@ app.command("submit")(submission_commands.submit_command)
 app.command("withdraw")(submission_commands.withdraw_command)
 app.command("list")(submission_commands.list_command)
 
-_out, _err = Console(), Console(stderr=True)
 
-Record = Annotated[str, typer.Argument(help="A run's directory, an SQLite file or a postgresql:// URL.")]
 NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
 
 
@@ -48,7 +46,7 @@ def rate_command(
     if json is not None:  # before anything is printed: who pipes the board into `head` ends the command there
         _write(json, snapshot.to_json(taken))
     print(render_snapshot(taken, terminal_width()))
-    _out.print(f"inputs {taken.inputs_sha256}", highlight=False, soft_wrap=True)
+    print_out(f"inputs {taken.inputs_sha256}")
 
 
 @app.command()
@@ -86,7 +84,7 @@ def build(
     with open_record(record, read_only=True) as store, _progress() as progress:
         progress("writing the pages")
         index = site.write_site(taken, out, store, published=published)
-    _out.print(f"{index}; snapshot {kept}", highlight=False, markup=False, soft_wrap=True)
+    print_out(f"{index}; snapshot {kept}")
 
 
 @app.command()
@@ -121,16 +119,16 @@ def verify(
     with open_record(record, read_only=True) as store, _progress() as progress:
         differences = snapshot.verify(store, data, progress)
     for difference in differences:
-        _out.print(difference, markup=False, highlight=False, soft_wrap=True)
+        print_out(difference)
     if differences:
         raise typer.Exit(1)
-    _out.print(f"identical: {len(data)} bytes", highlight=False)
+    print_out(f"identical: {len(data)} bytes")
 
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
     """Says on the terminal what is going on, and nothing where there is none."""
-    with _err.status("") as status:
+    with STDERR.status("") as status:
         yield lambda text: status.update(f"{text} …")
 
 

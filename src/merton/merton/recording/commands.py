@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from merton.console import print_out
 from merton.errors import InputError
 from merton.graph.supervisor import environment, find_executable
 from merton.recording.reader import RecordingReader, repair
@@ -31,7 +31,7 @@ def replay_command(
         raise InputError("--publish and --repair are two things: choose one")
     if repaired:
         count = repair(recording, repaired)
-        Console().print(f"{count} messages are in {repaired}", highlight=False, soft_wrap=True)
+        print_out(f"{count} messages are in {repaired}")
         return
     if publish:
         command = [str(find_executable("merton_nodes", "camera_node")), "--ros-args", "-p", "source:=bag"]

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
-from rich.text import Text
+
+from merton.console import STDOUT, Record, add_row, print_out, progress
 
 app = typer.Typer(help="Look into the record of results, export it, and take results in.", no_args_is_help=True)
-_out, _err = Console(), Console(stderr=True)
-
-Record = Annotated[str, typer.Argument(help="A run's directory, an SQLite file or a postgresql:// URL.")]
 
 
 @app.command("list")
@@ -31,14 +25,10 @@ def list_command(record: Record) -> None:
     for size in trials:
         run = about[size.name]
         merton = f"Merton {run.merton_version}" if run.merton_version else ""
-        _add(table, size.name, size.agents, size.cases, size.results, merton, run.created_utc or "")
+        add_row(table, size.name, size.agents, size.cases, size.results, merton, run.created_utc or "")
     for size in scores:
-        _add(table, size.name, size.agents, size.cases, size.results, "import", "")
-    _out.print(table)
-
-
-def _add(table: Table, *cells: object) -> None:
-    table.add_row(*(Text(str(cell)) for cell in cells))  # Text: what stands in a name is no markup
+        add_row(table, size.name, size.agents, size.cases, size.results, "import", "")
+    STDOUT.print(table)
 
 
 @app.command("export")
@@ -53,7 +43,7 @@ def export_command(
 
     with open_record(record, read_only=True) as store:
         count = export(store, out, table)
-    _out.print(f"{count} rows of {table}: {out}", soft_wrap=True, highlight=False, markup=False)
+    print_out(f"{count} rows of {table}: {out}")
 
 
 @app.command("import")
@@ -70,13 +60,12 @@ def import_command(
 
     # read before the record is made: what is refused leaves no empty record behind
     read = read_matrix(matrix, source, agent_column=agent_column, version_column=version_column)
-    with ResultStore(record) as store, _progress("importing") as on_progress:
+    with ResultStore(record) as store, progress("importing") as on_progress:
         done = import_matrix(store, read, on_progress)
-    _out.print(
+    print_out(
         f"{done.source}: {done.agents} agents x {done.cases} cases, {done.scores} scores ({done.new} new), "
-        f"{done.blanks} blanks",
-        soft_wrap=True, highlight=False, markup=False,
-    )  # fmt: skip
+        f"{done.blanks} blanks"
+    )
 
 
 @app.command("merge")
@@ -91,18 +80,10 @@ def merge_command(
     with (
         open_record(record, read_only=True) as source,
         ResultStore(into) as target,
-        _progress("merging") as on_progress,
+        progress("merging") as on_progress,
     ):
         done = merge(source, target, on_progress)
-    _out.print(
+    print_out(
         f"{done.experiments} experiments, {done.trials} trials ({done.new_trials} new), {done.scores} foreign scores "
-        f"({done.new_scores} new)",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    with Progress(console=_err, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        f"({done.new_scores} new)"
+    )

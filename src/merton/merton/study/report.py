@@ -229,9 +229,7 @@ def _write(target: Path, page: str) -> None:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return environment(
-        "merton.study", figures=figures, MAXIMUM=MAXIMUM, DIMENSION_LABELS=DIMENSION_LABELS
-    )
+    return environment("merton.study", figures=figures, MAXIMUM=MAXIMUM, DIMENSION_LABELS=DIMENSION_LABELS)
 
 
 def _by_difficulty(row: CaseRow) -> tuple[float, str]:

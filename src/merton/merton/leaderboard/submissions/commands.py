@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
+from merton.console import STDOUT, Record, add_row, print_out
 from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 
-_out = Console()
-
-Record = Annotated[str, typer.Argument(help="A run's directory, an SQLite file or a postgresql:// URL.")]
 Archive = Annotated[Path, typer.Argument(help="A submission: a .zip or a folder.")]
 
 
@@ -43,7 +39,7 @@ def pack_command(
             file.write(data)
     except OSError as error:
         raise InfrastructureError(f"cannot write {out}: {error.strerror}") from None
-    _say(f"{len(data)} bytes: {out}")
+    print_out(f"{len(data)} bytes: {out}")
 
 
 def check_command(
@@ -61,7 +57,7 @@ def check_command(
     if record is not None:
         with open_record(record, read_only=True) as store, store.database.reading() as connection:
             dataset = check_items(submission, datasets(connection))
-    _say(
+    print_out(
         f"{manifest.agent} {manifest.version} of {manifest.manufacturer}: {len(submission.scores)} scores of {dataset}"
         f"\nSHA-256 of the archive: {submission.archive_sha256}"
     )
@@ -84,7 +80,7 @@ def submit_command(
         with open_record(record) as store:
             receipt = submit(store.database, archive)
     before = "was received before" if receipt.repeated else "accepted"
-    _say(f"{before}: {receipt.agent_id}, {receipt.id}, on the board from {receipt.window} (00:00 UTC) on")
+    print_out(f"{before}: {receipt.agent_id}, {receipt.id}, on the board from {receipt.window} (00:00 UTC) on")
 
 
 def withdraw_command(record: Record, id: Annotated[str, typer.Argument(help="Of the submission.")]) -> None:
@@ -94,7 +90,7 @@ def withdraw_command(record: Record, id: Annotated[str, typer.Argument(help="Of 
 
     with open_record(record) as store:
         receipt = withdraw(store.database, id)
-    _say(f"withdrawn: {receipt.agent_id}, {receipt.id}")
+    print_out(f"withdrawn: {receipt.agent_id}, {receipt.id}")
 
 
 def list_command(
@@ -110,18 +106,10 @@ def list_command(
             table = Table("received (UTC)", "manufacturer", "archive", "accepted", "reason")
             for item in submissions.attempts(connection):
                 accepted = "yes" if item.accepted else "no"
-                _row(table, item.received_utc, item.manufacturer, item.archive_sha256[:12], accepted, item.reason)
+                add_row(table, item.received_utc, item.manufacturer, item.archive_sha256[:12], accepted, item.reason)
         else:
             table = Table("id", "received (UTC)", "manufacturer", "agent", "version", "status", "on the board from")
             for receipt in submissions.submissions(connection):
                 who = (receipt.manufacturer, receipt.agent, receipt.version)
-                _row(table, receipt.id, receipt.received_utc, *who, receipt.status, receipt.window)
-    _out.print(table)
-
-
-def _row(table: Table, *cells: str) -> None:
-    table.add_row(*(Text(cell) for cell in cells))  # Text: what stands in a name is no markup
-
-
-def _say(text: str) -> None:
-    _out.print(text, soft_wrap=True, highlight=False, markup=False)
+                add_row(table, receipt.id, receipt.received_utc, *who, receipt.status, receipt.window)
+    STDOUT.print(table)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from merton.console import print_err, print_out, progress
 
 app = typer.Typer(help="Build datasets of distorted images, and verify them.", no_args_is_help=True)
-_out, _err = Console(), Console(stderr=True)
 
 
 @app.command("sample")
@@ -20,7 +18,7 @@ def sample_command(out: Annotated[Path, typer.Option(help="A new or empty folder
     from merton.perception.dataset import sample
 
     count = sample(out)
-    _out.print(f"{count} references and their tags: {out}", soft_wrap=True, highlight=False)
+    print_out(f"{count} references and their tags: {out}")
 
 
 @app.command("build")
@@ -39,7 +37,7 @@ def build_command(
 
     given = {"blur_effect": max_blur_effect, "noise_sigma": max_noise_sigma}
     bounds = {name: bound for name, bound in given.items() if bound is not None}
-    with _progress("building") as on_progress:
+    with progress("building") as on_progress:
         result = build(
             references,
             out,
@@ -51,12 +49,10 @@ def build_command(
             on_progress=on_progress,
         )
     for file, reason in result.refused.items():
-        _err.print(f"refused: {file}: {reason}", markup=False, highlight=False, soft_wrap=True)
-    _out.print(
+        print_err(f"refused: {file}: {reason}")
+    print_out(
         f"{result.references} references, {result.distorted} distorted images ({result.reused} were there already), "
-        f"{len(result.refused)} refused: {out}",
-        soft_wrap=True,
-        highlight=False,
+        f"{len(result.refused)} refused: {out}"
     )
 
 
@@ -65,21 +61,10 @@ def verify_command(dataset: Annotated[Path, typer.Argument(help="A folder that w
     """Hash every file again; exit code 1 if any differs from the manifest."""
     from merton.perception.dataset import verify
 
-    with _progress("verifying") as on_progress:
+    with progress("verifying") as on_progress:
         differences = verify(dataset, on_progress)
     for difference in differences:
-        _out.print(difference, markup=False, highlight=False, soft_wrap=True)
+        print_out(difference)
     if differences:
         raise typer.Exit(1)
-    _out.print("every file is as it was built", highlight=False)
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, on stderr; gives the function that moves it."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
-    with Progress(*columns, console=_err) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    print_out("every file is as it was built")

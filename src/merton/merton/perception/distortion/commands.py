@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from typer.core import TyperGroup
+
+from merton.console import STDOUT, add_row
 
 
 class _ImageFirst(TyperGroup):
@@ -28,7 +28,6 @@ app = typer.Typer(
     help="Distort an image: merton distort IMAGE --name lens_blur --level 3 -o out.png; or see what there is.",
     no_args_is_help=True,
 )
-_out = Console()
 _Source = Annotated[Path, typer.Argument(metavar="IMAGE", help="A PNG, JPEG or WEBP file.")]
 
 
@@ -74,5 +73,5 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="As JSON, 
     table = Table("id", "name", "category", "levels 1 .. 5", "unit", box=None)
     for entry in DISTORTIONS.values():
         values = " ".join(f"{value:g}" for value in entry.levels)
-        table.add_row(entry.id, entry.name, entry.category, values, escape(entry.unit))
-    _out.print(table)
+        add_row(table, entry.id, entry.name, entry.category, values, entry.unit)
+    STDOUT.print(table)

@@ -1,0 +1,44 @@
+"""The terminal of the `merton` command: how lines, tables and progress are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+STDOUT = Console(emoji=False)  # module:M: is a name, not a picture
+STDERR = Console(stderr=True, emoji=False)
+
+Record = Annotated[str, typer.Argument(help="A run's directory, an SQLite file or a postgresql:// URL.")]
+"""The argument that names a record of results."""
+
+
+def print_out(text: str) -> None:
+    """Print a text as it is: no markup, no colours, no line breaks of the terminal's width."""
+    STDOUT.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_err(text: str) -> None:
+    """`print_out` on stderr."""
+    STDERR.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def add_row(table: Table, *cells: object) -> None:
+    """Add a row of texts as they are: a bracket in a name is no markup."""
+    table.add_row(*(Text(str(cell)) for cell in cells))
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left, on stderr; gives the function (done, total) that moves it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    with Progress(*columns, console=STDERR, transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
