@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from merton_nodes.ros.runtime import Spinner
+from merton_nodes.ros.runtime import Spinner, StageNode
 
 Result = TypeVar("Result")
 LIMIT_S = 60.0
@@ -115,7 +115,8 @@ class Ros:
         self.thread.join(10)
         self.executor.shutdown()
         for node in self.nodes:
-            getattr(node, "tear_down", lambda: None)()
+            if isinstance(node, StageNode):
+                node.closing.close()
             node.destroy_node()
         self.context.try_shutdown()
         if self.error is not None:

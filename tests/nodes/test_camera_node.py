@@ -155,9 +155,9 @@ def test_what_the_recorder_wrote_is_played_again(ros: Any, probe: Probe, recordi
     node = realsense(ros, recording, ["top"])
     live = Heard(probe, "top")
     ros.until(lambda: live.all(FRAMES))
-    node.tear_down()
+    node.closing.close()
     ros.until(lambda: writing.writer.written[f"/{names.color_info('top')}"] > FRAMES / 2)
-    writing.tear_down()
+    writing.closing.close()
     original = {int(np.frombuffer(message.data, np.uint16).max()): message for message in live.depth}
     recorded = [convert.nanoseconds_of(message.header.stamp) for message in live.color]
     live.color.clear()

@@ -76,7 +76,7 @@ def test_everything_is_in_the_file_once_and_as_it_was(ros: Ros, probe: Probe, tm
         topic: str(probe.get_publishers_info_by_topic(topic)[0].topic_type_hash)
         for topic in ("/joint_states", "/arm/safety_state")
     }
-    node.tear_down()
+    node.closing.close()
     assert not [key for key in node.counters if key.startswith("dropped")]
 
     from mcap.reader import make_reader

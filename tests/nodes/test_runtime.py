@@ -24,6 +24,7 @@ class Slow(StageNode):
     def set_up(self):
         signal.signal(signal.SIGCHLD, lambda *_: print("a child"))
         self.ticks = 0
+        self.closing.callback(self.brake)
         self.every(0.05, self.tick)
 
     def tick(self):
@@ -35,7 +36,7 @@ class Slow(StageNode):
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(600)
 
-    def tear_down(self):
+    def brake(self):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
         print("braked", gc.get_freeze_count() > 10_000, self.context.ok(), get_current_signal_handlers_options().name)

@@ -51,10 +51,10 @@ def set_distortion(ros: Any, probe: Node, **values: Any) -> Any:
     return ros.call(probe, SetParametersAtomically, "distortion_node/set_parameters_atomically", request).result
 
 
-def test_a_node_that_waits_for_its_lifecycle_manager_says_how_it_is_and_ends(ros: Any) -> None:
+def test_an_unconfigured_node_publishes_diagnostics_and_ends(ros: Any) -> None:
     waiting = (ArmNode, CameraNode, DistortionNode, MujocoCellNode, RecorderNode, ScorerNode, VlaNode)
     for make in waiting:
-        ros.add(make).observe()
+        ros.add(make)._publish_diagnostics()
 
 
 def test_distortion_follows_its_parameters_and_says_what_it_did(ros: Any, probe: Probe) -> None:

@@ -165,7 +165,7 @@ def test_motions_gripper_and_stop_pass_through(ros: Ros, bench: Bench) -> None:
 
     bench.begin()
     bench.node.look_at_gripper = lambda: None
-    bench.node.tear_down()
+    bench.node.closing.close()
     ros.until(lambda: bench.driver.spline is not None and bench.driver.spline.duration_s < 1.0)
 
 

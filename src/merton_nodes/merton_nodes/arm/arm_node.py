@@ -92,6 +92,8 @@ class ArmNode(StageNode):
         if planner not in PLANNERS:
             raise UnknownNameError("planner", planner, PLANNERS)
         self.planner = MoveItPlanner() if planner == "moveit" else None
+        if self.planner is not None:
+            self.closing.callback(self.planner.close)
         self.cell = load_cell()
         # once before anything moves: what is compiled is loaded at its first use, and a stop would wait for that
         plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, FRAMES[0], self.cell, self.limits)
@@ -102,6 +104,7 @@ class ArmNode(StageNode):
         latch = EmergencyStopLatch(Path(latch_file).expanduser() if latch_file else None)
         running = SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL
         self.stop = StopNode(latch, self.on_trip, self.context, running)
+        self.closing.callback(self.stop.end)
         self.arm = ArmDriver(self, self.stop, self.cell, patience_s)
         self.ledger: CommandLedger[ExecuteActions.Result] = CommandLedger(max_age_s)
         self.under_way: tuple[str, int] | None = None
@@ -115,6 +118,8 @@ class ArmNode(StageNode):
             self, ExecuteActions, names.EXECUTE, self.execute,
             goal_callback=self.on_goal, cancel_callback=self.on_cancel, result_timeout=RESULT_KEPT_S,
         )  # fmt: skip
+        self.closing.callback(self.server.destroy)
+        self.closing.callback(self.halt_if_moving)
 
     def draw(self, make: Callable[[], MarkerArray]) -> None:
         """Show people something, if anybody looks: making it takes longer than planning a motion."""
@@ -153,20 +158,14 @@ class ArmNode(StageNode):
         self.arm.interrupt(DEACTIVATED)
         return super().on_deactivate(state)
 
-    def tear_down(self) -> None:
-        """Halt the arm; end the stop path and the action server."""
-        if hasattr(self, "server"):
-            if self.arm.moving and self.context.ok():
-                self.stop.halt()
-            self.server.destroy()
-            self.stop.end()
-        if getattr(self, "planner", None) is not None:
-            self.planner.close()
+    def halt_if_moving(self) -> None:
+        """The last command before the stop path ends."""
+        if self.arm.moving and self.context.ok():
+            self.stop.halt()
 
     def observe(self) -> None:
         """Say the safety state in words, again and again: whoever draws it may come late."""
-        if hasattr(self, "markers"):
-            self.markers.publish(MarkerArray(markers=[safety_marker(self.stop.state)]))
+        self.markers.publish(MarkerArray(markers=[safety_marker(self.stop.state)]))
 
     def on_trip(self) -> None:
         """Called by the stop path, from its thread."""

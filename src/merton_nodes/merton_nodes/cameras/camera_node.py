@@ -60,6 +60,7 @@ class CameraNode(StageNode):
                 for camera, device in devices_of(devices, cameras).items()
             }
             self.source = sources.RealsenseSource(self, self.publish, settings, connect_s)
+        self.closing.callback(self.source.close)
 
     def realsense_parameters(self) -> tuple[str, float, dict[str, float]]:
         """Declare what only RealSense cameras have: devices, time to connect [s], further fields of their settings."""
@@ -103,13 +104,7 @@ class CameraNode(StageNode):
 
     def observe(self) -> None:
         """How the source is doing."""
-        if hasattr(self, "source"):
-            self.source.observe()
-
-    def tear_down(self) -> None:
-        """Close the source."""
-        if hasattr(self, "source"):
-            self.source.close()
+        self.source.observe()
 
 
 def main() -> None:

@@ -72,14 +72,10 @@ class LabCellNode(StageNode):
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.layout_publisher = self.create_publisher(Image, names.WANTED_LAYOUT, names.LATCHED_QOS)
         self.arm = ActionClient(self, ExecuteActions, names.EXECUTE)
+        self.closing.callback(self.arm.destroy)
         self.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())
         self.every(PERIOD_S, self.publish_state)
-
-    def tear_down(self) -> None:
-        """End the action client."""
-        if hasattr(self, "arm"):
-            self.arm.destroy()
 
     def on_joints(self, message: JointState) -> None:
         """Where the arm is, and since when it has been there."""

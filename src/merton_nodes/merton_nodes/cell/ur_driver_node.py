@@ -79,6 +79,7 @@ class UrDriverNode(RobotNode):
         )
         cell = load_cell()
         self.gripper = UrcapGripper(hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force)
+        self.closing.callback(self.gripper.close)
         self.gripper.connect(connect_s)
         self.monitor = DeviationMonitor()
         self.joints_rad: NDArray[np.float64] | None = None
@@ -98,16 +99,15 @@ class UrDriverNode(RobotNode):
         self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
         feed = self.watchdog.feed
         self.create_subscription(Header, names.HEARTBEAT, lambda _: feed(names.HEARTBEAT), names.RELIABLE_QOS)
+        self.closing.callback(self.halt_if_moving)
         self.unlock = self.create_client(Trigger, names.DRIVER_UNLOCK)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         self.every(PERIOD_S, self.check_state)
 
-    def tear_down(self) -> None:
-        """Halt the arm, end the connection."""
-        if hasattr(self, "monitor") and self.monitor.moving and self.context.ok():
+    def halt_if_moving(self) -> None:
+        """The last command before the node is destroyed."""
+        if self.monitor.moving and self.context.ok():
             self.halt()
-        if hasattr(self, "gripper"):
-            self.gripper.close()
 
     def on_joints(self, message: JointState) -> None:
         """Publish the driver's joint states with the gripper's beside them."""

@@ -55,6 +55,8 @@ class UrRobotNode(RobotNode):
         self.gripper = UrcapGripper(
             gripper_hostname or hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force
         )
+        self.closing.callback(self.gripper.close)
+        self.closing.callback(self.robot.close)  # before the gripper's: it stops the arm
         self.robot.connect(connect_s)
         self.gripper.connect(connect_s)
         self.opening_m = self.gripper.gripper_opening_m
@@ -66,12 +68,6 @@ class UrRobotNode(RobotNode):
         self.create_subscription(Header, names.HEARTBEAT, lambda _: self.robot.beat(), names.RELIABLE_QOS)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         self.every(PERIOD_S, self.check_state)
-
-    def tear_down(self) -> None:
-        """Stop the arm, end the connections."""
-        for part in ("robot", "gripper"):
-            if hasattr(self, part):
-                getattr(self, part).close()
 
     def on_trajectory(self, message: JointTrajectory) -> None:
         """A new trajectory replaces the running one; an empty one stops arm and fingers where they are."""

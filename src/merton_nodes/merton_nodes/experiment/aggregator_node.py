@@ -40,6 +40,7 @@ class AggregatorNode(StageNode):
             ),
             messages,
         )
+        self.closing.callback(self.close_stores)
         self.problem = ""
         self.ratings = self.create_publisher(RatingArray, names.RATINGS, names.LATCHED_QOS)
         self.board = self.create_publisher(String, names.LEADERBOARD, names.LATCHED_QOS)
@@ -47,11 +48,11 @@ class AggregatorNode(StageNode):
         self.create_service(RecordTrial, names.RECORD, self.on_record)
         self.every(POLL_PERIOD_S, self.publish_ratings)
 
-    def tear_down(self) -> None:
-        """Close every store; what a shared record still lacks is merged into it."""
-        for store in getattr(self, "stores", {}).values():
+    def close_stores(self) -> None:
+        """Close every store, then merge the results that a shared record still lacks into it."""
+        for store in self.stores.values():
             store.close()
-        if hasattr(self, "boards") and (problem := self.boards.close()):
+        if problem := self.boards.close():
             self.get_logger().error(problem)
 
     def on_record(self, request: RecordTrial.Request, response: RecordTrial.Response) -> RecordTrial.Response:

@@ -73,15 +73,11 @@ class ExperimentNode(StageNode):
             "callback_group": group,
         }
         between_trials = {"cancel_callback": lambda goal: CancelResponse.ACCEPT}
-        self.servers = [
+        for server in (
             ActionServer(self, RunTrial, names.RUN_TRIAL, self.on_trial, **common),
             ActionServer(self, RunExperiment, names.RUN_EXPERIMENT, self.on_experiment, **common, **between_trials),
-        ]
-
-    def tear_down(self) -> None:
-        """End the action servers."""
-        for server in getattr(self, "servers", []):
-            server.destroy()
+        ):
+            self.closing.callback(server.destroy)
 
     def on_goal(self, _: object) -> GoalResponse:
         """One at a time: there is one arm."""

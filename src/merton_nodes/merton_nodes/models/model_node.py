@@ -66,6 +66,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
             maximum=3600.0,
         )
         self.pool = ModelPool(catalogue, batch_size, batch_window_s)
+        self.closing.callback(self.pool.close)
         self.waits = Waits(self)
         self.exchange = ""
         names = self.checked(names)
@@ -75,11 +76,6 @@ class ModelNode(StageNode, Generic[Request, Result]):
             self.get_logger().warning(f"{name} is not warm: {error}")
         self.add_on_set_parameters_callback(self.on_parameters)
         self.add_post_set_parameters_callback(self.on_parameters_set)
-
-    def tear_down(self) -> None:
-        """End the models' threads."""
-        if hasattr(self, "pool"):
-            self.pool.close()
 
     # Asking
 
@@ -178,8 +174,6 @@ class ModelNode(StageNode, Generic[Request, Result]):
 
     def observe(self) -> None:
         """Memory of the process, and for each model its latencies and its queue."""
-        if not hasattr(self, "pool"):
-            return
         self.details = {"memory": resident_memory(), "last exchange of models": self.exchange or "none"}
         for worker in self.pool.workers:
             p50, p99, count = worker.latencies_ms()

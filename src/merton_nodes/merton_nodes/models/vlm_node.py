@@ -41,12 +41,7 @@ class VlmNode(ModelNode[Question, Answer]):
             cancel_callback=self.on_cancel,
             result_timeout=RESULT_KEPT_S,
         )
-
-    def tear_down(self) -> None:
-        """End the action server and the models."""
-        if hasattr(self, "server"):
-            self.server.destroy()
-        super().tear_down()
+        self.closing.callback(self.server.destroy)
 
     def on_cancel(self, _: ServerGoalHandle) -> CancelResponse:
         """Accepted always: a queued request is dropped, and so is the result of a running call."""

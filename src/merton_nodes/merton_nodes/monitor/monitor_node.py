@@ -72,10 +72,12 @@ class MonitorNode(StageNode):
         self.hub.put("cameras", list(cameras))
         self.hub.put("cell", self.scene_view.still())
         self.controls = ServiceControls(self.context, lambda heard: self.hub.put("stop_path", heard))
+        self.closing.callback(self.controls.end)
         self.server = MonitorServer(
             self.hub, self.controls, Path(log).expanduser(), host, port,
             tokens=Path(tokens).expanduser() if tokens else None, names=[name for name in hosts if name],
         )  # fmt: skip
+        self.closing.callback(self.server.stop)
         self.listen(cameras)
         self.every(ARM_PERIOD_S, self.look_at_arm)
 
@@ -159,13 +161,6 @@ class MonitorNode(StageNode):
         """From now on the page is there."""
         self.server.start()
         self.get_logger().info(f"the operator's page is at {self.server.address}")
-
-    def tear_down(self) -> None:
-        """Give back the port and the services."""
-        if hasattr(self, "server"):
-            self.server.stop()
-        if hasattr(self, "controls"):
-            self.controls.end()
 
 
 def main() -> None:

@@ -78,6 +78,7 @@ class RecorderNode(StageNode):
         self.polled = Polled()
         for topic, kind, qos in recorded_topics(load_cell().camera_names):
             self.listen(topic, kind, qos)
+        self.closing.callback(self.finish)
         self.every(POLL_PERIOD_S, self.poll)
 
     def listen(self, topic: str, kind: type, qos: QoSProfile) -> None:
@@ -117,9 +118,7 @@ class RecorderNode(StageNode):
 
     def observe(self) -> None:
         """Messages written and dropped by topic; what ended the recording."""
-        writer = getattr(self, "writer", None)
-        if writer is None:
-            return
+        writer = self.writer
         self.details |= {f"written {topic}": str(count) for topic, count in sorted(writer.written.copy().items())}
         self.counters["written"] = sum(writer.written.copy().values())
         for topic, count in writer.dropped.copy().items():
@@ -131,14 +130,12 @@ class RecorderNode(StageNode):
             self.details["problem"] = writer.problem
             self.get_logger().error(writer.problem)
 
-    def tear_down(self) -> None:
-        """Finish the file."""
-        writer = getattr(self, "writer", None)
-        if writer is not None:
-            self.poll()  # what came since the last time
-            writer.close()
-            if writer.problem and not self.counters["errors"]:
-                print(writer.problem, file=sys.stderr)
+    def finish(self) -> None:
+        """Write the messages that came since the last poll, and close the file."""
+        self.poll()
+        self.writer.close()
+        if self.writer.problem and not self.counters["errors"]:
+            print(self.writer.problem, file=sys.stderr)
 
 
 def main() -> None:

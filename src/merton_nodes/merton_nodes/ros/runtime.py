@@ -36,14 +36,19 @@ _LARGEST_IN_HEAP = 32 << 20  # the most that every glibc of 64 bits takes
 
 
 class StageNode(LifecycleNode):
-    """A lifecycle node that works while it is active and says how it is doing.
+    """A lifecycle node that works while it is active and publishes diagnostics.
 
-    Subclasses implement `set_up` (build the library object, wire topics) and, where needed, `start` and `tear_down`.
+    Subclasses implement `set_up` (build the library object, wire topics) and, where needed, `start` and `observe`.
+
+    Attributes:
+        closing: ends the node's resources, the newest first, before the node is destroyed. `set_up` registers the end
+            of each when it opens it; publishers, subscriptions, services and timers end by themselves.
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
-        self.active = False
+        self.active = self.configured = False
+        self.closing = contextlib.ExitStack()
         self.counters: Counter[str] = Counter()
         """What happened how often; shown in diagnostics. Names that start with "dropped" or "error" make a warning."""
         self.details: dict[str, str] = {}
@@ -57,11 +62,8 @@ class StageNode(LifecycleNode):
     def start(self) -> None:
         """Called on activation."""
 
-    def tear_down(self) -> None:
-        """Give back what `set_up` took, beyond publishers, subscriptions, services and timers."""
-
     def observe(self) -> None:
-        """Called before diagnostics are published: the place to bring `details` up to date."""
+        """Called before diagnostics are published, once the node is configured: brings `details` up to date."""
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle callback."""
@@ -73,6 +75,7 @@ class StageNode(LifecycleNode):
         except Exception as error:  # rclpy would drop it without a word
             self.explain(error)
             return TransitionCallbackReturn.FAILURE
+        self.configured = True
         return super().on_configure(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -130,7 +133,8 @@ class StageNode(LifecycleNode):
         return f"{type(error).__name__}: {error}; the log of {self.get_name()} has the trace"
 
     def _publish_diagnostics(self) -> None:
-        self.observe()
+        if self.configured:
+            self.observe()
         troubles = [f"{key}: {n}" for key, n in self.counters.items() if n and key.startswith(("dropped", "error"))]
         values = {**self.details, **{key: str(count) for key, count in sorted(self.counters.items())}}
         status = DiagnosticStatus(
@@ -226,7 +230,7 @@ def run(make_node: Callable[[], StageNode], args: Sequence[str] | None = None) -
         on_signals(signal.SIG_IGN)  # what is on its way, such as braking an arm, is not to be cut off
         spinner.end()
         if node is not None:
-            node.tear_down()
+            node.closing.close()
             node.destroy_node()
         rclpy.try_shutdown()
     return code
