@@ -84,7 +84,7 @@ def test_what_composes_stages_is_known_to_commands_alone() -> None:
 @pytest.mark.parametrize("part", ["rating", "leaderboard", "study", "results"])
 def test_ratings_know_no_robot_and_no_model(part: str) -> None:
     allowed = ("config", "errors", "leaderboard", "rating", "processes", "registry", "results", "seeding", "study")
-    allowed += ("console", "files", "pages", "web")
+    allowed += ("console", "files", "hosts", "pages", "web")
     for file in files(LIBRARY / part):
         for module in imports(file):
             if file.parent.name == "site" and module.startswith(DISTORTIONS):

@@ -14,13 +14,13 @@ import pytest
 
 from merton.config import validated
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MissingDependencyError
+from merton.hosts import is_loopback_url
 from merton.models.remote import (
     HttpServer,
     Patience,
     Remote,
     TransientError,
     check_url,
-    is_loopback,
     optional,
     wait_of,
 )
@@ -166,10 +166,10 @@ def test_addresses_and_settings() -> None:
     for wrong in ("host:80", "ftp://host", "http://", "http://host:x", "http://host:99999"):
         with pytest.raises(InputError, match=r"http:// or https://, got"):
             HttpServer(wrong, QUICK)
-    assert is_loopback("http://127.0.0.1:8000")
-    assert is_loopback("ws://localhost")
-    assert is_loopback("http://[::1]:80")
-    assert not is_loopback("https://127.example.org")
+    assert is_loopback_url("http://127.0.0.1:8000")
+    assert is_loopback_url("ws://localhost")
+    assert is_loopback_url("http://[::1]:80")
+    assert not is_loopback_url("https://127.example.org")
     with pytest.raises(InputError, match=r"^mine: attempts: .* \(and 1 more\)"):
         validated(Patience, {"attempts": 0, "patience": 1}, "mine")
     with pytest.raises(InputError, match=r"mine: patience: unknown key; valid keys are: deadline_s"):

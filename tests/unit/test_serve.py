@@ -27,6 +27,7 @@ from starlette.testclient import TestClient
 
 from merton import web
 from merton.errors import InfrastructureError, InputError
+from merton.hosts import is_loopback
 from merton.leaderboard.serve import app as app_module
 from merton.leaderboard.serve import create_app
 from merton.leaderboard.serve import publisher as publisher_module
@@ -36,7 +37,7 @@ from merton.leaderboard.submissions import packing
 from merton.leaderboard.submissions.manifest import NO_WEIGHTS
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
-from merton.web import is_from_elsewhere, is_loopback
+from merton.web import is_from_elsewhere
 
 NOVEMBER = datetime(2026, 11, 21, 8, 0, tzinfo=timezone.utc)
 AGENTS = ("hold", "plunge", "servo")

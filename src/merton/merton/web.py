@@ -1,10 +1,9 @@
-"""What every page that Merton serves shares: whose name it goes by, who sent a request, headers, tokens, a port."""
+"""Shared by all servers of Merton: checks of host and origin, security headers, tokens, and a port to listen on."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import json
 import math
 import socket
@@ -20,32 +19,33 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from merton.config import Model, load
 from merton.errors import InputError
+from merton.hosts import is_address
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # "no-referrer" would make browsers hide the origin of what they send, which is how strangers' pages are told
+    # "no-referrer" would make browsers hide the origin of a request, by which those of foreign pages are recognised
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-"""Of every answer, beside its Content-Security-Policy."""
+"""Headers of every answer, beside its Content-Security-Policy."""
 
 
-class Doorkeeper:
-    """Refuses what comes under a foreign host name, from another site's page or with a long body; adds headers.
+class AccessMiddleware:
+    """Refuses requests under a foreign host name, from another site's page or with a long body; adds headers.
 
     A web page elsewhere can have its own name resolve to this machine (DNS rebinding) and would then read and write
-    here as if it were ours; but the browser still says which name it used. Addresses cannot be rebound, so they pass.
+    here as if it were ours; but the browser still sends the name it used. Addresses cannot be rebound, so they pass.
 
     Args:
-        app: what is guarded.
+        app: the application that is guarded.
         policy: Content-Security-Policy of every answer.
         names: further host names of this server, besides "localhost" and addresses.
-        longest_body: more bytes than this are not taken.
-        uploads: paths whose POST may be longer; whoever reads those counts.
+        longest_body: of a request [bytes].
+        uploads: paths whose POST may be longer; their handlers limit it.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Doorkeeper:
     def _refused(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         if not self._is_ours(headers.get("host", "")):
-            return problem(421, "this server does not go by that name; whoever runs it can add it with --name")
+            return problem(421, "this server does not go by that name; it can be added with --name")
         if (scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD")) and is_from_elsewhere(headers):
             return problem(403, "this was sent by another site's page; open the page of this server")
         is_upload = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self._uploads
@@ -108,7 +108,7 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> 
 
 
 def announced_bytes(headers: Headers) -> float:
-    """The length of a body as it is announced; infinite for what is no length, 0 if nothing is said."""
+    """The length of a body as its header states it; 0 without the header, infinite if the header holds no length."""
     length = headers.get("content-length", "0")
     return int(length) if length.isdecimal() and len(length) < 20 else math.inf
 
@@ -116,7 +116,8 @@ def announced_bytes(headers: Headers) -> float:
 def is_from_elsewhere(headers: Headers) -> bool:
     """Whether a browser sends this on behalf of another site (cross-site request forgery).
 
-    Browsers say so themselves in Sec-Fetch-Site or Origin; what sends neither is no browser, and nobody's session.
+    Browsers say so themselves in Sec-Fetch-Site or Origin. A client that sends neither header is not a browser, so it
+    carries no session to abuse.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:
@@ -125,13 +126,8 @@ def is_from_elsewhere(headers: Headers) -> bool:
     return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
 
 
-def is_loopback(host: str) -> bool:
-    """Whether `host`, a name or an address to listen on, can be reached from this machine alone."""
-    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
 def listening(host: str, port: int) -> socket.socket:
-    """A bound TCP socket; port 0 takes a free one. Raises InputError where nobody can listen."""
+    """A bound TCP socket; port 0 takes a free one. Raises InputError if that is not possible."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         bound = socket.socket(family, kind, protocol)
@@ -160,19 +156,10 @@ class Tokens:
         self.owners = tuple(self._hashes)
 
     def owner(self, token: str) -> str | None:
-        """Whose token this is; None for nobody's. Takes as long for every token, so none can be guessed bit by bit."""
+        """The owner of a token; None if it is unknown. Takes equally long for all: none can be guessed bit by bit."""
         digest = hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
         found = None
         for name, known in self._hashes.items():
             if hmac.compare_digest(digest, known):
                 found = name
         return found
-
-
-def is_address(text: str) -> bool:
-    """Whether this is an IP address, version 4 or 6."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import ipaddress
 import itertools
 import json
 import os
@@ -26,6 +25,7 @@ from pydantic import Field
 
 from merton.config import Model
 from merton.errors import InfrastructureError, InputError, InvalidActionError, InvalidAnswerError, require
+from merton.hosts import is_loopback_url
 from merton.models.base import Finding
 
 Result = TypeVar("Result")
@@ -245,7 +245,7 @@ class HttpServer(Remote):
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             # the deadline of the call is the only timeout; a proxy is for what is elsewhere
-            self._client = self._httpx.AsyncClient(timeout=None, trust_env=not is_loopback(self.url))
+            self._client = self._httpx.AsyncClient(timeout=None, trust_env=not is_loopback_url(self.url))
             self._loop = loop
         return self._client
 
@@ -288,15 +288,6 @@ def check_url(url: str, schemes: tuple[str, ...]) -> None:
     if not fine:
         known = " or ".join(f"{scheme}://" for scheme in schemes)
         raise InputError(f"the address of a server must begin with {known}, got {url!r}")
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a server is on this machine, where no proxy has a say."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def wait_of(retry_after: str) -> float | None:

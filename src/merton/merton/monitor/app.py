@@ -14,7 +14,7 @@ from merton.monitor import session
 from merton.monitor.buttons import LONGEST_BODY, Buttons, Controls, bearer
 from merton.monitor.hub import Hub
 from merton.monitor.presses import PressLog
-from merton.web import Doorkeeper, Tokens
+from merton.web import AccessMiddleware, Tokens
 
 PAGE = Path(__file__).with_name("page")
 POLICY = (
@@ -70,5 +70,5 @@ def create_app(
             browsers.discard(socket)
 
     app.mount("/page", StaticFiles(directory=PAGE))
-    app.add_middleware(Doorkeeper, policy=POLICY, names=tuple(names), longest_body=LONGEST_BODY)
+    app.add_middleware(AccessMiddleware, policy=POLICY, names=tuple(names), longest_body=LONGEST_BODY)
     return app

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from merton.errors import InputError, missing
+from merton.hosts import is_loopback
 from merton.monitor.hub import Hub
 from merton.monitor.presses import PressLog
 
@@ -18,7 +19,7 @@ try:
         raise ModuleNotFoundError(name="websockets")
     from merton.monitor.app import create_app
     from merton.monitor.buttons import Controls
-    from merton.web import Tokens, is_loopback, listening
+    from merton.web import Tokens, listening
 except ModuleNotFoundError as _error:
     if _error.name not in ("fastapi", "starlette", "uvicorn", "websockets"):
         raise

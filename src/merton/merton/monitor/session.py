@@ -50,7 +50,7 @@ async def serve(socket: WebSocket, hub: Hub, may_look: Callable[[str], bool]) ->
     with contextlib.suppress(WebSocketDisconnect):
         try:
             if not may_look(_token(await asyncio.wait_for(_said(socket), HELLO_LIMIT_S))):
-                await socket.close(NOT_ALLOWED, "this token is nobody's")
+                await socket.close(NOT_ALLOWED, "unknown token")
                 return
             await _updates(socket, hub)
         except ValueError as error:

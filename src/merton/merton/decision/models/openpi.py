@@ -22,6 +22,7 @@ from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.decision.models.images import resize_with_padding
 from merton.errors import InfrastructureError, InputError, InvalidActionError, UnknownNameError
+from merton.hosts import is_loopback_url
 from merton.models.base import Finding
 from merton.models.remote import (
     MAX_REPLY_BYTES,
@@ -31,7 +32,6 @@ from merton.models.remote import (
     TransientError,
     check_server,
     check_url,
-    is_loopback,
     optional,
 )
 from merton.models.serving import pack, unpack
@@ -242,7 +242,7 @@ class OpenPi(Policy):
             max_size=MAX_REPLY_BYTES,
             ping_interval=None,  # openpi's server does not answer pings while it infers
             open_timeout=None,
-            proxy=None if is_loopback(url) else True,
+            proxy=None if is_loopback_url(url) else True,
         )
         greeting = await self._connection.recv()
         try:

@@ -36,7 +36,7 @@ FORM: dict[str, Any] = {
 }
 REFUSALS = {
     400: "The form is broken.",
-    401: "A token is needed, or it is nobody's.",
+    401: "The request has no token, or the token is unknown.",
     403: "Another manufacturer's token, another site's form, or this server takes no submissions.",
     408: "It did not arrive in time.",
     409: "The manufacturer's month is used up.",

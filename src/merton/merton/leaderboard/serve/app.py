@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import merton
+from merton.hosts import is_loopback
 from merton.leaderboard.serve import api, pages
 from merton.leaderboard.serve.models import describe_attributes
 from merton.leaderboard.serve.publisher import Publisher
@@ -26,7 +27,7 @@ from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.serve.uploads import Uploads
 from merton.leaderboard.submissions import rules as submissions
 from merton.results.store import open_record
-from merton.web import Doorkeeper, is_loopback, listening, problem
+from merton.web import AccessMiddleware, listening, problem
 
 SHUTDOWN_S = 5
 """How long requests may go on after Ctrl-C [s]."""
@@ -96,7 +97,7 @@ def create_app(
     pages.add_to(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     app.add_middleware(
-        Doorkeeper,
+        AccessMiddleware,
         policy=POLICY,
         names=tuple(names),
         longest_body=LONGEST_BODY,

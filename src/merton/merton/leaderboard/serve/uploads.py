@@ -111,7 +111,7 @@ class Uploads:
             raise Refused(401, "a token is needed; whoever runs this server gives one", {"WWW-Authenticate": "Bearer"})
         name = self.tokens.owner(token)
         if name is None:
-            raise Refused(401, "this token is nobody's", {"WWW-Authenticate": "Bearer"})
+            raise Refused(401, "unknown token", {"WWW-Authenticate": "Bearer"})
         return name
 
     def _checked_submit(self, archive: BinaryIO, manufacturer: str | None) -> Receipt:

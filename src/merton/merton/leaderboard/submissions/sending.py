@@ -8,11 +8,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
 from merton.errors import InfrastructureError, InputError
+from merton.hosts import is_loopback_url
 from merton.leaderboard.submissions import archive
 from merton.leaderboard.submissions.manifest import read_submission
 from merton.leaderboard.submissions.rules import Receipt
@@ -59,7 +59,7 @@ def send(address: str, source: Path, token: str | None = None) -> Receipt:
             data=b"".join((head.encode(), data, f"\r\n--{boundary}--\r\n".encode())),
             headers=headers,
         )
-        with _opener(request.host).open(request, timeout=PATIENCE_S) as reply:
+        with _opener(address).open(request, timeout=PATIENCE_S) as reply:
             return TypeAdapter(Receipt).validate_json(reply.read(MAX_REPLY_BYTES))
     except urllib.error.HTTPError as error:
         reason = _reason(error)
@@ -73,10 +73,9 @@ def send(address: str, source: Path, token: str | None = None) -> Receipt:
         raise InfrastructureError(f"cannot reach {address}: {reason}") from None
 
 
-def _opener(host: str) -> urllib.request.OpenerDirector:
-    """Goes through the proxy of the environment, but not to this machine."""
-    name = urlsplit(f"//{host}").hostname
-    proxies = [urllib.request.ProxyHandler({})] if name in ("localhost", "127.0.0.1", "::1") else []
+def _opener(address: str) -> urllib.request.OpenerDirector:
+    """Uses the proxy of the environment, except for a server on this machine."""
+    proxies = [urllib.request.ProxyHandler({})] if is_loopback_url(address) else []
     return urllib.request.build_opener(_NoRedirects, *proxies)
 
 
