@@ -113,7 +113,7 @@ def test_an_instruction_nobody_understands_lists_the_forms() -> None:
         (MINIMAL + "tasks: [pick]\n", r"line 5: .*tasks"),
         (
             MINIMAL + "distortions: [fog]\n",
-            r"line 5: distortions: unknown distortion 'fog'; choose one of: .*lens_blur",
+            r"line 5: distortions\.0: unknown distortion 'fog'; choose one of: .*lens_blur",
         ),
         (MINIMAL + "levels: [0, 9]\n", r"line 5: levels.1: .*less than or equal to 5"),
         (MINIMAL + "seed: '7'\n", r"line 5: seed: .*integer"),

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from merton.decision.models.base import POLICIES
-from merton.errors import ErrorCode, InfrastructureError, InvalidActionError
+from merton.errors import ErrorCode, InfrastructureError, InputError, InvalidActionError
 from merton.experiment.local import LocalPorts
-from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
+from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, single_trial
 from merton.experiment.runner import Runner
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
 from merton.perception.distortion import distort
@@ -105,6 +105,43 @@ def test_a_failure_loses_a_point_per_centimetre_from_the_expert(ports: LocalPort
     distance_m = np.linalg.norm(expert.reference.base_from_tcp[:3, 3] - (0.45, 0.0, 0.30))
     assert failed.distance_m == pytest.approx(distance_m, abs=1e-3)
     assert failed.execution == pytest.approx(100 - 100 * distance_m, abs=0.1)
+
+
+def test_a_single_trial_is_scored_against_its_reference_run(ports: LocalPorts) -> None:
+    spec, distorted = single_trial("hold", "reach", "white_noise", 3, max_steps=1, seed=3)
+    stages: list[str] = []
+    reports: list[TrialReport] = []
+    runner = Runner(spec, "id", ports, on_report=reports.append)
+    report = runner.run_single(distorted, lambda stage, progress: stages.append(stage))
+    assert [one.record.case.level for one in reports] == [0, 3]
+    assert stages[:2] == ["reference run", "perception"]
+    assert (report.record.outcome, report.record.execution) == (Outcome.FAILURE, 100.0), "it stood still both times"
+    assert runner.run_single(single_trial("hold", "reach")[1]).reference is not None
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (("gpt", "reach"), "vla: unknown vla 'gpt'; choose one of: .*servo"),
+        (("servo", "dance"), "tasks.0: unknown task 'dance'"),
+        (("servo", "reach", "fog", 1), "distortions.0: unknown distortion 'fog'"),
+        (("servo", "reach", "reference", 1), "distortions.0: unknown distortion 'reference'"),
+        (("servo", "reach", "jpeg", 6), "levels.0: .*less than or equal to 5"),
+    ],
+)
+def test_a_trial_that_does_not_exist_is_refused(names: tuple, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        single_trial(*names)
+
+
+def test_local_ports_release_what_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalPorts() as ports:
+        ports.reset("reach", 0)
+        ports.act("hold", ports.view().observation("reference", "reach"), "reference")
+        closed: list[bool] = []
+        monkeypatch.setattr(ports.cameras, "close", lambda close=ports.cameras.close: closed.append(not close()))
+    assert closed == [True]
+    assert not ports._policies
 
 
 def test_a_plunge_is_stopped_and_stays_stopped_until_reset(ports: LocalPorts) -> None:

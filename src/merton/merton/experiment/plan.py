@@ -1,15 +1,15 @@
-"""What an experiment consists of, and the order its trials are run in."""
+"""The plan of an experiment: its trials, and the order they are run in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field
 
 from merton.cognition.models.base import MODELS as VLMS
-from merton.config import Model
+from merton.config import Model, validated
 from merton.decision.models.base import POLICIES
 from merton.errors import UnknownNameError
 from merton.perception.distortion import DISTORTIONS
@@ -21,28 +21,42 @@ from merton.world.tasks import TASKS
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 
 
-def _known(kind: str, names: Mapping[str, object], value: str) -> str:
-    if value not in names:
-        raise ValueError(str(UnknownNameError(kind, value, names)))
-    return value
+def _one_of(kind: str, names: Callable[[], Collection[str]]) -> AfterValidator:
+    """A constraint of a field: its value is one of the names, which an error lists."""
+
+    def check(value: str) -> str:
+        if value not in names():
+            raise ValueError(str(UnknownNameError(kind, value, names())))
+        return value
+
+    return AfterValidator(check)
+
+
+def _distinct(kind: str, key: Callable[[Any], object] = lambda value: value) -> AfterValidator:
+    """A constraint of a tuple: no two of its values have the same key."""
+
+    def check(values: tuple) -> tuple:
+        keys = [key(value) for value in values]
+        for value in keys:
+            if keys.count(value) > 1:
+                raise ValueError(f"{kind} {value!r} is listed twice")
+        return values
+
+    return AfterValidator(check)
 
 
 class AgentSpec(Model):
-    """An agent: who answers, and who decides."""
+    """An agent: the VLM that answers, and the VLA that decides."""
 
     id: Identifier
-    vlm: str = "describe"
-    vla: str
+    vlm: Annotated[str, _one_of("vlm", VLMS.keys)] = "describe"
+    vla: Annotated[str, _one_of("vla", POLICIES.keys)]
 
-    @field_validator("vlm")
-    @classmethod
-    def _vlm(cls, value: str) -> str:
-        return _known("vlm", VLMS, value)
 
-    @field_validator("vla")
-    @classmethod
-    def _vla(cls, value: str) -> str:
-        return _known("vla", POLICIES, value)
+Task = Annotated[str, _one_of("task", TASKS.keys)]
+DistortionName = Annotated[str, _one_of("distortion", DISTORTIONS.keys)]
+Level = Annotated[int, Field(ge=0, le=5)]
+Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
 
 
 class ExperimentSpec(Model):
@@ -52,44 +66,21 @@ class ExperimentSpec(Model):
         scenes: scenes of each task.
         reference_scenes: further scenes of each task, run undistorted only: the floors of chance compare a model's
             outputs for different scenes, and CIDEr's corpus are its reference answers, so both gain from them.
+        max_steps: chunks of a trial, at most.
+        vlm_camera: the camera whose image the VLM is asked about.
     """
 
     name: Identifier
     description: str = ""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1)]
-    tasks: Annotated[tuple[str, ...], Field(min_length=1)]
-    distortions: tuple[str, ...] = ()
-    levels: Annotated[tuple[Annotated[int, Field(ge=0, le=5)], ...], Field(min_length=1)] = (0, 1, 2, 3, 4, 5)
+    agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1), _distinct("agent", lambda agent: agent.id)]
+    tasks: Annotated[tuple[Task, ...], Field(min_length=1), _distinct("task")]
+    distortions: Annotated[tuple[DistortionName, ...], _distinct("distortion")] = ()
+    levels: Annotated[tuple[Level, ...], Field(min_length=1), _distinct("level")] = (0, 1, 2, 3, 4, 5)
     scenes: Annotated[int, Field(ge=1, le=100_000)] = 1
     reference_scenes: Annotated[int, Field(ge=0, le=100_000)] = 0
     max_steps: Annotated[int, Field(ge=1, le=1000)] = 8
-    vlm_camera: str = "top"
-
-    @field_validator("tasks")
-    @classmethod
-    def _tasks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return _unique("task", tuple(_known("task", TASKS, name) for name in value))
-
-    @field_validator("distortions")
-    @classmethod
-    def _distortions(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return _unique("distortion", tuple(_known("distortion", DISTORTIONS, name) for name in value))
-
-    @field_validator("levels")
-    @classmethod
-    def _levels(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        return _unique("level", value)
-
-    @field_validator("vlm_camera")
-    @classmethod
-    def _camera(cls, value: str) -> str:
-        return _known("camera", dict.fromkeys(load_cell().camera_names), value)
-
-    @model_validator(mode="after")
-    def _agents_differ(self) -> ExperimentSpec:
-        _unique("agent", tuple(agent.id for agent in self.agents))
-        return self
+    vlm_camera: Camera = "top"
 
     def cases(self) -> list[TestCase]:
         """Every test case, the reference (level 0) of each scene first. Level 0 is always there: scores need it."""
@@ -117,13 +108,6 @@ class ExperimentSpec(Model):
         return sorted(everything, key=lambda t: (not t.case.is_reference, t.agent.vla != "expert"))
 
 
-def _unique(kind: str, values: tuple) -> tuple:
-    for value in values:
-        if values.count(value) > 1:
-            raise ValueError(f"{kind} {value!r} is listed twice")
-    return values
-
-
 @dataclass(frozen=True)
 class Trial:
     """One agent on one test case."""
@@ -135,6 +119,46 @@ class Trial:
     def id(self) -> str:
         """Such as "servo.pick.0.gaussian_blur.3"."""
         return f"{self.agent.id}.{self.case.id}"
+
+
+def single_trial(
+    vla: str,
+    task: str,
+    distortion: str = "reference",
+    level: int = 0,
+    *,
+    scene: int = 0,
+    vlm: str = "describe",
+    agent: str = "",
+    seed: int = 0,
+    max_steps: int = 8,
+) -> tuple[ExperimentSpec, Trial]:
+    """A trial on its own, and the experiment it belongs to.
+
+    Args:
+        vla, vlm: models of the catalogue.
+        task: name of a task.
+        distortion, level: of the images; level 0 is the undistorted reference, of whichever distortion.
+        scene: number of the scene.
+        agent: id of the agent; empty: the name of the VLA.
+        seed: of the experiment.
+        max_steps: chunks, at most.
+
+    Raises:
+        InputError: a name that does not exist, or a number out of its range; the text lists the choices.
+    """
+    spec_of_agent = validated(AgentSpec, {"id": agent or vla, "vlm": vlm, "vla": vla}, "")
+    values = {
+        "name": "live",
+        "seed": seed,
+        "agents": (spec_of_agent,),
+        "tasks": (task,),
+        "distortions": (distortion,) if level else (),
+        "levels": (level,),
+        "max_steps": max_steps,
+    }
+    spec = validated(ExperimentSpec, values, "")
+    return spec, Trial(spec_of_agent, TestCase(task, scene, distortion if level else "reference", level))
 
 
 def distortion_seed(experiment_seed: int, case: TestCase) -> int:

@@ -45,6 +45,18 @@ class Runner:
         self.on_report(report)
         return report
 
+    def run_single(
+        self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None
+    ) -> TrialReport:
+        """Run a trial on its own: its reference trial first, if it is distorted, so that it can be scored against it.
+
+        Raises InfrastructureError if the world does not answer.
+        """
+        if not trial.case.is_reference:
+            on_stage("reference run", 0.0)
+            self.run(Trial(trial.agent, trial.case.reference))
+        return self.run(trial, on_stage)
+
     def reference_of(self, trial: Trial) -> ReferenceRun | None:
         """The undistorted run of the same agent and scene, from memory or from an earlier process."""
         key = Trial(trial.agent, trial.case.reference).id

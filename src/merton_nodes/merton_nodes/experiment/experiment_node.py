@@ -16,13 +16,12 @@ from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 
-from merton.config import validated
 from merton.errors import ErrorCode, InputError, MertonError, UnknownNameError
-from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, distortion_seed
+from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, single_trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
 from merton.experiment.trial import TrialReport
-from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
 from merton.world.cell import load_cell
 from merton_nodes.cell.operator_desk import OperatorDesk
@@ -113,10 +112,7 @@ class ExperimentNode(StageNode):
 
             spec, trial = one_trial(request)
             runner = Runner(spec, request.experiment_id or "live", self.ports, on_report=self.publish_evidence)
-            if not trial.case.is_reference:
-                on_stage("reference run", 0.0)
-                runner.run(Trial(trial.agent, trial.case.reference))
-            return runner.run(trial, on_stage).record
+            return runner.run_single(trial, on_stage).record
 
         try:
             record = await self.in_thread(work)
@@ -202,20 +198,17 @@ def one_trial(request: RunTrial.Goal) -> tuple[ExperimentSpec, Trial]:
     """The trial a goal asks for, and the experiment it stands in. Raises InputError for names that do not exist."""
     if not request.vla_id:
         raise InputError("vla_id is empty: name the policy that acts, such as servo")
-    ids = {"id": request.agent_id or request.vla_id, "vlm": request.vlm_id or "describe", "vla": request.vla_id}
-    agent = validated(AgentSpec, ids, "")
-    values = {
-        "name": "live",
-        "seed": request.seed,
-        "agents": (agent,),
-        "tasks": (request.task,),
-        "distortions": (request.distortion,) if request.level else (),
-        "levels": (request.level,),
-        "max_steps": request.max_steps or 8,
-    }
-    spec = validated(ExperimentSpec, values, "")
-    distortion = request.distortion if request.level else "reference"
-    return spec, Trial(agent, TestCase(request.task, request.scene_seed, distortion, request.level))
+    return single_trial(
+        request.vla_id,
+        request.task,
+        request.distortion,
+        request.level,
+        scene=request.scene_seed,
+        vlm=request.vlm_id or "describe",
+        agent=request.agent_id,
+        seed=request.seed,
+        max_steps=request.max_steps or 8,
+    )
 
 
 def main() -> None:
