@@ -7,7 +7,7 @@ from typing import Any
 
 from std_msgs.msg import Header
 
-from merton_nodes.cameras.free_cameras import KEPT, PARTS, FreeCameras
+from merton_nodes.cameras.free_cameras import MOST_EXPOSURES, PARTS, FreeCameras
 from merton_nodes.ros import conversions as convert
 
 JPEG, REFERENCE = ("jpeg", 5.0, 7), ("reference", 0.0, 0)
@@ -27,10 +27,10 @@ def test_it_waits_until_everything_of_an_exposure_has_come() -> None:
     cameras = FreeCameras(["top", "side"])
     expose(cameras, "top", 100)
     expose(cameras, "side", 103, "color", "depth", "camera_info")
-    assert cameras.unseen(50, REFERENCE) == ["side"]
+    assert cameras.missing(50, REFERENCE) == ["side"]
     expose(cameras, "top", 200, "color", "depth")
     expose(cameras, "side", 103, "distorted", "distortion info")
-    assert cameras.unseen(50, REFERENCE) == []
+    assert cameras.missing(50, REFERENCE) == []
     messages = cameras.messages(50, REFERENCE)
     assert len(messages) == 2 * len(PARTS)
     assert messages["top color"].header == messages["top distorted"].header == part(100).header, "not the newer half"
@@ -40,18 +40,18 @@ def test_it_waits_until_everything_of_an_exposure_has_come() -> None:
 def test_what_was_seen_before_or_distorted_otherwise_does_not_count() -> None:
     cameras = FreeCameras(["top"])
     expose(cameras, "top", 100)
-    assert cameras.unseen(101, REFERENCE) == ["top"]
-    assert cameras.unseen(50, JPEG) == ["top"]
+    assert cameras.missing(101, REFERENCE) == ["top"]
+    assert cameras.missing(50, JPEG) == ["top"]
     expose(cameras, "top", 200, setting=JPEG)
-    assert cameras.unseen(50, JPEG) == []
-    assert cameras.unseen(50, REFERENCE) == ["top"], "the last setting counts"
+    assert cameras.missing(50, JPEG) == []
+    assert cameras.missing(50, REFERENCE) == ["top"], "the last setting counts"
 
 
 def test_it_forgets_what_is_older_and_what_never_becomes_whole() -> None:
     cameras = FreeCameras(["top"])
     for stamp_ns in range(1, 500):
         expose(cameras, "top", stamp_ns, "color")
-    assert len(cameras._exposures["top"]) == KEPT
+    assert len(cameras._exposures["top"]) == MOST_EXPOSURES
     expose(cameras, "top", 1000)
     expose(cameras, "top", 900, "color")
     assert list(cameras._exposures["top"]) == [1000]

@@ -17,7 +17,7 @@ MODULES = 8
 _TEXELS = 8
 """Pixels of the drawn board per module."""
 _MARGIN = 1
-"""White paper around the board, in modules: what lies beyond is not known."""
+"""White paper around the board, in modules; beyond it the surroundings are unknown."""
 _PIXEL_BLUR = 0.5
 """A Gaussian blur about as wide as a pixel, which is what a camera takes the mean over [px]."""
 _SMOOTHING = 0.03
@@ -27,7 +27,7 @@ _WINDOW = 0.7
 """Half of the window around a corner that is compared, as a share of the square's edge. Ours: as far as the
 corner's own four squares, whose markers have most of the edges there are."""
 _LEAST_EDGE_PX = 4.0
-"""No marker is read on smaller squares: what was found is no board."""
+"""No marker is readable on smaller squares, so the corners are no board's."""
 _LEAST_HALF_PX, _MOST_HALF_PX = 5, 12
 """Of larger windows every second or third pixel is compared."""
 _STEPS = 12

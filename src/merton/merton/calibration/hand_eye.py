@@ -5,8 +5,8 @@ One chain describes both cases. The camera is fixed to one end of the arm, its *
     parent_from_camera @ camera_from_board = parent_from_other @ other_from_board
 
 For a camera on the arm the parent is `tool0` and the board lies still in `base_link`; for a camera beside the arm the
-parent is `base_link` and the board rides on `tool0`. `parent_from_other` is what the robot says, `camera_from_board`
-what the camera sees, and the other two are unknown and the same in every image.
+parent is `base_link` and the board rides on `tool0`. `parent_from_other` comes from the robot and
+`camera_from_board` from the image; the other two are unknown, and the same in every image.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from merton.world.geometry import Array, Matrix, inverse, rotation_vector_of, tr
 
 Parent = Literal["tool0", "base_link"]
 Indices = NDArray[np.intp]
-"""Which images."""
+"""Numbers of images."""
 
 FEWEST_POSES = 3
 """Two turns about different axes, the least that settles everything."""
@@ -39,14 +39,14 @@ GOOD_SPAN = 0.1
 SHARP_EDGE_PX = 4.5
 """A Gaussian blur of about 1.7 pixels; see `Sighting`."""
 ARM_SCATTER_M, ARM_SCATTER_RAD = 3e-4, float(np.radians(0.05))
-"""How far the tool is from where the robot says it is, along and about each axis: what errors of 0.02 deg in every
-joint give. Only its ratio to the scatter of the corners matters, and that not much."""
+"""How far the tool is from where the robot reports it, along and about each axis: as errors of 0.02 deg in every joint
+give. Only its ratio to the scatter of the corners matters, and that not much."""
 LEAST_SCATTER_PX = 0.05
 OUTLIER_TIMES = 4.0
 LEAST_OUTLIER_PX = 1.0
 """A pose is left out if its corners are off by this many times the median of all poses, and by this much."""
 WRONG_BOARD_PX = 3.0
-"""A flat board that is what it is said to be is seen to a fraction of a pixel in any pose."""
+"""A flat board of the given layout is seen to a fraction of a pixel in any pose."""
 WRONG_SCALE = 0.01
 
 
@@ -73,14 +73,14 @@ class Calibration:
     """A camera's place, and how far to trust it.
 
     Attributes:
-        parent: what the camera is fixed to.
+        parent: the link that the camera is fixed to.
         parent_from_camera: (4, 4) pose of its optical frame.
         other_from_board: (4, 4) pose of the board in `base_link` if the parent is `tool0`, else in `tool0`.
         error_px: of all corners used, root mean square [px].
         position_deviation_m, angle_deviation_rad: standard deviation of the camera's position (length of the vector)
             and orientation, from how far the result moves when one image is left out (jackknife).
-        board_scale: how much larger than told the board would have to be to fit best; 1 if it is what it is said to be.
-        poses: what every image says, in the order given.
+        board_scale: size of the board that fits best, as a multiple of the given one.
+        poses: residual of every image, in the order given.
         warnings: one sentence each.
     """
 
@@ -102,7 +102,7 @@ def calibrate(
 
     Ours: OpenCV 5.0.0 lacks hand-eye calibration in Python. The start is the closed form of Shah 2013 ("Solving the
     robot-world/hand-eye calibration problem using the Kronecker product"). The result is the most likely one if corners
-    scatter in the image, each on its own, and the arm scatters about where it says it is, which moves all corners of an
+    scatter in the image, each on its own, and the arm scatters about its reported pose, which moves all corners of an
     image together: offsets are weighted by the inverse of that covariance. Minimising the plain offsets, as if only the
     image had errors, gives results farther from the truth (docs/calibration.md). Images that contradict the others are
     left out and named.
@@ -226,7 +226,7 @@ class _Problem:
         return np.asarray(least_squares(offsets, x, loss=loss, x_scale="jac").x)
 
     def weights(self, x: Array, used: Indices) -> dict[int, Array]:
-        """For some images, what makes the offsets of their corners (2 m,) independent and of variance 1: (2 m, 2 m)."""
+        """For some images, the matrix (2 m, 2 m) that makes the offsets of their corners independent, of variance 1."""
         here, step = self.offsets_px(x), 1e-5
         moves = []
         for axis, scatter in enumerate([ARM_SCATTER_M] * 3 + [ARM_SCATTER_RAD] * 3):
@@ -241,7 +241,7 @@ class _Problem:
         return found
 
     def scale(self, x: Array, used: Indices) -> float:
-        """The size of the board that fits best, as a multiple of what it is said to be."""
+        """The size of the board that fits best, as a multiple of the given one."""
         return float(self.fit(np.append(x, 1.0), used)[12])
 
     def jackknife(self, x: Array, used: Indices) -> tuple[float, float]:
@@ -258,7 +258,7 @@ class _Problem:
         return spread[0], spread[1]
 
     def residuals(self, x: Array, used: Indices) -> tuple[PoseResidual, ...]:
-        """What every image says."""
+        """The residual of every image."""
         errors, seen = self.errors_px(x), self.camera_from_board
         gaps = [inverse(predicted) @ pose for predicted, pose in zip(self.predicted(x), seen, strict=True)]
         return tuple(
@@ -293,7 +293,7 @@ def _check(sightings: Sequence[Sighting], base_from_tool0: Sequence[Matrix], len
 
 
 def _doubts(sightings: Sequence[Sighting], turn_rad: float) -> list[str]:
-    """What the pictures and poses lack, before anything is computed from them."""
+    """Warnings about the pictures and poses themselves."""
     found = []
     if len(sightings) < GOOD_POSES:
         found.append(f"only {len(sightings)} images show the board: take {GOOD_POSES} or more")
@@ -310,7 +310,7 @@ def _doubts(sightings: Sequence[Sighting], turn_rad: float) -> list[str]:
 
 
 def _contradictions(poses: Sequence[PoseResidual], error_px: float, scale: float) -> list[str]:
-    """What does not agree."""
+    """Warnings about pictures, poses and board that do not agree."""
     found = []
     if left_out := [pose.name for pose in poses if pose.left_out]:
         found.append(f"left out, because the arm's pose contradicts the other images: {', '.join(left_out)}")

@@ -74,7 +74,7 @@ class Lens:
 
 @dataclass(frozen=True)
 class LensCheck:
-    """What pictures of a board say of a camera's optics.
+    """A camera's optics, compared with pictures of a board.
 
     Attributes:
         given_px: error of the corners with the given optics, every board posed freely [px, root mean square].

@@ -1,4 +1,4 @@
-"""The board on paper: a page that comes out of a printer in exactly the size it is said to have."""
+"""The board on paper: a page that a printer reproduces in its exact size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from merton.errors import InputError
 
 PAGES_MM = {"A4": (297.0, 210.0), "A3": (420.0, 297.0)}
 MARGIN_MM = 14.0
-"""White around the board: the outer squares are black, and below them stands what the sheet is."""
+"""White around the board: its outer squares are black, and the caption stands below."""
 RULE_MM = 100.0
 """A line to hold a ruler against."""
 
@@ -28,7 +28,7 @@ def write_sheet(board: CharucoBoard, path: Path) -> str:
     """Write a page with the board and a line of 100 mm; returns the page's size for people, such as "A4".
 
     Args:
-        board: what to print.
+        board: the board to print.
         path: a .pdf (outlines, exact at any resolution) or a .png (with its resolution in it). A board too large for A4
             and A3 gets a page of its own size.
 

@@ -1,4 +1,4 @@
-"""What the cell's cameras see, drawn from (task, seed) and the configuration vector alone, in any process."""
+"""Images of the cell's cameras, rendered from (task, seed) and the configuration vector alone, in any process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_DEPTH_M = 6.0
 
 
 class _Stage:
-    """A model and what it takes to draw it, to be made with a drawing context that is current."""
+    """A model with its data and renderer; made while a drawing context is current."""
 
     def __init__(self, model: mujoco.MjModel, *, shadows: bool) -> None:
         self.model, self.data = model, mujoco.MjData(model)
@@ -91,7 +91,7 @@ class SceneCameras:
         return self._draw(view)[0]
 
     def close(self) -> None:
-        """Give the drawing context back; rendering afterwards is an error."""
+        """Release the drawing context; rendering afterwards is an error."""
         self._gl.make_current()
         for stage in self._stages.values():
             stage.context.free()
@@ -152,7 +152,7 @@ def _off_screen(width: int, height: int) -> Any:
     for kind in [wanted] if wanted in ("egl", "osmesa", "glfw") else ["egl", "osmesa"]:
         try:
             return importlib.import_module(f"mujoco.{kind}").GLContext(width, height)
-        except Exception as error:  # a missing library shows as whatever the binding stumbled over
+        except Exception as error:  # a missing library shows as errors of many types
             failures.append(f"{kind}: {error}")
     raise MissingDependencyError(
         f"this machine cannot render off screen ({'; '.join(failures)}): apt install libegl1 libgl1, or libosmesa6"

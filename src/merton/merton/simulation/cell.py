@@ -1,4 +1,4 @@
-"""The embedded cell: a UR5, a gripper and a few objects, simulated in lockstep with whoever commands them."""
+"""The embedded cell: a UR5, a gripper and a few objects, simulated in lockstep with the commanding program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LONGEST_TRAJECTORY_S = 3600.0
 
 @dataclass(frozen=True)
 class Contact:
-    """A touch that must not happen: the robot's link, what it hit, and the normal force between the two [N]."""
+    """A forbidden contact: the robot's link, the thing it hit, and the normal force between the two [N]."""
 
     link_a: str
     link_b: str
@@ -46,8 +46,8 @@ class Contact:
 class SimulatedCell:
     """The simulated cell.
 
-    Physics advances only in `reset` and `advance`, and only while something is commanded to move, so what happens
-    depends on the commands alone: the same seeds and commands give the same bytes, whatever was simulated before.
+    Physics advances only in `reset` and `advance`, and only while something is commanded to move. The result depends on
+    the commands alone: the same seeds and commands give the same bytes, independent of earlier trials.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class SimulatedCell:
     # Commands ---------------------------------------------------------------------------------------------------------
 
     def command_trajectory(self, times_s: ArrayLike, joints: ArrayLike, velocities: ArrayLike | None = None) -> bool:
-        """Follow a cubic Hermite spline through points, starting now; replaces whatever the arm was doing.
+        """Follow a cubic Hermite spline through points, starting now; replaces the motion under way.
 
         Args:
             times_s: (n,) rising times from now [s], n >= 1; a first time > 0 is approached from the present set point.
@@ -114,8 +114,8 @@ class SimulatedCell:
     def command_gripper(self, opening_m: float) -> bool:
         """Open or close to a distance between the pads [m], limited to the stroke, at the gripper's own speed.
 
-        The motion counts as done after the time a full stroke takes, whatever the distance: who commands it may not
-        know how far the fingers have to go, since an object between them hides where they were sent before.
+        The motion always counts as done after the time of a full stroke: the commander may not know how far the fingers
+        have to go, since an object between them hides where they were sent before.
 
         Returns:
             False if the arm is stopped, which ignores the command.
@@ -218,7 +218,7 @@ class SimulatedCell:
     # Inside -----------------------------------------------------------------------------------------------------------
 
     def _enter(self, props: tuple[str, ...]) -> None:
-        """Go on with the model that has these props."""
+        """Continue with the model that has these props."""
         if props not in self._worlds:
             model = build_model(with_props=props)
             self._worlds[props] = model, mujoco.MjData(model)

@@ -1,4 +1,4 @@
-"""The cell in Gazebo, without ROS: where its things stand, what touches what, when a touch stops the arm.
+"""The cell in Gazebo, without ROS: places of its things, contacts, and the rule by which a contact stops the arm.
 
 The world is `urdf/worlds/cell.sdf.xacro`. It holds every object and mat at once, under their names with `_` for the
 space; those that a scene does not need wait on the room's floor, where no camera looks.
@@ -43,7 +43,7 @@ class Touch:
 
 
 def tasks_in_gazebo() -> tuple[str, ...]:
-    """The tasks that need nothing but objects and mats; what the others need is in the embedded cell only."""
+    """The tasks that need nothing but objects and mats; props of the others are in the embedded cell only."""
     return tuple(task for task in TASKS if not props_of(task))
 
 
@@ -58,7 +58,7 @@ def gazebo_scene(task: str, seed: int) -> Scene:
 
 
 def model_name(name: str) -> str:
-    """What an object or mat is called in the world: "red cube" is red_cube."""
+    """Name of an object or mat in the world: "red cube" is red_cube."""
     return name.replace(" ", "_")
 
 
@@ -108,7 +108,7 @@ def normal_force_n(forces: Iterable[Sequence[float]], normals: Iterable[Sequence
 
 
 class Touches:
-    """What the robot touches, and whether that stops it: the rule of the embedded cell.
+    """The robot's contacts, and whether they stop it: the rule of the embedded cell.
 
     Fingers may press on table and walls up to `simulation.pad_force_limit` of the cell, any other link not at all. A
     force that Gazebo does not report counts as none for the fingers, and as a touch for everything else.
@@ -131,7 +131,7 @@ class Touches:
         self._seen, self._tolerated, self.contact = {}, set(), None
 
     def release(self, stamp_ns: int) -> None:
-        """Accept commands again; what is touched now may go on being touched until the two have parted."""
+        """Accept commands again; present contacts are tolerated until the links have parted."""
         self._tolerated = {pair for pair in self._seen if self._lasts(pair, stamp_ns)}
         self.contact = None
 
@@ -175,9 +175,8 @@ class Judge:
     def begin(self, scene: Scene) -> None:
         """A trial begins, with everything where it is now."""
         self.scene = scene
-        self.poses |= {
-            name: pose for name, pose in places(scene, self._cell).items() if name in MATS
-        }  # nobody moves them
+        mats = {name: pose for name, pose in places(scene, self._cell).items() if name in MATS}
+        self.poses |= mats  # which stay where they are
         self._start = {name: self.poses[name] for name in scene.placements}
 
     def scene_state(self) -> SceneState:

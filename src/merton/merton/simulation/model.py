@@ -152,7 +152,7 @@ def _import(description: str) -> mujoco.MjSpec:
 
 
 def _prepare_contacts(spec: mujoco.MjSpec) -> None:
-    """Who touches whom, and how firmly; the arm and its tool float (`gravcomp`), as a real controller sees to."""
+    """Which geoms may touch, and how stiffly; arm and tool are weightless (`gravcomp`), as under a real controller."""
     for body in spec.bodies:
         surroundings = body.name == "table" or body.name.startswith("wall_")
         if not surroundings:

@@ -1,4 +1,4 @@
-"""What single tasks need beside cubes and cylinders: a lid, a peg and its socket, a cup of beads, things with joints.
+"""Props that single tasks need: a lid, a peg and its socket, a cup of beads, a bowl, things with joints.
 
 A model has the props of one task only, so that they cost the other tasks nothing. There is one of each, and it takes
 the colour that its name has in the scene. Fixtures are mocap bodies: they stand where they are put, and nothing moves
@@ -285,7 +285,7 @@ def _add_beads(spec: mujoco.MjSpec, cell: CellConfig, parked_z: float) -> None:
             condim=3,
             friction=list(FRICTION),
             solref=list(GRIP),
-            priority=3,  # three rows a contact are enough for a ball, whatever it touches
+            priority=3,  # three rows a contact are enough for a ball on any surface
         )
 
 

@@ -1,4 +1,4 @@
-"""What stands where: a function of the task and the seed alone, so that any process can work it out for itself."""
+"""The scene of a trial: a function of task and seed alone, so that any process can compute it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CASTS = {
     "insert": ("peg", "socket", ""),
     "pour": ("cup", "bowl", ""),
 }
-"""What is in the scene of a task: its object, then its target if it has one, then distractors; "" is any shape."""
+"""Shapes in the scene of a task: its object, then its target if it has one, then distractors; "" is any shape."""
 _ROOM_M = {"": 0.07, "lid": 0.095, "socket": 0.095, "cup": 0.09, "bowl": 0.12, "drawer": 0.11, "knob": 0.085}
 """Half the distance to keep from another of the kind; anything else needs as much as an object."""
 _DIRECTED = ("move", "twist")
@@ -54,9 +54,9 @@ class Scene:
     Attributes:
         task: name of the task.
         seed: number of the scene.
-        command: what the robot is told; its object and target are in the scene.
-        placements: name to (x, y [m], yaw [rad]) in `base_link` of whatever stands on the table, the command's object
-            first; a drawer opens towards -x of its own frame.
+        command: the instruction; its object and target are in the scene.
+        placements: name to (x, y [m], yaw [rad]) in `base_link` of everything that stands on the table, the command's
+            object first; a drawer opens towards -x of its own frame.
         mats: mat name to its centre (x, y) [m] in `base_link`; empty unless the task needs one.
     """
 
@@ -68,7 +68,7 @@ class Scene:
 
 
 def make_scene(task: str, seed: int) -> Scene:
-    """The scene of (task, seed): what the task needs and one or two distractors, all of different colours.
+    """The scene of (task, seed): the things of the task and one or two distractors, all of different colours.
 
     Everything can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, a prop what
     `_ROOM_M` says, and the lane of a push is empty. Cubes and props are turned by at most 30 degrees.

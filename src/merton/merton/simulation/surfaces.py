@@ -1,13 +1,13 @@
-"""What things are made of: who touches whom, how firmly, and in what colour."""
+"""Surfaces: which geoms may touch, contact stiffness, friction, and colours."""
 
 from __future__ import annotations
 
 import mujoco
 
-# Bits of contype: what a geom is. Its conaffinity holds the bits it may touch; the robot does not touch itself, because
-# the safety layer predicts self-collisions with real margins and the drawn housings overlap at the joints. Two geoms
-# touch if either's conaffinity has the other's bit: so what stands fast touches robot and objects, but neither the
-# table it is on nor its own moving parts.
+# Bits of contype: the kind of a geom. Its conaffinity holds the bits it may touch; two geoms touch if either's
+# conaffinity has the other's bit. The robot does not touch itself: the safety layer predicts self-collisions with real
+# margins, and the drawn housings overlap at the joints. Fixtures touch robot and objects, but neither the table they
+# stand on nor their own moving parts.
 ROBOT, SURROUNDINGS, OBJECT, FIXTURE = 1, 2, 4, 8
 # Ours: a stiff contact that does not creep (time constant of two steps); pads and objects settle what they touch.
 GRIP = (0.004, 1.0)

@@ -1,4 +1,4 @@
-"""What the simulated UR controller simulates: joints, registers, the control program and the safety state.
+"""State of the simulated UR controller: joints, registers, the control program and the safety state.
 
 A stand-in for a UR5 of the CB3 series, not a model of one: the joints follow their targets with a lag and within speed
 limits, nothing has mass, and nothing is ever touched. The program is that of the package ur-rtde, known by what it does
@@ -20,7 +20,7 @@ JOINT_SPEED_RAD_S = 3.14
 """UR5 user manual: every joint turns up to 180 degrees a second."""
 
 JOINT_ACCELERATION_RAD_S2 = 40.0
-"""Ours: what the ur-rtde client allows at most; it also brakes the arm in a protective or an emergency stop."""
+"""Ours: the most that the ur-rtde client allows; it also brakes the arm in a protective or an emergency stop."""
 
 JOINT_LIMIT_RAD = 2 * np.pi
 """UR5 user manual: every joint turns 360 degrees either way."""
@@ -28,7 +28,7 @@ JOINT_LIMIT_RAD = 2 * np.pi
 REGISTERS = 48
 
 READY, DONE = 1, 2
-"""What the program reports in output register 0: give me a command, or: I am done, clear yours."""
+"""Values of output register 0: the program waits for a command, or has done one and waits for it to be cleared."""
 
 MOVE_JOINTS, SERVO_JOINTS, SERVO_STOP, PROTECTIVE_STOP, STOP_JOINTS = 1, 11, 16, 31, 34
 SET_WATCHDOG, JOINTS_ARE_SAFE, STOP_PROGRAM = 35, 37, 255
@@ -83,7 +83,7 @@ class UrArm:
         self._lookahead_s = 0.1
         self._speed, self._acceleration = 1.0, JOINT_ACCELERATION_RAD_S2
 
-    # What comes from outside ------------------------------------------------------------------------------------------
+    # Commands from outside --------------------------------------------------------------------------------------------
 
     def start_program(self) -> None:
         """A program arrived. It runs only in normal mode, as on a real controller."""
@@ -119,7 +119,7 @@ class UrArm:
         return True
 
     def clear(self) -> None:
-        """What a person does at the robot: pulls the button out, powers the arm, releases the brakes."""
+        """Clear a stop as a person does at the robot: pull the button out, power the arm, release the brakes."""
         self.safety = Safety.NORMAL
 
     # One cycle --------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class UrArm:
             self.output_int[1] = int((np.abs(self.input_double[:6]) <= JOINT_LIMIT_RAD).all())
         elif command == PROTECTIVE_STOP:
             self.trip(Safety.PROTECTIVE_STOP)
-        else:  # also what this stand-in does not know: ending is what a program with an error does
+        else:  # an unknown command too: a program with an error ends
             if command != STOP_PROGRAM:
                 print(f"command {command} is not simulated", flush=True)
             self.stop_program()

@@ -59,7 +59,7 @@ _NUMBERS = [
     "payload", "standard_analog_input0", "standard_analog_input1", "standard_analog_output0", "standard_analog_output1",
 ]  # fmt: skip
 
-# name: (type, how to read it); what is not simulated is NaN
+# name: (type, how to read it); fields that are not simulated are NaN
 OUTPUTS: dict[str, tuple[str, Callable[[UrArm], list[float]]]] = {
     "timestamp": ("DOUBLE", lambda arm: [arm.time_s]),
     "target_q": ("VECTOR6D", lambda arm: arm.target_rad.tolist()),
@@ -162,7 +162,7 @@ class UrController:
     """The servers around one simulated arm.
 
     Args:
-        arm: what they show and command.
+        arm: the arm that they report and command.
         gripper: the gripper's socket.
     """
 
@@ -262,7 +262,7 @@ class UrController:
                 return
 
     def dashboard_answer(self, line: str) -> str:
-        """What the dashboard says to a line."""
+        """Answer of the dashboard to a line."""
         arm = self.arm
         if line == "unlock protective stop":
             return (

@@ -1,4 +1,4 @@
-"""A simulated Robotiq 2F-140 behind the socket of its URCap: what a gripper answers, without a gripper.
+"""A simulated Robotiq 2F-140 behind the socket of its URCap.
 
     python -m merton.simulation.urcap_server --address 127.0.0.1
 
@@ -43,7 +43,7 @@ class UrcapServer:
             writer.write(self.answer(line.strip()).encode())
 
     def answer(self, line: str) -> str:
-        """What the gripper says to a line; "?" if it does not understand."""
+        """The answer to a line; "?" if it is not understood."""
         if found := re.fullmatch(r"GET (\w+)", line):
             name = found[1]
             values = self.registers | {"POS": round(self.position)}

@@ -1,4 +1,4 @@
-"""What an agent is shown: camera views, the arm's state, and (for the expert alone) the simulator's state."""
+"""The observation of an agent: camera views, the arm's state, and (for the expert alone) the simulator's state."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class SceneState:
-    """The simulator's own knowledge of the scene, in `base_link`. Only the expert may look."""
+    """The simulator's own knowledge of the scene, in `base_link`. Only the expert may use it."""
 
     objects: tuple[SceneObject, ...]
 

@@ -1,4 +1,4 @@
-"""The tasks, and the few words they are told in. One grammar for scenes, agents and answers.
+"""The tasks, and the grammar of their instructions: one for scenes, agents and answers.
 
 Directions are the robot's: in `base_link`, left is +y, right is -y, forward is +x.
 """
@@ -25,9 +25,9 @@ class Task:
         name: the verb, such as "pick".
         template: the instruction, with the fields {object}, {direction}, {target}.
         difficulty: 1 (easiest) upwards, the order in which the paper would ask them.
-        description: what counts as success, for people.
-        objects: what {object} may be, without its colour.
-        targets: what {target} may be, without its colour.
+        description: the condition of success, for people.
+        objects: shapes that {object} may have.
+        targets: shapes that {target} may have.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Command:
-    """An instruction, understood.
+    """A parsed instruction.
 
     Attributes:
         verb: name of the task.
-        object: what is to be handled, "<color> <shape>"; of cover, what is to be covered.
+        object: the thing to be handled, "<color> <shape>"; of cover, the thing to be covered.
         direction: "left" or "right" if the task has a direction, else None.
         target: the second thing of the task, such as the "<color> mat" of place, else None.
     """
@@ -143,7 +143,7 @@ _PATTERNS = {name: _pattern(task) for name, task in TASKS.items()}
 
 
 def parse(instruction: str) -> Command:
-    """Understand an instruction; raises InputError with the forms that are understood."""
+    """Parse an instruction; raises InputError with the forms that are valid."""
     text = " ".join(instruction.lower().split()).rstrip(".")
     for verb, pattern in _PATTERNS.items():
         if match := pattern.fullmatch(text):

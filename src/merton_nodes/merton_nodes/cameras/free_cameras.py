@@ -8,13 +8,13 @@ from typing import Any
 from merton_nodes.ros import conversions as convert
 
 PARTS = ("color", "depth", "camera_info", "distorted", "distortion info")
-"""What there is of one exposure of one camera, all with its stamp."""
-KEPT = 30
-"""Exposures of a camera that wait for their distortion, at most: a second at 30 Hz."""
+"""The messages of one exposure of one camera; all have its stamp."""
+MOST_EXPOSURES = 30
+"""Exposures of a camera that may wait for their distortion: a second at 30 Hz."""
 
 
 class FreeCameras:
-    """The newest exposure of every camera of which everything has come.
+    """The newest complete exposure of every camera.
 
     Args:
         cameras: their names.
@@ -24,30 +24,30 @@ class FreeCameras:
         self._exposures: dict[str, dict[int, dict[str, Any]]] = {camera: {} for camera in cameras}
 
     def add(self, camera: str, part: str, message: Any) -> None:
-        """Take a message; what is older than the newest whole exposure is forgotten."""
+        """Add a message; forget exposures older than the newest complete one."""
         exposures = self._exposures[camera]
         stamp_ns = convert.nanoseconds_of(message.header.stamp)
         exposures.setdefault(stamp_ns, {})[part] = message
         whole = max((stamp for stamp, parts in exposures.items() if len(parts) == len(PARTS)), default=0)
-        kept = sorted(stamp for stamp in exposures if stamp >= whole)[-KEPT:]
+        kept = sorted(stamp for stamp in exposures if stamp >= whole)[-MOST_EXPOSURES:]
         self._exposures[camera] = {stamp: exposures[stamp] for stamp in kept}
 
-    def seen(self, camera: str, since_ns: int, wanted: tuple[str, float, int]) -> dict[str, Any] | None:
-        """Parts of the newest whole exposure since an instant, if it is distorted as wanted (name, level, seed)."""
+    def exposure(self, camera: str, since_ns: int, wanted: tuple[str, float, int]) -> dict[str, Any] | None:
+        """Parts of the newest complete exposure since an instant, if it is distorted as wanted (name, level, seed)."""
         for stamp_ns, parts in sorted(self._exposures[camera].items(), reverse=True):
             if stamp_ns >= since_ns and len(parts) == len(PARTS):
                 info = parts["distortion info"]
                 return parts if (info.name, info.level, info.seed) == wanted else None
         return None
 
-    def unseen(self, since_ns: int, wanted: tuple[str, float, int]) -> list[str]:
-        """The cameras of which there is no such exposure."""
-        return [camera for camera in self._exposures if self.seen(camera, since_ns, wanted) is None]
+    def missing(self, since_ns: int, wanted: tuple[str, float, int]) -> list[str]:
+        """The cameras without such an exposure."""
+        return [camera for camera in self._exposures if self.exposure(camera, since_ns, wanted) is None]
 
     def messages(self, since_ns: int, wanted: tuple[str, float, int]) -> dict[str, Any]:
-        """What every camera has seen since an instant, under "<camera> <part>"."""
+        """The messages of the exposures that `exposure` returns, under "<camera> <part>"."""
         return {
             f"{camera} {part}": message
             for camera in self._exposures
-            for part, message in (self.seen(camera, since_ns, wanted) or {}).items()
+            for part, message in (self.exposure(camera, since_ns, wanted) or {}).items()
         }

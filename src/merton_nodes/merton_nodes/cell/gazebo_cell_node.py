@@ -1,4 +1,4 @@
-"""What Gazebo does not do by itself for a cell: scenes, their state, the stop at a contact, and the lockstep.
+"""What Gazebo lacks to be a cell: scenes, their state, the stop at a contact, and the lockstep.
 
 From the first reset on simulated time passes only while something is commanded to move, and always stops at an instant
 at which the cameras took a frame: joint states, images and `cell/state` then have one stamp, as in the embedded cell.
@@ -42,7 +42,7 @@ OWN = "gazebo_cell_node"
 """Frame of the trajectories that this node sends itself."""
 PERIOD_NS = round(FRAME_PERIOD_S * 1e9)
 BRAKE_S, MARGIN_S = 0.1, 0.1
-"""Within which a halted arm comes to rest; by which a controller may hear a command later than this node [s]."""
+"""Time in which a halted arm comes to rest; how much later than this node a controller may get a command [s]."""
 HOME_RAD_S, HOME_TOLERANCE_RAD, ATTEMPTS = 1.0, 0.02, 3
 SETTLE_S = 0.5
 """For objects that were just placed [s of simulated time]."""
@@ -87,11 +87,11 @@ class GazeboCellNode(StageNode):
         self.every(idle_s, self.idle)
 
     def start(self) -> None:
-        """Say how things are."""
+        """Publish the first safety state."""
         self.publish_safety()
 
     def on_joints(self, message: JointState) -> None:
-        """Where the arm is, and what time it is; at the end of what was commanded the cell shows itself."""
+        """Take the arm's joints and the time; publish the state at the end of the time that was asked for."""
         try:
             self.joints_rad, _ = convert.joints_of(message)
         except MertonError:
@@ -103,7 +103,7 @@ class GazeboCellNode(StageNode):
             self.publish_state()
 
     def idle(self) -> None:
-        """Another frame, for those who came late."""
+        """Let another frame be taken, for subscribers that came late."""
         if self.active and self.time.stands and not self.resetting:
             self.time.run_for(0.0)
 
@@ -120,16 +120,16 @@ class GazeboCellNode(StageNode):
             self.time.run_for(end_s + self.cell.simulation.settle_s + MARGIN_S)
 
     def on_gripper(self, _: Float64MultiArray) -> None:
-        """The fingers move."""
+        """Let time pass for the fingers to move."""
         self.time.run_for(self.gripper_times.travel_time_s + MARGIN_S)
 
     def halt(self) -> None:
-        """Hold the arm where it was last seen."""
+        """Hold the arm where it was last measured."""
         if self.joints_rad is not None:
             self.move_to(self.joints_rad, BRAKE_S)
 
     def move_to(self, joints_rad: NDArray[np.float64], duration_s: float) -> None:
-        """Replace whatever the arm was doing by a motion to (6,) [rad], at rest there."""
+        """Replace the motion under way by one to joints (6,) [rad], at rest there."""
         goal = JointTrajectoryPoint(
             positions=joints_rad.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(duration_s)
         )
@@ -139,7 +139,7 @@ class GazeboCellNode(StageNode):
         self.time.run_for(duration_s + self.cell.simulation.settle_s + MARGIN_S)
 
     def on_touches(self, touches: list[Touch], stamp_ns: int) -> None:
-        """What the robot touches; table and walls stop it, except on its way home."""
+        """Take the contacts of the robot's links; table and walls stop it, except during a reset."""
         if not self.resetting and self.touches.update(touches, stamp_ns):
             self.halt()
             self.counters["contacts"] += 1
@@ -222,7 +222,7 @@ class GazeboCellNode(StageNode):
     # State
 
     def publish_state(self) -> None:
-        """Show the scene, once there is one."""
+        """Publish the state, once there is a scene."""
         if self.judge.scene is not None:
             self.state.publish(self.state_message())
 
@@ -240,7 +240,7 @@ class GazeboCellNode(StageNode):
         )
 
     def publish_safety(self) -> None:
-        """What the arm touched, if it touched what it must not."""
+        """Publish the contact that stopped the arm, if there was one."""
         self.safety.publish(cell_safety(self.time.stamp_ns, self.touches.contact))
 
 

@@ -20,7 +20,7 @@ class GazeboWorld:
 
     Args:
         node: gets the subscription and the clients.
-        on_touches: what the robot's links touch, and the simulated instant [ns]; only while there is something.
+        on_touches: called with the contacts of the robot's links, if there are any, and the simulated instant [ns].
 
     Raises:
         MissingDependencyError: ros_gz_interfaces is not installed.
@@ -63,7 +63,7 @@ class GazeboWorld:
 
 
 def touches_in(message: Any) -> tuple[list[Touch], int]:
-    """What a ros_gz_interfaces/Contacts says: the links that touch, the reporting one first, and its stamp [ns]."""
+    """The contacts of a ros_gz_interfaces/Contacts, the reporting link first, and its stamp [ns]."""
     touches = []
     for contact in message.contacts:
         forces = [(w.body_1_wrench.force.x, w.body_1_wrench.force.y, w.body_1_wrench.force.z) for w in contact.wrenches]

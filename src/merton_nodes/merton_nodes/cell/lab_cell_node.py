@@ -1,6 +1,6 @@
-"""What a real cell cannot do by itself: a person arranges its scenes; and whether the arm is at rest.
+"""The lab's cell: an operator arranges its scenes; joint states show whether the arm is at rest.
 
-Nothing moves before a person has said that the cell is clear. The way home leads through the gate of arm_node.
+Nothing moves before the operator has confirmed that the cell is clear. The way home leads through the gate of arm_node.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STILL_S = 0.15
 START_S, TIMEOUT_S = 60.0, 10.0
 """For the robot's node to start, and for arm_node to answer at all [s]."""
 HOME = "home"
-"""What the operator is asked about before the arm goes home, in place of a scene."""
+"""Name of the request before the arm goes home, in place of a scene's."""
 
 
 class LabCellNode(StageNode):
@@ -130,7 +130,7 @@ class LabCellNode(StageNode):
             lambda: self.joints_rad is not None, START_S, f"{names.JOINT_STATES}: is the robot's node running?"
         )
         if not is_home(self.joints_rad, self.cell):
-            text = "stand clear, with nobody in reach: the gripper opens, what it holds drops, the arm goes home"
+            text = "stand clear, with no person in reach: the gripper opens, what it holds drops, the arm goes home"
             await self.ask_operator(HOME, text)
             await self.go_home()
         self.scene = None  # from here on hands are in the cell
@@ -160,7 +160,7 @@ class LabCellNode(StageNode):
         arrival_ns = await self.execute(deltas_home(self.joints_rad, self.cell))
         await self.waits.require(lambda: self.stamp_ns >= arrival_ns, TIMEOUT_S, names.JOINT_STATES)
         if len(deltas_home(self.joints_rad, self.cell)) > 2:  # a delta up and one across: less than 3 cm each
-            raise InfrastructureError("the arm did not get home, though nobody stopped it: look at the robot")
+            raise InfrastructureError("the arm did not get home, though it was not stopped: look at the robot")
         if not is_home(self.joints_rad, self.cell):
             raise InfrastructureError("the arm is in home's pose, but bent another way: jog its joints home")
 

@@ -29,7 +29,7 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
 
 SLICE_S = 0.02
-"""Physics between two looks at the mailbox [s of simulated time]: how long a stop can go unheard."""
+"""Physics between two rounds of callbacks [s of simulated time]: how late a stop may take effect."""
 
 
 class MujocoCellNode(StageNode):
@@ -145,7 +145,7 @@ class MujocoCellNode(StageNode):
         self.move()
 
     def move(self) -> None:
-        """Let physics run; whoever commanded this must be heard from now on."""
+        """Let physics run; from now on the commander's heartbeat is required."""
         if self.watchdog is not None and self.motion.is_canceled():
             self.watchdog.start()
         self.motion.reset()
@@ -170,7 +170,7 @@ class MujocoCellNode(StageNode):
             self.next_state_ns = self.cell.time_ns + self.state_period_ns
 
     def publish_joints(self) -> None:
-        """Clock and joint states: what a robot reports all the time."""
+        """Publish clock and joint states, as a robot does all the time."""
         now = self.cell.time_ns
         self.clock_publisher.publish(ClockMessage(clock=convert.time_message(now)))
         self.joints.publish(
@@ -180,7 +180,7 @@ class MujocoCellNode(StageNode):
         )
 
     def publish_all(self) -> None:
-        """The cell's state and, at rest, joint states; again and again, for those who come late.
+        """Publish the cell's state and, at rest, joint states; repeatedly, for subscribers that come late.
 
         In motion joint states come from `advance` alone: one with the stamp of the last means that the clock stands.
         """
@@ -203,7 +203,7 @@ class MujocoCellNode(StageNode):
         )
 
     def publish_safety(self) -> None:
-        """What the arm touched, if it touched what it must not, or why the cell holds it."""
+        """Publish the contact that stopped the arm, or the fault for which the cell holds it."""
         contact = self.cell.contact
         if contact is not None:
             self.counters["contacts"] += not self.reported_stop

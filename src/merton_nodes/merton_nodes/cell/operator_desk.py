@@ -1,4 +1,4 @@
-"""Asks the person at the robot: whether a task was done, which a real cell cannot know, or to arrange a scene."""
+"""Requests to the person at the robot: to judge whether a task was done, or to arrange a scene."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OperatorDesk:
         self.service = node.create_service(ConfirmSuccess, service, self.on_confirm)
 
     def ask(self, trial_id: str, instruction: str) -> Judgement:
-        """The operator's judgement of a trial; nobody's after `limit_s`."""
+        """The operator's judgement of a trial; one without a judge after `limit_s`."""
         with self.lock:
             self.trial_id, self.judgement = trial_id, None
             self.answered.clear()

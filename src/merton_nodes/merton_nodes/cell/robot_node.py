@@ -1,4 +1,4 @@
-"""What the nodes in front of the lab's robot share: gripper commands, the fault that freezes it, the safety state."""
+"""The part that both nodes of the lab's robot share: gripper commands, faults that freeze it, the safety state."""
 
 from __future__ import annotations
 

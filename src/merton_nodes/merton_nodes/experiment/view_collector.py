@@ -121,7 +121,7 @@ class ViewCollector:
         assert self.free_cameras is not None
         joints = messages.get("joints")
         late = joints is None or convert.nanoseconds_of(joints.header.stamp) < self.at_rest_since_ns
-        return self.free_cameras.unseen(self.at_rest_since_ns, self.distortion) + ["the joints"] * late
+        return self.free_cameras.missing(self.at_rest_since_ns, self.distortion) + ["the joints"] * late
 
     def _stale(self, stamp_ns: int) -> list[str]:
         """Keys of the messages that do not carry this stamp, or are not distorted as wanted."""

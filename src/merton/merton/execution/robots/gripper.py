@@ -1,4 +1,4 @@
-"""The Robotiq 2F-140: one opening, told in metres, as 0..1, as a finger joint, and as the register of the real one."""
+"""The Robotiq 2F-140: its opening in metres, as 0..1, as a finger joint, and as the register of the real one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FORCE_RANGE_N = (10.0, 125.0)
 """Grip force at FOR 0 and 255 (as above)."""
 
 HELD_CLEARANCE_M = 0.004
-"""Fingers at rest this far from where they were sent met something. Ours: a tenth of the smallest object."""
+"""Fingers that rest this far from their commanded opening met something. Ours: a tenth of the smallest object."""
 
 
 class Grip(IntEnum):
-    """What the fingers are doing; the numbers are those of the register OBJ of the URCap socket."""
+    """State of the fingers; the numbers are those of the register OBJ of the URCap socket."""
 
     MOVING = 0
     OBJECT_OUTSIDE = 1
@@ -35,12 +35,12 @@ class Grip(IntEnum):
 
 @dataclass(frozen=True)
 class GripperReading:
-    """What a gripper reports.
+    """A measurement of a gripper.
 
     Attributes:
         opening_m: distance between the pads [m].
         gripper_open: the same as 0 (closed) .. 1 (open).
-        grip: what the fingers are doing.
+        grip: state of the fingers.
         fault: 0, or the number of a fault (register FLT).
     """
 
@@ -113,7 +113,7 @@ class Gripper:
         return _register_of(force_n, FORCE_RANGE_N, "force")
 
     def reading(self, commanded_m: float, measured_m: float, moving: bool) -> GripperReading:
-        """What a gripper without a sense of its own (the embedded cell's) would report.
+        """The reading of a gripper without object detection of its own (the embedded cell's).
 
         Args:
             commanded_m: opening last commanded [m].

@@ -1,4 +1,4 @@
-"""The way home, as deltas that pass the gate like anybody's: the gripper opens, the arm rises, and goes home."""
+"""The way home, as deltas that pass the gate like those of any policy: open the gripper, rise, go home."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from merton.world.geometry import rotation_vector_of
 
 STEP_S = 0.2
 STEP_M, STEP_RAD = 0.03, 0.15
-"""Of one delta, at most: 0.15 m/s, which no mode has to slow down."""
+"""Largest delta: 0.15 m/s, below the speed limit of every mode."""
 
 TOLERANCE_RAD = 0.03
-"""An arm whose every joint is this near to home is there; servos do not stop exactly where they are sent."""
+"""The arm is home if every joint is this near; servos miss their target slightly."""
 
 
 def is_home(joints_rad: ArrayLike, cell: CellConfig) -> bool:

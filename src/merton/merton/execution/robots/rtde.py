@@ -37,7 +37,7 @@ UNLOCK_S = 3.0
 CLOSE_S = 2.0
 """How long the driver may take to stop the arm and end."""
 SILENCE_S = 5.0
-"""A driver that says nothing for so long hangs, and is replaced. The client waits 3 s for a foreign program to end."""
+"""A driver silent for so long hangs, and is replaced. The client waits 3 s for another program to end."""
 
 
 @dataclass(frozen=True)
@@ -71,20 +71,20 @@ class RobotReading:
 
     @property
     def stopped(self) -> str:
-        """What safety stop the robot is in; empty if in none."""
+        """The safety stop that the robot is in; empty if in none."""
         return describe(self.safety_bits)
 
 
 class RtdeRobot:
     """Commands and state of one arm. Methods return at once, from any thread.
 
-    A lost connection is made again by itself; nothing moves until somebody asks for a new motion, and that has to start
-    where the arm is then.
+    A lost connection is made again automatically. After that nothing moves until a new motion is commanded, which has
+    to start where the arm is.
 
     Args:
         hostname: address of the controller.
-        command_timeout_s: a motion is held if `beat` was not called for so long, and the controller holds the arm if
-            the driver falls silent for so long [s]; 0 switches both off.
+        command_timeout_s: time without `beat` after which the driver holds a motion, and silence of the driver after
+            which the controller holds the arm [s]; 0 switches both off.
         on_reading: called after each reading, and with None after a lost connection, from a thread of this object.
     """
 
@@ -178,17 +178,18 @@ class RtdeRobot:
         return reading.ended if reading.motion == number else ""
 
     def stop(self) -> None:
-        """Brake now. Without a connection there is nothing to say: the controller's watchdog stops the arm."""
+        """Brake now. Without a connection nothing is sent: the controller's watchdog stops the arm."""
         with contextlib.suppress(InfrastructureError):
             self._send("stop")
 
     def beat(self) -> None:
-        """Whoever commands is alive."""
+        """Heartbeat: the commander is alive."""
         with contextlib.suppress(InfrastructureError):
             self._send("beat")
 
     def unlock_protective_stop(self) -> None:
-        """Unlock a protective stop through the dashboard, and wait until it is. Only on a person's word: look first.
+        """Unlock a protective stop through the dashboard, and wait until it is. Only after a person has inspected the
+        robot.
 
         Raises:
             InfrastructureError: there is none, another stop is in force, or the controller refused (it does for 5 s).
@@ -210,7 +211,7 @@ class RtdeRobot:
             dashboard.closeSafetyPopup()
             dashboard.unlockProtectiveStop()
             dashboard.disconnect()
-        except Exception as error:  # whatever type the client's C++ made of it
+        except Exception as error:  # the client's C++ raises several types
             raise InfrastructureError(f"the dashboard did not unlock the robot: {str(error).strip()}") from error
         pause, end_s = threading.Event(), time.monotonic() + UNLOCK_S
         while self.reading is not None and self.reading.safety_bits & PROTECTIVE_STOP_BIT:

@@ -2,10 +2,10 @@
 
 It is a process of its own for two reasons, both measured with ur-rtde 1.6.5: the client's constructors hold Python's
 global lock until the controller answers, for ever if it never does; and after a dropped connection its control
-interface reconnects over and over and cannot be ended. A process can be.
+interface reconnects over and over and cannot be ended, while a process can.
 
-What stops the arm: this loop, on request, without a heartbeat, or when the parent is gone; the controller's watchdog of
-the program, if this process dies or hangs; and the controller's safety system, whatever happens here.
+Three things stop the arm: this loop, on request, without a heartbeat, or when the parent is gone; the controller's
+watchdog of the control program, if this process dies or hangs; and the controller's safety system in any case.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ VARIABLES = ["timestamp", "actual_q", "actual_qd", "safety_status_bits", "robot_
 
 @dataclass
 class Motion:
-    """What the arm is doing: along a spline, or by itself to a goal."""
+    """A motion under way: along a spline, or planned by the controller to a goal."""
 
     number: int
     goal: Array
@@ -84,7 +84,7 @@ class Driver:
 
         self.link, self.timeout_s = link, timeout_s
         self.receive = RTDEReceiveInterface(hostname, 1 / CYCLE_S, VARIABLES)
-        # without a program: it is sent when somebody wants to move, so that connecting takes nothing from anybody
+        # without the control program, which is uploaded on the first motion: connecting does not end a running program
         self.control = RTDEControlInterface(hostname, 1 / CYCLE_S, RTDEControlInterface.FLAG_NO_WAIT)
         self.motion: Motion | None = None
         self.number, self.ended = 0, ""
@@ -96,7 +96,7 @@ class Driver:
         self.due_s = time.monotonic()
 
     def run(self) -> None:
-        """Cycle after cycle, until told to close or the connection is lost."""
+        """Cycle after cycle, until "close" or the connection is lost."""
         while True:
             self.read()
             self.advance()
@@ -115,7 +115,7 @@ class Driver:
                     return
 
     def read(self) -> None:
-        """Take the newest state of the controller and tell the parent."""
+        """Take the newest state of the controller and send it to the parent."""
         controller_s = self.receive.getTimestamp()
         if controller_s != self.controller_s:
             self.controller_s = controller_s
@@ -151,7 +151,7 @@ class Driver:
         return True
 
     def begin(self, command: str, number: int, *arguments: Any) -> None:
-        """Take up a motion, or say why not."""
+        """Begin a motion, or record why not."""
         if self.motion is not None and (command == "move" or self.motion.spline is None):
             self.end("replaced by another motion")
         self.number, self.ended = number, ""
@@ -173,7 +173,7 @@ class Driver:
         self.go(Motion(self.number, spline.joints_rad[-1], spline, time.monotonic(), here, speed))
 
     def move(self, joints: Array, speed: float, acceleration: float) -> None:
-        """Let the controller move to joint angles. Its client says nothing but False when it does not."""
+        """Let the controller move to joint angles. Its client only returns False when it does not."""
         self.start_program()
         try:
             accepted = self.control.moveJ(joints.tolist(), speed, acceleration, True)
@@ -185,7 +185,7 @@ class Driver:
         self.go(Motion(self.number, joints))
 
     def go(self, motion: Motion) -> None:
-        """This is the motion from now on; whoever commanded it has the whole time limit for the first heartbeat."""
+        """Make this the motion under way; its first heartbeat has the whole time limit."""
         self.motion, self.ended = motion, ""
         if self.watchdog is not None:
             self.watchdog.start()
@@ -215,7 +215,7 @@ class Driver:
         self.due_s = time.monotonic()
 
     def program_runs(self) -> bool:
-        """Whether a control program of this driver's runs. Nobody else's is kept alive or stopped."""
+        """Whether a control program of this driver's runs. Programs of others are neither kept alive nor stopped."""
         self.program_is_ours = self.program_is_ours and self.control.isProgramRunning()
         return self.program_is_ours
 
@@ -288,20 +288,18 @@ class Driver:
 
 
 def child_main(hostname: str, timeout_s: float, link: Connection) -> None:
-    """Main function of the process: ends when told to, with its parent, or with the connection."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent as well, and it closes us
+    """Main function of the process: ends on "close", with its parent, or with the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent as well, which closes this process
     code, driver = 0, None
     try:
-        driver = Driver(
-            hostname, timeout_s, link
-        )  # named, so that it lives until the end: its destructor may never return
+        driver = Driver(hostname, timeout_s, link)  # kept until the end: its destructor may never return
         driver.run()
     except (EOFError, ConnectionError):  # the parent is gone
         if driver is not None:
             with contextlib.suppress(Exception):
-                driver.end("nobody commands any more")
+                driver.end("the parent process ended")
     except Exception as error:
         code = 1
         with contextlib.suppress(OSError):
             link.send(f"{error}" if isinstance(error, InfrastructureError) else f"{type(error).__name__}: {error}")
-    os._exit(code)  # the client's threads need not agree
+    os._exit(code)  # without waiting for the client's threads

@@ -28,8 +28,8 @@ REDUCED_BIT = 1 << 1
 
 
 def describe(bits: int) -> str:
-    """What stops the arm, most telling first; empty if nothing does."""
+    """The safety stops in `bits`, comma-separated; empty for none."""
     found = [name for bit, name in enumerate(NAMES) if bits & STOP_BITS & 1 << bit]
     if len(found) > 1 and found[-1] == NAMES[10]:
-        found.pop()  # says nothing that the others do not
+        found.pop()  # adds nothing to the others
     return ", ".join(found)

@@ -42,7 +42,7 @@ RECONNECT_S = 0.5
 
 
 def fault_sentence(fault: int) -> str:
-    """Why the fingers do not do as told, from the register FLT; empty if they do."""
+    """The fault in the register FLT as a sentence; empty for none."""
     if fault in (0, PASSING_FAULT):
         return ""
     return f"the gripper reports fault {fault}: {FAULTS.get(fault, 'not in its manual')}"
@@ -99,7 +99,7 @@ class UrcapSocket:
             pause.wait(POLL_S)
 
     def reading(self, gripper: Gripper) -> GripperReading:
-        """What the gripper reports."""
+        """Read position, state of the fingers and fault."""
         grip, position, fault = self.get("OBJ"), self.get("POS"), self.get("FLT")
         if grip not in list(Grip) or position > REGISTER_CLOSED:
             raise InfrastructureError(f"{self.name} reported OBJ {grip} and POS {position}, which do not exist")
@@ -167,8 +167,8 @@ class UrcapGripper:
         """Why there is none."""
         self._wanted: dict[str, int] | None = None
         self._commanding = threading.Lock()
-        """Around `_wanted`: a command that comes while the last one is taken must not get lost, nor one outlive the
-        connection it was meant for."""
+        """Around `_wanted`: no command may get lost while the last one is carried out, and none may outlive its
+        connection."""
         self._wake, self._closing = threading.Event(), threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._work, name="urcap", daemon=True)

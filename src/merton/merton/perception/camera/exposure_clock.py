@@ -11,7 +11,7 @@ _WINDOW_NS = 10_000_000_000
 
 
 class ExposureClock:
-    """Turns the stamps of one camera into times of `time.monotonic_ns`, which nobody sets.
+    """Turns the stamps of one camera into times of `time.monotonic_ns`, a clock that is never set.
 
     A stamp of the domains `global_time` and `system_time` is wall-clock time, so the frame's age is known. Any other (a
     camera's own counter, a recording, a wall clock that was set) has an unknown offset: the smallest difference between
@@ -27,7 +27,7 @@ class ExposureClock:
         """The time of exposure [ns], never after the arrival, never before or at that of the frame before.
 
         Args:
-            stamp_ms: what the camera wrote on the frame [ms].
+            stamp_ms: stamp of the frame by the camera [ms].
             is_wall_clock: whether that is time since 1970.
             arrival_ns, arrival_wall_ns: `time.monotonic_ns()` and `time.time_ns()` when the frame came.
         """

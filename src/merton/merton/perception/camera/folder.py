@@ -54,7 +54,7 @@ class FolderCamera(Sequence[CameraFrame]):
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, index: int) -> CameraFrame:  # type: ignore[override]  # no slices: nobody needs them
+    def __getitem__(self, index: int) -> CameraFrame:  # type: ignore[override]  # no slices
         """Frame number `index`; raises InputError naming the file if it cannot be read."""
         position = range(len(self.files))[index]
         color = read_image(self.files[position])

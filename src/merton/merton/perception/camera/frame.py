@@ -1,4 +1,4 @@
-"""What a camera gives: pixels, depth, and the optics they were seen through."""
+"""A frame of a camera: pixels, depth, and the intrinsics that belong to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from merton.world.observation import Image, Intrinsics
 
 @dataclass(frozen=True)
 class CameraFrame:
-    """One picture of a camera that does not know where it stands.
+    """One picture of a camera, without its pose.
 
     Attributes:
         color: (height, width, 3) uint8 RGB.

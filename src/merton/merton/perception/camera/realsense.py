@@ -1,11 +1,11 @@
-"""A RealSense camera that comes back: frames from a process of its own, replaced whenever it stalls, fails or dies.
+"""A RealSense camera: frames from a driver process, which is replaced whenever it stalls, fails or dies.
 
     camera = RealsenseCamera("top", CameraSettings("123456"), on_frame=print)
     camera.connect()
     ...
     camera.close()
 
-Several cameras are several of these. None waits for another.
+Several cameras are several of these; none waits for another.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ CONNECT_S = 30.0
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0
 """Pause before the second attempt to open a camera; doubled for each further one, up to the longest."""
 SPARE_S = 2.0
-"""A driver that is so much later than its own limits hangs, and is killed."""
+"""How much later than its own limits a driver may answer before it is killed."""
 START_S = 60.0
 """How long a driver may take before it has opened its camera: a busy machine needs long to start a process."""
-KEPT = 300
-"""Frames that rate and delay are told of."""
+STATISTICS_FRAMES = 300
+"""Number of newest frames from which rate and delay are computed."""
 
 
 class RealsenseCamera:
-    """One camera: its newest frames, and how it is doing.
+    """One camera: its newest frames, and its status.
 
     Args:
-        name: what the lab calls it, such as "wrist"; for messages.
+        name: of the camera in the lab, such as "wrist"; for messages.
         settings: which device, and how.
         on_frame: called with every frame, from a thread of this object; its stamp is of `time.monotonic_ns`.
 
     Attributes:
         description: model, serial number, firmware, bus; empty before the first connection.
-        trouble: why no frames come, in one sentence; empty while they do.
-        frames, dropped, reconnections: counts since the start. Dropped is what came while `on_frame` was busy.
+        trouble: why no frames come, as a sentence; empty while they do.
+        frames, dropped, reconnections: counts since the start. A frame is dropped if it comes while `on_frame` is busy.
         driver_pid: the process that holds the camera.
 
     Raises:
@@ -66,7 +66,7 @@ class RealsenseCamera:
         self.description, self.trouble = "", "not connected yet"
         self.frames = self.dropped = self.reconnections = 0
         self._optics: tuple[Intrinsics, tuple[float, ...]]
-        self._recent: deque[tuple[int, int]] = deque(maxlen=KEPT)
+        self._recent: deque[tuple[int, int]] = deque(maxlen=STATISTICS_FRAMES)
         """Arrivals and delays of the last frames [ns]."""
         self._refused = False
         self._changed = threading.Condition()

@@ -27,13 +27,13 @@ FIRST_FRAME_S = 5.0
 SLOTS = 3
 """Frames that fit into the memory shared with the parent: one written, one read, one waiting."""
 RECORDINGS = (".db3", ".bag")
-"""What a device that is a file ends in: recordings of librealsense since 2.58, and before."""
+"""Suffixes of devices that are files: recordings of librealsense since 2.58, and before."""
 _EXPOSURE_UNIT_US = 100.0  # of the colour sensor's option, as UVC has it
 
 
 @dataclass(frozen=True)
 class CameraSettings:
-    """What a camera is asked for.
+    """Which camera to open, and how.
 
     Attributes:
         device: serial number, or the path of a recording made by librealsense (it plays over and over).
@@ -199,7 +199,7 @@ class Stream:
         return {stream: sizes[wanted] for stream, sizes in offered.items()}
 
     def _expose(self, sensor: Any) -> None:
-        """Fix the exposure, or leave it to the camera; either way the frame rate does not give in to the dark."""
+        """Fix the exposure, or leave it to the camera; either way the dark must not lower the frame rate."""
         option, own = self._rs.option, self.settings
         _set(sensor, option.auto_exposure_priority, 0.0)
         if not own.exposure_us:
@@ -233,10 +233,10 @@ def views_of(buffer: Any, settings: CameraSettings) -> list[tuple[Image, NDArray
 
 
 def child_main(settings: CameraSettings, buffer: Any, link: Connection) -> None:
-    """Body of the process: frames into the shared memory until the stream fails or the parent is gone.
+    """Main function of the process: frames into the shared memory until the stream fails or the parent is gone.
 
-    Says ("opened", description, intrinsics, distortion) once, ("frame", slot, stamp_ns, dropped so far) for each frame,
-    and ("refused" or "failed", sentence) last. Hears the number of each slot that has been read.
+    Sends ("opened", description, intrinsics, distortion) once, ("frame", slot, stamp_ns, count of dropped) for each
+    frame, and ("refused" or "failed", sentence) last. Receives the number of each slot that has been read.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stream = None
@@ -258,7 +258,7 @@ def child_main(settings: CameraSettings, buffer: Any, link: Connection) -> None:
             np.copyto(depth_mm, frame.depth_mm)
             link.send(("frame", slot, frame.stamp_ns, dropped))
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass  # nobody looks any more
+        pass  # the parent is gone
     except Exception as error:
         refused = isinstance(error, (InputError, MissingDependencyError))
         with contextlib.suppress(OSError):
