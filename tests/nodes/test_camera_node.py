@@ -123,7 +123,7 @@ def test_a_stall_is_reported_and_recovered_while_the_other_camera_goes_on(
         ({"source": "realsense", "devices": "top=42"}, "no RealSense camera has the serial number '42'; connected: "),
         ({"source": "realsense", "devices": ""}, "must name each of the cameras top once"),
         ({"source": "bag", "bag": "/nowhere.mcap"}, "there is no recording '/nowhere.mcap'"),
-        ({"source": "lidar"}, "choose one of: cell, realsense, bag, folder"),
+        ({"source": "lidar"}, "choose one of: bag, cell, folder, realsense"),
     ],
 )
 def test_what_is_not_there_keeps_the_node_down(ros: Any, capfd: Any, parameters: dict[str, str], says: str) -> None:

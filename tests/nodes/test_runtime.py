@@ -6,9 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from rclpy.parameter import Parameter
 from trajectory_msgs.msg import JointTrajectory
 
+from merton.errors import UnknownNameError
 from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.ros.runtime import StageNode
 from ros import Ros, up
 
 IMPATIENT = """
@@ -50,6 +53,18 @@ def test_a_second_signal_interrupts_a_callback_and_not_what_a_node_does_last() -
     ended = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (0, "failed 1\na child\nbraked True True NO\n"), ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_parameter_describes_its_choices_and_refuses_other_values(ros: Ros) -> None:
+    given = [Parameter("planner", value="guess"), Parameter("cameras", value=["top", "toe"])]
+    node = ros.add(StageNode, "chooser", parameter_overrides=given)
+    assert node.parameter("mode", "slow", "", choices=("slow", "fast")) == "slow"
+    assert node.describe_parameter("mode").additional_constraints == "one of: slow, fast"
+    assert node.parameter("watched", [""], "", choices=("top", "side")) == [""]
+    with pytest.raises(UnknownNameError, match="unknown value of planner 'guess'; choose one of: merton, moveit"):
+        node.parameter("planner", "merton", "", choices=("merton", "moveit"))
+    with pytest.raises(UnknownNameError, match="unknown value of cameras 'toe'; choose one of: side, top"):
+        node.parameter("cameras", [""], "", choices=("top", "side"))
 
 
 def test_arm_node_ends_if_its_stop_path_fails(ros: Ros) -> None:

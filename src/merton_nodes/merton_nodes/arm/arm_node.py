@@ -21,7 +21,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo
 from visualization_msgs.msg import MarkerArray
 
-from merton.errors import ErrorCode, InvalidActionError, MertonError, UnknownNameError
+from merton.errors import ErrorCode, InvalidActionError, MertonError
 from merton.execution.gate.ledger import CommandLedger
 from merton.execution.gate.planner import FRAMES, plan
 from merton.execution.gate.safety import MODES, EmergencyStopLatch, Limits, Verdict, limits_of_mode
@@ -53,7 +53,8 @@ class ArmNode(StageNode):
 
     def set_up(self) -> None:
         """Read limits and cell, offer the action, start the stop path."""
-        mode = self.parameter("mode", "normal", f"robot mode, whose limits hold: {' or '.join(MODES)}")
+        self.cell = load_cell()
+        mode = self.parameter("mode", "normal", "robot mode, whose limits hold", choices=MODES)
         meanings = dict(re.findall(r"(\w+): (.+)", Limits.__doc__ or ""))
         self.limits = Limits(
             **{
@@ -78,7 +79,12 @@ class ArmNode(StageNode):
             minimum=0.01,
             maximum=600.0,
         )
-        watched = self.parameter("watch_cameras", [""], "cameras without whose frames nothing moves; [''] for none")
+        watched = self.parameter(
+            "watch_cameras",
+            [""],
+            "cameras without whose frames nothing moves; [''] for none",
+            choices=self.cell.camera_names,
+        )
         camera_timeout_s = self.parameter(
             "camera_timeout_s",
             0.2,
@@ -87,20 +93,14 @@ class ArmNode(StageNode):
             maximum=60.0,
         )
         planner = self.parameter(
-            "planner", "merton", f"who finds the ways between the poses a chunk asks for: {' or '.join(PLANNERS)}"
+            "planner", "merton", "planner of the ways between the poses of a chunk", choices=PLANNERS
         )
-        if planner not in PLANNERS:
-            raise UnknownNameError("planner", planner, PLANNERS)
         self.planner = MoveItPlanner() if planner == "moveit" else None
         if self.planner is not None:
             self.closing.callback(self.planner.close)
-        self.cell = load_cell()
         # once before anything moves: what is compiled is loaded at its first use, and a stop would wait for that
         plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, FRAMES[0], self.cell, self.limits)
         watched = [name for name in watched if name]
-        for name in watched:
-            if name not in self.cell.camera_names:
-                raise UnknownNameError("camera", name, self.cell.camera_names)
         latch = EmergencyStopLatch(Path(latch_file).expanduser() if latch_file else None)
         running = SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL
         self.stop = StopNode(latch, self.on_trip, self.context, running)

@@ -7,7 +7,6 @@ from typing import Any
 
 from sensor_msgs.msg import CameraInfo, Image
 
-from merton.errors import InputError
 from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import CameraSettings, devices_of
 from merton.world.cell import load_cell
@@ -28,9 +27,7 @@ class CameraNode(StageNode):
 
     def set_up(self) -> None:
         """Open the source."""
-        source = self.parameter("source", "cell", f"where frames come from: {', '.join(SOURCES)}")
-        if source not in SOURCES:
-            raise InputError(f"unknown camera source {source!r}; choose one of: {', '.join(SOURCES)}")
+        source = self.parameter("source", "cell", "where frames come from", choices=SOURCES)
         cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to play"))
         folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
         rate_hz = self.parameter("rate_hz", 5.0, "frames per second of folder and realsense", minimum=0.1, maximum=90.0)

@@ -34,8 +34,8 @@ class DistortionNode(StageNode):
     def set_up(self) -> None:
         """Declare the dynamic parameters, wire every camera."""
         cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to distort"))
-        choices = ", ".join(DISTORTIONS)
-        name = self.parameter("name", "reference", f"reference, or one of: {choices}", read_only=False)
+        choices = ("reference", *DISTORTIONS)
+        name = self.parameter("name", "reference", "distortion of the images", choices=choices, read_only=False)
         level = self.parameter("level", 0.0, "0 (untouched) .. 5 (worst)", minimum=0, maximum=5, read_only=False)
         seed = self.parameter("seed", 0, "seed of stochastic distortions, >= 0", read_only=False)
         lines = self.parameter(

@@ -16,7 +16,7 @@ from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 
-from merton.errors import ErrorCode, InputError, MertonError, UnknownNameError
+from merton.errors import ErrorCode, InputError, MertonError
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, single_trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
@@ -44,7 +44,7 @@ class ExperimentNode(StageNode):
         deadline_s = self.parameter(
             "deadline_s", 20.0, "how long any node may take to answer [s]", minimum=0.5, maximum=3600.0
         )
-        success = self.parameter("success", "cell", f"who judges whether a task is done: {' or '.join(JUDGES)}")
+        success = self.parameter("success", "cell", "judge of whether a task is done", choices=JUDGES)
         limit_s = self.parameter(
             "confirmation_limit_s", 120.0, "how long the operator may take to judge a trial [s]", minimum=0.1,
             maximum=3600.0,
@@ -58,8 +58,6 @@ class ExperimentNode(StageNode):
             "reset_limit_s", 0.0, "how long cell/reset may take, in which people arrange things [s]; 0: deadline_s",
             minimum=0.0, maximum=7200.0,
         )  # fmt: skip
-        if success not in JUDGES:
-            raise UnknownNameError("judge of success", success, JUDGES)
         cell = load_cell()
         desk = OperatorDesk(self, limit_s) if success == "operator" else None
         self.ports = RosPorts(self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s)

@@ -11,8 +11,8 @@ import sys
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -25,7 +25,9 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
-from merton.errors import MertonError
+from merton.errors import MertonError, UnknownNameError
+
+Value = TypeVar("Value")
 
 DIAGNOSTICS_PERIOD_S = 1.0
 ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -106,15 +108,29 @@ class StageNode(LifecycleNode):
     def parameter(
         self,
         name: str,
-        default: Any,
+        default: Value,
         description: str,
         *,
         minimum: float | None = None,
         maximum: float | None = None,
+        choices: Iterable[str] = (),
         read_only: bool = True,
-    ) -> Any:
-        """Declare a parameter with its description and range, and return its value."""
+    ) -> Value:
+        """Declare a parameter with its description and range, and return its value.
+
+        Args:
+            name, default, description: its type is that of the default.
+            minimum, maximum: range of a number; both or none.
+            choices: of a string, or of each string of a list, in which '' stands for none.
+            read_only: whether it is fixed once it is declared.
+
+        Raises:
+            UnknownNameError: a value that is none of the `choices`.
+            ParameterException: a value of another type or outside of the range.
+        """
+        choices = tuple(choices)
         descriptor = ParameterDescriptor(description=description, read_only=read_only)
+        descriptor.additional_constraints = f"one of: {', '.join(choices)}" if choices else ""
         if minimum is not None and maximum is not None:
             if isinstance(default, float):
                 descriptor.floating_point_range = [
@@ -122,7 +138,12 @@ class StageNode(LifecycleNode):
                 ]
             else:
                 descriptor.integer_range = [IntegerRange(from_value=int(minimum), to_value=int(maximum))]
-        return self.declare_parameter(name, default, descriptor).value
+        value: Value = self.declare_parameter(name, default, descriptor).value
+        if choices:
+            for item in [value] if isinstance(value, str) else [item for item in cast(list[str], value) if item]:
+                if item not in choices:
+                    raise UnknownNameError(f"value of {name}", item, choices)
+        return value
 
     def explain(self, error: Exception) -> str:
         """An error in one sentence; what is no MertonError leaves its trace in the log. Counted in diagnostics."""
