@@ -28,7 +28,8 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
-from merton.execution.gate.safety import EmergencyStopLatch, Limits
+from merton.execution.gate.latch import EmergencyStopLatch
+from merton.execution.gate.safety import Limits
 from merton.experiment.ports import CellView
 from merton.graph.supervisor import ORPHANS_END, find_executable
 from merton.world.action import checked_chunk
@@ -650,21 +651,23 @@ def stop_from_another_executor(ros: Ros) -> Any:
 def test_row_9_a_reset_in_the_middle_of_a_trip_leaves_no_gate_open(robot: Robot, ros: Ros) -> None:
     """The stop command is out, its latch not yet: then the reset that was on its way must not let motions through."""
     stop = next(node for node in ros.nodes if isinstance(node, ArmNode)).stop
-    lock = stop.lock
+    lock = stop.latch.lock
 
     class ResetFirst:
         def __enter__(self) -> None:
-            stop.lock = lock
+            stop.latch.lock = lock
             assert stop.reset(Trigger.Response()).success
             lock.acquire()
 
         def __exit__(self, *_: object) -> None:
             lock.release()
 
-    stop.lock = ResetFirst()
+    stop.latch.lock = ResetFirst()
     stop.trip(SafetyState(mode=SafetyState.COLLISION_STOP, message="touched"))
     assert stop.latch.tripped
-    assert not stop.send(stop.commands, JointTrajectory()), "nothing passes while the latch is tripped"
+    assert not stop.send(stop.commands, JointTrajectory(), stop.state.epoch), (
+        "nothing passes while the latch is tripped"
+    )
     assert robot.execute(UP).error_code == 304
     assert stop.reset(Trigger.Response()).success
     assert robot.execute(UP).error_code == 0

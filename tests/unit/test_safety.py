@@ -1,19 +1,16 @@
-"""Distances to table and walls, and the latch."""
+"""Distances to table and walls, codes and limits."""
 
 from __future__ import annotations
 
-import errno
-import json
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from merton.errors import ErrorCode, InfrastructureError, InputError, UnknownNameError
+from merton.errors import ErrorCode, InputError, UnknownNameError
 from merton.execution.gate.capsules import capsules_of, self_pairs
 from merton.execution.gate.collision import HELD, LONGEST_HELD_M, SET_DOWN_M, Guard, HeldObject, held_object
-from merton.execution.gate.safety import MODES, EmergencyStopLatch, Limits, limits_of_mode
+from merton.execution.gate.safety import MODES, Limits, limits_of_mode
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
 from merton.execution.robots.gripper import Gripper
 from merton.files import resource
@@ -216,95 +213,6 @@ class TestHeldObject:
     def test_sizes_are_positive_numbers(self, size: tuple[float, float]) -> None:
         with pytest.raises(InputError, match="held object"):
             HeldObject(*size)
-
-
-class TestLatch:
-    def test_only_reset_lifts_it_and_the_first_reason_stays(self) -> None:
-        latch = EmergencyStopLatch()
-        assert not latch.tripped
-        assert latch.reason == ""
-        latch.trip("table")
-        latch.trip("wall")
-        assert latch.tripped
-        assert latch.reason == "table"
-        latch.reset()
-        assert not latch.tripped
-        assert latch.reason == ""
-
-    def test_survives_a_restart(self, tmp_path: Path) -> None:
-        path = tmp_path / "state" / "stop.json"
-        EmergencyStopLatch(path).trip("forearm near the wall")
-        after = EmergencyStopLatch(path)
-        assert after.tripped
-        assert after.reason == "forearm near the wall"
-        after.reset()
-        assert not EmergencyStopLatch(path).tripped
-        assert [file.name for file in path.parent.iterdir()] == ["stop.json"], "no temporary file is left"
-
-    def test_an_empty_reason_is_a_reason(self, tmp_path: Path) -> None:
-        EmergencyStopLatch(tmp_path / "stop.json").trip("")
-        assert EmergencyStopLatch(tmp_path / "stop.json").tripped
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "",
-            "{",
-            "[]",
-            "null",
-            "{}",
-            '{"tripped": "no", "reason": ""}',
-            "\x00\xff",
-            pytest.param("[" * 10**5, id="deep"),
-        ],
-    )
-    def test_a_file_nobody_understands_counts_as_tripped(self, tmp_path: Path, text: str) -> None:
-        path = tmp_path / "stop.json"
-        path.write_text(text, encoding="latin-1")
-        latch = EmergencyStopLatch(path)
-        assert latch.tripped
-        latch.reset()
-        assert json.loads(path.read_text())["tripped"] is False
-
-    def test_latched_even_if_it_cannot_be_written(self, tmp_path: Path) -> None:
-        latch = EmergencyStopLatch(tmp_path / "folder" / "stop.json")
-        (tmp_path / "folder" / "stop.json").unlink()
-        (tmp_path / "folder").rmdir()
-        (tmp_path / "folder").write_text("a file in the way")
-        with pytest.raises(InfrastructureError, match="emergency stop"):
-            latch.trip("table")
-        assert latch.tripped
-        with pytest.raises(InfrastructureError, match="emergency stop"):
-            latch.reset()
-        assert latch.tripped
-
-    @pytest.mark.parametrize("end", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
-    def test_a_trip_that_could_not_be_written_to_its_end_survives_nevertheless(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: BaseException
-    ) -> None:
-        """A full disk, or a process that is killed while it writes."""
-
-        def ends(*_: object) -> None:
-            raise end
-
-        path = tmp_path / "stop.json"
-        latch = EmergencyStopLatch(path)
-        assert not EmergencyStopLatch(path).tripped
-        monkeypatch.setattr(json, "dump", ends)
-        with pytest.raises((InfrastructureError, KeyboardInterrupt)):
-            latch.trip("table")
-        assert EmergencyStopLatch(path).tripped
-        with pytest.raises((InfrastructureError, KeyboardInterrupt)):
-            latch.reset()
-        assert EmergencyStopLatch(path).tripped, "and a reset that could not be written lifts nothing"
-
-    def test_a_place_nothing_can_be_written_to_is_said_before_anything_moves(self, tmp_path: Path) -> None:
-        (tmp_path / "folder").write_text("a file in the way")
-        latch = EmergencyStopLatch(tmp_path / "folder" / "stop.json")
-        assert latch.tripped, "what stands in the way of reading counts as tripped"
-        (tmp_path / "stop.json.tmp").mkdir()
-        with pytest.raises(InfrastructureError, match="cannot write the emergency stop"):
-            EmergencyStopLatch(tmp_path / "stop.json")
 
 
 def test_codes_fall_into_their_hundreds() -> None:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
 from merton.decision.models.base import POLICIES, Policy
 from merton.errors import INFRASTRUCTURE_ERRORS, ErrorCode, InfrastructureError, InputError, InvalidActionError
-from merton.execution.gate.collision import HeldObject, held_object
-from merton.execution.gate.planner import Segment, plan, plan_again, segments
-from merton.execution.gate.safety import EmergencyStopLatch, Limits
+from merton.execution.gate.carrying import Carrying, Grip, Hand, Move, PredictedStop, Step
+from merton.execution.gate.latch import EmergencyStopLatch
+from merton.execution.gate.safety import Limits
+from merton.execution.gate.stop import StopEvent
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView, Execution, Judgement, Side
@@ -46,7 +47,7 @@ class LocalPorts:
         self.gripper = Gripper.from_cell(self.cell.config)
         self.latch = EmergencyStopLatch()
         self.limits = Limits()
-        self._gripped = (1.0, self._tcp())  # the last gripper command, and where the hand was
+        self._hand = self._new_hand()
         self._setting = DistortionSetting()
         self._policies: dict[str, Policy] = {}
         self._models: dict[str, VisionLanguageModel] = {}
@@ -54,9 +55,9 @@ class LocalPorts:
 
     def reset(self, task: str, scene: int) -> str:
         """Release the stop, put the cell into the start state, and return the instruction."""
-        self.latch.reset()
+        self.latch.reset(StopEvent.RESET_BY_EXPERIMENT)
         instruction = self.cell.reset(task, scene).command.instruction
-        self._gripped = (1.0, self._tcp())
+        self._hand = self._new_hand()
         return instruction
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
@@ -126,23 +127,10 @@ class LocalPorts:
         self._feel()
         if self.latch.tripped:
             return Execution(0, (), int(ErrorCode.COLLISION), self.latch.reason)
-        opened = self.gripper.gripper_open(self.cell.gripper_opening_m)
-        cell, limits = self.cell.config, self.limits
-        held = self._held()
-        motion = plan(self.cell.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, cell, limits, opened, held)
-        index = 0
-        while index < len(parts := segments(motion)):
-            self._grip(parts[index])
-            if parts[index].gripper is not None and (held := self._held()) is not None:
-                motion = plan_again(motion, parts[index].first, held, cell, limits)
-            for segment in segments(motion)[index : index + 1]:
-                self._move(segment)
-            index += 1
-        verdict = motion.verdict
-        if verdict.stops and not self.latch.tripped:
-            self.cell.halt()
-            self.latch.trip(verdict.message)
-            self._run()
+        carrying = Carrying(chunk, self.cell.joints_rad, self._hand, self.cell.config, self.limits)
+        for step in carrying.steps(lambda: self.latch.tripped):
+            self._carry_out(step)
+        motion, verdict = carrying.motion, carrying.motion.verdict
         if self.latch.tripped:
             return Execution(0, tuple(self._path), int(ErrorCode.COLLISION), self.latch.reason)
         return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
@@ -174,24 +162,22 @@ class LocalPorts:
         objects = self.cell.scene_state().objects
         return SceneState(tuple(SceneObject(item.name, _sent(item.base_from_object)) for item in objects))
 
-    def _grip(self, segment: Segment) -> None:
-        """The gripper command of a segment, if it has one; nothing more after a stop."""
-        if segment.gripper is not None and not self.latch.tripped:
-            self._gripped = (segment.gripper, self._tcp())
-            self.cell.command_gripper(self.gripper.opening_m(segment.gripper))
-            self._run()
+    def _new_hand(self) -> Hand:
+        return Hand(self.gripper, lambda: self.cell.gripper_opening_m, self._tcp)
 
-    def _held(self) -> HeldObject | None:
-        """What is between the fingers."""
-        gripper_open, base_from_tcp = self._gripped
-        return held_object(self.gripper, gripper_open, self.cell.gripper_opening_m, base_from_tcp)
-
-    def _move(self, segment: Segment) -> None:
-        """The motion of a segment, if it has one; nothing more after a stop."""
-        if segment.moves and not self.latch.tripped:
-            times_s = np.rint(segment.times_s * 1e9).astype(np.int64) / 1e9
-            self.cell.command_trajectory(times_s, segment.joints_rad, segment.velocities_rad_s)
-            self._run()
+    def _carry_out(self, step: Step) -> None:
+        """One step of a chunk, until everything has settled."""
+        match step:
+            case Grip(segment) if segment.gripper is not None:
+                self.cell.command_gripper(self.gripper.opening_m(segment.gripper))
+            case Move(segment) if segment.moves:
+                times_s = np.rint(segment.times_s * 1e9).astype(np.int64) / 1e9
+                self.cell.command_trajectory(times_s, segment.joints_rad, segment.velocities_rad_s)
+            case PredictedStop(verdict):
+                self.latch.trip(StopEvent.COLLISION_PREDICTED, verdict.message, self.cell.halt)
+            case _:
+                return
+        self._run()
 
     def _run(self) -> None:
         """Physics until everything commanded has been done and has settled."""
@@ -204,7 +190,7 @@ class LocalPorts:
     def _feel(self) -> None:
         """A contact that the cell reports latches the stop."""
         if (contact := self.cell.contact) is not None:
-            self.latch.trip(str(contact))
+            self.latch.trip(StopEvent.CELL_COLLISION, str(contact))
 
 
 def _whole_millimetres(depth_m: NDArray[np.float32] | None) -> NDArray[np.float32] | None:

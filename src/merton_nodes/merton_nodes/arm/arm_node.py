@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import sys
 import time
@@ -15,16 +14,17 @@ from merton_interfaces.action import ExecuteActions
 from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
-from rclpy.exceptions import InvalidHandle
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo
 from visualization_msgs.msg import MarkerArray
 
 from merton.errors import ErrorCode, InvalidActionError, MertonError
+from merton.execution.gate.latch import EmergencyStopLatch
 from merton.execution.gate.ledger import CommandLedger
 from merton.execution.gate.planner import FRAMES, plan
-from merton.execution.gate.safety import MODES, EmergencyStopLatch, Limits, Verdict, limits_of_mode
+from merton.execution.gate.safety import MODES, Limits, Verdict, limits_of_mode
+from merton.execution.gate.stop import StopEvent
 from merton.execution.robots.watchdog import Watchdog
 from merton.world.cell import load_cell
 from merton_nodes.arm.arm_driver import ArmDriver
@@ -43,6 +43,8 @@ RESULT_KEPT_S = 10
 """How long a result waits for whoever has not fetched it [s]; every message of a goal's status lists all that wait."""
 CANCELLED = Verdict(message="cancelled")
 DEACTIVATED = Verdict(ErrorCode.STOPPED, "arm_node was deactivated")
+FAILED = Verdict(ErrorCode.STOPPED, "carrying out the chunk failed")
+ENDING = Verdict(ErrorCode.STOPPED, "arm_node ended")
 
 
 class ArmNode(StageNode):
@@ -155,23 +157,21 @@ class ArmNode(StageNode):
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle callback: the motion under way halts, without a latch."""
-        self.arm.interrupt(DEACTIVATED)
+        self.arm.interrupt(DEACTIVATED, StopEvent.DEACTIVATE)
         return super().on_deactivate(state)
 
     def halt_if_moving(self) -> None:
         """The last command before the stop path ends."""
         if self.arm.moving and self.context.ok():
-            self.stop.halt()
+            self.stop.halt(ENDING)
 
     def observe(self) -> None:
         """Say the safety state in words, again and again: whoever draws it may come late."""
-        self.markers.publish(MarkerArray(markers=[safety_marker(self.stop.state)]))
+        self.markers.publish(MarkerArray(markers=[safety_marker(self.stop.report)]))
 
     def on_trip(self) -> None:
         """Called by the stop path, from its thread."""
-        if self.executor is not None:
-            with contextlib.suppress(AttributeError, InvalidHandle):  # the executor is being shut down
-                self.executor.create_task(self.arm.wake)
+        self.arm.waits.wake()
 
     def on_goal(self, request: ExecuteActions.Goal) -> GoalResponse:
         """One chunk at a time, and only while active; the one under way may be asked for again."""
@@ -220,8 +220,8 @@ class ArmNode(StageNode):
         try:
             chunk = convert.chunk_of(request.chunk)
             stamp_ns = convert.nanoseconds_of(request.chunk.header.stamp)
-            await self.arm.catch_up(stamp_ns)
-            verdict = self.runner.stopped() or Verdict()
+            await self.arm.wait_for_state_after(stamp_ns)
+            verdict = self.stop.state.verdict if self.stop.state.tripped else Verdict()
             if verdict.ok and (counted or stamp_ns):  # with neither it is a person's, who looked at the arm itself
                 verdict = self.ledger.check(request.trial, request.sequence, stamp_ns, self.arm.stamp_ns)
                 counted = counted and verdict.ok
@@ -234,7 +234,7 @@ class ArmNode(StageNode):
             result.error_code, result.error_msg = int(ErrorCode.INVALID_ACTION), str(error)
             self.counters["verdict: invalid_action"] += 1
         except Exception as error:  # whatever it was: the arm halts, and the goal ends with a sentence
-            self.stop.halt()
+            self.stop.halt(FAILED)
             code = ErrorCode.ARM_FAILED if isinstance(error, MertonError) else ErrorCode.UNEXPECTED
             result.error_code, result.error_msg = int(code), self.explain(error)
         result.executed, result.path = self.runner.executed, self.arm.end()

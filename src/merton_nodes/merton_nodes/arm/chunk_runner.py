@@ -10,16 +10,15 @@ from merton_interfaces.msg import SafetyState
 from rclpy.task import Future
 from visualization_msgs.msg import MarkerArray
 
-from merton.errors import ErrorCode, InfrastructureError
-from merton.execution.gate.planner import Segment, detour, plan, plan_again, segments
+from merton.errors import InfrastructureError
+from merton.execution.gate.carrying import Carrying, Grip, Move, PredictedStop, SegmentDone
+from merton.execution.gate.planner import MotionPlan, Segment, detour
 from merton.execution.gate.safety import Limits, Verdict
 from merton.world.action import ActionChunk
 from merton_nodes.arm.arm_driver import ArmDriver
 from merton_nodes.arm.markers import motion_markers, stop_markers
 from merton_nodes.arm.moveit_planner import MoveItPlanner, Request
 from merton_nodes.ros import names
-
-RELEASED = Verdict(ErrorCode.STOPPED, "stopped during the motion, and released meanwhile")
 
 
 class ChunkRunner:
@@ -52,56 +51,58 @@ class ChunkRunner:
         self.arm.begin()
 
     async def carry_out(self, chunk: ActionChunk, on_segment: Callable[[int, float], None]) -> Verdict:
-        """Plan from the measured joints, move segment by segment, and say why it ended; raises as `ArmDriver.move`.
+        """Plan from the measured joints, carry out every step, and say why it ended; raises as `ArmDriver.move`.
 
-        `on_segment` is called after each, with its number and the clearance that was predicted [m].
+        `on_segment` is called after each segment, with its number and the clearance that was predicted [m].
         """
         arm = self.arm
         if arm.joints_rad is None:
             raise InfrastructureError(f"no {names.JOINT_STATES} yet")
-        opened = arm.gripper.gripper_open(arm.opening_m)
-        motion = plan(
-            arm.joints_rad, chunk.deltas, chunk.step_s, chunk.frame, self.cell, self.limits, opened, arm.held()
-        )
-        self.draw(partial(motion_markers, motion, self.cell))
-        index = 0
-        while not arm.over and index < len(parts := segments(motion)):
-            await arm.grip(parts[index])
-            if parts[index].gripper is not None and (held := arm.held()) is not None:  # it may reach further
-                motion = plan_again(motion, parts[index].first, held, self.cell, self.limits)
-            for segment in segments(motion)[index : index + 1]:
-                self.executed = await arm.move(await self.on_its_way(segment))
-            on_segment(index, motion.verdict.clearance_m)
-            index += 1
-        if not arm.over:
-            self.executed = motion.executed
-        verdict = motion.verdict
-        if verdict.stops and not arm.over:
-            self.stop.trip(
-                SafetyState(
-                    mode=SafetyState.COLLISION_STOP,
-                    link_a=verdict.link_a,
-                    link_b=verdict.link_b,
-                    clearance=verdict.clearance_m,
-                    message=verdict.message,
-                )
-            )
-            # the arm has to be seen standing still before anybody looks where it is
-            await arm.rest(lambda: False)
-        elif arm.interruption is not None:
-            await arm.rest(lambda: self.stop.latch.tripped)
-        if not arm.stop_came:
-            return arm.interruption or verdict
-        self.executed = 0
-        if (stopped := self.stopped()) is not None:
-            self.draw(partial(stop_markers, self.stop.state, arm.joints_rad, arm.opening_m, self.cell))
-        return stopped or (verdict if verdict.stops else RELEASED)
+        carrying = Carrying(chunk, arm.joints_rad, arm.hand, self.cell, self.limits)
+        self.draw(partial(motion_markers, carrying.motion, self.cell))
+        for step in carrying.steps(arm.is_stopped):
+            match step:
+                case Grip(segment) if segment.gripper is not None:
+                    await arm.grip(segment.gripper)
+                    self.executed = segment.first
+                case Move(segment):
+                    self.executed = await arm.move(await self.detoured(segment))
+                case SegmentDone(index, clearance_m):
+                    on_segment(index, clearance_m)
+                case PredictedStop(verdict):
+                    await self.trip(verdict)
+        return await self.outcome(carrying.motion)
 
-    async def on_its_way(self, segment: Segment) -> Segment:
+    async def trip(self, verdict: Verdict) -> None:
+        """Trip the stop because of a predicted collision, and wait until the arm stands still: its pose is reported."""
+        report = SafetyState(mode=SafetyState.COLLISION_STOP, clearance=verdict.clearance_m, message=verdict.message)
+        report.link_a, report.link_b = verdict.link_a, verdict.link_b
+        self.stop.trip(report)
+        await self.arm.wait_until_still(lambda: False)
+
+    async def outcome(self, motion: MotionPlan) -> Verdict:
+        """Why the chunk ended, once the arm stands still; brings `executed` up to date."""
+        arm = self.arm
+        if not arm.is_stopped():
+            self.executed = motion.executed
+            return motion.verdict
+        if not self.stop.state.has_tripped(arm.since):  # halted
+            await arm.wait_until_still(lambda: self.stop.state.tripped)
+        stop = self.stop.state
+        if not stop.has_tripped(arm.since):
+            return stop.verdict
+        self.executed = 0
+        if stop.tripped:
+            self.draw(partial(stop_markers, self.stop.report, arm.joints_rad, arm.opening_m, self.cell))
+        elif motion.verdict.stops:
+            return motion.verdict
+        return stop.verdict
+
+    async def detoured(self, segment: Segment) -> Segment:
         """The segment as it is, or on a way of MoveIt's that has passed the gate; raises InfrastructureError."""
-        if self.planner is None or not segment.moves or self.arm.over:
+        if self.planner is None or not segment.moves:
             return segment
-        opening_m, held, found = self.arm.opening_m, self.arm.held(), Future()
+        opening_m, held, found = self.arm.opening_m, self.arm.hand.held(), Future()
         executor = self.arm.node.executor
         request = Request(segment.joints_rad[0], segment.joints_rad[-1], opening_m, held)
 
@@ -118,10 +119,3 @@ class ChunkRunner:
         if isinstance(answer, Exception):
             raise answer
         return detour(segment, answer, self.cell, self.limits, self.arm.gripper.gripper_open(opening_m), held)
-
-    def stopped(self) -> Verdict | None:
-        """Why the latch is tripped; None if it is not."""
-        if not self.stop.latch.tripped:
-            return None
-        by_collision = self.stop.state.mode == SafetyState.COLLISION_STOP
-        return Verdict(ErrorCode.COLLISION if by_collision else ErrorCode.STOPPED, self.stop.latch.reason)

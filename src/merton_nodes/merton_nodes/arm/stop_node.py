@@ -5,7 +5,6 @@ It supplements the safety controller of the robot and never replaces it.
 
 from __future__ import annotations
 
-import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -20,25 +19,34 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import MertonError
-from merton.execution.gate.safety import EmergencyStopLatch
+from merton.execution.gate.latch import EmergencyStopLatch
+from merton.execution.gate.safety import Verdict
+from merton.execution.gate.stop import Stop, StopEvent, StopState
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner
 
 HEARTBEAT_PERIOD_S = 0.05
-STOPS_BY_THEMSELVES = (SafetyState.COLLISION_STOP, SafetyState.FAULT)
-"""What the cell reports of its own accord."""
+OWN_EVENTS = {
+    SafetyState.COLLISION_STOP: StopEvent.COLLISION_PREDICTED,
+    SafetyState.EMERGENCY_STOP: StopEvent.STOP,
+}
+"""What a trip of arm_node's own means, by its mode."""
+CELL_EVENTS = {SafetyState.COLLISION_STOP: StopEvent.CELL_COLLISION, SafetyState.FAULT: StopEvent.CELL_FAULT}
+"""What a stop that the cell reports means, by its mode."""
 
 
 class StopNode(Node):
-    """Holds the latch, sends the stop command, and tells everybody. Whatever moves the arm is sent through it.
+    """Owns the emergency stop: sends the stop command and every motion command, and publishes the safety state.
 
     Args:
-        latch: the emergency stop; trips on request, on contact or a fault reported by the cell, and on predicted
-            collisions.
+        latch: the emergency stop.
         on_trip: called after the stop command was sent, from this node's thread or the caller's.
         context: the context of the arm's node.
         running: the mode to report while the stop is not tripped: NORMAL or REDUCED.
+
+    Attributes:
+        report: the safety state as it was last published.
     """
 
     def __init__(
@@ -50,13 +58,6 @@ class StopNode(Node):
     ) -> None:
         super().__init__("stop_node", context=context)
         self.latch, self.on_trip, self.running = latch, on_trip, running
-        self.lock = threading.Lock()
-        """Around the latch and what is said about it; may be held while a file is written."""
-        self.gate = threading.Lock()
-        """Around sending; never held for longer than that takes, so a stop can always go out."""
-        self.trips = int(latch.tripped)
-        self.released = 0
-        """The gate is open if every trip so far has been released."""
         self.commands = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
         self.heartbeat = self.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
@@ -66,67 +67,68 @@ class StopNode(Node):
         self.create_service(Trigger, names.RELEASE_COLLISION, self.on_release_collision)
         self.create_subscription(SafetyState, names.CELL_SAFETY, self.on_cell_safety, names.LATCHED_QOS)
         self.release = self.create_client(Trigger, names.CELL_RELEASE)
-        self.cell_stopped = False
-        # why a latch was tripped in an earlier life is not known: then only a person may release it
         mode = SafetyState.EMERGENCY_STOP if latch.tripped else running
-        self.state = SafetyState(mode=mode, clearance=convert.UNKNOWN_M)
+        self.report = SafetyState(mode=mode, clearance=convert.UNKNOWN_M, message=latch.reason)
         self.spinner = Spinner(context)
         self.spinner.executor.add_node(self)
 
+    @property
+    def state(self) -> Stop:
+        """The state of the stop now; may be read from any thread."""
+        return self.latch.stop
+
     def start(self) -> None:
-        """Report the state as it is (a latch kept on disk may be tripped), and listen until `end`."""
-        self.publish(self.state)
+        """Publish the state as it is (a latch kept on disk may be tripped), and listen until `end`."""
+        self.publish(self.report)
         if self.spinner.thread is None:
             self.spinner.start("stop", self.fail)
 
     def fail(self) -> None:
         """The stop path failed, and with it the process ends: nothing may move that cannot be stopped."""
-        with self.gate:
-            self.trips += 1  # from now on nothing is sent
-            self.commands.publish(JointTrajectory())
+        self.latch.note(StopEvent.FAILURE, halt=self.send_stop)
         self.get_logger().fatal(f"the stop path failed, and arm_node with it:\n{traceback.format_exc()}")
         self.context.try_shutdown()
 
     def end(self) -> None:
-        """Stop listening."""
+        """Stop listening; nothing is sent any more."""
+        self.latch.note(StopEvent.SHUTDOWN)
         self.spinner.end()
         self.destroy_node()
 
     def beat(self) -> None:
-        """Say that a stop would be heard: the cell holds an arm whose heartbeat has ceased."""
-        self.heartbeat.publish(Header(stamp=self.get_clock().now().to_msg()))
+        """Publish the heartbeat: a stop would be heard. The cell holds an arm whose heartbeat has ceased."""
+        if self.state.accepts(StopEvent.HEARTBEAT):
+            self.heartbeat.publish(Header(stamp=self.get_clock().now().to_msg()))
 
-    def send(self, publisher: Publisher, message: Any) -> bool:
-        """Send a command that moves something; returns False, and sends nothing, while the stop is tripped."""
-        with self.gate:
-            if self.trips != self.released:
-                return False
-            publisher.publish(message)
-            return True
+    def send(self, publisher: Publisher, message: Any, since: int) -> bool:
+        """Send a command of a motion that began in generation `since`; False, and nothing is sent, if that is over."""
+        return self.latch.send(since, lambda: publisher.publish(message))
 
-    def halt(self) -> None:
-        """Stop the arm where it is, without a latch: the next command moves it again."""
-        with self.gate:
-            self.commands.publish(JointTrajectory())
+    def send_stop(self) -> None:
+        """Publish the empty trajectory, which halts the arm where it is."""
+        self.commands.publish(JointTrajectory())
 
-    def trip(self, state: SafetyState) -> None:
-        """Stop the arm, latch, and tell everybody; the stop command goes out before anything else."""
-        with self.gate:
-            self.trips += 1
-            self.commands.publish(JointTrajectory())
-        with self.lock:
+    def halt(self, why: Verdict, event: StopEvent = StopEvent.HALT) -> None:
+        """Halt the arm where it is, without a latch: the next command moves it again."""
+        self.latch.note(event, why, self.send_stop)
+
+    def trip(self, report: SafetyState) -> None:
+        """Stop for a reason of arm_node's own, COLLISION_STOP or EMERGENCY_STOP; from any thread."""
+        self.apply_trip(OWN_EVENTS[report.mode], report)
+
+    def apply_trip(self, event: StopEvent, report: SafetyState) -> None:
+        """Stop the arm, latch, and publish the report; the stop command goes out before anything else."""
+
+        def announce() -> None:
             # a person's stop outranks a collision's, which an experiment may release; a fault outranks both
-            news = not self.latch.tripped or state.mode > self.state.mode
-            if news:
-                self.state = state
-            self.released = min(self.released, self.trips - 1)  # a reset may have come between
-            try:
-                self.latch.trip(state.message or "stopped")
-            except MertonError as error:
-                self.get_logger().error(str(error))
-            if news:
-                self.get_logger().error(f"emergency stop: {state.message}")
-                self.publish(state)
+            if report.mode > self.report.mode:
+                self.get_logger().error(f"emergency stop: {report.message}")
+                self.publish(report)
+
+        try:
+            self.latch.trip(event, report.message, self.send_stop, announce)
+        except MertonError as error:
+            self.get_logger().error(str(error))
         self.on_trip()
 
     def on_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -138,51 +140,46 @@ class StopNode(Node):
         return response
 
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Service for people: release the latch, whatever tripped it."""
+        """Service for people: release the stop, whichever event tripped it."""
         return self.reset(response)
 
     def on_release_collision(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service for experiments: release a stop that a collision caused, and no other."""
-        return self.reset(response, only_collision=True)
+        return self.reset(response, StopEvent.RESET_BY_EXPERIMENT)
 
-    def reset(self, response: Trigger.Response, *, only_collision: bool = False) -> Trigger.Response:
-        """Release the latch, and ask the cell to release its own stop as well; a trip meanwhile stays.
+    def reset(self, response: Trigger.Response, event: StopEvent = StopEvent.RESET_BY_OPERATOR) -> Trigger.Response:
+        """Release the stop if the table allows it, and ask the cell to release its own stop as well."""
+        response.message = "nothing to release"
 
-        With `only_collision`, for experiments: a stop of another cause stays, and so does one not yet heard of.
-        """
-        with self.lock:
-            seen = self.trips
-            if only_collision and self.state.mode in (SafetyState.EMERGENCY_STOP, SafetyState.FAULT):
-                response.message = self.latch.reason
-                return response
-            if only_collision and not self.latch.tripped:
-                response.success, response.message = True, "nothing to release"
-                return response
-            try:
-                self.latch.reset()
-            except MertonError as error:
-                response.message = str(error)
-                return response
-            # for an experiment only what the cell reported: it may have come to a fault that is not known here yet
-            if (not only_collision or self.cell_stopped) and self.release.service_is_ready():
+        def announce(before: Stop) -> None:
+            # An experiment may release only a contact that the cell has reported: the robot may have a fault that has
+            # not been reported here yet.
+            by_operator = event is StopEvent.RESET_BY_OPERATOR
+            if (by_operator or before.state is StopState.CONTACT) and self.release.service_is_ready():
                 self.release.call_async(Trigger.Request())
-            self.cell_stopped = False
-            self.state = SafetyState(mode=self.running, clearance=convert.UNKNOWN_M, message="released")
-            self.released = seen
-            self.publish(self.state)
-        response.success, response.message = True, "released"
+            self.publish(SafetyState(mode=self.running, clearance=convert.UNKNOWN_M, message="released"))
+            response.message = "released"
+
+        try:
+            response.success = self.latch.reset(event, announce)
+        except MertonError as error:
+            response.message = str(error)
+        else:
+            if self.latch.tripped:  # refused, or another stop came at the same time
+                response.message = self.latch.reason
         return response
 
-    def on_cell_safety(self, state: SafetyState) -> None:
-        """The cell reports that it stopped by itself: latch, once for each time it does."""
-        stopped = state.mode in STOPS_BY_THEMSELVES
-        if stopped and not self.cell_stopped:
-            self.trip(state)
-        self.cell_stopped = stopped
+    def on_cell_safety(self, report: SafetyState) -> None:
+        """The cell reports that it stopped by itself, or that it holds the arm no longer."""
+        if (event := CELL_EVENTS.get(report.mode)) is not None:
+            self.apply_trip(event, report)
+        else:
+            self.latch.note(StopEvent.CELL_NORMAL)
 
-    def publish(self, state: SafetyState) -> None:
-        """Tell everybody, now and whoever comes later."""
-        state.header = convert.header(self.get_clock().now().nanoseconds, names.BASE_FRAME)
-        if self.latch.tripped and not state.message:
-            state.message = self.latch.reason
-        self.safety.publish(state)
+    def publish(self, report: SafetyState) -> None:
+        """Publish the safety state, also for later subscribers."""
+        report.header = convert.header(self.get_clock().now().nanoseconds, names.BASE_FRAME)
+        if self.latch.tripped and not report.message:
+            report.message = self.latch.reason
+        self.report = report
+        self.safety.publish(report)

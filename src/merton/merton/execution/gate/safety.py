@@ -1,17 +1,14 @@
-"""What the arm may do: verdicts, limits by robot mode, and a stop that stays until somebody lifts it.
+"""What the arm may do: verdicts, and limits by robot mode.
 
 All of it supplements the safety controller of the robot and never replaces it. Frame: `base_link`.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass
 from math import inf, nan
-from pathlib import Path
 
-from merton.errors import ErrorCode, InfrastructureError, InputError, UnknownNameError
+from merton.errors import ErrorCode, InputError, UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -107,86 +104,3 @@ def limits_of_mode(mode: str) -> Limits:
         return MODES[mode]
     except KeyError:
         raise UnknownNameError("robot mode", mode, MODES) from None
-
-
-class EmergencyStopLatch:
-    """A stop that only `reset` lifts; with a file, not even a restart of the process does.
-
-    Args:
-        path: JSON file for the state, or None to keep it in memory only. A file that cannot be understood counts as
-            tripped: after a crash the safe side is to stand still.
-
-    Raises:
-        InfrastructureError: the file cannot be written. Said now: a stop could not be kept.
-    """
-
-    def __init__(self, path: str | Path | None = None) -> None:
-        self._path = None if path is None else Path(path)
-        self._reason: str | None = None
-        if self._path is not None:
-            self._reason = _read_reason(self._path)
-            if self._reason is None:
-                self._replace()
-
-    @property
-    def tripped(self) -> bool:
-        """True until `reset`."""
-        return self._reason is not None
-
-    @property
-    def reason(self) -> str:
-        """Why it tripped, empty if it has not."""
-        return self._reason or ""
-
-    def trip(self, reason: str) -> None:
-        """Latch; the first reason stays. Raises InfrastructureError, latched nevertheless, if it cannot be written."""
-        if self._reason is not None:
-            return
-        self._reason = reason
-        if self._path is not None:
-            # in place: from its first moment on, empty, the file counts as tripped, whatever ends this process or
-            # fills the disk before it is whole
-            self._write(self._path)
-
-    def reset(self) -> None:
-        """Lift the stop; raises InfrastructureError, and stays tripped, if that cannot be written."""
-        before, self._reason = self._reason, None
-        try:
-            self._replace()
-        except InfrastructureError:
-            self._reason = before
-            raise
-
-    def _replace(self) -> None:
-        """Write the state beside the file and put it in its place: the file says what it said until that is done."""
-        if self._path is None:
-            return
-        temporary = self._path.with_name(f"{self._path.name}.tmp")
-        self._write(temporary)
-        try:
-            os.replace(temporary, self._path)
-        except OSError as error:
-            raise self._unwritten(error) from None
-
-    def _write(self, path: Path) -> None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump({"tripped": self.tripped, "reason": self.reason}, file)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise self._unwritten(error) from None
-
-    def _unwritten(self, error: OSError) -> InfrastructureError:
-        return InfrastructureError(f"cannot write the emergency stop's state to {self._path}: {error.strerror}")
-
-
-def _read_reason(path: Path) -> str | None:
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-        return str(state["reason"]) if state["tripped"] is not False else None
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return f"the emergency stop's state in {path} cannot be read"
