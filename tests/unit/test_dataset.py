@@ -25,10 +25,11 @@ from merton.config import dumps
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.files import locked_folder
 from merton.perception.attributes import attributes
-from merton.perception.dataset import CATEGORIES, Tags, build, layout, read_tags, sample, verify
-from merton.perception.dataset.build import REFERENCE_METRICS, _Done, _settings
+from merton.perception.dataset import CATEGORIES, Tags, build, layout, read_tags, verify, write_sample
 from merton.perception.dataset.intake import decode
+from merton.perception.dataset.reference import JobResult
 from merton.perception.dataset.sample import RENDERED, photographs
+from merton.perception.dataset.settings import REFERENCE_METRICS, build_settings, code_sha256
 from merton.perception.dataset.tables import read_table
 from merton.perception.dataset.tags import VERBS
 from merton.perception.distortion import DISTORTIONS, distort
@@ -171,7 +172,7 @@ def test_each_worker_of_a_build_computes_in_one_thread(
         def submit(self, work: object, job: Any) -> Future:
             seen.append((self.count, os.environ.get("OPENBLAS_NUM_THREADS")))
             future: Future = Future()
-            future.set_result(_Done(job.id, None, "not today"))
+            future.set_result(JobResult(job.id, None, "not today"))
             return future
 
         def __init__(self, count: int) -> None:
@@ -182,7 +183,7 @@ def test_each_worker_of_a_build_computes_in_one_thread(
 
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3})
-    monkeypatch.setattr(sys.modules["merton.perception.dataset.build"], "pool", Pool)
+    monkeypatch.setattr(sys.modules["merton.perception.dataset.build"], "worker_pool", Pool)
     assert build(references, tmp_path / "out").references == 0
     assert seen == [(2, "1")] * 3
     assert "OPENBLAS_NUM_THREADS" not in os.environ, "this process is left as it was"
@@ -211,7 +212,7 @@ def test_a_folder_that_cannot_be_written_ends_the_build_with_a_sentence(
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    (out / "build.json").write_text(json.dumps(_settings("random", 0, {})))
+    (out / "build.json").write_text(json.dumps(build_settings("random", 0, {})))
     (out / "distorted").write_bytes(b"in the way of the folder, as a full disk would be")
     with pytest.raises(InfrastructureError, match=r"cannot write into .*out': Not a directory.*goes on from there"):
         build(references, out, workers=2)
@@ -239,6 +240,16 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         layout.write(tmp_path / "taken", b"content")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_only_files_that_decide_pixels_are_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new caption of the gallery refuses no dataset; a new value of a blur does."""
+    hashed = code_sha256()
+    read_bytes = Path.read_bytes
+    for name, same in (("gallery.py", True), ("commands.py", True), ("stream.py", True), ("blur.py", False)):
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "read_bytes", lambda file, name=name: read_bytes(file) + b"#" * (file.name == name))
+            assert (code_sha256() == hashed) == same, name
 
 
 def test_a_second_build_mends_and_follows_its_input(references: Path, tmp_path: Path) -> None:
@@ -270,9 +281,9 @@ def test_other_settings_and_foreign_folders_are_refused(
     with pytest.raises(InputError, match="other levels and seed"):
         build(references, tmp_path / "out", seed=2)
     (tmp_path / "changed").mkdir()
-    (tmp_path / "changed" / "build.json").write_text(json.dumps(_settings("random", 0, {})))
+    (tmp_path / "changed" / "build.json").write_text(json.dumps(build_settings("random", 0, {})))
     with monkeypatch.context() as patched:  # as after an edit of a distortion: images of the old one are no use
-        patched.setattr(sys.modules["merton.perception.dataset.build"], "_code_sha256", lambda: "of other code")
+        patched.setattr(sys.modules["merton.perception.dataset.settings"], "code_sha256", lambda: "of other code")
         with pytest.raises(InputError, match="holds a dataset with other code_sha256; choose another folder"):
             build(references, tmp_path / "changed")
     with pytest.raises(InputError, match="random, all"):
@@ -520,11 +531,11 @@ def test_tags_and_images_must_belong_together(references: Path, tmp_path: Path) 
 
 
 def test_the_sample_is_a_valid_set_of_references(tmp_path: Path) -> None:
-    assert sample(tmp_path / "sample") == RENDERED + len(list(photographs()))
+    assert write_sample(tmp_path / "sample") == RENDERED + len(list(photographs()))
     tags = read_tags(tmp_path / "sample" / "tags.yaml")
     files = {path.name: path for path in (tmp_path / "sample").glob("*.png")}
     assert set(tags) == set(files)
     assert {verb for entry in tags.values() for verb in entry.verbs} == set(VERBS)
     assert len({decode(path.read_bytes()).tobytes() for path in files.values()}) == len(files)
     with pytest.raises(InputError, match="not an empty folder"):
-        sample(tmp_path / "sample")
+        write_sample(tmp_path / "sample")

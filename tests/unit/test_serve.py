@@ -571,7 +571,7 @@ def test_nobody_waits_for_a_snapshot(record: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(publisher_module.snapshots, "take", slow)
     monkeypatch.setattr(publisher_module, "LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr(publisher_module, "pool", ThreadPoolExecutor)  # another process would not know of `slow`
+    monkeypatch.setattr(publisher_module, "worker_pool", ThreadPoolExecutor)  # another process would not know of `slow`
     monkeypatch.setattr(publisher_module, "stop", ThreadPoolExecutor.shutdown)
     with watched(app) as asking:
         old = asking.get("/api/board").json()["snapshot_sha256"]

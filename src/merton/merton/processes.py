@@ -1,4 +1,4 @@
-"""Processes that work for another one: one thread each, and no life after it."""
+"""Processes that work for this one: one thread each, and they end when it ends."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any
 from merton.errors import InfrastructureError, MertonError
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""For every worker: several would be in each other's way, and how many there are may change the last bit of a sum."""
+"""Environment of every worker: more threads would compete for cores, and their number may change a sum's last bit."""
 
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Processes that begin meanwhile do their linear algebra in one thread, unless the environment says otherwise.
+    """Processes that start inside do their linear algebra in one thread, unless the environment says otherwise.
 
-    OpenBLAS reads the environment once, when numpy is imported: a process cannot be told later.
+    OpenBLAS reads the environment once, when numpy is imported: it cannot be changed later.
     """
     added = {name: value for name, value in ONE_THREAD.items() if name not in os.environ}
     os.environ.update(added)
@@ -34,28 +34,28 @@ def one_thread_each() -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-def pool(workers: int) -> ProcessPoolExecutor:
-    """A pool of `workers` processes that end when this one does, be it by kill -9, and leave Ctrl-C to it."""
-    # spawned, not forked: a fork would copy OpenCV's threads in whatever state they are
+def worker_pool(workers: int) -> ProcessPoolExecutor:
+    """A pool of `workers` processes that end with this one, even after kill -9, and leave Ctrl-C to it."""
+    # spawned, not forked: a fork would copy OpenCV's threads in the middle of their work
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_initialize)
 
 
-def stop(executor: ProcessPoolExecutor) -> None:
-    """End a pool at once, whatever its processes are doing; what they had not finished is lost."""
-    terminate(executor)
+def stop_workers(executor: ProcessPoolExecutor) -> None:
+    """End a pool at once; unfinished work is lost."""
+    terminate_workers(executor)
     executor.shutdown(wait=True, cancel_futures=True)
 
 
-def terminate(executor: ProcessPoolExecutor) -> None:
-    """End a pool's processes; a thread that waits for a result gets a BrokenProcessPool, and is to shut it down."""
-    # the executor's own way waits for them; from Python 3.14 on it has terminate_workers
+def terminate_workers(executor: ProcessPoolExecutor) -> None:
+    """End a pool's processes; a thread that waits for a result gets a BrokenProcessPool and shuts the pool down."""
+    # the executor's own shutdown waits for them; from Python 3.14 on it has terminate_workers
     for process in list((executor._processes or {}).values()):
         process.terminate()
 
 
-def _begin() -> None:
-    """The pool's own processes would wait for a dead parent for ever."""
+def _initialize() -> None:
+    """First call in a worker; without it, a worker would wait for a dead parent for ever."""
     import cv2
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

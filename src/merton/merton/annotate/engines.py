@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Protocol
 
-from merton import processes as workers
+from merton import processes
 from merton.annotate.prompting import Asker
 from merton.annotate.work import Job, Reply
 from merton.errors import InputError
@@ -46,7 +46,7 @@ class LocalEngine:
         self._one_thread = ExitStack()
 
     def __enter__(self) -> LocalEngine:
-        self._one_thread.enter_context(workers.one_thread_each())
+        self._one_thread.enter_context(processes.one_thread_each())
         return self
 
     def __exit__(
@@ -76,7 +76,7 @@ class LocalEngine:
 
     def _submit(self, job: Job) -> tuple[Future[list[Reply]], ProcessPoolExecutor]:
         if self._pool is None:
-            self._pool = workers.pool(self._count)
+            self._pool = processes.worker_pool(self._count)
         pool = self._pool
         try:
             return pool.submit(_ask, job, self._count), pool

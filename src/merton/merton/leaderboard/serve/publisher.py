@@ -23,7 +23,7 @@ from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
 from merton.leaderboard.snapshot.store import StoredSnapshot
 from merton.leaderboard.submissions.rules import Attempt, Receipt, attempts, current_window, submissions
-from merton.processes import pool, stop, terminate
+from merton.processes import stop_workers, terminate_workers, worker_pool
 from merton.results.database import file_of
 from merton.results.store import ResultStore, open_record
 
@@ -131,7 +131,7 @@ class Publisher:
         self._look_now.set()
         while self._thread is not None and self._thread.is_alive():
             if (workers := self._workers) is not None:
-                terminate(workers)  # the thread that waits for it shuts it down
+                terminate_workers(workers)  # the thread that waits for it shuts it down
             self._thread.join(0.05)
 
     def look_now(self, anew: bool = False) -> None:
@@ -193,12 +193,12 @@ class Publisher:
 
     def _made_elsewhere(self, record: str, folder: Path) -> Edition:
         """`make_edition` in another process, which is there for this one: rating must not slow down those who ask."""
-        self._workers = pool(1)
+        self._workers = worker_pool(1)
         try:
             return self._workers.submit(make_edition, record, folder).result()
         finally:
             workers, self._workers = self._workers, None
-            stop(workers)
+            stop_workers(workers)
 
 
 def make_edition(record: str, folder: Path) -> Edition:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from merton.errors import MertonError
-from merton.processes import pool, stop
+from merton.processes import stop_workers, worker_pool
 
 PERIOD_S = 2.0
 """Between two boards at least [s]."""
@@ -119,14 +119,14 @@ class LiveBoards:
     def close(self) -> str:
         """End the process, and take into the shared record what is not there yet; returns what did not work."""
         if self._pool is not None:
-            stop(self._pool)
+            stop_workers(self._pool)
         left = {**(self._taken if self._work is not None else {}), **self._changed}
         return _merged(tuple(left), self.record) if self.record and left else ""
 
     def _begin(self, now: float, given: tuple[Any, ...]) -> None:
         self._taken, self._changed, self._is_due = self._changed, {}, False
         if self._pool is None:
-            self._pool = pool(1)
+            self._pool = worker_pool(1)
         self._work = self._pool.submit(_in_background, tuple(self._taken), self.record, self._show, given)
         self._started = now
 

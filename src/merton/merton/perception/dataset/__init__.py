@@ -1,8 +1,18 @@
 """Datasets as Embodied-IQA's: reference images, distorted copies, tags, tasks, and a manifest that can be verified."""
 
-from merton.perception.dataset.build import Result, build
-from merton.perception.dataset.sample import sample
+from merton.perception.dataset.build import BuildResult, build
+from merton.perception.dataset.sample import write_sample
 from merton.perception.dataset.tags import CATEGORIES, TASKS_PER_IMAGE, VERBS, Tags, read_tags
 from merton.perception.dataset.verify import verify
 
-__all__ = ["CATEGORIES", "TASKS_PER_IMAGE", "VERBS", "Result", "Tags", "build", "read_tags", "sample", "verify"]
+__all__ = [
+    "CATEGORIES",
+    "TASKS_PER_IMAGE",
+    "VERBS",
+    "BuildResult",
+    "Tags",
+    "build",
+    "read_tags",
+    "verify",
+    "write_sample",
+]

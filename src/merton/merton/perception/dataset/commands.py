@@ -15,9 +15,9 @@ app = typer.Typer(help="Build datasets of distorted images, and verify them.", n
 @app.command("sample")
 def sample_command(out: Annotated[Path, typer.Option(help="A new or empty folder for the references.")]) -> None:
     """Write the built-in references: 50 pictures of the embedded cell, and photographs with tags and tasks."""
-    from merton.perception.dataset import sample
+    from merton.perception.dataset import write_sample
 
-    count = sample(out)
+    count = write_sample(out)
     print_out(f"{count} references and their tags: {out}")
 
 

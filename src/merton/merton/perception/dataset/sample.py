@@ -22,7 +22,7 @@ _CAMERAS = {"wrist": "first_person", "top": "third_person", "side": "third_perso
 _PHOTOGRAPHS = Path(__file__).with_name("photographs.yaml")
 
 
-def sample(out: Path) -> int:
+def write_sample(out: Path) -> int:
     """Write the sample's references and their tag file into a new or empty folder; returns the number of images.
 
     50 pictures are rendered from the embedded cell, through its three cameras in turn. The nine photographs are added

@@ -1,0 +1,139 @@
+"""One reference of a dataset: taken in, distorted and described, as a job for a worker process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from merton.errors import InputError
+from merton.perception.attributes import attributes
+from merton.perception.dataset import layout
+from merton.perception.dataset.intake import decode
+from merton.perception.dataset.settings import REFERENCE_METRICS, Levels
+from merton.perception.dataset.tags import Tags
+from merton.perception.distortion import DISTORTIONS, distort
+from merton.perception.images import encode_image
+from merton.perception.quality import measure
+from merton.seeding import derive_seed, generator
+from merton.world.observation import Image
+
+RANDOM_LEVELS = 1
+ALL_LEVELS = 5
+"""Distorted copies of a reference per type."""
+
+
+@dataclass(frozen=True)
+class ReferenceJob:
+    """One reference: all that a worker needs."""
+
+    id: str
+    source: Path
+    out: Path
+    tags: Tags
+    seed: int
+    levels: Levels
+    bounds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a worker answers: a record, or the reason for a refusal."""
+
+    id: str
+    record: dict[str, Any] | None
+    reason: str = ""
+    reused: bool = False
+
+
+def make_reference(job: ReferenceJob) -> JobResult:
+    """Take in one reference and write its copies, unless all that is there already."""
+    try:
+        content = job.source.read_bytes()
+    except OSError as error:
+        return JobResult(job.id, None, f"cannot be read: {error.strerror}")
+    source_sha256 = hashlib.sha256(content).hexdigest()
+    record_file = job.out / layout.RECORDS / f"{job.id}.json"
+    if record := _valid_record(job, record_file, source_sha256):
+        return JobResult(job.id, record, reused=True)
+    try:
+        reference = decode(content)
+    except InputError as reason:
+        return JobResult(job.id, None, str(reason))
+    quality = {name: measure(name, reference) for name in REFERENCE_METRICS}
+    for name, bound in job.bounds.items():
+        if quality[name] > bound:
+            return JobResult(
+                job.id, None, f"distorted already: {name} is {quality[name]:.3g}, at most {bound:g} is allowed"
+            )
+    file = f"{layout.REFERENCES}/{job.id}.png"
+    record = {
+        "id": job.id,
+        "source": job.source.name,
+        "source_sha256": source_sha256,
+        **asdict(job.tags),
+        "tasks": list(job.tags.tasks),
+        **_described(job.out, file, reference),
+        **quality,
+        "images": [_distorted(job, reference, source_sha256, *which) for which in _wanted(job, source_sha256)],
+    }
+    text = json.dumps(record, indent=1)
+    layout.write(record_file, text.encode())
+    return JobResult(job.id, record)
+
+
+def _valid_record(job: ReferenceJob, file: Path, source_sha256: str) -> dict[str, Any] | None:
+    """The record an earlier build has left, if it is of this source and these tags and every image is as it says."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        tags = {**asdict(job.tags), "tasks": list(job.tags.tasks)}
+        if record["source"] != job.source.name or record["source_sha256"] != source_sha256:
+            return None
+        if any(record[key] != value for key, value in tags.items()):
+            return None
+        images = (record, *record["images"])
+        whole = all(layout.sha256_of(job.out / image["file"]) == image["sha256"] for image in images)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return record if whole else None
+
+
+def _wanted(job: ReferenceJob, source_sha256: str) -> list[tuple[str, int]]:
+    """(type, level) of every copy, in the order of the registry."""
+    if job.levels == "all":
+        return [(name, level) for name in DISTORTIONS for level in range(1, ALL_LEVELS + 1)]
+    rngs = {name: generator(job.seed, source_sha256, name, "level") for name in DISTORTIONS}
+    return [(name, int(rng.integers(1, ALL_LEVELS + 1))) for name, rng in rngs.items()]
+
+
+def _distorted(job: ReferenceJob, reference: Image, source_sha256: str, name: str, level: int) -> dict[str, Any]:
+    """Write one copy; the row of the manifest that tells of it."""
+    entry = DISTORTIONS[name]
+    # the same seed at every level: what differs between levels is the strength alone
+    seed = derive_seed(job.seed, source_sha256, name)
+    image = distort(reference, name, level, np.random.default_rng(seed))
+    return {
+        "reference_id": job.id,
+        "distortion_id": entry.id,
+        "distortion": name,
+        "category": entry.category,
+        "level": level,
+        "value": float(entry.levels[level - 1]),
+        "unit": entry.unit,
+        "seed": seed,
+        **_described(job.out, f"{layout.DISTORTED}/{job.id}/{name}_{level}.png", image),
+        "psnr": measure("psnr", image, reference),
+        "ssim": measure("ssim", image, reference),
+    }
+
+
+def _described(out: Path, file: str, image: Image) -> dict[str, Any]:
+    """Write an image; where it is, its hash, size and attributes."""
+    height, width = image.shape[:2]
+    sha256 = layout.write(out / file, encode_image(image))
+    return {"file": file, "sha256": sha256, "width": width, "height": height, **asdict(attributes(image))}

@@ -1,0 +1,69 @@
+"""The settings of a build: everything besides the references that the bytes of a dataset depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import cv2
+import numpy as np
+import scipy
+import simplejpeg
+
+import merton
+from merton.errors import InputError, UnknownNameError
+from merton.perception.distortion import DISTORTIONS
+
+Levels = Literal["random", "all"]
+"""One random level per reference and type, as in Embodied-IQA, section 3.1, or all five."""
+
+REFERENCE_METRICS = ("blur_effect", "noise_sigma")
+"""Metrics of every reference: lower is better, and nothing to compare with is needed."""
+
+_SHOWS_OR_SERVES = ("commands.py", "gallery.py", "stream.py")
+"""Files of `perception/distortion` that decide no pixel of a dataset."""
+_SHARED = ("models/convolution.py", "perception/attributes.py", "perception/quality.py", "seeding.py")
+"""Files elsewhere that decide pixels or values of the manifest."""
+
+
+def build_settings(levels: str, seed: int, bounds: Mapping[str, float]) -> dict[str, Any]:
+    """The content of `build.json`.
+
+    Raises:
+        InputError: unknown levels, an unknown metric in `bounds`, or a bound that is not finite.
+    """
+    if levels not in get_args(Levels):
+        raise InputError(f"levels must be one of {', '.join(get_args(Levels))}, got {levels!r}")
+    for name, bound in bounds.items():
+        if name not in REFERENCE_METRICS:
+            raise UnknownNameError("metric of references", name, REFERENCE_METRICS)
+        if not math.isfinite(bound):
+            raise InputError(f"the bound of {name} must be a finite number, got {bound!r}")
+    return {
+        "levels": levels,
+        "seed": seed,
+        "bounds": dict(bounds),
+        "distortions": {name: [float(level) for level in entry.levels] for name, entry in DISTORTIONS.items()},
+        "versions": {
+            "merton": merton.__version__,
+            "numpy": np.__version__,
+            "opencv": cv2.__version__,
+            "scipy": scipy.__version__,
+            "simplejpeg": simplejpeg.__version__,
+        },
+        "code_sha256": code_sha256(),
+    }
+
+
+def code_sha256() -> str:
+    """Hash of the files that decide pixels and values: a version does not change when a distortion is edited."""
+    library = Path(merton.__file__).parent
+    distortions = sorted((library / "perception/distortion").glob("*.*"))
+    digest = hashlib.sha256()
+    for file in (*distortions, *(library / name for name in _SHARED)):
+        if file.name not in _SHOWS_OR_SERVES:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
