@@ -12,7 +12,7 @@ from sensor_msgs.msg import CameraInfo, Image, JointState
 from merton.calibration import read_lens, read_poses
 from merton.errors import InfrastructureError, InputError
 from merton.perception.camera import d455_intrinsics
-from merton.perception.camera.folder import read_image
+from merton.perception.images import read_image
 from merton_nodes.cameras.calibration_collector import CalibrationCollector
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names

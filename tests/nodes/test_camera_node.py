@@ -46,9 +46,16 @@ class Heard:
 def realsense(ros: Any, recording: Path, cameras: list[str], **more: Any) -> CameraNode:
     devices = ", ".join(f"{camera}={recording}" for camera in cameras)
     return up(
-        ros, CameraNode, source="realsense", cameras=cameras, devices=devices, width=WIDTH, height=HEIGHT,
-        rate_hz=float(RATE_HZ), **more,
-    )  # fmt: skip
+        ros,
+        CameraNode,
+        source="realsense",
+        cameras=cameras,
+        devices=devices,
+        width=WIDTH,
+        height=HEIGHT,
+        rate_hz=float(RATE_HZ),
+        **more,
+    )
 
 
 def test_a_recording_goes_through_librealsense_onto_the_graph(ros: Any, probe: Probe, recording: Path) -> None:

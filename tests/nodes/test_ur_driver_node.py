@@ -103,9 +103,12 @@ class Bench:
     def __init__(self, ros: Ros, probe: Probe, gripper: str) -> None:
         self.ros, self.driver = ros, Driver(probe)
         self.node = up(
-            ros, lambda **options: UrDriverNode(safety_stand_in, **options), gripper_hostname=gripper,
-            heartbeat_timeout_s=1.0, connect_timeout_s=60.0,
-        )  # fmt: skip
+            ros,
+            lambda **options: UrDriverNode(safety_stand_in, **options),
+            gripper_hostname=gripper,
+            heartbeat_timeout_s=1.0,
+            connect_timeout_s=60.0,
+        )
         self.states = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         self.trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)

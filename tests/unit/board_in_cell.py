@@ -39,9 +39,13 @@ class BoardInCell:
         spec.visual.quality.offsamples = 8
         sheet = np.kron(np.pad(board.pattern, PAPER_MODULES, constant_values=255), np.ones((16, 16), np.uint8))
         spec.add_texture(
-            name="board", type=mujoco.mjtTexture.mjTEXTURE_2D, builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT,
-            width=sheet.shape[1], height=sheet.shape[0], nchannel=3,
-        )  # fmt: skip
+            name="board",
+            type=mujoco.mjtTexture.mjTEXTURE_2D,
+            builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT,
+            width=sheet.shape[1],
+            height=sheet.shape[0],
+            nchannel=3,
+        )
         material = spec.add_material(name="board", specular=0.0, shininess=0.0, texuniform=False)
         material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "board"
         module_m = board.square_m / MODULES

@@ -53,9 +53,16 @@ class Rig:
 
 
 def rig(
-    camera: str, lens: Lens, rng: np.random.Generator, *, poses: int = 15, noise_rad: float = JOINT_NOISE_RAD,
-    board: CharucoBoard | None = None, tilt_rad: float = 0.6, distance_m: tuple[float, float] = (0.35, 0.55),
-) -> Rig:  # fmt: skip
+    camera: str,
+    lens: Lens,
+    rng: np.random.Generator,
+    *,
+    poses: int = 15,
+    noise_rad: float = JOINT_NOISE_RAD,
+    board: CharucoBoard | None = None,
+    tilt_rad: float = 0.6,
+    distance_m: tuple[float, float] = (0.35, 0.55),
+) -> Rig:
     """Poses in reach of the arm in which the camera sees the whole board, tilted this and that way."""
     cell, board = load_cell(), board or CharucoBoard()
     nominal = cell.camera(camera)

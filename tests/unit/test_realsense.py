@@ -30,7 +30,7 @@ from software_realsense import (
     color_image,
     record,
     rs,
-)  # fmt: skip
+)
 
 pytestmark = pytest.mark.timeout(300)
 FRAMES = 20

@@ -84,9 +84,13 @@ def test_a_task_has_the_props_it_needs_and_no_others(cell: SimulatedCell) -> Non
     for task in TASKS:
         cell.reset(task, 0)
         added = {
-            "cover": 6, "insert": 6, "press": 1, "pull": 1, "twist": 1,
+            "cover": 6,
+            "insert": 6,
+            "press": 1,
+            "pull": 1,
+            "twist": 1,
             "pour": 6 + 6 * cell.config.objects.props.beads.number,
-        }  # fmt: skip
+        }
         assert cell.model.nv == 56 + added.get(task, 0)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import cv2
 import numpy as np
 from pydantic import Field
 
@@ -19,7 +18,7 @@ from merton.calibration.charuco import DICTIONARY, CharucoBoard, Sighting
 from merton.calibration.lens import Lens
 from merton.config import Model, load
 from merton.errors import InputError
-from merton.perception.camera.folder import read_image
+from merton.perception.images import read_image, write_image
 from merton.world.cell import ARM_JOINTS
 from merton.world.geometry import Array, Matrix, from_quaternion
 from merton.world.observation import Image, Intrinsics
@@ -100,7 +99,7 @@ def add_shot(folder: Path, image: Image, joints_rad: Sequence[float], lens: Lens
         raise InputError(f"{file} has other columns than {header}: take pictures into a new folder")
     picture = folder / f"{len(lines) - 1:04d}.png"
     try:
-        picture.write_bytes(cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))[1].tobytes())
+        write_image(image, picture)
         if present is None:
             _write_lens(folder, lens)
         lines.append(",".join([picture.name, *(f"{angle:.9f}" for angle in joints_rad)]))

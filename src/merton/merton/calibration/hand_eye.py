@@ -263,11 +263,14 @@ class _Problem:
         gaps = [inverse(predicted) @ pose for predicted, pose in zip(self.predicted(x), seen, strict=True)]
         return tuple(
             PoseResidual(
-                name, float(error), float(np.linalg.norm(gap[:3, 3])), float(np.linalg.norm(rotation_vector_of(gap))),
+                name,
+                float(error),
+                float(np.linalg.norm(gap[:3, 3])),
+                float(np.linalg.norm(rotation_vector_of(gap))),
                 index not in used,
             )
             for index, (name, error, gap) in enumerate(zip(self.names, errors, gaps, strict=True))
-        )  # fmt: skip
+        )
 
 
 def _nearest_rotation(matrix: Array) -> Array:

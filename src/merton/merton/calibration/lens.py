@@ -106,9 +106,11 @@ def check_lens(sightings: Sequence[Sighting], lens: Lens) -> LensCheck:
     error, matrix, fitted, _, _, spread, _, _ = cv2.calibrateCameraExtended(
         [sighting.corners_m.astype(np.float32) for sighting in sightings],
         [sighting.corners_px.astype(np.float32) for sighting in sightings],
-        (own.width, own.height), lens.matrix, coefficients,
+        (own.width, own.height),
+        lens.matrix,
+        coefficients,
         flags=cv2.CALIB_USE_INTRINSIC_GUESS | (0 if len(lens.distortion) == 5 else cv2.CALIB_FIX_K3),
-    )  # fmt: skip
+    )
     fx, fy, cx, cy = (float(matrix[row, column]) for row, column in ((0, 0), (1, 1), (0, 2), (1, 2)))
     best = Lens(
         Intrinsics(own.width, own.height, fx, fy, cx, cy), tuple(float(value) for value in np.ravel(fitted)[:5])

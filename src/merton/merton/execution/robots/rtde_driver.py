@@ -127,12 +127,8 @@ class Driver:
         joints, velocities = self.receive.getActualQ(), self.receive.getActualQd()
         self.joints, self.velocities = np.array(joints), np.array(velocities)
         self.safety_bits = int(self.receive.getSafetyStatusBits())
-        self.link.send(
-            (
-                self.controller_s, joints, velocities, self.safety_bits,
-                self.motion is not None, self.number, self.ended, self.statistics,
-            )
-        )  # fmt: skip
+        motion = self.motion is not None, self.number, self.ended
+        self.link.send((self.controller_s, joints, velocities, self.safety_bits, *motion, self.statistics))
 
     def obey(self, command: str, *arguments: Any) -> bool:
         """Carry out one command of the parent; False ends the loop."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from merton.errors import InputError
 from merton.perception.camera.folder import d455_intrinsics
 from merton.perception.camera.frame import CameraFrame
+from merton.perception.images import decode_image
 from merton.recording.reader import RecordingReader
 from merton.world.observation import Image, Intrinsics
 
@@ -87,10 +88,7 @@ class BagCamera:
 def color_of(message: Any) -> Image:
     """(height, width, 3) uint8 RGB of a sensor_msgs Image (rgb8, bgr8) or CompressedImage; InputError if it is none."""
     if hasattr(message, "format"):
-        image = cv2.imdecode(_bytes(message), cv2.IMREAD_COLOR)
-        if image is None:
-            raise InputError(f"an image of format {message.format!r} cannot be decoded")
-        return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), np.uint8)
+        return decode_image(bytes(message.data))
     if message.encoding not in ("rgb8", "bgr8"):
         raise InputError(f"image encoding {message.encoding!r} is not supported; use one of: rgb8, bgr8")
     pixels = _plane(message, 3).reshape(message.height, message.width, 3)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import cv2
 import numpy as np
 
 from merton.errors import InputError
 from merton.perception.camera.frame import CameraFrame
-from merton.world.observation import Image, Intrinsics
+from merton.perception.images import read_image
+from merton.world.observation import Intrinsics
 
 SUFFIXES = (".jpeg", ".jpg", ".png")
 
@@ -60,17 +60,6 @@ class FolderCamera(Sequence[CameraFrame]):
         color = read_image(self.files[position])
         intrinsics = d455_intrinsics(color.shape[1], color.shape[0])
         return CameraFrame(color, None, intrinsics, round(position * 1e9 / self.rate_hz))
-
-
-def read_image(file: Path) -> Image:
-    """A PNG or JPEG file as (height, width, 3) uint8 RGB; raises InputError naming a file that cannot be read."""
-    try:
-        image = cv2.imdecode(np.fromfile(file, dtype=np.uint8), cv2.IMREAD_COLOR)
-    except (OSError, cv2.error):  # an empty file is an error to OpenCV, a broken one gives None
-        image = None
-    if image is None:
-        raise InputError(f"cannot read {str(file)!r} as a picture; it must be an intact PNG or JPEG file")
-    return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), dtype=np.uint8)
 
 
 def d455_intrinsics(width: int, height: int) -> Intrinsics:

@@ -97,8 +97,8 @@ class Stream:
         except RuntimeError as error:
             raise InfrastructureError(f"the camera {settings.device} does not start: {error}") from None
         optics = profiles[rs.stream.color].get_intrinsics()
-        if optics.model not in (rs.distortion.none, rs.distortion.brown_conrady, rs.distortion.inverse_brown_conrady,
-                                rs.distortion.modified_brown_conrady):  # fmt: skip
+        plumb_bob = ("none", "brown_conrady", "inverse_brown_conrady", "modified_brown_conrady")
+        if optics.model not in [getattr(rs.distortion, name) for name in plumb_bob]:
             raise InputError(
                 f"the lens model {optics.model} of {settings.device} does not fit a CameraInfo of plumb_bob"
             )
@@ -292,7 +292,11 @@ def _set_in_range(sensor: Any, option: Any, value: float, unit: float, what: str
 def _describe(rs: Any, device: Any) -> str:
     """Model, serial number, firmware and bus of a device, as far as it tells."""
     info = rs.camera_info
-    parts = (("", info.name), ("", info.serial_number), ("firmware ", info.firmware_version),
-             ("USB ", info.usb_type_descriptor))  # fmt: skip
+    parts = (
+        ("", info.name),
+        ("", info.serial_number),
+        ("firmware ", info.firmware_version),
+        ("USB ", info.usb_type_descriptor),
+    )
     known = [prefix + device.get_info(key) for prefix, key in parts if device.supports(key)]
     return ", ".join(known) or "unnamed"
