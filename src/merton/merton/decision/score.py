@@ -1,7 +1,8 @@
 """The Decision score: how alike two action chunks are (Embodied-IQA, section 3.4).
 
-The paper compares the points reached, the directions of the rotations and the gripper states, brings each to 0..1 and
-averages; how it normalises and what it does without a direction it does not say. Ours is written at each function.
+The paper compares the points reached, the directions of the rotations and the gripper states, normalises each to
+0..1 and averages. It says neither how it normalises nor how it scores a chunk without rotation; our way is stated at
+each function.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from merton.errors import InputError
 from merton.world.action import DIMENSIONS, ActionChunk
 
 NO_ROTATION_RAD = 1e-3
-"""A rotation below this (0.06 degrees) has no direction worth comparing."""
+"""A rotation below this (0.06 degrees) counts as none: its direction is noise."""
 
 POSITION_RANGE_M = 0.5
 """Distance at which positions have nothing in common [m]. Ours: about the size of the area the objects stand in."""
@@ -47,7 +48,7 @@ class DecisionScores:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What n pairs of chunks have in common before anything is normalised; each field of shape (n,).
+    """The differences of n pairs of chunks before normalisation; each field of shape (n,).
 
     Attributes:
         distance_m: between the points reached, from where both started [m].
@@ -64,10 +65,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Normalisation:
-    """For each dimension the (lowest, highest) value that is told apart; it is brought to 0..1 linearly in between.
+    """The (lowest, highest) value of each dimension: values between them are mapped linearly to 0..1, others clipped.
 
     Raises:
-        InputError: a range that is not finite or ends before it begins.
+        InputError: a range that is not finite, or whose highest value is below the lowest.
     """
 
     distance_m: tuple[float, float] = (0.0, POSITION_RANGE_M)
@@ -81,9 +82,9 @@ class Normalisation:
 
     @classmethod
     def of_study(cls, comparison: Comparison) -> Normalisation:
-        """The paper's way, as far as it says: the least and the greatest value that occur in the whole study.
+        """The likely way of the paper: the least and the greatest value of the whole study.
 
-        Such scores depend on which models and distortions take part; they compare within that study only.
+        Such scores depend on the models and distortions of the study, and compare within it only.
 
         Raises:
             InputError: there is no pair.
@@ -123,7 +124,7 @@ def score_batch(
     candidates: Sequence[ActionChunk],
     normalisation: Normalisation = Normalisation(),
 ) -> DecisionScores:
-    """`score` of each reference with the candidate at the same place, by whatever normalisation.
+    """`score` of each reference and the candidate at the same index, with any normalisation.
 
     Raises:
         InputError: lists of different lengths, or a pair in different frames.
@@ -132,9 +133,9 @@ def score_batch(
 
 
 def compare(references: Sequence[ActionChunk], candidates: Sequence[ActionChunk]) -> Comparison:
-    """The raw differences of each reference and the candidate at the same place.
+    """The raw differences of each reference and the candidate at the same index.
 
-    What a pair gives does not depend, to the last bit, on the other pairs.
+    The result of a pair does not depend, to the last bit, on the other pairs.
 
     Raises:
         InputError: lists of different lengths, or a pair in different frames.
@@ -156,7 +157,7 @@ def compare(references: Sequence[ActionChunk], candidates: Sequence[ActionChunk]
 
 
 def normalised(comparison: Comparison, normalisation: Normalisation = Normalisation()) -> DecisionScores:
-    """Scores of 0..1, 1 being alike. Ours: a dimension whose range is a single value tells nothing apart and is 1."""
+    """Scores of 0..1, 1 for equal chunks. Ours: a dimension whose range is a single value scores 1 everywhere."""
     position = 1.0 - _share(comparison.distance_m, normalisation.distance_m, 0.0)
     rotation = _share(comparison.cosine, normalisation.cosine, 1.0)
     state = 1.0 - _share(comparison.state_difference, normalisation.state_difference, 0.0)
@@ -164,7 +165,7 @@ def normalised(comparison: Comparison, normalisation: Normalisation = Normalisat
 
 
 def _motions(chunks: Sequence[ActionChunk]) -> tuple[Values, Values]:
-    """Where each chunk takes the tool from the origin: displacements (n, 3) [m] and rotation vectors (n, 3) [rad]."""
+    """Each chunk as one motion of the tool: displacements (n, 3) [m] and rotation vectors (n, 3) [rad]."""
     from scipy.spatial.transform import Rotation  # slow to load, and most importers never score
 
     lengths = np.array([len(chunk.deltas) for chunk in chunks], dtype=np.int64)
@@ -200,7 +201,7 @@ def _cosines(ones: Values, others: Values) -> Values:
 
 
 def _dot(ones: Values, others: Values) -> Values:
-    """The products of vectors (n, 3), summed in the same order however many there are."""
+    """The dot products of vectors (n, 3), summed in the same order for every n."""
     products = ones * others
     return products[:, 0] + products[:, 1] + products[:, 2]
 

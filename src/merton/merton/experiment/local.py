@@ -1,6 +1,6 @@
-"""The world of a trial in one process: the library's objects behind the ports, for tests, tuning and quick studies.
+"""The world of a trial in one process, without ROS: for tests, tuning and quick studies.
 
-Everything is done as the nodes do it, rounding in transport included, so that a trial comes out the same over ROS.
+It does everything as the nodes do, including the rounding of their messages, so that a trial has the same results.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ SLICE_S = 0.02
 
 
 class LocalPorts:
-    """`merton.experiment.ports.Ports` without a message being sent.
+    """`merton.experiment.ports.Ports` of a simulated cell in this process. A context manager, which closes it.
 
     Raises:
-        MissingDependencyError: this machine cannot draw off screen.
+        MissingDependencyError: this machine cannot render off screen.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class LocalPorts:
         return instruction
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
-        """Distort from now on; raises InfrastructureError for a distortion there is not."""
+        """Distort every camera from now on; raises InfrastructureError for an unknown distortion."""
         try:
             self._setting = DistortionSetting(name, level, seed)
         except InputError as error:
@@ -83,9 +83,9 @@ class LocalPorts:
         return CellView(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, cell.success())
 
     def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
-        """Ask a VLM of the catalogue; one that fails answers nothing, which scores as such.
+        """Ask a VLM of the catalogue; one that fails gives an empty answer, which scores as such.
 
-        Raises InfrastructureError if a server, an extra or weights are missing: that is not the model's silence.
+        Raises InfrastructureError if a server, an extra or weights are missing: that says nothing about the model.
         """
         if model not in self._models:
             self._models[model] = MODELS[model].build()

@@ -83,7 +83,7 @@ class ExperimentSpec(Model):
     vlm_camera: Camera = "top"
 
     def cases(self) -> list[TestCase]:
-        """Every test case, the reference (level 0) of each scene first. Level 0 is always there: scores need it."""
+        """Every test case, the reference (level 0) of each scene first: it is always included, since scores need it."""
         cases = []
         for task in self.tasks:
             for scene in range(self.scenes + self.reference_scenes):
@@ -99,13 +99,13 @@ class ExperimentSpec(Model):
         return cases
 
     def trials(self) -> list[Trial]:
-        """Every trial in the order it has to run: all references before anything distorted, the experts' first.
+        """Every trial in the order of the run: all references before all distorted trials, the experts' first.
 
         The order is part of the method: a failure is measured against the final pose of a reference run, and
         CIDEr's document frequencies come from all reference answers.
         """
-        everything = [Trial(agent, case) for agent in self.agents for case in self.cases()]
-        return sorted(everything, key=lambda t: (not t.case.is_reference, t.agent.vla != "expert"))
+        trials = [Trial(agent, case) for agent in self.agents for case in self.cases()]
+        return sorted(trials, key=lambda t: (not t.case.is_reference, t.agent.vla != "expert"))
 
 
 @dataclass(frozen=True)

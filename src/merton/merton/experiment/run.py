@@ -1,4 +1,4 @@
-"""The files of a run: where they are, how they are written so that a kill leaves nothing half done."""
+"""The directory of a run: its files, each written whole or not at all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunDirectory:
     Attributes:
         path: the directory.
         spec: the experiment, read from the copy inside it.
-        id: under which results are recorded: the name the directory was made with, whatever it is called now.
+        id: of the experiment in its results: the name the directory was created with, even if it was renamed since.
     """
 
     def __init__(self, path: Path) -> None:
@@ -106,12 +106,12 @@ class RunDirectory:
         }
 
     def register(self, store: ResultStore) -> None:
-        """Say in the record which experiment this run is of and what its agents are, by run.json and the catalogue.
+        """Enter the experiment, from run.json, and its agents, from the catalogue, in the record of results.
 
-        An agent's version is its models, with the commits of their checkpoints; harmless to repeat.
+        An agent's version is its models, with the commits of their checkpoints. Harmless to repeat.
 
         Raises:
-            InputError: the record knows another experiment, or another agent, by one of these ids.
+            InputError: the record has another experiment or another agent with one of these ids.
         """
         about = {key: value for key, value in self._about().items() if isinstance(value, str)}
         known = (about.get(key) for key in ("experiment_sha256", "merton", "created"))
@@ -135,7 +135,7 @@ class RunDirectory:
             raise InfrastructureError(f"cannot write {target}: {error.strerror}") from None
 
     def save(self, report: TrialReport) -> None:
-        """Keep a trial's pictures and trial.json; the latter last, so that its presence means the rest is there."""
+        """Write a trial's pictures and then its trial.json, whose presence means that the pictures are complete."""
         folder = self.path / "trials" / report.record.id
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ class RunDirectory:
         self.write_json(f"trials/{report.record.id}/trial.json", report.details)
 
     def reference_run(self, trial_id: str) -> ReferenceRun | None:
-        """What a finished reference trial left; None if it has not been run, or what it left cannot be read."""
+        """The results of a finished reference trial; None if it has not been run or its trial.json cannot be read."""
         file = self.path / "trials" / trial_id / "trial.json"
         if not file.is_file():
             return None
@@ -189,8 +189,11 @@ def _git_revision() -> str | None:
     try:
         describe = subprocess.run(
             ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--abbrev=12"],
-            capture_output=True, text=True, timeout=10, check=True,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return describe.stdout.strip() or None

@@ -1,4 +1,4 @@
-"""Runs trials in order, keeps what they leave, and goes on where a killed run stopped."""
+"""Runs trials in order, saves their results, and continues a run that was killed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
 from merton.results.records import TrialRecord
 
 ATTEMPTS = 2
-"""How often a trial is tried when the infrastructure fails, before the run ends with the error."""
+"""Attempts at a trial while the infrastructure fails; after the last one the run ends with the error."""
 
 
 @dataclass
 class Runner:
-    """Runs single trials and remembers the reference runs that later ones are measured against.
+    """Runs trials and remembers their reference runs, which later trials are measured against.
 
     Attributes:
         spec: the experiment.
         experiment_id: id under which results are recorded.
         ports: the world.
-        stored: finds the reference run an earlier process left, by trial id.
+        stored: returns the reference run that an earlier process saved, by trial id; None if there is none.
         on_report: called with every trial's report.
     """
 
@@ -37,7 +37,7 @@ class Runner:
     _references: dict[str, ReferenceRun] = field(default_factory=dict)
 
     def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
-        """Run one trial; raises InfrastructureError if the world does not answer."""
+        """Run one trial; raises what `run_trial` raises."""
         measure = self._measure_for(trial)
         report = run_trial(self.ports, self.spec, self.experiment_id, trial, measure, self._corpus(trial), on_stage)
         if report.reference is not None:
@@ -48,9 +48,9 @@ class Runner:
     def run_single(
         self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None
     ) -> TrialReport:
-        """Run a trial on its own: its reference trial first, if it is distorted, so that it can be scored against it.
+        """Run a distorted trial after its reference trial, which it is scored against; a reference trial alone.
 
-        Raises InfrastructureError if the world does not answer.
+        Raises what `run_trial` raises.
         """
         if not trial.case.is_reference:
             on_stage("reference run", 0.0)
@@ -58,14 +58,14 @@ class Runner:
         return self.run(trial, on_stage)
 
     def reference_of(self, trial: Trial) -> ReferenceRun | None:
-        """The undistorted run of the same agent and scene, from memory or from an earlier process."""
+        """The undistorted run of the same agent and scene, of this or an earlier process; None if there is none."""
         key = Trial(trial.agent, trial.case.reference).id
         if key not in self._references and (found := self.stored(key)) is not None:
             self._references[key] = found
         return self._references.get(key)
 
     def _measure_for(self, trial: Trial) -> ReferenceRun | None:
-        """The run that did the task: the agent's own undistorted one, else the expert's; failing both, its own."""
+        """The agent's own undistorted run if it succeeded, else an expert's that succeeded, else the agent's own."""
         own = None if trial.case.is_reference else self.reference_of(trial)
         if own is not None and own.success:
             return own
@@ -77,10 +77,10 @@ class Runner:
         return own
 
     def _corpus(self, trial: Trial) -> list[str]:
-        """The reference answers of the trial's VLM to all scenes and tasks, one each, however many agents share it.
+        """The reference answers of the trial's VLM, one for each task and scene, even if several agents share the VLM.
 
-        All of them are there before anything distorted runs (`ExperimentSpec.trials`), so the corpus is the same for
-        every distorted trial of a model; reference trials have none, so that their order does not matter.
+        All reference trials run before all distorted ones (`ExperimentSpec.trials`), so the corpus is the same for
+        every distorted trial of a VLM. Reference trials have none, so that their order does not matter.
         """
         if trial.case.is_reference:
             return []
@@ -92,7 +92,7 @@ class Runner:
 
     @cached_property
     def _reference_trials(self) -> dict[str, list[Trial]]:
-        """Of each VLM, in their order. Kept: a study has 100,000 trials, and each asks for its corpus."""
+        """VLM to its reference trials, in order. Cached: each of a study's 100,000 trials asks for its corpus."""
         trials: dict[str, list[Trial]] = {agent.vlm: [] for agent in self.spec.agents}
         for trial in self.spec.trials():
             if trial.case.is_reference:
@@ -110,22 +110,22 @@ def run_all(
     on_fault: Callable[[str], None],
     cancelled: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Run every trial of a run whose id is not in `done`.
+    """Run every trial of a run that is not in `done`, and every reference trial whose saved results are unreadable.
 
     Args:
         runner: runs the trials.
-        run: keeps pictures and details.
-        done: ids of trials whose results are durable already.
-        record: makes a result durable; a trial counts only once this has returned.
-        on_trial: called before each trial with the trial, how many are finished, and how many there are.
-        on_fault: called with a sentence when a trial is tried again.
-        cancelled: asked between trials.
+        run: saves pictures and details.
+        done: ids of trials whose results are durable.
+        record: makes a result durable; a trial is finished only when this has returned.
+        on_trial: called before each trial with the trial, the number of finished trials and the number of all.
+        on_fault: called with a sentence before a trial is repeated.
+        cancelled: called before each trial; true ends the run.
 
     Returns:
-        How many trials were run.
+        The number of trials that were run.
 
     Raises:
-        InfrastructureError: a trial could not be run in `ATTEMPTS` tries; everything before it is kept.
+        InfrastructureError: a trial failed in `ATTEMPTS` attempts; all results before it are saved.
     """
     count = 0
     trials = runner.spec.trials()

@@ -1,4 +1,4 @@
-"""Keeps results, and rates agents and test cases from them."""
+"""Stores results, and rates agents and test cases from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLL_PERIOD_S = 0.2
 
 
 class AggregatorNode(StageNode):
-    """Acknowledges a result once it is durable; publishes ratings and the board, which another process makes."""
+    """Acknowledges a result once it is durable; publishes ratings and the board, which another process computes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("aggregator_node", **options)
@@ -56,7 +56,7 @@ class AggregatorNode(StageNode):
             self.get_logger().error(problem)
 
     def on_record(self, request: RecordTrial.Request, response: RecordTrial.Response) -> RecordTrial.Response:
-        """Service: make a result durable. No answer is sent before it is."""
+        """Service: make a result durable; answered only then."""
         path = Path(request.run_directory) / "results.sqlite"
         try:
             if path in self.stores and not path.exists():  # the run was deleted under the store
@@ -75,17 +75,17 @@ class AggregatorNode(StageNode):
         return response
 
     def opened(self, path: Path) -> ResultStore:
-        """The record of a run, which knows of the run and its agents from now on."""
+        """The record of a run, with the run and its agents entered."""
         store = ResultStore(path)
         if (path.parent / "experiment.yaml").is_file():
             try:
                 RunDirectory(path.parent).register(store)
-            except MertonError as error:  # a result is worth more than what else is known of its agent
+            except MertonError as error:  # the results matter more than the description of their agents
                 self.get_logger().warning(f"the record does not say who the agents of {path.parent} are: {error}")
         return store
 
     def publish_ratings(self) -> None:
-        """Publish the ratings of what has come since, once they are there."""
+        """Publish new ratings, once they have been computed."""
         now = self.get_clock().now().to_msg()
         made = self.boards.poll(now.sec, now.nanosec)
         if made is None:

@@ -1,4 +1,4 @@
-"""Runs trials and whole experiments: the stages, one after the other, over the graph."""
+"""Runs trials and whole experiments over the graph, as two actions."""
 
 from __future__ import annotations
 
@@ -40,24 +40,30 @@ class ExperimentNode(StageNode):
         super().__init__("experiment_node", **options)
 
     def set_up(self) -> None:
-        """Subscribe to the cell, find the stages, offer the actions."""
+        """Connect to the cell and the stages, and offer the actions."""
         deadline_s = self.parameter(
             "deadline_s", 20.0, "how long any node may take to answer [s]", minimum=0.5, maximum=3600.0
         )
         success = self.parameter("success", "cell", "judge of whether a task is done", choices=JUDGES)
         limit_s = self.parameter(
-            "confirmation_limit_s", 120.0, "how long the operator may take to judge a trial [s]", minimum=0.1,
+            "confirmation_limit_s",
+            120.0,
+            "how long the operator may take to judge a trial [s]",
+            minimum=0.1,
             maximum=3600.0,
-        )  # fmt: skip
+        )
         lockstep = self.parameter(
             "lockstep",
             True,
-            "all that is seen of an instant has one stamp, as in a simulated cell; false: real cameras",
+            "all messages of an instant have one stamp, as in a simulated cell; false: real cameras",
         )
         reset_limit_s = self.parameter(
-            "reset_limit_s", 0.0, "how long cell/reset may take, in which people arrange things [s]; 0: deadline_s",
-            minimum=0.0, maximum=7200.0,
-        )  # fmt: skip
+            "reset_limit_s",
+            0.0,
+            "how long cell/reset may take, in which people arrange things [s]; 0: deadline_s",
+            minimum=0.0,
+            maximum=7200.0,
+        )
         cell = load_cell()
         desk = OperatorDesk(self, limit_s) if success == "operator" else None
         self.ports = RosPorts(self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s)
@@ -77,7 +83,7 @@ class ExperimentNode(StageNode):
             self.closing.callback(server.destroy)
 
     def on_goal(self, _: object) -> GoalResponse:
-        """One at a time: there is one arm."""
+        """One goal at a time: there is one arm."""
         if self.busy or not self.active:
             return GoalResponse.REJECT
         self.busy = True
@@ -90,7 +96,7 @@ class ExperimentNode(StageNode):
         def worker() -> None:
             try:
                 future.set_result(work())
-            except Exception as error:  # whatever it is, the goal must end with it
+            except Exception as error:  # the goal must end with any error
                 future.set_exception(error)
             finally:
                 self.busy = False
@@ -114,7 +120,7 @@ class ExperimentNode(StageNode):
 
         try:
             record = await self.in_thread(work)
-        except Exception as error:  # a goal must end with a sentence, whatever happened
+        except Exception as error:  # the goal must end with a sentence for any error
             record = None
             result.result.outcome = convert.outcome_constant(Outcome.INFRASTRUCTURE)
             result.result.error_code, result.result.error_msg = self.code_and_sentence(error)
@@ -125,13 +131,13 @@ class ExperimentNode(StageNode):
         return result
 
     def publish_evidence(self, report: TrialReport) -> None:
-        """Say what a trial's scores follow from."""
+        """Publish the evidence of a trial's scores."""
         now = self.get_clock().now().nanoseconds
         record = report.record
         self.evidence.publish(convert.evidence_message(report.evidence, now, record.experiment, record.id))
 
     def code_and_sentence(self, error: Exception) -> tuple[ErrorCode, str]:
-        """Error code and sentence; the trace of what nobody expected goes to the log."""
+        """Error code and sentence; the trace of an unexpected error goes to the log."""
         if isinstance(error, InputError):
             return ErrorCode.BAD_GOAL, self.explain(error)
         if isinstance(error, MertonError):
@@ -143,7 +149,7 @@ class ExperimentNode(StageNode):
         result = RunExperiment.Result()
         try:
             records = await self.in_thread(lambda: self.run_experiment(goal))
-        except Exception as error:  # a goal must end with a sentence, whatever happened
+        except Exception as error:  # the goal must end with a sentence for any error
             result.error_code, result.error_msg = self.code_and_sentence(error)
             goal.abort()
             return result
@@ -157,7 +163,7 @@ class ExperimentNode(StageNode):
         return result
 
     def run_experiment(self, goal: ServerGoalHandle) -> list[TrialRecord]:
-        """All trials of the run the goal names; returns every record of it."""
+        """Run the remaining trials of the goal's run; returns the records of all its trials."""
         run_directory = RunDirectory(Path(goal.request.run_directory))
         done: list[str] = []
         if run_directory.database.exists():
@@ -180,9 +186,14 @@ class ExperimentNode(StageNode):
             run_directory.spec, run_directory.id, self.ports, run_directory.reference_run, self.publish_evidence
         )
         run_all(
-            runner, run_directory, set(done), lambda record: self.record(run_directory, record),
-            on_trial=on_trial, on_fault=on_fault, cancelled=lambda: goal.is_cancel_requested,
-        )  # fmt: skip
+            runner,
+            run_directory,
+            set(done),
+            lambda record: self.record(run_directory, record),
+            on_trial=on_trial,
+            on_fault=on_fault,
+            cancelled=lambda: goal.is_cancel_requested,
+        )
         with ResultStore(run_directory.database, read_only=True) as store:
             return store.records(run_directory.id)
 

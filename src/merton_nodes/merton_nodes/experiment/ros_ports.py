@@ -95,7 +95,7 @@ class RosPorts(Asking):
         self.views.distortion = (name if level else "reference", float(level), seed)
 
     def reset(self, task: str, scene: int) -> str:
-        """Release a stop that a collision caused, put the cell into the start state, forget everything older."""
+        """Release a stop that a collision caused, put the cell into the start state, and accept no older view."""
         self.command_trial, self.command_sequence = uuid.uuid4().hex, 0
         released = self.call(self.release_collision, Trigger.Request())
         if not released.success:
@@ -151,7 +151,7 @@ class RosPorts(Asking):
         return chunk
 
     def execute(self, chunk: ActionChunk, view: CellView) -> Execution:
-        """Send the chunk to arm_node and wait for the arm to rest; sent twice, it is carried out once."""
+        """Send the chunk to arm_node and wait until the arm is at rest; sent twice, it is carried out once."""
         self.command_sequence += 1
         goal = ExecuteActions.Goal(
             chunk=convert.chunk_message(chunk, view.stamp_ns), trial=self.command_trial, sequence=self.command_sequence
@@ -179,6 +179,6 @@ class RosPorts(Asking):
 
 
 def longest_s(chunk: ActionChunk, gripper: Gripper) -> float:
-    """How long arm_node may take to carry out a chunk that it slows down, and whose gripper moves [s]."""
+    """The longest time that arm_node may take for a chunk [s]: slowed down, and with every gripper command in full."""
     commands = sum(command is not None for *_, command in parts(np.array([np.nan, *chunk.deltas[:, 6]])))
     return Limits().most_slowdown * chunk.step_s * len(chunk.deltas) + gripper.travel_time_s * commands

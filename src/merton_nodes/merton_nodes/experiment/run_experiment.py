@@ -1,4 +1,4 @@
-"""Asks experiment_node to run an experiment, and shows how far it is."""
+"""Has experiment_node run an experiment, and shows its progress."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from merton_nodes.ros.runtime import Spinner, on_signals
 
 START_LIMIT_S = 60.0
 ASK_AGAIN_S = 10.0
-"""After which the goal is sent again: while nodes are still discovering each other, an answer can get lost."""
+"""Period of sending the goal again [s]: while nodes are discovering each other, an answer can get lost."""
 RECORDER_LIMIT_S = 30.0
 CANCEL_LIMIT_S = 1.0
-"""How long an answer to a cancelled goal is awaited: the nodes may be ending as well."""
+"""Timeout of the answer to a cancelled goal [s]: the nodes may be ending as well."""
 LINES = 10
-"""Progress lines where there is no terminal to draw a bar on."""
+"""Number of progress lines where no terminal shows a bar."""
 
 
 class Client(Node):
@@ -48,7 +48,7 @@ class Client(Node):
         self.goal: Any = None
 
     def recorder_listens(self) -> bool:
-        """Wait until somebody listens to the evidence of trials, which nobody but a recorder does."""
+        """Wait for a subscriber of the evidence of trials, which only a recorder is; false after a timeout."""
         end_s = time.monotonic() + RECORDER_LIMIT_S
         while self.context.ok() and time.monotonic() < end_s:
             if self.count_subscribers(names.TRIAL_EVIDENCE):
@@ -57,7 +57,7 @@ class Client(Node):
         return False
 
     def sender(self, goal: RunExperiment.Goal, progress: Progress) -> Callable[[], None]:
-        """What sends the goal, and may be called again; `finished` is set when there is a result or a refusal."""
+        """A function that sends the goal, and again if called again; `finished` is set on a result or a refusal."""
         goal_id = UUID(uuid=list(uuid4().bytes))
         task = progress.add_task("waiting for the nodes", total=None)
 
@@ -80,7 +80,7 @@ class Client(Node):
             if self.goal is not None:
                 return
             self.goal = future.result()
-            # not accepted is also the second goal of this id; the result of a goal that was never taken is unknown
+            # a repeated goal of this id is not accepted either; the result of a goal that was never accepted is unknown
             self.goal.get_result_async().add_done_callback(on_result)
 
         def ask() -> None:
@@ -89,7 +89,7 @@ class Client(Node):
         return lambda: self.executor.create_task(ask)  # from the executor's thread: see Asking.act_on
 
     def cancel(self) -> None:
-        """Have the run end after the trial under way, if it has begun."""
+        """Ask for the end of the run after the current trial, if the goal was accepted."""
         if self.goal is None:
             return
         answered = threading.Event()
@@ -127,9 +127,13 @@ def main() -> None:
 def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) -> int:
     """Send the goal, show progress, return the exit code."""
     columns = [
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-    ]  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    ]
     with Progress(*columns, console=Console(stderr=True)) as progress:
         if not node.client.wait_for_server(timeout_sec=START_LIMIT_S):
             print(f"experiment_node did not come up within {START_LIMIT_S:g} s", file=sys.stderr)
@@ -144,7 +148,7 @@ def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) 
                 return 1
             now_s = time.monotonic()
             if node.goal is None and now_s > accepted_by_s:
-                print(f"experiment_node did not take the goal within {START_LIMIT_S:g} s", file=sys.stderr)
+                print(f"experiment_node did not accept the goal within {START_LIMIT_S:g} s", file=sys.stderr)
                 return 1
             if node.goal is None and now_s >= ask_at_s:
                 send()
