@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.rating import agi_elo, likelihood
+from merton.rating import agi_elo, glicko, likelihood
 from merton.seeding import generator
 
 AGENTS = 20
@@ -51,10 +51,10 @@ def ratings() -> dict[str, Any]:
     for n in CURVE:
         study = Study(n // AGENTS)
         given = study.shuffled()
-        packed = agi_elo._packed(study.agents, study.cases, study.scores)
+        packed = glicko.packed(study.agents, study.cases, study.scores)
 
         def update(matches: tuple[Any, ...] = given, n_cases: int = study.n_cases) -> Any:
-            return agi_elo.update(*matches, n_agents=AGENTS, n_cases=n_cases)
+            return glicko.update(*matches, n_agents=AGENTS, n_cases=n_cases)
 
         def passes(matches: NDArray[np.void] = packed, n_cases: int = study.n_cases) -> Any:
             """What `rate` does for its shuffles."""

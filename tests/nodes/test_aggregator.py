@@ -18,7 +18,7 @@ from std_msgs.msg import String
 from merton.experiment.run import RunDirectory
 from merton.files import resource
 from merton.graph.supervisor import find_executable
-from merton.leaderboard.snapshot.live import Line, LiveBoard
+from merton.leaderboard.snapshot.live import LiveBoard, RatedPlayer
 from merton.leaderboard.snapshot.store import of_trials, to_json
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
@@ -132,7 +132,7 @@ def messages_that_wait(board: LiveBoard, sec: int, nanosec: int) -> Any:
     """`messages` of a board of our own, once the file is there; it works in the process that rates."""
     while not Path(os.environ["MERTON_TEST_GO"]).exists():
         time.sleep(0.01)
-    lines = (Line("servo", 1500.0, 30.0, 3),), (Line("pick.1.jpeg.2", 1600.0, 40.0, 1),)
+    lines = (RatedPlayer("servo", 1500.0, 30.0, 3),), (RatedPlayer("pick.1.jpeg.2", 1600.0, 40.0, 1),)
     return messages(LiveBoard("study", *lines, "the board"), sec, nanosec)
 
 

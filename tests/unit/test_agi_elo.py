@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merton.errors import InputError, UnknownNameError
-from merton.rating.agi_elo import matches, place, rate, rating_period, update
+from merton.rating.agi_elo import matches, place, rate
 from merton.rating.checking import Match
+from merton.rating.glicko import rating_period, update
 from merton.rating.predictions import predicted_score
 from merton.results.records import Outcome, TestCase, TrialRecord
 

@@ -29,9 +29,9 @@ def run_with(folder: Path, *agents: str) -> str:
 def next_board(boards: LiveBoards) -> LiveBoard:
     end = time.monotonic() + LIMIT_S
     while time.monotonic() < end:
-        if (made := boards.poll()) is not None:
-            assert made.problem == made.shown.problem
-            return made.shown
+        if (board := boards.poll()) is not None:
+            assert board.problem == board.shown.problem
+            return board.shown
         time.sleep(0.01)
     raise AssertionError(f"no board in {LIMIT_S} s")
 

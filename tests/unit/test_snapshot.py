@@ -32,6 +32,7 @@ from merton.leaderboard.submissions.packing import make_submission
 from merton.leaderboard.terminal import disagreements, render_snapshot
 from merton.rating import agi_elo, likelihood
 from merton.rating.predictions import gap
+from merton.results.matrix import import_matrix, read_matrix
 from merton.results.records import AgentRecord, ForeignScore, Outcome, TestCase, TrialRecord
 from merton.results.schema import SNAPSHOTS
 from merton.results.store import ResultStore
@@ -368,6 +369,37 @@ def test_rate_and_verify_on_the_command_line(tmp_path: Path) -> None:
     assert (changed.exit_code, "other content" in changed.output) == (1, True)
     absent = runner.invoke(app, ["rate", str(tmp_path / "absent.sqlite")])
     assert isinstance(absent.exception, InputError)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_response_matrix_is_rated_as_if_it_were_imported(tmp_path: Path, ending: str) -> None:
+    draw, file, record = np.random.default_rng(3), tmp_path / f"matrix{ending}", tmp_path / "r.sqlite"
+    scores = draw.random((4, 20)).round(2)
+    columns = {"agent": [f"a{i}" for i in range(4)], "version": ["1", "2", "", "4"]}
+    columns |= {
+        f"case {i}": [None if i == 3 and agent == 2 else scores[agent, i] for agent in range(4)] for i in range(20)
+    }
+    if ending == ".csv":
+        lines = [columns, *zip(*columns.values(), strict=True)]
+        file.write_text("".join(",".join("" if cell is None else str(cell) for cell in line) + "\n" for line in lines))
+    else:
+        pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs pyarrow")
+        parquet.write_table(pyarrow.table(columns), file)
+    with ResultStore(record) as store:
+        import_matrix(store, read_matrix(file))
+    shown = [CliRunner().invoke(app, ["rate", str(path), "--json", f"{path}.json"]).output for path in (file, record)]
+    assert shown[0] == shown[1]
+    assert "a3" in shown[0]
+    assert Path(f"{file}.json").read_bytes() == Path(f"{record}.json").read_bytes()
+
+
+def test_a_file_that_is_no_matrix_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("agent,one\na,2\n")
+    refused = CliRunner().invoke(app, ["rate", str(tmp_path / "m.csv")]).exception
+    assert isinstance(refused, InputError)
+    assert "the score 2.0 is not in 0 .. 1" in str(refused)
+    assert isinstance(CliRunner().invoke(app, ["rate", str(tmp_path / "none.csv")]).exception, InputError)
 
 
 def test_progress_says_what_takes_long() -> None:

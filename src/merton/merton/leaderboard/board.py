@@ -179,7 +179,7 @@ def rounded(value: Value) -> Value:
     if isinstance(value, Mapping):
         return {key: rounded(item) for key, item in value.items()}  # type: ignore[return-value]
     if isinstance(value, (tuple, list)):
-        return type(value)(rounded(item) for item in value)  # type: ignore[return-value]
+        return type(value)(rounded(item) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{item.name: rounded(getattr(value, item.name)) for item in fields(value)})
     return value

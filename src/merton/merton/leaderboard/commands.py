@@ -32,18 +32,29 @@ NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
 
 
 def rate_command(
-    record: Record,
+    record: Annotated[
+        str,
+        typer.Argument(
+            help="A run's directory, an SQLite file, a postgresql:// URL, or a response matrix (.csv, .parquet): rows "
+            "agents, columns cases, scores 0 to 1."
+        ),
+    ],
     json: Annotated[Path | None, typer.Option(help="Also write the snapshot, canonical JSON, into this file.")] = None,
     name: NameOption = None,
 ) -> None:
-    """Rate the agents and test cases of a record by both methods and show the board."""
+    """Rate the agents and test cases of a record, or of a response matrix, by both methods and show the board."""
     from merton.leaderboard.snapshot import store as snapshot
     from merton.leaderboard.terminal import render_snapshot, terminal_width
+    from merton.results.matrix import SUFFIXES, read_matrix
     from merton.results.store import open_record
 
-    with open_record(record, read_only=True) as store, _progress() as progress:
-        taken = snapshot.take(store, name, progress)
-    if json is not None:  # before anything is printed: who pipes the board into `head` ends the command there
+    with _progress() as progress:
+        if "://" not in record and Path(record).suffix in SUFFIXES:
+            taken = snapshot.of_matrix(read_matrix(Path(record)), name, progress)
+        else:
+            with open_record(record, read_only=True) as store:
+                taken = snapshot.take(store, name, progress)
+    if json is not None:  # before anything is printed: a pipe into `head` ends the command there
         _write(json, snapshot.to_json(taken))
     print(render_snapshot(taken, terminal_width()))
     print_out(f"inputs {taken.inputs_sha256}")

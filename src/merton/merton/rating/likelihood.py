@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from merton.errors import InputError
-from merton.rating.agi_elo import START_MEAN, Rating, Ratings
+from merton.rating.agi_elo import Rating, Ratings
 from merton.rating.checking import (
     ONLY_WINS,
     Floats,
@@ -32,6 +32,7 @@ from merton.rating.checking import (
     floor_warning,
     warnings,
 )
+from merton.rating.glicko import START_MEAN
 from merton.rating.marginal import STEPS, Marginal
 from merton.results.statistics import Z_95
 
@@ -93,7 +94,7 @@ class Fit:
 class BothRatings:
     """One agent by both methods; ranks start at 1, equal ratings share one.
 
-    `shift` is the likelihood's rating less AGI-Elo's after the methods' mean difference over all agents is taken off.
+    `shift` is the likelihood's rating less AGI-Elo's, less the mean of that difference over all agents.
     """
 
     agent: str
@@ -166,7 +167,7 @@ def fit(matches: Matches) -> Fit:
 
 
 def side_by_side(ratings: Ratings, fitted: Fit) -> tuple[BothRatings, ...]:
-    """Agents rated by both methods, best by likelihood first. Shifts show on what the methods disagree."""
+    """Agents rated by both methods, best by likelihood first; large shifts show where the methods disagree."""
     names = sorted(set(ratings.agents) & set(fitted.agents), key=lambda name: (-fitted.agents[name].mean, name))
     elo, likely = [ratings.agents[name].mean for name in names], [fitted.agents[name].mean for name in names]
     usual = (math.fsum(likely) - math.fsum(elo)) / max(len(names), 1)

@@ -23,6 +23,7 @@ from merton.results.schema import AGENTS, CASES, IMPORTS
 from merton.results.store import ResultStore, register
 from merton.results.tables import file_bytes, plain_number, read_cells
 
+SUFFIXES = (".csv", ".parquet")
 AGENT_COLUMNS = ("agent", "model", "model_name", "system")
 VERSION_COLUMNS = ("version", "revision", "model_revision")
 
@@ -118,7 +119,7 @@ def read_matrix(
         InputError: the file is not as it should be; line and column are named.
         MissingDependencyError: the file is Parquet and pyarrow is not installed.
     """
-    if path.suffix not in (".csv", ".parquet"):
+    if path.suffix not in SUFFIXES:
         raise InputError(f"a response matrix is a .csv or .parquet file, not {path.name!r}")
     content = file_bytes(path)
     rows = read_cells(path.name, content)

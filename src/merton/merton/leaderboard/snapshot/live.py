@@ -1,4 +1,4 @@
-"""The board of a record while results come in, computed in another process, so that nobody waits for it."""
+"""The board of a record while results come in, computed in a process of its own, so that no caller waits for it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from merton.errors import MertonError
 from merton.processes import stop_workers, worker_pool
 
 PERIOD_S = 2.0
-"""Between two boards at least [s]."""
-REST_FACTOR = 4.0
-"""After a board that took t the next one waits this many times t: a large record must not keep a core to itself."""
+"""Least time between two boards [s]."""
+PAUSE_FACTOR = 4.0
+"""After a board that took t the next one waits this many times t: a large record must not occupy a core."""
 
 NICENESS = 10
-"""Of the process that rates: on a busy machine robots and answers come first."""
+"""Niceness of the rating process: on a busy machine robots and answers come first."""
 
 
 @dataclass(frozen=True)
-class Line:
+class RatedPlayer:
     """A rated player, Elo points, by the method that gives the ranks."""
 
     id: str
@@ -33,57 +33,62 @@ class Line:
 
 @dataclass(frozen=True)
 class LiveBoard:
-    """What a record says now.
+    """The board of a record at one moment.
 
     Attributes:
         experiment: the only one in it; empty if there are several, or none.
         agents, cases: the rated ones.
         text: the board for a terminal.
-        problem: what did not work, a sentence; then the board lacks something, or there is none; empty if all is well.
+        problem: why the board is incomplete or missing, a sentence; empty if it is complete.
     """
 
     experiment: str = ""
-    agents: tuple[Line, ...] = ()
-    cases: tuple[Line, ...] = ()
+    agents: tuple[RatedPlayer, ...] = ()
+    cases: tuple[RatedPlayer, ...] = ()
     text: str = ""
     problem: str = ""
 
 
 @dataclass(frozen=True)
-class Made:
-    """What became of a board: what `show` made of it, and `LiveBoard.problem`; without a process there is neither."""
+class ShownBoard:
+    """A board in the form that `show` gave it.
+
+    Attributes:
+        shown: the result of `show`; None if the rating process failed.
+        problem: as in `LiveBoard`, or why the rating process failed.
+    """
 
     shown: Any
     problem: str
 
 
-def as_it_is(board: LiveBoard) -> LiveBoard:
+def unchanged(board: LiveBoard) -> LiveBoard:
     """The board itself."""
     return board
 
 
 class LiveBoards:
-    """Makes boards of a run that goes on, or of a shared record into which the run is merged before.
+    """Boards of a run while it goes on, or of a shared record that the run is merged into.
 
     Args:
-        record: the shared one; empty for none: then the board is that of the run.
-        show: makes of a board what the caller wants to have, a function of a module. It works in the other process as
-            well: thousands of ratings take 0.2 s to become a message, and answers would wait for that.
+        record: the shared one; if empty, the board is that of the run.
+        show: a module's function that turns a board into the form the caller wants, such as a message. It is called in
+            the rating process: thousands of ratings take 0.2 s to become a message, and answers would wait for that.
     """
 
-    def __init__(self, record: str = "", show: Callable[..., Any] = as_it_is) -> None:
+    def __init__(self, record: str = "", show: Callable[..., Any] = unchanged) -> None:
         self.record = record
         self._show = show
-        self._changed: dict[str, None] = {}  # in order, the latest last
-        self._is_due = bool(record)  # what is there already is shown without waiting for a result
+        self._changed: dict[str, None] = {}  # runs with new results, the latest last
+        self._is_due = bool(record)  # a shared record is shown without waiting for a result
         self._pool: ProcessPoolExecutor | None = None
-        self._work: Future[Made] | None = None
-        self._taken: dict[str, None] = {}
-        self._started = self._rest_until = -float("inf")
+        self._work: Future[ShownBoard] | None = None
+        self._merging: dict[str, None] = {}
+        self._started = self._pause_until = -float("inf")
 
     @property
     def is_busy(self) -> bool:
-        """Whether a board is being made."""
+        """Whether a board is being computed."""
         return self._work is not None and not self._work.done()
 
     def changed(self, run: str) -> None:
@@ -92,49 +97,51 @@ class LiveBoards:
         self._changed[run] = None
         self._is_due = True
 
-    def poll(self, *given: Any) -> Made | None:
-        """A board that is new since the last call, or None; to be called often, returns at once.
+    def poll(self, *arguments: Any) -> ShownBoard | None:
+        """A board that is new since the last call, or None; returns at once and is to be called often.
 
-        If this call begins a board, `given` goes to its `show`, after the board.
+        If this call begins a board, `arguments` go to its `show`, after the board.
         """
         now = time.monotonic()
         if self._work is None:
-            if self._is_due and now >= self._rest_until:
-                self._begin(now, given)
+            if self._is_due and now >= self._pause_until:
+                self._begin(now, arguments)
             return None
         if not self._work.done():
             return None
         work, self._work = self._work, None
-        self._rest_until = now + max(PERIOD_S, REST_FACTOR * (now - self._started))
+        self._pause_until = now + max(PERIOD_S, PAUSE_FACTOR * (now - self._started))
         try:
-            made = work.result()
+            board = work.result()
         except Exception as error:  # the process was killed, or could not be started
             self._pool = None
-            made = Made(None, f"the process that rates has failed: {type(error).__name__}: {error}")
-        if made.problem:  # nothing of what it was to take in counts as taken in
-            self._changed = {**self._taken, **self._changed}
+            board = ShownBoard(None, f"the process that rates has failed: {type(error).__name__}: {error}")
+        if board.problem:  # its runs are still to be merged
+            self._changed = {**self._merging, **self._changed}
             self._is_due = True
-        return made
+        return board
 
     def close(self) -> str:
-        """End the process, and take into the shared record what is not there yet; returns what did not work."""
+        """End the process and merge the runs that the shared record lacks; returns why that failed, or ""."""
         if self._pool is not None:
             stop_workers(self._pool)
-        left = {**(self._taken if self._work is not None else {}), **self._changed}
-        return _merged(tuple(left), self.record) if self.record and left else ""
+        missing = {**(self._merging if self._work is not None else {}), **self._changed}
+        return _merged(tuple(missing), self.record) if self.record and missing else ""
 
-    def _begin(self, now: float, given: tuple[Any, ...]) -> None:
-        self._taken, self._changed, self._is_due = self._changed, {}, False
+    def _begin(self, now: float, arguments: tuple[Any, ...]) -> None:
+        self._merging, self._changed, self._is_due = self._changed, {}, False
         if self._pool is None:
             self._pool = worker_pool(1)
-        self._work = self._pool.submit(_in_background, tuple(self._taken), self.record, self._show, given)
+        self._work = self._pool.submit(_in_background, tuple(self._merging), self.record, self._show, arguments)
         self._started = now
 
 
-def _in_background(runs: tuple[str, ...], record: str, show: Callable[..., Any], given: tuple[Any, ...]) -> Made:
+def _in_background(
+    runs: tuple[str, ...], record: str, show: Callable[..., Any], arguments: tuple[Any, ...]
+) -> ShownBoard:
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     board = board_of(runs, record)
-    return Made(show(board, *given), board.problem)
+    return ShownBoard(show(board, *arguments), board.problem)
 
 
 def board_of(runs: tuple[str, ...], record: str = "") -> LiveBoard:
@@ -152,7 +159,7 @@ def board_of(runs: tuple[str, ...], record: str = "") -> LiveBoard:
 
 
 def _merged(runs: tuple[str, ...], record: str) -> str:
-    """Merge, and say what did not work."""
+    """Merge the runs into the record; returns why that failed, or ""."""
     from merton.results.merge import merge
     from merton.results.store import ResultStore, open_record
 
@@ -175,16 +182,18 @@ def _is_same(run: str, record: str) -> bool:
     return file_of(run).resolve() == file_of(record).resolve()
 
 
-def _rated(where: str, problem: str) -> LiveBoard:
+def _rated(record: str, problem: str) -> LiveBoard:
     from merton.leaderboard.snapshot import store as snapshot
     from merton.leaderboard.terminal import render_snapshot
     from merton.results.store import open_record
 
-    with open_record(where, read_only=True) as store:
-        taken = snapshot.take(store, checks=False)
-    lines = [
-        tuple(Line(row.id, row.standing.mean, row.standing.deviation, row.matches) for row in rows if row.standing)
-        for rows in (taken.agents, taken.cases)
-    ]
-    experiment = taken.experiments[0] if len(taken.experiments) == 1 else ""
-    return LiveBoard(experiment, lines[0], lines[1], render_snapshot(taken), problem)
+    with open_record(record, read_only=True) as store:
+        current = snapshot.take(store, checks=False)
+    agents, cases = (
+        tuple(
+            RatedPlayer(row.id, row.standing.mean, row.standing.deviation, row.matches) for row in rows if row.standing
+        )
+        for rows in (current.agents, current.cases)
+    )
+    experiment = current.experiments[0] if len(current.experiments) == 1 else ""
+    return LiveBoard(experiment, agents, cases, render_snapshot(current), problem)

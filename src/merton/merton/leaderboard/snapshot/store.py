@@ -21,6 +21,7 @@ from merton.leaderboard.snapshot.compute import Progress, compute
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.submissions import rules as submissions
+from merton.results.matrix import ResponseMatrix
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 from merton.results.schema import SCHEMA_VERSION, SNAPSHOTS
 from merton.results.store import ResultStore
@@ -84,6 +85,14 @@ def take(
 def of_trials(trials: Sequence[TrialRecord], name: str = DEFAULT_NAME) -> Snapshot:
     """The snapshot of these trials alone, without the tests of the methods: what a run's report and board show."""
     return compute(Inputs(trials), name, SCHEMA_VERSION, checks=False)
+
+
+def of_matrix(
+    matrix: ResponseMatrix, name: str | None = None, progress: Progress = lambda text: None, checks: bool = True
+) -> Snapshot:
+    """The snapshot of a response matrix, the same as that of a record into which only this matrix was imported."""
+    scores = [ForeignScore(matrix.source, *cell) for cell in matrix.cells]
+    return compute(Inputs((), scores, matrix.agents), name or DEFAULT_NAME, SCHEMA_VERSION, checks, progress)
 
 
 def to_json(snapshot: Snapshot) -> bytes:
