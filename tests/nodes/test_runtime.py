@@ -21,14 +21,14 @@ from merton_nodes.ros.runtime import StageNode, run
 
 class Failing(StageNode):
     def start(self):
-        self.every(0.05, self.context.try_shutdown)
+        self.create_timer_s(0.05, self.context.try_shutdown)
 
 class Slow(StageNode):
     def set_up(self):
         signal.signal(signal.SIGCHLD, lambda *_: print("a child"))
         self.ticks = 0
         self.closing.callback(self.brake)
-        self.every(0.05, self.tick)
+        self.create_timer_s(0.05, self.tick)
 
     def tick(self):
         self.ticks += 1

@@ -233,7 +233,7 @@ def test_a_driver_that_takes_its_time_to_start_is_no_fault(ros: Ros, probe: Prob
     node = up(ros, lambda **options: UrDriverNode(safety_stand_in, **options), gripper_hostname=gripper)
     safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
     looks: list[int] = []
-    node.every(0.02, lambda: looks.append(1))
+    node.create_timer_s(0.02, lambda: looks.append(1))
     ros.until(lambda: len(looks) > 10)
     assert not safety, "nothing is said before the driver is there"
     Driver(probe)

@@ -27,8 +27,8 @@ from merton.errors import InfrastructureError, InputError
 from merton.execution.gate.collision import Guard
 from merton.monitor import buttons, session
 from merton.monitor.app import PAGE, create_app
-from merton.monitor.buttons import Answer
-from merton.monitor.hub import Frame, Hub
+from merton.monitor.buttons import PressReply
+from merton.monitor.hub import Hub, HubFrame
 from merton.monitor.pictures import WIDEST_PX, jpeg
 from merton.monitor.presses import PressLog
 from merton.monitor.scene import SceneView
@@ -49,25 +49,25 @@ class Desk:
         self.silent = False
         self.error: InfrastructureError | None = None
 
-    def _answer(self, *asked: str) -> Future[Answer]:
+    def _answer(self, *asked: str) -> Future[PressReply]:
         self.asked.append(asked)
-        pending: Future[Answer] = Future()
+        pending: Future[PressReply] = Future()
         if self.error is not None:
             pending.set_exception(self.error)
         elif not self.silent:
-            pending.set_result(Answer(True, "noted"))
+            pending.set_result(PressReply(True, "noted"))
         return pending
 
-    def stop(self) -> Future[Answer]:
+    def stop(self) -> Future[PressReply]:
         return self._answer("stop")
 
-    def reset(self) -> Future[Answer]:
+    def reset(self) -> Future[PressReply]:
         return self._answer("reset")
 
-    def confirm(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+    def confirm(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         return self._answer("confirm", trial_id, verdict, who)
 
-    def arranged(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+    def arranged(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         return self._answer("arranged", trial_id, verdict, who)
 
 
@@ -304,7 +304,7 @@ def test_no_path_leads_out_of_the_page(screen: Screen) -> None:
 
 def test_an_update_has_everything_once_and_then_only_what_is_new(screen: Screen) -> None:
     screen.hub.put("safety", {"mode": "NORMAL"})
-    screen.hub.put_frame(Frame("top/before", 5, b"picture"))
+    screen.hub.put_frame(HubFrame("top/before", 5, b"picture"))
     with screen.watch() as socket:
         socket.send_text(HELLO)
         assert unpacked(socket.receive_bytes()) == ({"safety": {"mode": "NORMAL"}}, {"top/before": b"picture"})
@@ -321,11 +321,11 @@ def test_a_slow_browser_gets_the_newest_and_holds_up_nobody(screen: Screen) -> N
     with screen.watch() as slow, screen.watch() as fast:
         for socket in (slow, fast):
             socket.send_text(HELLO)
-        screen.hub.put_frame(Frame("top/before", 0, b"0"))
+        screen.hub.put_frame(HubFrame("top/before", 0, b"0"))
         assert unpacked(slow.receive_bytes())[1] == {"top/before": b"0"}
         assert unpacked(fast.receive_bytes())[1] == {"top/before": b"0"}
         for number in range(1, 101):
-            screen.hub.put_frame(Frame("top/before", number, b"%d" % number))
+            screen.hub.put_frame(HubFrame("top/before", number, b"%d" % number))
             if number == 50:
                 fast.send_text("ready")
                 assert unpacked(fast.receive_bytes())[1] == {"top/before": b"50"}

@@ -35,33 +35,33 @@ _log = logging.getLogger("merton.monitor")
 
 
 @dataclass(frozen=True)
-class Answer:
+class PressReply:
     """What a node said to a press."""
 
     accepted: bool
     message: str
 
 
-Reply: TypeAlias = Callable[[str, str, str], "Future[Answer]"]
+Reply: TypeAlias = Callable[[str, str, str], "Future[PressReply]"]
 """(trial_id, verdict, who) to the answer."""
 
 
 class Controls(Protocol):
     """What the buttons do. Each call sends its request at once, in the caller's thread, and never blocks.
 
-    The futures end with an `Answer`, or raise InfrastructureError if nobody is there to be asked.
+    The futures end with an `PressReply`, or raise InfrastructureError if nobody is there to be asked.
     """
 
-    def stop(self) -> Future[Answer]:
+    def stop(self) -> Future[PressReply]:
         """Stop the arm."""
 
-    def reset(self) -> Future[Answer]:
+    def reset(self) -> Future[PressReply]:
         """Release the stop."""
 
-    def confirm(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+    def confirm(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         """Judge the trial that waits; the verdict is one of `VERDICTS`."""
 
-    def arranged(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+    def arranged(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         """Say that what the cell asked for is done ("success"), or cannot be done ("failure")."""
 
 
@@ -134,7 +134,7 @@ class Buttons:
         return await self._conclude(request, what, who, f"{trial_id}: {verdict}", pending, began_s)
 
     async def _conclude(
-        self, request: Request, what: str, who: str, detail: str, pending: Future[Answer], began_s: float
+        self, request: Request, what: str, who: str, detail: str, pending: Future[PressReply], began_s: float
     ) -> Response:
         """Wait for the node's answer, log the press, and tell the browser both."""
         status = 200
@@ -142,9 +142,9 @@ class Buttons:
             answer = await asyncio.wait_for(asyncio.wrap_future(pending), ANSWER_LIMIT_S)
             status = 200 if answer.accepted else 409
         except (asyncio.TimeoutError, TimeoutError):
-            status, answer = 504, Answer(False, f"no answer within {ANSWER_LIMIT_S:g} s")
+            status, answer = 504, PressReply(False, f"no answer within {ANSWER_LIMIT_S:g} s")
         except MertonError as error:
-            status, answer = 503, Answer(False, str(error))
+            status, answer = 503, PressReply(False, str(error))
         press = Press(
             at_utc=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             press=what, who=who, address=request.client.host if request.client else "", detail=detail,

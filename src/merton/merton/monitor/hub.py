@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Frame:
+class HubFrame:
     """A camera image of one stream, such as "wrist/before".
 
     Attributes:
@@ -25,8 +25,8 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class News:
-    """What has changed since `News.version` of the last time.
+class Update:
+    """What has changed since `Update.version` of the last time.
 
     Attributes:
         version: to be given the next time.
@@ -36,7 +36,7 @@ class News:
 
     version: int
     sections: dict[str, Any]
-    frames: list[Frame]
+    frames: list[HubFrame]
 
     def __bool__(self) -> bool:
         return bool(self.sections or self.frames)
@@ -49,11 +49,11 @@ class Hub:
         self._lock = threading.Lock()
         self._version = 0
         self._sections: dict[str, tuple[int, Any]] = {}
-        self._frames: dict[str, tuple[int, Frame]] = {}
+        self._frames: dict[str, tuple[int, HubFrame]] = {}
         self._listeners: dict[object, Callable[[], None]] = {}
 
     def put(self, section: str, content: Any) -> None:
-        """Replace a section; what is the same already is no news. `content` must not be changed afterwards."""
+        """Replace a section; what is the same already is no update. `content` must not be changed afterwards."""
         with self._lock:
             if section in self._sections and self._sections[section][1] == content:
                 return
@@ -66,17 +66,17 @@ class Hub:
         with self._lock:
             return self._sections.get(section, (0, None))[1]
 
-    def put_frame(self, frame: Frame) -> None:
+    def put_frame(self, frame: HubFrame) -> None:
         """Replace the frame of a stream."""
         with self._lock:
             self._version += 1
             self._frames[frame.stream] = (self._version, frame)
         self._tell()
 
-    def since(self, version: int) -> News:
+    def since(self, version: int) -> Update:
         """Everything newer than `version`; 0 for all there is."""
         with self._lock:
-            return News(
+            return Update(
                 self._version,
                 {name: content for name, (number, content) in self._sections.items() if number > version},
                 [frame for number, frame in self._frames.values() if number > version],
@@ -88,11 +88,11 @@ class Hub:
         return bool(self._listeners)
 
     @contextlib.contextmanager
-    def listening(self, on_news: Callable[[], None]) -> Iterator[None]:
-        """Have `on_news` called, from the writer's thread, whenever something was put."""
+    def listening(self, on_update: Callable[[], None]) -> Iterator[None]:
+        """Have `on_update` called, from the writer's thread, whenever something was put."""
         key = object()
         with self._lock:
-            self._listeners[key] = on_news
+            self._listeners[key] = on_update
         try:
             yield
         finally:
@@ -102,5 +102,5 @@ class Hub:
     def _tell(self) -> None:
         with self._lock:
             listeners = list(self._listeners.values())
-        for on_news in listeners:
-            on_news()
+        for on_update in listeners:
+            on_update()

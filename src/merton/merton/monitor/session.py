@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from merton.monitor.hub import Hub, News
+from merton.monitor.hub import Hub, Update
 
 HELLO_LIMIT_S = 5.0
 """How long a browser may take to say who it is [s]."""
@@ -31,11 +31,11 @@ ALIVE_S = 1.0
 BAD_MESSAGE, NOT_ALLOWED = 1003, 1008
 
 
-def packed(news: News) -> bytes:
+def packed(update: Update) -> bytes:
     """An update as bytes."""
-    frames = [{"stream": f.stream, "stamp_ns": f.stamp_ns, "bytes": len(f.jpeg)} for f in news.frames]
-    head = json.dumps({"state": news.sections, "frames": frames}, allow_nan=False).encode()
-    return b"".join([struct.pack(">I", len(head)), head, *(frame.jpeg for frame in news.frames)])
+    frames = [{"stream": f.stream, "stamp_ns": f.stamp_ns, "bytes": len(f.jpeg)} for f in update.frames]
+    head = json.dumps({"state": update.sections, "frames": frames}, allow_nan=False).encode()
+    return b"".join([struct.pack(">I", len(head)), head, *(frame.jpeg for frame in update.frames)])
 
 
 async def serve(socket: WebSocket, hub: Hub, may_look: Callable[[str], bool]) -> None:
@@ -62,22 +62,22 @@ async def serve(socket: WebSocket, hub: Hub, may_look: Callable[[str], bool]) ->
 async def _updates(socket: WebSocket, hub: Hub) -> None:
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
-    def on_news() -> None:
+    def on_update() -> None:
         with contextlib.suppress(RuntimeError):  # the server has ended
             loop.call_soon_threadsafe(changed.set)
 
     version = 0
-    with hub.listening(on_news):
+    with hub.listening(on_update):
         while True:
             began_s = time.monotonic()
             changed.clear()
-            news = hub.since(version)
-            if not news:
+            update = hub.since(version)
+            if not update:
                 with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
                     await asyncio.wait_for(changed.wait(), ALIVE_S)
-                news = hub.since(version)
-            version = news.version
-            await socket.send_bytes(packed(news))
+                update = hub.since(version)
+            version = update.version
+            await socket.send_bytes(packed(update))
             if await asyncio.wait_for(_said(socket), READY_LIMIT_S) != "ready":
                 raise ValueError('after an update a browser says "ready" and nothing else')
             await asyncio.sleep(max(0.0, began_s + PERIOD_S - time.monotonic()))

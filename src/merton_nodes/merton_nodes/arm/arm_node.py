@@ -136,7 +136,7 @@ class ArmNode(StageNode):
                 CameraInfo, names.color_info(camera), lambda _, camera=camera: watchdog.feed(camera), names.SENSOR_QOS
             )
         if cameras:
-            self.every(LOOK_PERIOD_S, self.look)
+            self.create_timer_s(LOOK_PERIOD_S, self.look)
         return watchdog
 
     def look(self) -> None:
@@ -236,7 +236,7 @@ class ArmNode(StageNode):
         except Exception as error:  # whatever it was: the arm halts, and the goal ends with a sentence
             self.stop.halt(FAILED)
             code = ErrorCode.ARM_FAILED if isinstance(error, MertonError) else ErrorCode.UNEXPECTED
-            result.error_code, result.error_msg = int(code), self.explain(error)
+            result.error_code, result.error_msg = int(code), self.describe(error)
         result.executed, result.path = self.runner.executed, self.arm.end()
         if self.arm.joints_rad is not None:
             result.final_pose = convert.pose_stamped(self.arm.base_from_tcp, self.arm.stamp_ns)

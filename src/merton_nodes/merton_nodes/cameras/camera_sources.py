@@ -74,7 +74,7 @@ class FolderSource(Source):
         self.node, self.publish, self.cameras = node, publish, cameras
         self.folder = FolderCamera(folder)
         self.frames = iter(self.folder)
-        node.every(1.0 / rate_hz, self.play)
+        node.create_timer_s(1.0 / rate_hz, self.play)
 
     def play(self) -> None:
         """Publish the next picture; start again after the last."""
@@ -100,7 +100,7 @@ class BagSource(Source):
         self.next: tuple[str, CameraFrame] | None = None
         self.anchor: tuple[int, float, int] | None = None
         """A recorded stamp [ns], and when it was published: monotonic time [s] and ROS time [ns]."""
-        node.every(0.002, self.play)
+        node.create_timer_s(0.002, self.play)
 
     def play(self) -> None:
         """Publish the frames that are due."""

@@ -84,7 +84,7 @@ class GazeboCellNode(StageNode):
             self.create_subscription(PoseStamped, topic, partial(self.on_pose, name), names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
-        self.every(idle_s, self.idle)
+        self.create_timer_s(idle_s, self.idle)
 
     def start(self) -> None:
         """Publish the first safety state."""

@@ -75,7 +75,7 @@ class LabCellNode(StageNode):
         self.closing.callback(self.arm.destroy)
         self.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())
-        self.every(PERIOD_S, self.publish_state)
+        self.create_timer_s(PERIOD_S, self.publish_state)
 
     def on_joints(self, message: JointState) -> None:
         """Where the arm is, and since when it has been there."""
@@ -121,7 +121,7 @@ class LabCellNode(StageNode):
         try:
             await self.reset(scene)
         except Exception as error:  # of any type: the client waits for an answer, and the next reset must be taken
-            return self.explain(error)
+            return self.describe(error)
         return ""
 
     async def reset(self, scene: Scene) -> None:

@@ -80,8 +80,8 @@ class MujocoCellNode(StageNode):
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         pause_s = SLICE_S / self.real_time_factor if self.real_time_factor else 1e-4
-        self.motion = self.every(pause_s, self.advance, autostart=False)
-        self.idle = self.every(idle_s, self.publish_all)
+        self.motion = self.create_timer_s(pause_s, self.advance, autostart=False)
+        self.idle = self.create_timer_s(idle_s, self.publish_all)
 
     def start(self) -> None:
         """Show the first scene."""

@@ -102,7 +102,7 @@ class UrDriverNode(RobotNode):
         self.closing.callback(self.halt_if_moving)
         self.unlock = self.create_client(Trigger, names.DRIVER_UNLOCK)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
-        self.every(PERIOD_S, self.check_state)
+        self.create_timer_s(PERIOD_S, self.check_state)
 
     def halt_if_moving(self) -> None:
         """The last command before the node is destroyed."""

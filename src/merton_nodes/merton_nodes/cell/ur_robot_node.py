@@ -67,7 +67,7 @@ class UrRobotNode(RobotNode):
         self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
         self.create_subscription(Header, names.HEARTBEAT, lambda _: self.robot.beat(), names.RELIABLE_QOS)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
-        self.every(PERIOD_S, self.check_state)
+        self.create_timer_s(PERIOD_S, self.check_state)
 
     def on_trajectory(self, message: JointTrajectory) -> None:
         """A new trajectory replaces the running one; an empty one stops arm and fingers where they are."""

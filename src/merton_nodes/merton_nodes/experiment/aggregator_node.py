@@ -46,7 +46,7 @@ class AggregatorNode(StageNode):
         self.board = self.create_publisher(String, names.LEADERBOARD, names.LATCHED_QOS)
         self.results = self.create_publisher(TrialResult, names.TRIAL_RESULTS, names.KEPT_QOS)
         self.create_service(RecordTrial, names.RECORD, self.on_record)
-        self.every(POLL_PERIOD_S, self.publish_ratings)
+        self.create_timer_s(POLL_PERIOD_S, self.publish_ratings)
 
     def close_stores(self) -> None:
         """Close every store, then merge the results that a shared record still lacks into it."""

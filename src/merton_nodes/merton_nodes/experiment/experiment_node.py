@@ -139,10 +139,10 @@ class ExperimentNode(StageNode):
     def code_and_sentence(self, error: Exception) -> tuple[ErrorCode, str]:
         """Error code and sentence; the trace of an unexpected error goes to the log."""
         if isinstance(error, InputError):
-            return ErrorCode.BAD_GOAL, self.explain(error)
+            return ErrorCode.BAD_GOAL, self.describe(error)
         if isinstance(error, MertonError):
-            return ErrorCode.INFRASTRUCTURE, self.explain(error)
-        return ErrorCode.UNEXPECTED, self.explain(error)
+            return ErrorCode.INFRASTRUCTURE, self.describe(error)
+        return ErrorCode.UNEXPECTED, self.describe(error)
 
     async def on_experiment(self, goal: ServerGoalHandle) -> RunExperiment.Result:
         """Action: all trials of a run that are not recorded yet."""

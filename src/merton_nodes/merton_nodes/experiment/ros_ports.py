@@ -35,12 +35,12 @@ from merton_nodes.cell.operator_desk import OperatorDesk
 from merton_nodes.experiment.view_collector import ViewCollector
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from merton_nodes.ros.asking import Asking
+from merton_nodes.ros.service_caller import ServiceCaller
 
 NOT_THE_MODELS_FAULT = (ErrorCode.STALE, ErrorCode.OUT_OF_ORDER)
 
 
-class RosPorts(Asking):
+class RosPorts(ServiceCaller):
     """`merton.experiment.ports.Ports` over the topics, services and actions of the graph.
 
     Args:

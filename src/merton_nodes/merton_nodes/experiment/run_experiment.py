@@ -86,7 +86,7 @@ class Client(Node):
         def ask() -> None:
             self.client.send_goal_async(goal, on_feedback, goal_id).add_done_callback(on_accepted)
 
-        return lambda: self.executor.create_task(ask)  # from the executor's thread: see Asking.act_on
+        return lambda: self.executor.create_task(ask)  # from the executor's thread: see ServiceCaller.act_on
 
     def cancel(self) -> None:
         """Ask for the end of the run after the current trial, if the goal was accepted."""

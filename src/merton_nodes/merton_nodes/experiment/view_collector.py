@@ -18,7 +18,7 @@ from merton.world.observation import CameraView
 from merton_nodes.cameras.free_cameras import PARTS, FreeCameras
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from merton_nodes.ros.latest import Latest
+from merton_nodes.ros.newest_messages import NewestMessages
 
 
 class ViewCollector:
@@ -41,7 +41,7 @@ class ViewCollector:
     def __init__(self, node: Node, cell: CellConfig, lockstep: bool) -> None:
         self.cell = cell
         self.gripper = Gripper.from_cell(cell)
-        self.latest = Latest()
+        self.latest = NewestMessages()
         self.free_cameras = None if lockstep else FreeCameras(cell.camera_names)
         self.at_rest_since_ns = 0  # for cameras that run on their own; 0: not at rest yet in this wait
         self.distortion: tuple[str, float, int] = ("reference", 0.0, 0)

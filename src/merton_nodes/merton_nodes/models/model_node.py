@@ -72,12 +72,12 @@ class ModelNode(StageNode, Generic[Request, Result]):
         names = self.checked(names)
         for name, error in self.pool.keep_loaded(names).items():
             if not isinstance(error, InfrastructureError) or self.pool[name].model is None:
-                raise InputError(f"{name} cannot be loaded: {self.explain(error)}") from error
+                raise InputError(f"{name} cannot be loaded: {self.describe(error)}") from error
             self.get_logger().warning(f"{name} is not warm: {error}")
         self.add_on_set_parameters_callback(self.on_parameters)
         self.add_post_set_parameters_callback(self.on_parameters_set)
 
-    # Asking
+    # ServiceCaller
 
     def entry(self, name: str) -> Any:
         """What the catalogue says of a model; raises InfrastructureError with the names there are."""
@@ -123,10 +123,10 @@ class ModelNode(StageNode, Generic[Request, Result]):
         if isinstance(error, INFRASTRUCTURE_ERRORS):
             self.counters["errors of the infrastructure"] += 1
             if isinstance(error, MissingDependencyError):
-                return ErrorCode.NOT_INSTALLED, self.explain(error)
-            return ErrorCode.NOT_SERVED, self.explain(error)
+                return ErrorCode.NOT_INSTALLED, self.describe(error)
+            return ErrorCode.NOT_SERVED, self.describe(error)
         self.counters["errors of models"] += 1
-        return ErrorCode.MODEL_FAILED, self.explain(error)
+        return ErrorCode.MODEL_FAILED, self.describe(error)
 
     # Exchanging models
 
@@ -153,9 +153,9 @@ class ModelNode(StageNode, Generic[Request, Result]):
             if parameter.name == "preload":
                 names = self.checked(parameter.value)
                 self.exchange = f"loading {', '.join(names) or 'nothing'}"
-                threading.Thread(target=self.hold, args=(names, self.executor), daemon=True).start()
+                threading.Thread(target=self.keep_loaded, args=(names, self.executor), daemon=True).start()
 
-    def hold(self, names: list[str], executor: Any) -> None:
+    def keep_loaded(self, names: list[str], executor: Any) -> None:
         """Load and release; runs in a thread, and reports in the executor's."""
         failures = self.pool.keep_loaded(names)
         with contextlib.suppress(AttributeError):  # the executor has been shut down meanwhile
@@ -164,7 +164,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
     def on_exchanged(self, names: list[str], failures: dict[str, Exception]) -> None:
         """Say how an exchange went."""
         for name, error in failures.items():
-            self.get_logger().error(f"{name} cannot be loaded: {self.explain(error)}")
+            self.get_logger().error(f"{name} cannot be loaded: {self.describe(error)}")
         warm = [name for name in names if name not in failures]
         self.exchange = f"warm: {', '.join(warm) or 'none'}"
         if failures:

@@ -18,7 +18,7 @@ from std_srvs.srv import Trigger
 
 from merton.errors import InfrastructureError
 from merton.execution.robots.watchdog import CHECKS_PER_TIMEOUT, Watchdog
-from merton.monitor.buttons import Answer
+from merton.monitor.buttons import PressReply
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner
 
@@ -73,31 +73,31 @@ class ServiceControls(Node):
         self.spinner.end()
         self.destroy_node()
 
-    def stop(self) -> Future[Answer]:
+    def stop(self) -> Future[PressReply]:
         """Stop the arm."""
         return self.send(self.stopping, Trigger.Request())
 
-    def reset(self) -> Future[Answer]:
+    def reset(self) -> Future[PressReply]:
         """Release the stop."""
         return self.send(self.resetting, Trigger.Request())
 
-    def confirm(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+    def confirm(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         """Judge the trial that waits."""
         return self.send(self.confirming, reply(trial_id, verdict, who))
 
-    def arranged(self, trial_id: str, verdict: str, who: str) -> Future[Answer]:
+    def arranged(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         """Say that what the cell asked for is done, or cannot be done."""
         return self.send(self.arranging, reply(trial_id, verdict, who))
 
-    def send(self, client: Client, request: Any) -> Future[Answer]:
+    def send(self, client: Client, request: Any) -> Future[PressReply]:
         """The request is sent when this returns; the answer comes from this node's thread."""
-        pending: Future[Answer] = Future()
+        pending: Future[PressReply] = Future()
 
         def on_answer(answered: Any) -> None:
             try:
                 response = answered.result()
                 accepted = response.success if hasattr(response, "success") else response.accepted
-                outcome = Answer(accepted, response.message)
+                outcome = PressReply(accepted, response.message)
             except Exception as error:
                 pending.set_exception(InfrastructureError(f"{client.srv_name} failed: {error}"))
                 return

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
 from merton.errors import InputError
-from merton.monitor.hub import Frame, Hub
+from merton.monitor.hub import Hub, HubFrame
 from merton.monitor.pictures import jpeg
 from merton.monitor.scene import SceneView
 from merton.world.cell import load_cell
@@ -79,15 +80,15 @@ class MonitorNode(StageNode):
         )  # fmt: skip
         self.closing.callback(self.server.stop)
         self.listen(cameras)
-        self.every(ARM_PERIOD_S, self.look_at_arm)
+        self.create_timer_s(ARM_PERIOD_S, self.look_at_arm)
 
     def listen(self, cameras: list[str]) -> None:
         """Everything that is shown."""
         for camera in cameras:
-            self.seldom(Image, names.color(camera), lambda m, c=camera: self.on_image(f"{c}/before", m))
-            self.seldom(Image, names.distorted(camera), lambda m, c=camera: self.on_image(f"{c}/after", m))
-            self.seldom(DistortionInfo, names.distortion_info(camera), lambda m, c=camera: self.on_distortion(c, m))
-        self.seldom(JointState, names.JOINT_STATES, self.on_joints)
+            self.subscribe_throttled(Image, names.color(camera), partial(self.on_image, f"{camera}/before"))
+            self.subscribe_throttled(Image, names.distorted(camera), partial(self.on_image, f"{camera}/after"))
+            self.subscribe_throttled(DistortionInfo, names.distortion_info(camera), partial(self.on_distortion, camera))
+        self.subscribe_throttled(JointState, names.JOINT_STATES, self.on_joints)
         self.show(CellState, names.CELL_STATE, names.LATEST_QOS, "scene", views.scene)
         self.show(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS, "safety", views.safety)
         self.show(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS, "cell_safety", views.safety)
@@ -95,7 +96,7 @@ class MonitorNode(StageNode):
         self.show(ConfirmationRequest, names.AWAITING_CONFIRMATION, names.LATCHED_QOS, "waiting", views.waiting)
         self.show(ConfirmationRequest, names.AWAITING_ARRANGEMENT, names.LATCHED_QOS, "arranging", views.waiting)
         layout = names.WANTED_LAYOUT
-        self.create_subscription(Image, layout, lambda m: self.on_image("layout", m), names.LATCHED_QOS)
+        self.create_subscription(Image, layout, partial(self.on_image, "layout"), names.LATCHED_QOS)
         self.show(RatingArray, names.RATINGS, names.LATCHED_QOS, "ratings", views.ratings)
         self.show(String, names.LEADERBOARD, names.LATCHED_QOS, "board", lambda message: message.data)
         self.show(TrialResult, names.TRIAL_RESULTS, names.RELIABLE_QOS, "results", self.with_result)
@@ -112,7 +113,7 @@ class MonitorNode(StageNode):
 
         self.create_subscription(kind, topic, on_message, qos)
 
-    def seldom(self, kind: Any, topic: str, callback: Callable[[Any], None]) -> None:
+    def subscribe_throttled(self, kind: Any, topic: str, callback: Callable[[Any], None]) -> None:
         """Take a message of a busy topic when one is due and somebody looks; the others are not even unpacked."""
 
         def on_bytes(data: bytes) -> None:
@@ -131,7 +132,7 @@ class MonitorNode(StageNode):
             self.counters["dropped malformed frames"] += 1
             self.details["last malformed frame"] = f"{stream}: {error}"
             return
-        self.hub.put_frame(Frame(stream, convert.nanoseconds_of(message.header.stamp), picture))
+        self.hub.put_frame(HubFrame(stream, convert.nanoseconds_of(message.header.stamp), picture))
         self.counters["frames"] += 1
 
     def on_distortion(self, camera: str, message: DistortionInfo) -> None:

@@ -28,7 +28,7 @@ NICENESS = 5
 """A recorder takes the time that nobody else wants."""
 
 
-class Polled(CallbackGroup):
+class PolledCallbackGroup(CallbackGroup):
     """Subscriptions that no executor waits for: waking up for every single message is what costs a recorder most."""
 
     def can_execute(self, entity: object) -> bool:
@@ -75,11 +75,11 @@ class RecorderNode(StageNode):
         self.last_number: dict[str, int] = {}
         self.lost: dict[str, int] = {}
         self.heard: list[tuple[Subscription, Channel]] = []
-        self.polled = Polled()
+        self.polled = PolledCallbackGroup()
         for topic, kind, qos in recorded_topics(load_cell().camera_names):
             self.listen(topic, kind, qos)
         self.closing.callback(self.finish)
-        self.every(POLL_PERIOD_S, self.poll)
+        self.create_timer_s(POLL_PERIOD_S, self.poll)
 
     def listen(self, topic: str, kind: type, qos: QoSProfile) -> None:
         """Record a topic."""

@@ -25,7 +25,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
-from merton.errors import MertonError, UnknownNameError
+from merton.errors import MertonError, UnknownNameError, describe_error
 
 Value = TypeVar("Value")
 
@@ -56,7 +56,7 @@ class StageNode(LifecycleNode):
         self.details: dict[str, str] = {}
         self.wall_clock = Clock(clock_type=ClockType.STEADY_TIME)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.every(DIAGNOSTICS_PERIOD_S, self._publish_diagnostics)
+        self.create_timer_s(DIAGNOSTICS_PERIOD_S, self._publish_diagnostics)
 
     def set_up(self) -> None:
         """Build what the node works with. A MertonError raised here ends the configuration with its sentence."""
@@ -75,7 +75,7 @@ class StageNode(LifecycleNode):
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
         except Exception as error:  # rclpy would drop it without a word
-            self.explain(error)
+            self.describe(error)
             return TransitionCallbackReturn.FAILURE
         self.configured = True
         return super().on_configure(state)
@@ -101,7 +101,7 @@ class StageNode(LifecycleNode):
         self.active = False
         return super().on_shutdown(state)
 
-    def every(self, period_s: float, callback: Callable[[], None], *, autostart: bool = True) -> Timer:
+    def create_timer_s(self, period_s: float, callback: Callable[[], None], *, autostart: bool = True) -> Timer:
         """A timer on the monotonic clock: simulated time may stand still. Unless `autostart`, `reset` starts it."""
         return self.create_timer(period_s, callback, clock=self.wall_clock, autostart=autostart)
 
@@ -145,13 +145,13 @@ class StageNode(LifecycleNode):
                     raise UnknownNameError(f"value of {name}", item, choices)
         return value
 
-    def explain(self, error: Exception) -> str:
-        """An error in one sentence; what is no MertonError leaves its trace in the log. Counted in diagnostics."""
+    def describe(self, error: Exception) -> str:
+        """Count an error and return it in one sentence; the log gets the trace of one that is no MertonError."""
         self.counters["errors"] += 1
         if isinstance(error, MertonError):
             return str(error)
         self.get_logger().error("".join(traceback.format_exception(error)))
-        return f"{type(error).__name__}: {error}; the log of {self.get_name()} has the trace"
+        return f"{describe_error(error)}; the log of {self.get_name()} has the trace"
 
     def _publish_diagnostics(self) -> None:
         if self.configured:

@@ -31,7 +31,7 @@ class Waits:
         self.node = node
         self._pending: list[tuple[Callable[[], bool], Callable[[], float], Future]] = []
         """Condition, deadline on the monotonic clock [s], and the future that the coroutine awaits."""
-        node.every(CHECK_PERIOD_S, self.check)
+        node.create_timer_s(CHECK_PERIOD_S, self.check)
 
     async def until(
         self, condition: Callable[[], bool], timeout_s: float, progress_s: Callable[[], float] | None = None

@@ -12,7 +12,7 @@ from merton.errors import InfrastructureError
 Message = TypeVar("Message")
 
 
-class Latest:
+class NewestMessages:
     """The newest message of every topic a look is made of, and a condition to wait on."""
 
     def __init__(self) -> None:

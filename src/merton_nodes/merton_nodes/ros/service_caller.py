@@ -18,7 +18,7 @@ ASK_AGAIN = 0.25
 each other, an answer can get lost on its way. Everything in the graph may be asked twice."""
 
 
-class Asking:
+class ServiceCaller:
     """Asks other nodes, from a thread that does not spin the node; every wait ends with an InfrastructureError.
 
     Args:
