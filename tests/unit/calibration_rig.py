@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from merton.calibration import CharucoBoard, Lens
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
+from merton.execution.kinematics import UR5
 from merton.world.cell import load_cell
 from merton.world.geometry import Matrix, inverse, transform
 
@@ -42,14 +42,14 @@ class Rig:
     @property
     def base_from_tool0(self) -> Matrix:
         """(n, 4, 4) as the robot's joints say."""
-        return BASE_LINK_FROM_BASE @ UR5.forward(self.joints_rad)
+        return UR5.forward(self.joints_rad)
 
     @property
     def base_from_board(self) -> Matrix:
         """(n, 4, 4) the truth."""
         if self.parent == "tool0":
             return np.tile(self.other_from_board, (len(self.joints_rad), 1, 1))
-        return BASE_LINK_FROM_BASE @ UR5.forward(self.true_joints_rad) @ self.other_from_board
+        return UR5.forward(self.true_joints_rad) @ self.other_from_board
 
 
 def rig(
@@ -88,12 +88,12 @@ def rig(
             base_from_tool0 = other_from_board @ inverse(view) @ inverse(parent_from_camera)
         else:
             base_from_tool0 = parent_from_camera @ view @ inverse(other_from_board)
-        found = UR5.solve(BASE_LINK_FROM_BASE @ base_from_tool0, cell.robot.home_joints)
+        found = UR5.solve(base_from_tool0, cell.robot.home_joints)
         if not found.success or base_from_tool0[2, 3] < 0.1:
             continue
         joints.append(found.joints)
         true_joints.append(found.joints + rng.normal(0, noise_rad, 6))
-        true = BASE_LINK_FROM_BASE @ UR5.forward(true_joints[-1])
+        true = UR5.forward(true_joints[-1])
         if on_arm:
             views.append(inverse(true @ parent_from_camera) @ other_from_board)
         else:

@@ -374,10 +374,10 @@ def test_the_line_for_the_cell_keeps_the_pose(seed: int) -> None:
 
 
 def test_poses_may_be_given_as_such(folder: Path, tmp_path: Path) -> None:
-    from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
+    from merton.execution.kinematics import UR5
     from merton.world.geometry import quaternion_of
 
-    joints = read_poses(folder, lambda angles: BASE_LINK_FROM_BASE @ UR5.forward(angles))
+    joints = read_poses(folder, UR5.forward)
     lines = ["image,x_m,y_m,z_m,qx,qy,qz,qw"]
     for image, pose in joints:
         (tmp_path / image.name).symlink_to(image)

@@ -72,7 +72,7 @@ def test_modified_dh_rows_give_the_arm_that_the_cell_has() -> None:
     arm = from_modified_dh("UR5", rows, 0.0, (0.0,) * 6, "facts, section 3")
     joints = np.random.default_rng(0).uniform(-pi, pi, (100, 6))
     for posture, pose in zip(joints, arm.forward(joints), strict=True):
-        np.testing.assert_allclose(pose, UR5.forward(posture), atol=1e-9)
+        np.testing.assert_allclose(pose, UR5.forward(posture, frame="base"), atol=1e-9)
 
 
 @pytest.mark.parametrize("arm", [PANDA, VIPERX_300, UR5E], ids=lambda arm: arm.name)

@@ -20,7 +20,7 @@ import xacro
 from ruamel.yaml import YAML
 
 from merton.errors import InputError, UnknownNameError
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
+from merton.execution.kinematics import UR5
 from merton.files import resource
 from merton.simulation import gazebo
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, link_of, normal_force_n
@@ -160,7 +160,7 @@ def test_kinematics_are_those_merton_computes_with(hardware: str) -> None:
             configuration[model.joints[model.getJointId(name)].idx_q] = angle
         pinocchio.framesForwardKinematics(model, data, configuration)
         base, tool0, tcp = (data.oMf[model.getFrameId(name)].homogeneous for name in ("base_link", "tool0", "tcp"))
-        expected = BASE_LINK_FROM_BASE @ UR5.forward(joints)
+        expected = UR5.forward(joints)
         np.testing.assert_allclose(inverse(base) @ tool0, expected, atol=1e-9)
         np.testing.assert_allclose(inverse(base) @ tcp, expected @ CELL.tool0_from_tcp, atol=1e-9)
 

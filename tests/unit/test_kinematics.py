@@ -153,18 +153,38 @@ def urdf(name: str) -> str:
 class TestForward:
     def test_equals_the_published_dh_table(self) -> None:
         joints = random_joints(2000)
-        assert np.abs(UR5.forward(joints) - chain(joints, DH["a"], DH["alpha"])).max() < 1e-14
+        assert np.abs(UR5.forward(joints, frame="base") - chain(joints, DH["a"], DH["alpha"])).max() < 1e-14
 
     def test_zero_pose(self) -> None:
         # Sums of the published lengths: x = a2 + a3, y = -(d4 + d6), z = d1 - d5.
-        pose = UR5.forward(np.zeros(6))
+        pose = UR5.forward(np.zeros(6), frame="base")
         assert pose[:3, 3] == pytest.approx((-0.81725, -0.19145, -0.005491), abs=1e-15)
-        assert (BASE_LINK_FROM_BASE @ pose)[:3, 3] == pytest.approx((0.81725, 0.19145, -0.005491), abs=1e-15)
+        assert UR5.forward(np.zeros(6))[:3, 3] == pytest.approx((0.81725, 0.19145, -0.005491), abs=1e-15)
+
+    def test_base_link_is_base_turned_by_half_a_turn_to_the_last_bit(self) -> None:
+        joints = random_joints(2000)
+        in_base = UR5.forward(joints, frame="base")
+        poses = UR5.forward(joints)
+        assert np.array_equal(poses, BASE_LINK_FROM_BASE @ in_base)
+        assert np.array_equal(UR5.link_frames(joints), BASE_LINK_FROM_BASE @ UR5.link_frames(joints, frame="base"))
+        turn = np.diag([-1.0, -1.0, 1.0, -1.0, -1.0, 1.0])
+        assert np.array_equal(UR5.jacobian(joints), turn @ UR5.jacobian(joints, frame="base"))
+        assert np.array_equal(UR5.inverse(poses), UR5.inverse(in_base, frame="base"), equal_nan=True)
+        for pose, turned, near in zip(in_base[:50], poses[:50], joints + 0.05, strict=False):
+            one, other = UR5.solve(turned, near), UR5.solve(pose, near, frame="base")
+            assert np.array_equal(one.joints, other.joints)
+            assert (one.branch, one.residual_m, one.residual_rad) == (
+                other.branch,
+                other.residual_m,
+                other.residual_rad,
+            )
+        with pytest.raises(UnknownNameError, match="unknown frame 'tool0'; choose one of: base, base_link"):
+            UR5.forward(joints, frame="tool0")
 
     def test_every_frame_turns_about_its_own_z(self) -> None:
         joints = random_joints(50)
         frames = UR5.link_frames(joints)
-        assert (frames[:, 0] == np.eye(4)).all()
+        assert (frames[:, 0] == BASE_LINK_FROM_BASE).all()
         assert (frames[:, 6] == UR5.forward(joints)).all()
         for joint in range(6):
             turned = joints.copy()
@@ -185,7 +205,7 @@ class TestForward:
 
     @EVERY_ROBOT
     def test_golden_poses_of_two_other_programs(self, robot: UniversalRobot) -> None:
-        pose = robot.forward(GOLDEN_JOINTS)
+        pose = robot.forward(GOLDEN_JOINTS, frame="base")
         assert pose[:3, 3] == pytest.approx(GOLDEN_POSITIONS[robot.name], abs=1e-12)
         assert pose[:3, :3] == pytest.approx(np.array(GOLDEN_ROTATION), abs=1e-8)
 
@@ -196,7 +216,7 @@ class TestForward:
         for joints in random_joints(200, seed=5):
             data.qpos[:] = joints
             mujoco.mj_kinematics(model, data)
-            pose = robot.forward(joints)
+            pose = robot.forward(joints, frame="base")
             assert np.abs(data.xpos[-1] - pose[:3, 3]).max() < 1e-9
             assert np.abs(data.xmat[-1].reshape(3, 3) - pose[:3, :3]).max() < 2e-9
 
@@ -325,7 +345,7 @@ class TestSolve:
 
     def test_unreachable_says_by_how_much(self) -> None:
         pose = UR5.forward(np.array([0.0, -0.3, 0.1, 0.2, 1.0, 0.0]))
-        pose[:3, 3] += (-1.0, 0.0, 0.0)
+        pose[:3, 3] += (1.0, 0.0, 0.0)
         result = UR5.solve(pose, np.zeros(6))
         assert not result.success
         assert result.branch == -1
@@ -388,7 +408,9 @@ class TestSolve:
 def test_what_the_paper_prints_is_another_robot() -> None:
     """docs/kinematics.md quotes these numbers: equations (1)-(9) with Table 3, against the robot as it is."""
     joints = random_joints(20_000)
-    gap = np.linalg.norm(chain(joints, PAPER_A, PAPER_ALPHA)[:, :3, 3] - UR5.forward(joints)[:, :3, 3], axis=1)
+    gap = np.linalg.norm(
+        chain(joints, PAPER_A, PAPER_ALPHA)[:, :3, 3] - UR5.forward(joints, frame="base")[:, :3, 3], axis=1
+    )
     assert gap.mean() == pytest.approx(0.754, abs=0.005)
     # Joints 1 and 2 turn about one axis: only their sum matters.
     shifted = np.add(joints[:100], (0.3, -0.3, 0, 0, 0, 0))

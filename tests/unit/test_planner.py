@@ -12,7 +12,7 @@ from merton.execution.gate.collision import HELD, Guard, HeldObject
 from merton.execution.gate.peaks import ADDED_TO_ACCELERATION, ADDED_TO_SPEED, peaks
 from merton.execution.gate.planner import MotionPlan, plan, plan_again, segments
 from merton.execution.gate.safety import MODES, Limits
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.execution.kinematics import UR5, base_from_tcp
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Array, rotation_vector_of
 
@@ -191,7 +191,7 @@ class TestRefusals:
     def test_a_jump_to_another_branch_is_refused(self, roomy: CellConfig) -> None:
         start = START.copy()
         start[4] = -1e-3  # axes 4 and 6 almost on one line; turning about x of frame 4 swings both by a quarter turn
-        around = 0.1 * (BASE_LINK_FROM_BASE @ UR5.link_frames(start))[4, :3, 0]
+        around = 0.1 * UR5.link_frames(start)[4, :3, 0]
         motion = plan(start, deltas(1, a=around[0], b=around[1], c=around[2]), STEP_S, "base_link", roomy)
         assert motion.verdict.code is ErrorCode.BRANCH_FLIP
         assert motion.executed == 0

@@ -11,7 +11,7 @@ from merton.errors import ErrorCode, InputError, UnknownNameError
 from merton.execution.gate.capsules import capsules_of, self_pairs
 from merton.execution.gate.collision import HELD, LONGEST_HELD_M, SET_DOWN_M, Guard, HeldObject, held_object
 from merton.execution.gate.safety import MODES, Limits, limits_of_mode
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
+from merton.execution.kinematics import UR5
 from merton.execution.robots.gripper import Gripper
 from merton.files import resource
 from merton.world.cell import CellConfig, load_cell
@@ -26,7 +26,7 @@ def cell() -> CellConfig:
 def straight_down(cell: CellConfig, x: float, y: float, z: float) -> Array:
     """Joints that put the tool centre point at (x, y, z) in `base_link`, pointing down."""
     base_from_tool0 = from_rpy((x, y, z), (np.pi, 0, 0)) @ inverse(cell.tool0_from_tcp)
-    result = UR5.solve(BASE_LINK_FROM_BASE @ base_from_tool0, cell.home_joints)
+    result = UR5.solve(base_from_tool0, cell.home_joints)
     assert result.success
     return result.joints
 
@@ -123,7 +123,7 @@ class TestGuard:
         joints = np.random.default_rng(2).uniform(-np.pi, np.pi, (20, 6))
         ends, radii = Guard(cell).capsules(joints, np.zeros(20))
         start, axis = ends[:, :, 0], ends[:, :, 1] - ends[:, :, 0]
-        frames = BASE_LINK_FROM_BASE @ UR5.link_frames(joints)
+        frames = UR5.link_frames(joints)
         worst = 0.0
         for link, frame, offset in _moving_links(robot):
             for points in _corners(robot, link):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from merton.annotate.dataset import Reference
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.execution.kinematics import UR5, base_from_tcp
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Matrix
 from merton.world.observation import CameraView, Image, Intrinsics, Observation
@@ -90,7 +90,7 @@ def _cell() -> CellConfig:
 def _place(camera: str) -> Matrix:
     """Pose of a camera in `base_link` with the arm at home."""
     cell = _cell()
-    return cell.base_from_camera(camera, BASE_LINK_FROM_BASE @ UR5.forward(cell.home_joints))
+    return cell.base_from_camera(camera, UR5.forward(cell.home_joints))
 
 
 def _rounded(values: np.ndarray) -> Any:

@@ -18,7 +18,7 @@ from merton.execution.gate.carrying import Carrying, Grip, Hand, Move, Predicted
 from merton.execution.gate.latch import EmergencyStopLatch
 from merton.execution.gate.safety import Limits
 from merton.execution.gate.stop import StopEvent
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.execution.kinematics import UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView, Execution, Judgement, Side
 from merton.experiment.scoring import Evidence, Scores, score
@@ -72,7 +72,7 @@ class LocalPorts:
         cell = self.cell
         if cell.scene is None:
             raise InfrastructureError("the cell has no scene yet: reset it first")
-        base_from_tool0 = BASE_LINK_FROM_BASE @ UR5.forward(cell.joints_rad)
+        base_from_tool0 = UR5.forward(cell.joints_rad)
         reference, distorted = {}, {}
         for name in self.cameras.names:
             view = self.cameras.render(cell.scene.task, cell.scene.seed, cell.qpos, name, cell.time_ns)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from merton.execution.gate.capsules import capsules_of
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.execution.kinematics import UR5, base_from_tcp
 from merton.world.cell import CellConfig
 
 
@@ -46,7 +46,7 @@ class SceneView:
             "capsules": rows (x, y, z, x, y, z, radius) [m]; "joints_deg": (6,); "opening_mm"; "tcp_mm": (3,).
         """
         joints = np.asarray(joints_rad, float)
-        frames = (BASE_LINK_FROM_BASE @ UR5.link_frames(joints))[self._frames]  # (n, 4, 4)
+        frames = UR5.link_frames(joints)[self._frames]  # (n, 4, 4)
         ends = self._ends.copy()
         ends[:, :, 0] += self._slides[:, None] * opening_m / 2
         placed = np.einsum("nij,nkj->nki", frames[:, :3, :3], ends) + frames[:, None, :3, 3]

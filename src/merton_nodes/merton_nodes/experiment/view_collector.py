@@ -10,7 +10,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image, JointState
 
 from merton.errors import InfrastructureError, InputError
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.execution.kinematics import UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView
 from merton.world.cell import CellConfig
@@ -94,7 +94,7 @@ class ViewCollector:
     def _view_of(self, state: CellState, stamp_ns: int, messages: dict[str, Any]) -> CellView:
         """The messages of one instant as a view."""
         joints, opening_m = convert.joints_of(messages["joints"])
-        base_from_tool0 = BASE_LINK_FROM_BASE @ UR5.forward(joints)
+        base_from_tool0 = UR5.forward(joints)
         reference, distorted = {}, {}
         for camera in self.cell.camera_names:
             reference[camera] = CameraView(

@@ -140,7 +140,7 @@ class Guard:
         Returns:
             Ends of the axes (n, capsules, 2, 3) [m] in `base_link`, and radii (capsules,) [m].
         """
-        frames = BASE_LINK_FROM_BASE @ UR5.link_frames(joints)[:, self._frames]
+        frames = UR5.link_frames(joints)[:, self._frames]
         opening = np.broadcast_to(self._stroke if opening_m is None else np.asarray(opening_m, float), len(frames))
         local = np.broadcast_to(self._ends, (len(frames), *self._ends.shape)).copy()
         local[..., 0] += (self._slide * opening[:, None] / 2)[..., None]
@@ -225,7 +225,7 @@ class _Pairs:
 def _arm() -> Any:
     """The joints of arm and fingers, from the same kinematics that everything else uses."""
     model = pinocchio.Model()
-    frames = BASE_LINK_FROM_BASE @ UR5.link_frames(np.zeros((1, 6)))[0]
+    frames = UR5.link_frames(np.zeros((1, 6)))[0]
     parent, parent_frame = 0, np.eye(4)
     for number, frame in enumerate(frames[1:], start=1):
         step = np.linalg.solve(parent_frame, frame)

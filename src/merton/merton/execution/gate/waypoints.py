@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from merton.errors import ErrorCode
 from merton.execution.gate.safety import Limits, Verdict
-from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5, base_from_tcp
+from merton.execution.kinematics import UR5, base_from_tcp
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, inverse, rotation_of_vector
 
@@ -92,7 +92,7 @@ def waypoints(
                 ErrorCode.SPEED_LIMIT, f"moves at {translation / step_s:.3g} m/s, limit {limits.tcp_speed_m_s:g} m/s"
             )
         pose = compose(pose, action, frame)
-        found = UR5.solve(BASE_LINK_FROM_BASE @ pose @ tcp_from_tool0, joints[-1])
+        found = UR5.solve(pose @ tcp_from_tool0, joints[-1])
         if not found.success:
             return cut(ErrorCode.UNREACHABLE, f"is out of reach: {found.why}")
         turn = np.abs(found.joints - joints[-1]).max()

@@ -1,6 +1,8 @@
 """The compiled formulas behind `merton.execution.kinematics`, which has the public face of them.
 
-`robot` is always the Denavit-Hartenberg lengths d1, a2, a3, d4, d5, d6 [m]; angles are in rad, poses 4x4 in `base`.
+`robot` is always the Denavit-Hartenberg lengths d1, a2, a3, d4, d5, d6 [m]; angles are in rad, poses 4x4. The
+formulas are those of UR's `base`. The batched functions and `solve` take and give poses in the frame that `side` names,
+the factor of x and y against `base`: 1 is `base`, -1 is `base_link`, which is half a turn about z away.
 Sines and cosines come from the geometry; an angle is taken (atan2, never an arc cosine) only where it is handed out.
 Everything is in this one file because numba's cache on disk notices only changes of the file a function is in.
 """
@@ -71,24 +73,32 @@ def _still_frames(count: int, robot: Array) -> Array:
 
 
 @njit(cache=True)
-def frames_batch(joints: Array, robot: Array) -> Array:
+def _turn(pose: Array, side: float, turned: Array) -> None:
+    """Fill `turned` with a pose (4, 4) in the frame of `side` instead of `base`, or the other way round."""
+    for j in range(4):
+        turned[0, j], turned[1, j] = 0.0 + side * pose[0, j], 0.0 + side * pose[1, j]  # 0.0 +: no negative zero
+        turned[2, j], turned[3, j] = pose[2, j], pose[3, j]
+
+
+@njit(cache=True)
+def frames_batch(joints: Array, robot: Array, side: float) -> Array:
     """Base and link frames (n, 7, 4, 4) for joints (n, 6)."""
     frames = _still_frames(joints.shape[0], robot)
-    for i in range(joints.shape[0]):
-        _frames(joints[i], robot, frames[i])
+    for n in range(joints.shape[0]):
+        _frames(joints[n], robot, frames[n])
+        for i in range(7):
+            _turn(frames[n, i], side, frames[n, i])
     return frames
 
 
 @njit(cache=True)
-def forward_batch(joints: Array, robot: Array) -> Array:
+def forward_batch(joints: Array, robot: Array, side: float) -> Array:
     """The last of these frames alone, (n, 4, 4)."""
     frames = _still_frames(1, robot)[0]
     poses = np.empty((joints.shape[0], 4, 4))
     for n in range(joints.shape[0]):
         _frames(joints[n], robot, frames)
-        for i in range(4):
-            for j in range(4):
-                poses[n, i, j] = frames[6, i, j]
+        _turn(frames[6], side, poses[n])
     return poses
 
 
@@ -106,7 +116,7 @@ def _opposite(angle: float) -> float:
 
 @njit(cache=True)
 def inverse(pose: Array, robot: Array, free_joint_6: float, solutions: Array, gaps: Array) -> None:
-    """Fill solutions (8, 6) in the order of BRANCHES, NaN where a branch does not exist, and gaps (4,).
+    """Fill solutions (8, 6) in the order of BRANCHES, NaN where a branch does not exist, and gaps (4,); pose in `base`.
 
     A gap belongs to a shoulder and a wrist: how far [m] frame 4's origin lies beyond what upper arm and forearm can
     reach (positive) or fold to (negative); 0 where the two branches exist, NaN where there is no root at the shoulder.
@@ -174,11 +184,12 @@ def inverse(pose: Array, robot: Array, free_joint_6: float, solutions: Array, ga
 
 
 @njit(cache=True)
-def inverse_batch(poses: Array, robot: Array, free_joint_6: float) -> Array:
+def inverse_batch(poses: Array, robot: Array, free_joint_6: float, side: float) -> Array:
     """`inverse` of poses (n, 4, 4): (n, 8, 6)."""
-    solutions, gaps = np.empty((poses.shape[0], 8, 6)), np.empty(4)
+    solutions, gaps, pose = np.empty((poses.shape[0], 8, 6)), np.empty(4), np.empty((4, 4))
     for i in range(poses.shape[0]):
-        inverse(poses[i], robot, free_joint_6, solutions[i], gaps)
+        _turn(poses[i], side, pose)
+        inverse(pose, robot, free_joint_6, solutions[i], gaps)
     return solutions
 
 
@@ -209,7 +220,7 @@ def _nearest(solutions: Array, near: Array, limit: Array) -> int:
 
 @njit(cache=True)
 def _residual(joints: Array, pose: Array, robot: Array) -> tuple[float, float]:
-    """Distance [m] and angle [rad] between a pose and the one the joints give."""
+    """Distance [m] and angle [rad] between a pose in `base` and the one the joints give."""
     frames = _still_frames(1, robot)[0]
     _frames(joints, robot, frames)
     gap2, chord2 = 0.0, 0.0
@@ -221,9 +232,10 @@ def _residual(joints: Array, pose: Array, robot: Array) -> tuple[float, float]:
 
 
 @njit(cache=True)
-def solve(pose: Array, near: Array, robot: Array, limit: Array) -> tuple[int, Array, float, float]:
+def solve(target: Array, near: Array, robot: Array, limit: Array, side: float) -> tuple[int, Array, float, float]:
     """Row, joints (6,) and residuals of the solution nearest to `near`; row -1 if there is none."""
-    solutions, gaps = np.empty((8, 6)), np.empty(4)
+    solutions, gaps, pose = np.empty((8, 6)), np.empty(4), np.empty((4, 4))
+    _turn(target, side, pose)
     # At the wrist singularity joint 6 is free, but not every angle is within reach: the current one first, then around.
     for attempt in range(25):
         free_joint_6 = near[5] + (1 - 2 * (attempt % 2)) * ((attempt + 1) // 2) * pi / 12.0
@@ -236,7 +248,7 @@ def solve(pose: Array, near: Array, robot: Array, limit: Array) -> tuple[int, Ar
 
 
 @njit(cache=True)
-def jacobian_batch(joints: Array, robot: Array) -> Array:
+def jacobian_batch(joints: Array, robot: Array, side: float) -> Array:
     """Geometric Jacobians (n, 6, 6) for joints (n, 6), rows linear [m/rad] then angular."""
     frames = _still_frames(1, robot)[0]
     jacobians = np.empty((joints.shape[0], 6, 6))
@@ -247,8 +259,8 @@ def jacobian_batch(joints: Array, robot: Array) -> Array:
             rx = frames[6, 0, 3] - frames[j + 1, 0, 3]
             ry = frames[6, 1, 3] - frames[j + 1, 1, 3]
             rz = frames[6, 2, 3] - frames[j + 1, 2, 3]
-            jacobians[n, 0, j] = ay * rz - az * ry
-            jacobians[n, 1, j] = az * rx - ax * rz
+            jacobians[n, 0, j] = side * (ay * rz - az * ry)
+            jacobians[n, 1, j] = side * (az * rx - ax * rz)
             jacobians[n, 2, j] = ax * ry - ay * rx
-            jacobians[n, 3, j], jacobians[n, 4, j], jacobians[n, 5, j] = ax, ay, az
+            jacobians[n, 3, j], jacobians[n, 4, j], jacobians[n, 5, j] = side * ax, side * ay, az
     return jacobians

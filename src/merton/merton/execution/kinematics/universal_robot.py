@@ -1,4 +1,4 @@
-"""Forward and inverse kinematics of the UR5 and its siblings, in UR's own `base` frame.
+"""Forward and inverse kinematics of the UR5 and its siblings, in `base_link` or in UR's own `base`.
 
 The link frames are those of Craig's modified Denavit-Hartenberg convention, which Table 3 of Embodied-IQA (arXiv
 2505.16815) and the public URDF use: frame i turns about its own z axis by joint angle i, and frame 6 is `tool0`. The
@@ -16,13 +16,16 @@ from math import cos, hypot, inf, pi, sin
 import numpy as np
 from numpy.typing import ArrayLike
 
-from merton.errors import InputError
+from merton.errors import InputError, UnknownNameError
 from merton.execution.kinematics import closed_form
 from merton.registry import Registry
 from merton.world.geometry import Array, Matrix
 
 BASE_LINK_FROM_BASE: Matrix = np.diag([-1.0, -1.0, 1.0, 1.0])
 """ROS's `base_link` (x forward) from UR's `base`: a half turn about z."""
+
+_SIDES = {"base_link": -1.0, "base": 1.0}
+"""Frames of poses, and the factor of their x and y against `base`: the half turn changes signs and nothing else."""
 
 BRANCHES = tuple((shoulder, wrist, elbow) for shoulder in (1, -1) for wrist in (1, -1) for elbow in (1, -1))
 """What the eight rows of `inverse` mean: which root is taken at the shoulder, at the wrist (the sign of sin(joint 5))
@@ -62,6 +65,9 @@ class IkResult:
 class UniversalRobot:
     """A six-axis arm of Universal Robots' build: axes 2, 3, 4 parallel, the wrist offset.
 
+    Poses are those of `tool0` in `base_link`, or with `frame="base"` in UR's own base, which the controller shows;
+    any other frame raises UnknownNameError.
+
     Attributes:
         name: for people.
         d1, a2, a3, d4, d5, d6: Denavit-Hartenberg lengths [m] (a2 and a3 negative, as UR publishes them).
@@ -85,23 +91,23 @@ class UniversalRobot:
     def _limits(self) -> Array:
         return np.array(self.joint_limits_rad)
 
-    def forward(self, joints: ArrayLike) -> Matrix:
-        """Pose of `tool0` in `base`: (..., 6) [rad] -> (..., 4, 4)."""
+    def forward(self, joints: ArrayLike, *, frame: str = "base_link") -> Matrix:
+        """Pose of `tool0`: (..., 6) [rad] -> (..., 4, 4)."""
         flat, shape = _flat_joints(joints)
-        return closed_form.forward_batch(flat, self._lengths).reshape(*shape, 4, 4)
+        return closed_form.forward_batch(flat, self._lengths, _side(frame)).reshape(*shape, 4, 4)
 
-    def link_frames(self, joints: ArrayLike) -> Matrix:
-        """All frames in `base`: (..., 6) [rad] -> (..., 7, 4, 4): base, then link frames 1 .. 6 (6 is `tool0`)."""
+    def link_frames(self, joints: ArrayLike, *, frame: str = "base_link") -> Matrix:
+        """All frames: (..., 6) [rad] -> (..., 7, 4, 4): `base`, then link frames 1 .. 6 (6 is `tool0`)."""
         flat, shape = _flat_joints(joints)
-        return closed_form.frames_batch(flat, self._lengths).reshape(*shape, 7, 4, 4)
+        return closed_form.frames_batch(flat, self._lengths, _side(frame)).reshape(*shape, 7, 4, 4)
 
-    def jacobian(self, joints: ArrayLike) -> Array:
-        """Geometric Jacobian of `tool0` in `base`: (..., 6) [rad] -> (..., 6, 6), rows linear [m/rad] then angular."""
+    def jacobian(self, joints: ArrayLike, *, frame: str = "base_link") -> Array:
+        """Geometric Jacobian of `tool0`: (..., 6) [rad] -> (..., 6, 6), rows linear [m/rad] then angular."""
         flat, shape = _flat_joints(joints)
-        return closed_form.jacobian_batch(flat, self._lengths).reshape(*shape, 6, 6)
+        return closed_form.jacobian_batch(flat, self._lengths, _side(frame)).reshape(*shape, 6, 6)
 
-    def inverse(self, pose: ArrayLike, free_joint_6_rad: float = 0.0) -> Array:
-        """All joint angles that reach a pose of `tool0` in `base`: (..., 4, 4) -> (..., 8, 6) [rad] in [-pi, pi].
+    def inverse(self, pose: ArrayLike, free_joint_6_rad: float = 0.0, *, frame: str = "base_link") -> Array:
+        """All joint angles that reach a pose of `tool0`: (..., 4, 4) -> (..., 8, 6) [rad] in [-pi, pi].
 
         Rows follow `BRANCHES`; a branch that does not exist is NaN. `free_joint_6_rad` is joint 6 where the wrist is
         singular and leaves it open (|sin(joint 5)| < 1e-11). The rotation must be orthonormal.
@@ -109,13 +115,12 @@ class UniversalRobot:
         poses = np.ascontiguousarray(pose, dtype=np.float64)
         if poses.shape[-2:] != (4, 4):
             raise InputError(f"a pose must have shape (..., 4, 4), got {poses.shape}")
-        shape = poses.shape[:-2]
-        return closed_form.inverse_batch(poses.reshape(-1, 4, 4), self._lengths, float(free_joint_6_rad)).reshape(
-            *shape, 8, 6
-        )
+        flat, shape = poses.reshape(-1, 4, 4), poses.shape[:-2]
+        solutions = closed_form.inverse_batch(flat, self._lengths, float(free_joint_6_rad), _side(frame))
+        return solutions.reshape(*shape, 8, 6)
 
-    def solve(self, pose: ArrayLike, near: ArrayLike) -> IkResult:
-        """The joint angles that reach one pose (4, 4) of `tool0` in `base`, nearest to `near` (6,) within the limits.
+    def solve(self, pose: ArrayLike, near: ArrayLike, *, frame: str = "base_link") -> IkResult:
+        """The joint angles that reach one pose (4, 4) of `tool0`, nearest to `near` (6,) within the limits.
 
         Every joint of every branch is taken at the image (plus or minus whole turns) nearest to `near`; the branch with
         the least sum of squared joint differences wins. No pose raises: `why` says what is wrong with it, in figures.
@@ -130,9 +135,11 @@ class UniversalRobot:
         if not np.abs(start).max() <= FARTHEST_START_RAD:  # NaN included
             why = f"the joint angles to start from are not within +-{FARTHEST_START_RAD:g} rad"
             return IkResult(False, np.full(6, np.nan), -1, np.nan, np.nan, why=why)
-        branch, joints, gap, angle = closed_form.solve(target, start, self._lengths, self._limits)
+        side = _side(frame)
+        branch, joints, gap, angle = closed_form.solve(target, start, self._lengths, self._limits, side)
         if branch < 0:
-            return IkResult(False, joints, -1, gap, angle, why=self._why_not(target))
+            base_from_tool0 = target * np.array([[side], [side], [1.0], [1.0]])
+            return IkResult(False, joints, -1, gap, angle, why=self._why_not(base_from_tool0))
         return IkResult(True, joints, branch, gap, angle, singular=self._singular(joints))
 
     def _singular(self, joints: Array) -> str:
@@ -146,7 +153,10 @@ class UniversalRobot:
         return "shoulder" if abs(along) < NEAR_SINGULAR else ""
 
     def _why_not(self, pose: Matrix) -> str:
-        """One sentence. A distance beyond the reach is how far the pose would have to move within the arm's plane."""
+        """One sentence on a pose in `base`.
+
+        A distance beyond the reach is how far the pose would have to move within the arm's plane.
+        """
         if not np.isfinite(pose).all():
             return "the pose is not finite"
         # Joint 6 matters only where the wrist is singular: look at the angles that `solve` tries.
@@ -164,6 +174,13 @@ class UniversalRobot:
         gap = gaps.flat[np.argmin(np.abs(gaps))]
         side = "beyond the reach" if gap > 0 else "too close to the shoulder"
         return f"in this orientation the pose is {_millimetres(abs(gap))} mm {side}"
+
+
+def _side(frame: str) -> float:
+    try:
+        return _SIDES[frame]
+    except KeyError:
+        raise UnknownNameError("frame", frame, _SIDES) from None
 
 
 def _millimetres(length_m: float) -> str:
@@ -198,5 +215,5 @@ for _robot in (UR3, UR5, UR10, UR3e, UR5e, UR10e, UR16e):
 
 
 def base_from_tcp(joints: ArrayLike, tool0_from_tcp: Matrix) -> Matrix:
-    """Pose of the tool centre point in **`base_link`**: joints (..., 6) [rad] -> (..., 4, 4)."""
-    return BASE_LINK_FROM_BASE @ UR5.forward(joints) @ tool0_from_tcp
+    """Pose of the tool centre point in `base_link`: joints (..., 6) [rad] -> (..., 4, 4)."""
+    return UR5.forward(joints) @ tool0_from_tcp
