@@ -1,0 +1,74 @@
+"""The simulator's ports and arm_node carry out a chunk in the same way: one script for both, compared by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from merton_interfaces.action import ExecuteActions
+from merton_interfaces.srv import ResetCell
+
+from merton.errors import ErrorCode
+from merton.experiment.local import LocalPorts
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.observation import Observation
+from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.cell.mujoco_cell_node import MujocoCellNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from ros import Probe, Ros, up
+
+UP, DOWN = [0.0, 0.0, 0.04, 0, 0, 0], [0.0, 0.0, -0.05, 0, 0, 0]
+
+
+@pytest.fixture
+def ports() -> Iterator[LocalPorts]:
+    ports = LocalPorts()
+    yield ports
+    ports.close()
+
+
+def test_both_carry_out_a_script_in_the_same_way(ros: Ros, probe: Probe, ports: LocalPorts) -> None:
+    """A grasp, a lift of what is held, fingers wide open, a dive that the gate stops, and a command after it."""
+    cell = up(ros, MujocoCellNode, real_time_factor=0.0)
+    arm = up(ros, ArmNode)
+    assert ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="pick", seed=0)).error_code == 0
+    instruction = ports.reset("pick", 0)
+    ros.until(lambda: arm.arm.joints_rad is not None and arm.arm.stamp_ns >= cell.cell.time_ns)
+
+    def carried_out(chunk: ActionChunk) -> tuple[int, int, bool]:
+        """The chunk on both: how many deltas, the code, and whether something is held; the same on both."""
+        execution = ports.execute(chunk, ports.view())
+        goal = ExecuteActions.Goal(chunk=convert.chunk_message(chunk, 0))
+        result = ros.act(probe, ExecuteActions, names.EXECUTE, goal)
+        assert (result.executed, result.error_code, result.error_msg) == (
+            execution.executed,
+            execution.error_code,
+            execution.error_message,
+        )
+        assert np.allclose(cell.cell.joints_rad, ports.cell.joints_rad, rtol=0, atol=1e-9)
+        assert arm.stop.latch.tripped == ports.latch.tripped
+        held, other = arm.arm.hand.held(), ports._hand.held()
+        assert (held is None) == (other is None)
+        if held is not None and other is not None:
+            assert (held.width_m, held.beyond_tcp_m) == pytest.approx((other.width_m, other.beyond_tcp_m), abs=1e-9)
+        return execution.executed, execution.error_code, held is not None
+
+    seen = Observation(
+        views={},
+        joints_rad=ports.cell.joints_rad,
+        base_from_tcp=ports.cell.base_from_tcp,
+        gripper_open=1.0,
+        instruction=instruction,
+    )
+    grasp = ports.act("expert", seen, "reference")
+    closes = int(np.argmax(grasp.deltas[:, 6] < 0.5)) + 1
+    first = checked_chunk(grasp.deltas[:closes], grasp.step_s, frame=grasp.frame)
+    assert carried_out(first) == (closes, ErrorCode.OK, True)
+    assert carried_out(checked_chunk([[*UP, 0.0]] * 3, 0.2)) == (3, ErrorCode.OK, True)
+    assert carried_out(checked_chunk([[*UP, 1.0]], 0.2)) == (1, ErrorCode.OK, False)
+    assert carried_out(checked_chunk([[*UP, 0.0], [*DOWN, 0.4]], 0.2))[1:] == (ErrorCode.OK, False)
+    dive = carried_out(checked_chunk([[*DOWN, 1.0]] * 12, 0.2))
+    assert dive == (0, ErrorCode.COLLISION, False)
+    assert carried_out(checked_chunk([[*UP, 1.0]], 0.2)) == (0, ErrorCode.COLLISION, False)
