@@ -37,10 +37,10 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
 
 PLANNERS = ("merton", "moveit")
-LOOK_PERIOD_S = 0.02
-"""How often the cameras' silence is looked at [s]."""
+CAMERA_CHECK_PERIOD_S = 0.02
+"""Period of the check for silent cameras [s]."""
 RESULT_KEPT_S = 10
-"""How long a result waits for whoever has not fetched it [s]; every message of a goal's status lists all that wait."""
+"""How long a result is kept for a client that has not fetched it [s]; every goal's status lists all that are kept."""
 CANCELLED = Verdict(message="cancelled")
 DEACTIVATED = Verdict(ErrorCode.STOPPED, "arm_node was deactivated")
 FAILED = Verdict(ErrorCode.STOPPED, "carrying out the chunk failed")
@@ -48,22 +48,20 @@ ENDING = Verdict(ErrorCode.STOPPED, "arm_node ended")
 
 
 class ArmNode(StageNode):
-    """Leads every chunk through the ledger and the gate to the arm, one at a time, and answers how it went."""
+    """Leads every chunk through the ledger and the gate to the arm, one at a time, and answers with its result."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_node", **options)
 
     def set_up(self) -> None:
-        """Read limits and cell, offer the action, start the stop path."""
+        """Read limits and cell, start the stop path, watch the cameras, offer the action."""
         self.cell = load_cell()
         mode = self.parameter("mode", "normal", "robot mode, whose limits hold", choices=MODES)
-        meanings = dict(re.findall(r"(\w+): (.+)", Limits.__doc__ or ""))
-        self.limits = Limits(
-            **{
-                name: self.parameter(f"limits.{name}", value, meanings.get(name, name), minimum=0.0, maximum=100.0)
-                for name, value in vars(limits_of_mode(mode)).items()
-            }
-        )
+        self.limits = self.declared_limits(mode)
+        # once before anything moves: what is compiled is loaded at its first use, and a stop would wait for that
+        plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, FRAMES[0], self.cell, self.limits)
+        self.planner = self.declared_planner()
+        self.stop = self.stop_path(SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL)
         patience_s = self.parameter(
             "patience_s",
             20.0,
@@ -71,9 +69,70 @@ class ArmNode(StageNode):
             minimum=0.5,
             maximum=600.0,
         )
+        self.arm = ArmDriver(self, self.stop, self.cell, patience_s)
+        self.watchdog = self.camera_watchdog()
+        self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
+        self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.draw)
+        self.offer_action()
+
+    def declared_limits(self, mode: str) -> Limits:
+        """The limits of the mode, each of them a parameter."""
+        meanings = dict(re.findall(r"(\w+): (.+)", Limits.__doc__ or ""))
+        return Limits(
+            **{
+                name: self.parameter(f"limits.{name}", value, meanings.get(name, name), minimum=0.0, maximum=100.0)
+                for name, value in vars(limits_of_mode(mode)).items()
+            }
+        )
+
+    def declared_planner(self) -> MoveItPlanner | None:
+        """MoveIt in its process, None for the gate's own ways."""
+        planner = self.parameter(
+            "planner", "merton", "planner of the ways between the poses of a chunk", choices=PLANNERS
+        )
+        if planner != "moveit":
+            return None
+        moveit = MoveItPlanner()
+        self.closing.callback(moveit.close)
+        return moveit
+
+    def stop_path(self, running: int) -> StopNode:
+        """The stop node, with the latch file if there is one; `running` is the mode it reports while not tripped."""
         latch_file = self.parameter(
             "latch_file", "", "file in which the emergency stop survives a restart; empty: memory only"
         )
+        latch = EmergencyStopLatch(Path(latch_file).expanduser() if latch_file else None)
+        stop = StopNode(latch, self.on_trip, self.context, running)
+        self.closing.callback(stop.end)
+        return stop
+
+    def camera_watchdog(self) -> Watchdog:
+        """Subscribe to the cameras that must not be silent while the arm moves."""
+        watched = self.parameter(
+            "watch_cameras",
+            [""],
+            "cameras without whose frames nothing moves; [''] for none",
+            choices=self.cell.camera_names,
+        )
+        timeout_s = self.parameter(
+            "camera_timeout_s",
+            0.2,
+            "silence of a watched camera after which a motion is halted [s]",
+            minimum=0.05,
+            maximum=60.0,
+        )
+        cameras = [name for name in watched if name]
+        watchdog = Watchdog(cameras, timeout_s)
+        for camera in cameras:
+            self.create_subscription(
+                CameraInfo, names.color_info(camera), lambda _, camera=camera: watchdog.feed(camera), names.SENSOR_QOS
+            )
+        if cameras:
+            self.create_timer_s(CAMERA_CHECK_PERIOD_S, self.halt_if_blind)
+        return watchdog
+
+    def offer_action(self) -> None:
+        """Take goals of `arm/execute`; in the end the arm is halted before anything else."""
         max_age_s = self.parameter(
             "max_observation_age_s",
             0.5,
@@ -81,78 +140,42 @@ class ArmNode(StageNode):
             minimum=0.01,
             maximum=600.0,
         )
-        watched = self.parameter(
-            "watch_cameras",
-            [""],
-            "cameras without whose frames nothing moves; [''] for none",
-            choices=self.cell.camera_names,
-        )
-        camera_timeout_s = self.parameter(
-            "camera_timeout_s",
-            0.2,
-            "silence of a watched camera after which a motion is halted [s]",
-            minimum=0.05,
-            maximum=60.0,
-        )
-        planner = self.parameter(
-            "planner", "merton", "planner of the ways between the poses of a chunk", choices=PLANNERS
-        )
-        self.planner = MoveItPlanner() if planner == "moveit" else None
-        if self.planner is not None:
-            self.closing.callback(self.planner.close)
-        # once before anything moves: what is compiled is loaded at its first use, and a stop would wait for that
-        plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, FRAMES[0], self.cell, self.limits)
-        watched = [name for name in watched if name]
-        latch = EmergencyStopLatch(Path(latch_file).expanduser() if latch_file else None)
-        running = SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL
-        self.stop = StopNode(latch, self.on_trip, self.context, running)
-        self.closing.callback(self.stop.end)
-        self.arm = ArmDriver(self, self.stop, self.cell, patience_s)
         self.ledger: CommandLedger[ExecuteActions.Result] = CommandLedger(max_age_s)
         self.under_way: tuple[str, int] | None = None
         """Trial and sequence of the accepted chunk that has no answer yet."""
         self.answered: Future | None = None
         """Resolved with that chunk's answer; None before its first goal is worked on."""
-        self.watchdog = self.watch(watched, camera_timeout_s)
-        self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
-        self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.draw)
         self.server = ActionServer(
-            self, ExecuteActions, names.EXECUTE, self.execute,
-            goal_callback=self.on_goal, cancel_callback=self.on_cancel, result_timeout=RESULT_KEPT_S,
-        )  # fmt: skip
+            self,
+            ExecuteActions,
+            names.EXECUTE,
+            self.execute,
+            goal_callback=self.on_goal,
+            cancel_callback=self.on_cancel,
+            result_timeout=RESULT_KEPT_S,
+        )
         self.closing.callback(self.server.destroy)
         self.closing.callback(self.halt_if_moving)
 
     def draw(self, make: Callable[[], MarkerArray]) -> None:
-        """Show people something, if anybody looks: making it takes longer than planning a motion."""
+        """Publish markers, if there is a subscriber: making them takes longer than planning a motion."""
         if self.markers.get_subscription_count():
             self.markers.publish(make())
 
-    def watch(self, cameras: list[str], timeout_s: float) -> Watchdog:
-        """Listen to the cameras that must be heard while the arm moves."""
-        watchdog = Watchdog(cameras, timeout_s)
-        for camera in cameras:
-            self.create_subscription(
-                CameraInfo, names.color_info(camera), lambda _, camera=camera: watchdog.feed(camera), names.SENSOR_QOS
-            )
-        if cameras:
-            self.create_timer_s(LOOK_PERIOD_S, self.look)
-        return watchdog
-
-    def look(self) -> None:
-        """Halt a motion that a camera no longer sees; no latch: the next chunk starts from where the arm is."""
+    def halt_if_blind(self) -> None:
+        """Halt a motion once a watched camera is silent; no latch: the next chunk starts from where the arm is."""
         if (stale := self.silence()) is not None:
             self.arm.interrupt(stale)
 
     def silence(self) -> Verdict | None:
-        """Which watched camera is silent, as a verdict."""
+        """The verdict on a silent camera, None if all watched ones are heard."""
         camera = self.watchdog.silence(time.monotonic())
         if camera is None:
             return None
         return Verdict(ErrorCode.STALE, f"camera {camera!r} has sent no frame for {self.watchdog.timeout_s:g} s")
 
     def start(self) -> None:
-        """From now on the stop path is listened to."""
+        """Start the stop path."""
         self.stop.start()
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -161,12 +184,12 @@ class ArmNode(StageNode):
         return super().on_deactivate(state)
 
     def halt_if_moving(self) -> None:
-        """The last command before the stop path ends."""
+        """Called first when the node ends, while a command can still be sent."""
         if self.arm.moving and self.context.ok():
             self.stop.halt(ENDING)
 
     def observe(self) -> None:
-        """Say the safety state in words, again and again: whoever draws it may come late."""
+        """Publish the safety state in words, repeatedly: a viewer may subscribe late."""
         self.markers.publish(MarkerArray(markers=[safety_marker(self.stop.report)]))
 
     def on_trip(self) -> None:
@@ -189,7 +212,7 @@ class ArmNode(StageNode):
 
     async def execute(self, goal: ServerGoalHandle) -> ExecuteActions.Result:
         """Action: carry out a chunk; the result says how far it got and why it ended."""
-        if self.answered is not None:  # it is under way, and was sent again because an answer got lost
+        if self.answered is not None:  # under way, and sent again because an answer got lost
             result = await self.answered
         else:
             self.answered = answered = Future()
@@ -205,7 +228,7 @@ class ArmNode(StageNode):
         return result
 
     async def answer(self, goal: ServerGoalHandle) -> ExecuteActions.Result:
-        """The answer to a chunk: from memory, a refusal, or how it went."""
+        """The answer to a chunk: from memory, a refusal, or the result of carrying it out."""
         request = goal.request
         counted = bool(request.trial)
         if counted and (known := self.ledger.answer_for(request.trial, request.sequence)) is not None:
@@ -221,8 +244,9 @@ class ArmNode(StageNode):
             chunk = convert.chunk_of(request.chunk)
             stamp_ns = convert.nanoseconds_of(request.chunk.header.stamp)
             await self.arm.wait_for_state_after(stamp_ns)
-            verdict = self.stop.state.verdict if self.stop.state.tripped else Verdict()
-            if verdict.ok and (counted or stamp_ns):  # with neither it is a person's, who looked at the arm itself
+            stop = self.stop.state
+            verdict = stop.verdict if stop.tripped else Verdict()
+            if verdict.ok and (counted or stamp_ns):  # with neither it comes from a person beside the arm
                 verdict = self.ledger.check(request.trial, request.sequence, stamp_ns, self.arm.stamp_ns)
                 counted = counted and verdict.ok
             verdict = (self.silence() if verdict.ok else None) or verdict
@@ -233,7 +257,7 @@ class ArmNode(StageNode):
         except InvalidActionError as error:
             result.error_code, result.error_msg = int(ErrorCode.INVALID_ACTION), str(error)
             self.counters["verdict: invalid_action"] += 1
-        except Exception as error:  # whatever it was: the arm halts, and the goal ends with a sentence
+        except Exception as error:  # the arm halts, and the goal ends with a sentence, for any error
             self.stop.halt(FAILED)
             code = ErrorCode.ARM_FAILED if isinstance(error, MertonError) else ErrorCode.UNEXPECTED
             result.error_code, result.error_msg = int(code), self.describe(error)
