@@ -20,8 +20,9 @@ from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
 from merton.files import locked_folder
 from merton.graph.spec import load_graph
+from merton.results.comparison import compare
 from merton.results.records import Outcome, TrialRecord
-from merton.results.store import ResultStore, compare
+from merton.results.store import ResultStore
 
 pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
 

@@ -20,8 +20,9 @@ from sensor_msgs.msg import Image
 from merton.experiment.run import RunDirectory
 from merton.recording.reader import RecordingReader
 from merton.recording.writer import Channel, RecordingWriter
+from merton.results.comparison import compare
 from merton.results.records import TrialRecord
-from merton.results.store import ResultStore, compare
+from merton.results.store import ResultStore
 from merton_nodes.recording.rescore_recording import rescored
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names

@@ -89,7 +89,8 @@ def test_every_section_is_there_in_order(run: Path) -> None:
     assert places == sorted(places)
     assert all(f"#{anchor}" in page.sources for anchor in anchors)
     assert re.search(
-        r"3 agents, 324 trials: servo keeps \d+\u00a0% of its execution score under distortion; hardest: \w+ \d\.",
+        r"3 agents, 324 trials: servo loses most: \d+\u00a0% of its execution score is left under distortion; "
+        r"hardest: \w+ \d\.",
         page.text,
     )
     assert "14 March 2026" in page.text
@@ -353,5 +354,5 @@ def test_agents_that_do_not_look_are_not_blamed_on_distortion() -> None:
     played = [*records("blind", 1.0), *records("servo", 0.6)]
     board = of_trials(played)
     assert [row.id for row in report.most_sensitive(board)] == ["servo"]
-    assert "servo keeps 67\u00a0%" in report.headline(board)
+    assert "servo loses most: 67\u00a0% of its execution score is left" in report.headline(board)
     assert "hardest: jpeg 5." in report.headline(board)

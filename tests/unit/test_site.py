@@ -25,7 +25,7 @@ from merton.leaderboard.snapshot.compute import compute
 from merton.leaderboard.snapshot.contents import Snapshot, Standing
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.snapshot.store import from_json, of_trials, to_json
-from merton.leaderboard.submissions.rules import Receipt
+from merton.leaderboard.submissions.receipts import Receipt
 from merton.pages import svg
 from merton.results.records import ForeignScore, Outcome, TestCase, TrialRecord
 from merton.results.schema import ATTEMPTS

@@ -27,7 +27,7 @@ from merton.leaderboard.snapshot import store as snapshot
 from merton.leaderboard.snapshot.compute import compute
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.inputs import Inputs
-from merton.leaderboard.submissions import rules as submissions
+from merton.leaderboard.submissions import rules
 from merton.leaderboard.submissions.packing import make_submission
 from merton.leaderboard.terminal import disagreements, render_snapshot
 from merton.rating import agi_elo, likelihood
@@ -255,9 +255,7 @@ def test_submissions_are_on_the_board_from_their_window_on(tmp_path: Path) -> No
         never = snapshot.take(store)
         assert never.window == ""
         (tmp_path / "s.zip").write_bytes(make_submission(store, "servo", "Acme", "2.0", "b" * 64))
-        receipt = submissions.submit(
-            store.database, tmp_path / "s.zip", now=datetime(2026, 11, 18, tzinfo=timezone.utc)
-        )
+        receipt = rules.submit(store.database, tmp_path / "s.zip", now=datetime(2026, 11, 18, tzinfo=timezone.utc))
         before, after = (snapshot.take(store, window=day) for day in ("2026-11-18", receipt.window))
         assert [row.id for row in before.agents] == list(AGENTS)
         row = next(row for row in after.agents if row.id == receipt.agent_id)

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from merton.errors import InfrastructureError, InputError
+from merton.results.comparison import compare
 from merton.results.records import Outcome, TestCase, TrialRecord
-from merton.results.store import ResultStore, compare
+from merton.results.store import ResultStore
 
 
 def trial(number: int = 0, agent: str = "servo", **changes: object) -> TrialRecord:

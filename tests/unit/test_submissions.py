@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from merton import __version__
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.commands import app
-from merton.leaderboard.submissions import rules as submissions
+from merton.leaderboard.submissions import receipts, rules
 from merton.leaderboard.submissions.archive import pack, unpack
 from merton.leaderboard.submissions.manifest import (
     FORMAT,
@@ -33,15 +33,8 @@ from merton.leaderboard.submissions.manifest import (
     verify,
 )
 from merton.leaderboard.submissions.packing import make_submission
-from merton.leaderboard.submissions.rules import (
-    FIRST_WINDOW,
-    RefusedError,
-    current_window,
-    next_window,
-    on_board,
-    submit,
-    withdraw,
-)
+from merton.leaderboard.submissions.receipts import FIRST_WINDOW, current_window, next_window, on_board
+from merton.leaderboard.submissions.rules import RefusedError, submit, withdraw
 from merton.results.database import Database
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.schema import SUBMISSION_SCORES, SUBMISSIONS
@@ -107,14 +100,14 @@ def refusal(database: Database, source: io.BytesIO, now: datetime = NOVEMBER, wh
     return caught.value
 
 
-def logged(database: Database) -> list[submissions.Attempt]:
+def logged(database: Database) -> list[receipts.Attempt]:
     with database.reading() as connection:
-        return submissions.attempts(connection)
+        return receipts.attempts(connection)
 
 
-def taken(database: Database) -> list[submissions.Receipt]:
+def taken(database: Database) -> list[receipts.Receipt]:
     with database.reading() as connection:
-        return submissions.submissions(connection)
+        return receipts.submissions(connection)
 
 
 def shown(database: Database, now: datetime) -> dict[str, dict[str, float]]:
@@ -252,7 +245,7 @@ def test_what_is_wrong_is_refused_and_logged(
     error = refusal(local, source())
     assert error.kind == kind
     assert reason in str(error)
-    assert len(str(error)) <= submissions.LONGEST_REASON
+    assert len(str(error)) <= rules.LONGEST_REASON
     assert str(error).isprintable()
     (attempt,) = logged(local)
     assert (attempt.accepted, attempt.reason) == (False, str(error))
@@ -349,7 +342,7 @@ def test_a_failure_in_the_middle_leaves_nothing(local: Database, monkeypatch: py
     def fails(*_: object) -> None:
         raise sa.exc.OperationalError("INSERT", {}, OSError("disk full"))
 
-    monkeypatch.setattr(submissions, "_log", fails)
+    monkeypatch.setattr(rules, "_log", fails)
     with pytest.raises(InfrastructureError):
         submit(local, archived(), now=NOVEMBER)
     assert (taken(local), logged(local)) == ([], [])

@@ -107,10 +107,10 @@ def compare(
     """Compare scores and ratings of two runs; exit code 1 if anything but wall time differs."""
     from merton.experiment.run import RunDirectory
     from merton.leaderboard.snapshot import store as snapshot
-    from merton.results import store
+    from merton.results import comparison
 
     one, other = ([*_records(RunDirectory(path))] for path in (first, second))
-    differences = store.compare(one, other)
+    differences = comparison.compare(one, other)
     boards = [snapshot.of_trials(records) for records in (one, other)]
     if (boards[0].agents, boards[0].cases) != (boards[1].agents, boards[1].cases):
         differences.append("the ratings differ")

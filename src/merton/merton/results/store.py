@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from merton.errors import InputError
 from merton.results.checking import checked_name, checked_score, checked_sha256, checked_trial
+from merton.results.comparison import field_differences
 from merton.results.database import Database, file_of
 from merton.results.records import (
     AgentRecord,
@@ -24,9 +25,7 @@ from merton.results.records import (
     TestCase,
     TrialRecord,
 )
-from merton.results.schema import AGENTS, CASES, EXPERIMENTS, MATCHES, SCHEMA_VERSION, SCORE_RANGES, SCORES, TRIALS
-
-__all__ = ["SCHEMA_VERSION", "SCORE_RANGES", "ResultStore", "compare", "open_record"]
+from merton.results.schema import AGENTS, CASES, EXPERIMENTS, MATCHES, SCORES, TRIALS
 
 CHUNK, SCORES_CHUNK = 500, 10_000
 """Trials, and foreign scores, written at once; those of a chunk of trials are read back by one statement."""
@@ -105,7 +104,7 @@ class ResultStore:
         rows = connection.execute(_TRIALS_AND_CASES.where(keys)).mappings()
         stored = {(item.experiment, item.id): item for item in (_record_from_row(dict(row)) for row in rows)}
         for record in records:
-            if differences := _field_differences(stored[record.experiment, record.id], record):
+            if differences := field_differences(stored[record.experiment, record.id], record):
                 raise InputError(
                     f"trial {record.id!r} of experiment {record.experiment!r} is already stored with other content: "
                     f"{'; '.join(differences)}"
@@ -298,23 +297,6 @@ def register(database: Database, connection: sa.Connection, table: sa.Table, kin
     return bool(said)
 
 
-def compare(first: list[TrialRecord], second: list[TrialRecord]) -> list[str]:
-    """What differs between two runs of one experiment, a line each, ordered by trial id; empty if nothing does.
-
-    Trials are matched by id. `wall_s` never counts, nor does the experiment's id: a run may have been given a new name.
-    """
-    ours, theirs = {item.id: item for item in first}, {item.id: item for item in second}
-    lines = []
-    for trial in sorted(ours.keys() | theirs.keys()):
-        if trial not in theirs:
-            lines.append(f"{trial}: only in the first")
-        elif trial not in ours:
-            lines.append(f"{trial}: only in the second")
-        else:
-            lines.extend(f"{trial}: {difference}" for difference in _field_differences(ours[trial], theirs[trial]))
-    return lines
-
-
 def _row_from_record(record: TrialRecord) -> dict[str, Any]:
     row = {field.name: getattr(record, field.name) for field in fields(TrialRecord)}
     return {**row, "id": record.id, "case": record.case.id, "outcome": record.outcome.value}
@@ -324,16 +306,3 @@ def _record_from_row(row: dict[str, Any]) -> TrialRecord:
     case = TestCase(**{field.name: row.pop(field.name) for field in fields(TestCase)})
     del row["id"]
     return TrialRecord(**{**row, "case": case, "outcome": Outcome(row["outcome"])})
-
-
-def _field_differences(first: TrialRecord, second: TrialRecord) -> list[str]:
-    pairs = [
-        (field.name, getattr(first, field.name), getattr(second, field.name))
-        for field in fields(TrialRecord)
-        if field.name not in ("experiment", "wall_s")
-    ]
-    return [f"{name} {_shown(ours)} against {_shown(theirs)}" for name, ours, theirs in pairs if ours != theirs]
-
-
-def _shown(value: object) -> str:
-    return value.value if isinstance(value, Outcome) else repr(value)

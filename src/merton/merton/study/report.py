@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,16 @@ import numpy as np
 from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 from merton.leaderboard.snapshot import store as snapshots
-from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
+from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
 from merton.leaderboard.terminal import disagreements
 from merton.pages import svg
 from merton.pages.environment import environment
 from merton.pages.words import date_and_time, percent
-from merton.rating.predictions import predicted_score
 from merton.results import trial_files
-from merton.results.records import Outcome, TrialRecord
-from merton.results.statistics import mean
+from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import one_line, printable
-from merton.study import figures, floors, gallery, models, outputs
+from merton.study import figures, floors, gallery, models, outputs, sections
 
 MAXIMUM = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
 """Score name to its maximum, in the order of the stages."""
@@ -35,44 +32,6 @@ TROUBLES_SHOWN = 2000
 """Rows of the table of failures: more make the page slow. Ours."""
 BLIND_DECISION = 0.999
 """An agent with a mean decision score above this does not look at the image."""
-
-DIMENSION_LABELS = {
-    "cognition": "cognition, total",
-    "bleu": "BLEU (precision)",
-    "rouge_l": "ROUGE-L (recall)",
-    "cider": "CIDEr (semantics)",
-    "decision": "decision, total",
-    "position": "position",
-    "rotation": "rotation",
-    "state": "state (gripper)",
-}
-"""Dimension to how the report calls it; in brackets the paper's word."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One agent's heat map: rows of (distortion, cells of levels 1..5); a cell is a Point or None."""
-
-    agent: str
-    reference: float | None
-    rows: tuple[tuple[str, tuple[figures.Point | None, ...]], ...]
-
-
-@dataclass(frozen=True)
-class ModelStudy:
-    """One stage of the study of models.
-
-    Attributes:
-        dimensions: the total and the three dimensions, as far as there are scores.
-        charts: model to its line for each dimension.
-        profiles: dimension to its models.
-        correlations: dimension, totals apart, to its matrix; empty for fewer than two models.
-    """
-
-    dimensions: tuple[str, ...]
-    charts: dict[str, list[figures.Series]]
-    profiles: dict[str, list[models.Profile]]
-    correlations: dict[str, models.Correlation]
 
 
 def write_report(run_directory: Path | str) -> Path:
@@ -105,7 +64,7 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
     agents = [row.id for row in board.agents]
     sensitive = [row.id for row in most_sensitive(board)] or agents
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
-    kept = outputs.read(run, records)
+    recorded = outputs.read(run, records)
     return (
         _environment()
         .get_template("report.html.j2")
@@ -117,30 +76,33 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
             board=board,
             disagreements=disagreements(board),
             domain=svg.rating_domain(row.standing for row in board.agents if row.standing and not row.standing.flag),
-            floors=floors.floors(kept, board),
-            model_studies=model_studies(models.from_outputs(kept)),
-            decision_by_study_range=models.decision_by_study_range(kept),
+            floors=floors.floors(recorded, board),
+            model_studies=sections.model_studies(models.from_outputs(recorded)),
+            decision_by_study_range=models.decision_by_study_range(recorded),
             legend=list(enumerate(agents)),
             overview={
-                stage: [_series(agent, index, records, stage) for index, agent in enumerate(agents)]
+                stage: [sections.series(agent, index, records, stage) for index, agent in enumerate(agents)]
                 for stage in MAXIMUM
             },
             curves=[
                 (
                     distortion,
-                    [_series(agent, index, records, "execution", distortion) for index, agent in enumerate(agents)],
+                    [
+                        sections.series(agent, index, records, "execution", distortion)
+                        for index, agent in enumerate(agents)
+                    ],
                 )
-                for distortion in _distortions(records)
+                for distortion in sections.distortions(records)
             ],
-            heat={stage: _panels(records, agents, stage) for stage in MAXIMUM},
+            heat={stage: sections.panels(records, agents, stage) for stage in MAXIMUM},
             cards=gallery.build(run, records, sensitive),
-            troubles=(troubles := _troubles(records))[:TROUBLES_SHOWN],
+            troubles=(troubles := sections.troubles(records))[:TROUBLES_SHOWN],
             trouble_count=len(troubles),
             rated_cases=len(rated),
             hardest=rated[:CASES_SHOWN],
-            easiest=sorted(rated, key=lambda row: (_rating(row.standing), row.id))[:CASES_SHOWN],
+            easiest=sorted(rated, key=lambda row: (sections.rating(row.standing), row.id))[:CASES_SHOWN],
             case_domain=svg.rating_domain((row.standing for row in rated), of_agents=False),
-            outlook=_outlook(board.agents, rated),
+            outlook=sections.mastery(board.agents, rated),
             provenance=list(_flat(facts)),
             experiment=_experiment_text(run / "experiment.yaml"),
         )
@@ -160,37 +122,13 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
     _write(
         target,
         page.render(
-            model_studies=model_studies(table),
+            model_studies=sections.model_studies(table),
             decision_by_study_range=(),
             source=Path(scores).name,
             count=len(table.score),
         ),
     )
     return target
-
-
-def model_studies(table: models.ScoreTable) -> dict[str, ModelStudy]:
-    """The study of models by stage, of the stages that have scores."""
-    studies = {}
-    for stage, dimensions in models.stages(table).items():
-        profiles = {dimension: models.profiles(table, dimension) for dimension in dimensions}
-        charts: dict[str, list[figures.Series]] = {}
-        for index, (dimension, found) in enumerate(profiles.items()):
-            for profile in found:
-                points = (
-                    figures.Point(level, cell.mean, None, cell.n)
-                    for level, cell in enumerate(profile.levels)
-                    if cell is not None
-                )
-                line = figures.Series(DIMENSION_LABELS[dimension], index, tuple(points))
-                charts.setdefault(profile.model, []).append(line)
-        correlations = {
-            dimension: models.correlation(table, dimension)
-            for dimension in dimensions
-            if dimension != stage and len(profiles[dimension]) > 1
-        }
-        studies[stage] = ModelStudy(dimensions, charts, profiles, correlations)
-    return studies
 
 
 def headline(board: Snapshot) -> str:
@@ -201,9 +139,9 @@ def headline(board: Snapshot) -> str:
     if not sensitive:
         return f"{size}: no agent has lost execution score under distortion."
     name, share = printable(sensitive[0].id, 40), percent(sensitive[0].share_under_distortion)
-    kept = f"{name} keeps {share}\u00a0% of its execution score under distortion"
+    loss = f"{name} loses most: {share}\u00a0% of its execution score is left under distortion"
     hardest = _hardest(board.cases)
-    return f"{size}: {kept}" + (f"; hardest: {hardest}." if hardest else ".")
+    return f"{size}: {loss}" + (f"; hardest: {hardest}." if hardest else ".")
 
 
 def most_sensitive(board: Snapshot) -> list[AgentRow]:
@@ -229,17 +167,12 @@ def _write(target: Path, page: str) -> None:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return environment("merton.study", figures=figures, MAXIMUM=MAXIMUM, DIMENSION_LABELS=DIMENSION_LABELS)
+    return environment("merton.study", figures=figures, MAXIMUM=MAXIMUM, DIMENSION_LABELS=sections.DIMENSION_LABELS)
 
 
 def _by_difficulty(row: CaseRow) -> tuple[float, str]:
     """Hardest first."""
-    return -_rating(row.standing), row.id
-
-
-def _rating(standing: Standing | None) -> float:
-    assert standing is not None
-    return standing.mean
+    return -sections.rating(row.standing), row.id
 
 
 def _hardest(cases: Iterable[CaseRow]) -> str:
@@ -252,76 +185,6 @@ def _hardest(cases: Iterable[CaseRow]) -> str:
         return ""
     name, level = max(sorted(by_kind), key=lambda kind: round(float(np.mean(by_kind[kind])), 6))
     return f"{name} {level}"
-
-
-def _distortions(records: Iterable[TrialRecord]) -> list[str]:
-    return sorted({record.case.distortion for record in records if not record.case.is_reference})
-
-
-def _point(level: int, scores: Sequence[float]) -> figures.Point | None:
-    if not scores:
-        return None
-    error = float(np.std(scores, ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None
-    return figures.Point(level, float(np.mean(scores)), error, len(scores))
-
-
-def _series(
-    agent: str, index: int, records: Iterable[TrialRecord], stage: str, distortion: str | None = None
-) -> figures.Series:
-    scores: dict[int, list[float]] = {level: [] for level in figures.LEVELS}
-    for record in records:
-        score = getattr(record, stage)
-        fits = distortion is None or record.case.is_reference or record.case.distortion == distortion
-        if record.agent == agent and score is not None and fits:
-            scores[record.case.level].append(score)
-    points = (_point(level, found) for level, found in scores.items())
-    return figures.Series(printable(agent, 40), index, tuple(point for point in points if point is not None))
-
-
-def _panels(records: Sequence[TrialRecord], agents: Sequence[str], stage: str) -> list[Panel]:
-    scores: dict[tuple[str, str, int], list[float]] = {}
-    for record in records:
-        score = getattr(record, stage)
-        if score is not None:
-            scores.setdefault((record.agent, record.case.distortion, record.case.level), []).append(score)
-    distortions, scored = _distortions(records), {agent for agent, _, _ in scores}
-    return [
-        Panel(
-            agent,
-            mean(scores.get((agent, "reference", 0), [])),
-            tuple(
-                (name, tuple(_point(level, scores.get((agent, name, level), [])) for level in figures.LEVELS[1:]))
-                for name in distortions
-            ),
-        )
-        for agent in agents
-        if agent in scored
-    ]
-
-
-def _troubles(records: Iterable[TrialRecord]) -> list[TrialRecord]:
-    """Every trial that did not succeed, the rarer and graver outcomes before plain failures."""
-    order = [Outcome.EMERGENCY_STOP, Outcome.INVALID_ACTION, Outcome.INFRASTRUCTURE, Outcome.FAILURE]
-    found = [record for record in records if record.outcome is not Outcome.SUCCESS]
-    return sorted(found, key=lambda record: (order.index(record.outcome), record.id))
-
-
-def _outlook(
-    agents: Iterable[AgentRow], hardest_first: Sequence[CaseRow]
-) -> list[tuple[str, float, list[tuple[float, tuple[float, float]]]]]:
-    """Agent, predicted score on the hardest case, and gaps to scoring 50, 90 and 99 % on it with their intervals."""
-    if not hardest_first:
-        return []
-    hardest = _rating(hardest_first[0].standing)
-    return [
-        (
-            row.id,
-            predicted_score(row.standing.mean, hardest),
-            [(gap.gap, gap.interval) for gap in row.gaps if gap.quantile == 1.0],
-        )
-        for row in agents
-        if row.standing
-    ]
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

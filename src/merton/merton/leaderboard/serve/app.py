@@ -25,7 +25,8 @@ from merton.leaderboard.serve.models import describe_attributes
 from merton.leaderboard.serve.publisher import Publisher
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.serve.uploads import Uploads
-from merton.leaderboard.submissions import rules as submissions
+from merton.leaderboard.submissions import rules
+from merton.leaderboard.submissions.receipts import Receipt
 from merton.results.store import open_record
 from merton.web import AccessMiddleware, listening, problem
 
@@ -65,9 +66,9 @@ def create_app(
     """
     where = str(record)
 
-    def submit(archive: BinaryIO, manufacturer: str | None) -> submissions.Receipt:
+    def submit(archive: BinaryIO, manufacturer: str | None) -> Receipt:
         with open_record(where) as store:
-            return submissions.submit(store.database, archive, manufacturer, now() if now else None)
+            return rules.submit(store.database, archive, manufacturer, now() if now else None)
 
     uploads = Uploads(submit, None if tokens is None else Tokens(tokens), closed)
     publisher = Publisher(where)

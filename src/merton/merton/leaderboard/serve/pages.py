@@ -16,7 +16,7 @@ from merton.leaderboard.serve.api import etag_matches, publisher_of
 from merton.leaderboard.serve.uploads import Refused, Uploads
 from merton.leaderboard.site import frame
 from merton.leaderboard.submissions.archive import MAX_ARCHIVE_BYTES
-from merton.leaderboard.submissions.rules import Receipt
+from merton.leaderboard.submissions.receipts import Receipt
 from merton.pages.environment import environment
 from merton.web import problem
 

@@ -22,7 +22,7 @@ from merton.leaderboard import site
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
 from merton.leaderboard.snapshot.store import StoredSnapshot
-from merton.leaderboard.submissions.rules import Attempt, Receipt, attempts, current_window, submissions
+from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, current_window, submissions
 from merton.processes import stop_workers, terminate_workers, worker_pool
 from merton.results.database import file_of
 from merton.results.store import ResultStore, open_record

@@ -17,7 +17,8 @@ from starlette.requests import ClientDisconnect, Request
 from merton.errors import MertonError
 from merton.leaderboard.serve.tokens import Tokens
 from merton.leaderboard.submissions.archive import MAX_ARCHIVE_BYTES
-from merton.leaderboard.submissions.rules import Receipt, Refusal, RefusedError
+from merton.leaderboard.submissions.receipts import Receipt
+from merton.leaderboard.submissions.rules import Refusal, RefusedError
 from merton.results.text import one_line
 from merton.web import announced_bytes
 

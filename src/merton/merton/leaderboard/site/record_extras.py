@@ -10,7 +10,7 @@ from pathlib import Path
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import Snapshot
-from merton.leaderboard.submissions.rules import Attempt, Receipt, attempts, submissions
+from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, submissions
 from merton.results.store import ResultStore
 
 HISTORY = 24

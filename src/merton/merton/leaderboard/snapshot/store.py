@@ -20,7 +20,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.snapshot.compute import Progress, compute
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.inputs import Inputs
-from merton.leaderboard.submissions import rules as submissions
+from merton.leaderboard.submissions import receipts
 from merton.results.matrix import ResponseMatrix
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 from merton.results.schema import SCHEMA_VERSION, SNAPSHOTS
@@ -64,7 +64,7 @@ def take(
     Args:
         store: the record.
         name: of the snapshot; "leaderboard" if None.
-        window: a day, ISO 8601, whose submissions are on the board (`submissions.rules`); today if None;
+        window: a day, ISO 8601, whose submissions are on the board (`submissions.receipts`); today if None;
             "" for before there was any. It makes no difference to a record without submissions.
         checks: also test the methods on held-out matches, which takes as long as the rating itself.
         progress: is told what takes a while.
@@ -207,15 +207,15 @@ def verify(store: ResultStore, data: bytes, progress: Progress = lambda text: No
 def _submissions(store: ResultStore, window: str | None) -> tuple[list[ForeignScore], list[AgentRecord], str]:
     """Scores and agents of the submissions on the board in a window, and its first day; "" if there never were any."""
     with store.database.reading() as connection:
-        if window == "" or not submissions.submissions(connection):
+        if window == "" or not receipts.submissions(connection):
             return [], [], ""
         day = _midnight(window) if window else datetime.now(timezone.utc)
-        entries = submissions.on_board(connection, day)
-    receipts = [entry.receipt for entry in entries]
+        entries = receipts.on_board(connection, day)
+    accepted = [entry.receipt for entry in entries]
     return (
         [ForeignScore(entry.receipt.id, entry.receipt.agent_id, *item) for entry in entries for item in entry.scores],
-        [AgentRecord(item.agent_id, item.version, item.weights_sha256, item.manufacturer) for item in receipts],
-        submissions.current_window(day).isoformat(),
+        [AgentRecord(item.agent_id, item.version, item.weights_sha256, item.manufacturer) for item in accepted],
+        receipts.current_window(day).isoformat(),
     )
 
 

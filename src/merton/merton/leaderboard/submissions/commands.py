@@ -47,8 +47,8 @@ def check_command(
     record: Annotated[str | None, typer.Option(help="Check the items too, against this record.")] = None,
 ) -> None:
     """Check a submission without sending it."""
+    from merton.leaderboard.submissions.datasets import check_items, datasets
     from merton.leaderboard.submissions.manifest import verify
-    from merton.leaderboard.submissions.rules import check_items, datasets
     from merton.results.store import open_record
 
     submission = verify(archive)
@@ -98,18 +98,18 @@ def list_command(
     attempts: Annotated[bool, typer.Option("--attempts", help="Everybody who tried, with the reasons.")] = False,
 ) -> None:
     """Show all submissions, whatever became of them."""
-    from merton.leaderboard.submissions import rules as submissions
+    from merton.leaderboard.submissions import receipts
     from merton.results.store import open_record
 
     with open_record(record, read_only=True) as store, store.database.reading() as connection:
         if attempts:
             table = Table("received (UTC)", "manufacturer", "archive", "accepted", "reason")
-            for item in submissions.attempts(connection):
+            for item in receipts.attempts(connection):
                 accepted = "yes" if item.accepted else "no"
                 add_row(table, item.received_utc, item.manufacturer, item.archive_sha256[:12], accepted, item.reason)
         else:
             table = Table("id", "received (UTC)", "manufacturer", "agent", "version", "status", "on the board from")
-            for receipt in submissions.submissions(connection):
+            for receipt in receipts.submissions(connection):
                 who = (receipt.manufacturer, receipt.agent, receipt.version)
                 add_row(table, receipt.id, receipt.received_utc, *who, receipt.status, receipt.window)
     STDOUT.print(table)

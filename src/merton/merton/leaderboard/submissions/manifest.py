@@ -140,13 +140,13 @@ def checked_manufacturer(name: str) -> str:
 
 
 def canonical(name: str) -> str:
-    """What two spellings of one name have in common: Unicode NFKC, no case, single spaces; "ACME " is "acme"."""
+    """A key that is equal for all spellings of one name: Unicode NFKC, no case, single spaces; "ACME " is "acme"."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return " ".join(folded.split())
 
 
-def look(name: str) -> str:
-    """What names that cannot be told apart by eye have in common, in whatever script: Unicode's confusable characters.
+def confusable_key(name: str) -> str:
+    """A key that is equal for names that look alike, in any script, by Unicode's confusable characters.
 
     By UTS 39, section 4, with case folded as in `canonical`: Cyrillic "\u0410\u0421\u041c\u0415" looks like "acme".
     """

@@ -8,6 +8,7 @@ import merton
 from merton.config import loads
 from merton.errors import InputError, UnknownNameError
 from merton.leaderboard.submissions import archive
+from merton.leaderboard.submissions.datasets import dataset_items
 from merton.leaderboard.submissions.manifest import (
     FORMAT,
     MANIFESTS,
@@ -16,7 +17,6 @@ from merton.leaderboard.submissions.manifest import (
     manifest_bytes,
     scores_bytes,
 )
-from merton.leaderboard.submissions.rules import dataset_items
 from merton.results.schema import AGENTS, EXPERIMENTS, SCORES, TRIALS
 from merton.results.store import ResultStore
 from merton.results.text import one_line

@@ -15,7 +15,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.hosts import is_loopback_url
 from merton.leaderboard.submissions import archive
 from merton.leaderboard.submissions.manifest import read_submission
-from merton.leaderboard.submissions.rules import Receipt
+from merton.leaderboard.submissions.receipts import Receipt
 from merton.results.text import one_line
 
 PATIENCE_S = 120.0

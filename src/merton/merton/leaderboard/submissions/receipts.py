@@ -1,0 +1,134 @@
+"""Submissions as the record holds them: receipts, attempts, and the submissions that a board counts.
+
+A board takes in new submissions in windows of `WINDOW_DAYS`; all times are UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import sqlalchemy as sa
+
+from merton.leaderboard.submissions.manifest import canonical
+from merton.results.schema import ATTEMPTS, COUNTED_STATES, SUBMISSION_SCORES, SUBMISSIONS
+
+FIRST_WINDOW = date(2024, 1, 1)
+"""A Monday; the board takes in what has come every `WINDOW_DAYS` from here on, at 00:00 UTC."""
+WINDOW_DAYS = 14
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A submission that was accepted.
+
+    Attributes:
+        id: such as "2026-11-0f3a9c5b27d1e864".
+        manufacturer, agent, version: as the manifest spells them.
+        weights_sha256, harness_version, dataset_sha256: as in the manifest.
+        received_utc: ISO 8601 with microseconds, ending in Z.
+        month: the calendar month it uses up, such as "2026-11".
+        window: day from whose 00:00 UTC on it is on the board, such as "2026-11-30".
+        status: "accepted", "withdrawn" or "superseded" by a newer one of the same agent.
+        archive_sha256: of the .zip.
+        repeated: the same archive was sent before; this is the receipt of that time.
+    """
+
+    id: str
+    manufacturer: str
+    agent: str
+    version: str
+    weights_sha256: str
+    harness_version: str
+    dataset_sha256: str
+    received_utc: str
+    month: str
+    window: str
+    status: str
+    archive_sha256: str
+    repeated: bool = False
+
+    @property
+    def agent_id(self) -> str:
+        """The agent's id on the board; no two submissions can spell the same one for different agents."""
+        return f"{self.agent} {self.version} ({self.manufacturer})"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt to submit; `reason` is empty if it was accepted, `manufacturer` if the archive could not be read."""
+
+    received_utc: str
+    manufacturer: str
+    archive_sha256: str
+    accepted: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A submission that is on the board, with its scores: (item, score 0..1), by item."""
+
+    receipt: Receipt
+    scores: tuple[tuple[str, float], ...]
+
+
+def submissions(connection: sa.Connection) -> list[Receipt]:
+    """Every submission that was ever accepted, withdrawn ones too, in the order of arrival."""
+    statement = sa.select(SUBMISSIONS).where(SUBMISSIONS.c.status.in_(COUNTED_STATES))
+    rows = connection.execute(statement.order_by(SUBMISSIONS.c.received_utc, SUBMISSIONS.c.id)).mappings()
+    return [receipt_of({**row}) for row in rows]
+
+
+def attempts(connection: sa.Connection) -> list[Attempt]:
+    """Every attempt to submit, in order."""
+    columns = [ATTEMPTS.c[name] for name in Attempt.__dataclass_fields__]
+    return [Attempt(*row) for row in connection.execute(sa.select(*columns).order_by(ATTEMPTS.c.id))]
+
+
+def on_board(connection: sa.Connection, now: datetime | None = None) -> list[Entry]:
+    """The submissions that count at a moment, by agent id; the same for every moment of one window.
+
+    Of each agent of a manufacturer the newest whose window has come, unless that is withdrawn: an older one does not
+    come back, or withdrawing would be a way to keep the better of two.
+    """
+    window = current_window(now or clock()).isoformat()
+    newest: dict[tuple[str, str], Receipt] = {}
+    for receipt in submissions(connection):
+        if receipt.window <= window:
+            newest[canonical(receipt.manufacturer), canonical(receipt.agent)] = receipt
+    shown = {receipt.id: receipt for receipt in newest.values() if receipt.status != "withdrawn"}
+    scores: dict[str, list[tuple[str, float]]] = {id: [] for id in shown}
+    columns = SUBMISSION_SCORES.c
+    of_these = columns.submission.in_(shown)  # the scores of many years' submissions need not be read
+    statement = sa.select(columns.submission, columns.item, columns.score).where(of_these)
+    for id, item, score in connection.execute(statement):
+        scores[id].append((item, score))
+    entries = [Entry(receipt, tuple(sorted(scores[id]))) for id, receipt in shown.items()]
+    return sorted(entries, key=lambda entry: entry.receipt.agent_id)
+
+
+def next_window(moment: datetime) -> date:
+    """The day on which something received at `moment` (UTC) comes onto the board: the next window, never this one."""
+    return current_window(moment) + timedelta(days=WINDOW_DAYS)
+
+
+def current_window(moment: datetime) -> date:
+    """The day on which the window began that `moment` (UTC) is in."""
+    return FIRST_WINDOW + timedelta(days=(moment.date() - FIRST_WINDOW).days // WINDOW_DAYS * WINDOW_DAYS)
+
+
+def clock() -> datetime:
+    """The time of this machine, UTC."""
+    return datetime.now(timezone.utc)
+
+
+def receipt_of(row: Mapping[str, Any]) -> Receipt:
+    """The receipt of a row of the table of submissions."""
+    # Not by `Manifest`: a submission that was accepted under older rules must not take the board down.
+    manufacturer = json.loads(row["manifest"])["manufacturer"]
+    fields = {name: row[name] for name in Receipt.__dataclass_fields__ if name in row and name != "manufacturer"}
+    return Receipt(manufacturer=manufacturer, **fields)

@@ -1,0 +1,156 @@
+"""The numbers behind the sections of the report: curves, heat maps, failures, mastery, the study of models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Standing
+from merton.rating.predictions import predicted_score
+from merton.results.records import Outcome, TrialRecord
+from merton.results.statistics import mean
+from merton.results.text import printable
+from merton.study import figures, models
+
+DIMENSION_LABELS = {
+    "cognition": "cognition, total",
+    "bleu": "BLEU (precision)",
+    "rouge_l": "ROUGE-L (recall)",
+    "cider": "CIDEr (semantics)",
+    "decision": "decision, total",
+    "position": "position",
+    "rotation": "rotation",
+    "state": "state (gripper)",
+}
+"""Dimension to how the report calls it; in brackets the paper's word."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One agent's heat map: undistorted score; rows of (distortion, cells of levels 1..5), each a Point or None."""
+
+    agent: str
+    reference: float | None
+    rows: tuple[tuple[str, tuple[figures.Point | None, ...]], ...]
+
+
+@dataclass(frozen=True)
+class ModelStudy:
+    """One stage of the study of models.
+
+    Attributes:
+        dimensions: the total and the three dimensions, as far as there are scores.
+        charts: model to its line for each dimension.
+        profiles: dimension to its models.
+        correlations: dimension, totals apart, to its matrix; empty for fewer than two models.
+    """
+
+    dimensions: tuple[str, ...]
+    charts: dict[str, list[figures.Series]]
+    profiles: dict[str, list[models.Profile]]
+    correlations: dict[str, models.Correlation]
+
+
+def model_studies(table: models.ScoreTable) -> dict[str, ModelStudy]:
+    """The study of models by stage, of the stages that have scores."""
+    studies = {}
+    for stage, dimensions in models.stages(table).items():
+        profiles = {dimension: models.profiles(table, dimension) for dimension in dimensions}
+        charts: dict[str, list[figures.Series]] = {}
+        for index, (dimension, found) in enumerate(profiles.items()):
+            for profile in found:
+                points = (
+                    figures.Point(level, cell.mean, None, cell.n)
+                    for level, cell in enumerate(profile.levels)
+                    if cell is not None
+                )
+                line = figures.Series(DIMENSION_LABELS[dimension], index, tuple(points))
+                charts.setdefault(profile.model, []).append(line)
+        correlations = {
+            dimension: models.correlation(table, dimension)
+            for dimension in dimensions
+            if dimension != stage and len(profiles[dimension]) > 1
+        }
+        studies[stage] = ModelStudy(dimensions, charts, profiles, correlations)
+    return studies
+
+
+def rating(standing: Standing | None) -> float:
+    """The rating of a player that has one."""
+    assert standing is not None
+    return standing.mean
+
+
+def distortions(records: Iterable[TrialRecord]) -> list[str]:
+    """The distortions of a run by name, the undistorted reference apart."""
+    return sorted({record.case.distortion for record in records if not record.case.is_reference})
+
+
+def _point(level: int, scores: Sequence[float]) -> figures.Point | None:
+    if not scores:
+        return None
+    error = float(np.std(scores, ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None
+    return figures.Point(level, float(np.mean(scores)), error, len(scores))
+
+
+def series(
+    agent: str, index: int, records: Iterable[TrialRecord], stage: str, distortion: str | None = None
+) -> figures.Series:
+    """An agent's mean score of a stage by level, over all distortions or over one."""
+    scores: dict[int, list[float]] = {level: [] for level in figures.LEVELS}
+    for record in records:
+        score = getattr(record, stage)
+        fits = distortion is None or record.case.is_reference or record.case.distortion == distortion
+        if record.agent == agent and score is not None and fits:
+            scores[record.case.level].append(score)
+    points = (_point(level, found) for level, found in scores.items())
+    return figures.Series(printable(agent, 40), index, tuple(point for point in points if point is not None))
+
+
+def panels(records: Sequence[TrialRecord], agents: Sequence[str], stage: str) -> list[Panel]:
+    """A heat map for each agent that has scores of the stage."""
+    scores: dict[tuple[str, str, int], list[float]] = {}
+    for record in records:
+        score = getattr(record, stage)
+        if score is not None:
+            scores.setdefault((record.agent, record.case.distortion, record.case.level), []).append(score)
+    scored = {agent for agent, _, _ in scores}
+    return [
+        Panel(
+            agent,
+            mean(scores.get((agent, "reference", 0), [])),
+            tuple(
+                (name, tuple(_point(level, scores.get((agent, name, level), [])) for level in figures.LEVELS[1:]))
+                for name in distortions(records)
+            ),
+        )
+        for agent in agents
+        if agent in scored
+    ]
+
+
+def troubles(records: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """Every trial that did not succeed, the rarer and graver outcomes before plain failures."""
+    order = [Outcome.EMERGENCY_STOP, Outcome.INVALID_ACTION, Outcome.INFRASTRUCTURE, Outcome.FAILURE]
+    found = [record for record in records if record.outcome is not Outcome.SUCCESS]
+    return sorted(found, key=lambda record: (order.index(record.outcome), record.id))
+
+
+def mastery(
+    agents: Iterable[AgentRow], hardest_first: Sequence[CaseRow]
+) -> list[tuple[str, float, list[tuple[float, tuple[float, float]]]]]:
+    """Agent, predicted score on the hardest case, and gaps to scoring 50, 90 and 99 % on it with their intervals."""
+    if not hardest_first:
+        return []
+    hardest = rating(hardest_first[0].standing)
+    return [
+        (
+            row.id,
+            predicted_score(row.standing.mean, hardest),
+            [(gap.gap, gap.interval) for gap in row.gaps if gap.quantile == 1.0],
+        )
+        for row in agents
+        if row.standing
+    ]
