@@ -1,4 +1,4 @@
-"""The aggregator: what it acknowledges survives everything, and nobody waits for its ratings."""
+"""The aggregator: acknowledged results survive every crash, and no acknowledgement waits for ratings."""
 
 from __future__ import annotations
 
@@ -49,13 +49,14 @@ def start() -> subprocess.Popen[bytes]:
 def test_kill_9_loses_no_acknowledged_result(tmp_path: Path) -> None:
     """Fault 12 with the real node, five times; `test_snapshot.py` kills the writer alone a hundred times.
 
-    Whoever got no answer sends again, as experiment_node does after a restart; ratings are those of an undisturbed run.
+    A result without an acknowledgement is sent again, as experiment_node does after a restart; the ratings are those of
+    an undisturbed run.
     """
     wanted = [trial(number, agent) for number in range(40) for agent in ("servo", "expert")]
     acknowledged: list[TrialRecord] = []
     draw = np.random.default_rng(12)
     for life in range(6):
-        ros = Ros()  # one that never met the node before: to the others it is alive until its lease ends
+        ros = Ros()  # new: an earlier participant takes the killed node for alive until its lease ends
         node = start()
         try:
             client = ros.add(Probe).create_client(RecordTrial, names.RECORD)
@@ -78,7 +79,7 @@ def test_kill_9_loses_no_acknowledged_result(tmp_path: Path) -> None:
     assert to_json(of_trials(stored)) == to_json(of_trials(wanted))
 
 
-def test_ratings_are_there_again_after_a_restart(ros: Ros, probe: Probe, tmp_path: Path) -> None:
+def test_ratings_are_published_again_after_a_restart(ros: Ros, probe: Probe, tmp_path: Path) -> None:
     with ResultStore(tmp_path / "results.sqlite") as store:
         store.record_all(trial(number, agent) for number in range(8) for agent in ("servo", "expert"))
         records = store.records("study")
@@ -95,7 +96,7 @@ def test_ratings_are_there_again_after_a_restart(ros: Ros, probe: Probe, tmp_pat
     assert "expert" in boards[-1].data
 
 
-def test_the_record_says_what_run_it_is_of_and_who_the_agents_are(ros: Ros, probe: Probe, tmp_path: Path) -> None:
+def test_the_record_names_its_experiment_and_the_versions_of_its_agents(ros: Ros, probe: Probe, tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path, resource("merton_bringup", "config/experiments/quickstart.yaml"), "mine")
     up(ros, AggregatorNode)
     assert ros.call(probe, RecordTrial, names.RECORD, request(run.path, trial(1, "expert"))).stored
@@ -104,7 +105,7 @@ def test_the_record_says_what_run_it_is_of_and_who_the_agents_are(ros: Ros, prob
         assert [about.name for about in store.about_experiments() if about.id == "mine"] == ["quickstart"]
 
 
-def test_every_result_comes_into_the_shared_record(ros: Ros, probe: Probe, tmp_path: Path) -> None:
+def test_every_result_is_merged_into_the_shared_record(ros: Ros, probe: Probe, tmp_path: Path) -> None:
     runs = [tmp_path / name for name in ("one", "two")]
     for run in runs:
         run.mkdir()
@@ -118,7 +119,7 @@ def test_every_result_comes_into_the_shared_record(ros: Ros, probe: Probe, tmp_p
         assert [record.agent for record in store.records()] == ["expert", "servo"]
 
 
-def test_a_shared_record_that_is_gone_stops_nothing(ros: Ros, probe: Probe, tmp_path: Path) -> None:
+def test_results_are_stored_without_the_shared_record(ros: Ros, probe: Probe, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     node = up(ros, AggregatorNode, record=str(tmp_path / "file" / "lab.sqlite"))
     boards = probe.listen(String, names.LEADERBOARD, names.LATCHED_QOS)
@@ -128,23 +129,23 @@ def test_a_shared_record_that_is_gone_stops_nothing(ros: Ros, probe: Probe, tmp_
     assert "could not be brought up to date" in node.details["shared record"]
 
 
-def messages_that_wait(board: LiveBoard, sec: int, nanosec: int) -> Any:
-    """`messages` of a board of our own, once the file is there; it works in the process that rates."""
+def delayed_messages(board: LiveBoard, sec: int, nanosec: int) -> Any:
+    """`messages` of an invented board, once the file exists; runs in the process that rates."""
     while not Path(os.environ["MERTON_TEST_GO"]).exists():
         time.sleep(0.01)
     lines = (RatedPlayer("servo", 1500.0, 30.0, 3),), (RatedPlayer("pick.1.jpeg.2", 1600.0, 40.0, 1),)
     return messages(LiveBoard("study", *lines, "the board"), sec, nanosec)
 
 
-def test_an_answer_waits_neither_for_ratings_nor_for_their_messages(
+def test_an_acknowledgement_waits_neither_for_ratings_nor_for_their_messages(
     ros: Ros, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that rates, and makes the messages, is held up until ten results have been acknowledged.
+    """The process that rates and makes the messages is delayed until ten results have been acknowledged.
 
-    How long an answer takes beside the ratings of 100,000 matches is in docs/leaderboards.md.
+    docs/leaderboards.md has the time of an acknowledgement while 100,000 matches are rated.
     """
     monkeypatch.setenv("MERTON_TEST_GO", str(tmp_path / "go"))
-    monkeypatch.setattr(aggregator_node, "messages", messages_that_wait)
+    monkeypatch.setattr(aggregator_node, "messages", delayed_messages)
     node = up(ros, AggregatorNode)
     ratings = probe.listen(RatingArray, names.RATINGS, names.LATCHED_QOS)
     boards = probe.listen(String, names.LEADERBOARD, names.LATCHED_QOS)

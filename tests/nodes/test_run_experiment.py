@@ -1,4 +1,4 @@
-"""The client that has an experiment run."""
+"""The client of the action that runs an experiment."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def ended(node: Client, tmp_path: Path, recorded: bool = False) -> int:
 
 
 @pytest.mark.parametrize("answer", [GoalResponse.ACCEPT, GoalResponse.REJECT])
-def test_an_answer_that_gets_lost_is_asked_for_again(
+def test_a_goal_whose_answer_is_lost_is_sent_again(
     ros: Ros, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, answer: GoalResponse
 ) -> None:
-    """As on a busy machine while the nodes start: the experiment runs, and its client does not hear of it."""
+    """As on a busy machine while the nodes start: the experiment runs, but the answer does not reach the client."""
     monkeypatch.setattr(run_experiment, "ASK_AGAIN_S", 1.0)
     begun: list[str] = []
 
@@ -45,34 +45,34 @@ def test_an_answer_that_gets_lost_is_asked_for_again(
     node = ros.add(Client)
     send = node.client.send_goal_async
 
-    def unheard(*arguments: Any) -> Future:
+    def lossy(*arguments: Any) -> Future:
         node.client.send_goal_async = send
         send(*arguments)
         return Future()
 
-    node.client.send_goal_async = unheard
+    node.client.send_goal_async = lossy
     try:
         code = ended(node, tmp_path)
     finally:
         server.destroy()
     if answer == GoalResponse.ACCEPT:
-        assert (code, begun, node.result.trials) == (0, [str(tmp_path)], 7), "run once, and heard"
+        assert (code, begun, node.result.trials) == (0, [str(tmp_path)], 7), "run once, and answered"
     else:
         assert (code, begun) == (1, [])
         assert "refused the goal" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("comes", [True, False])
-def test_a_recorded_run_begins_when_its_recorder_listens(
+def test_a_recorded_run_begins_when_its_recorder_subscribes(
     ros: Ros, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, comes: bool
 ) -> None:
-    """And after a while without one: the recorder's death does not cost the run."""
+    """Or after a timeout without one: a run does not depend on its recorder."""
     if not comes:
         monkeypatch.setattr(run_experiment, "RECORDER_LIMIT_S", 0.2)
-    heard: list[int] = []
+    subscribers: list[int] = []
 
     def execute(goal: Any) -> RunExperiment.Result:
-        heard.append(probe.count_subscribers(names.TRIAL_EVIDENCE))
+        subscribers.append(probe.count_subscribers(names.TRIAL_EVIDENCE))
         goal.succeed()
         return RunExperiment.Result()
 
@@ -91,11 +91,11 @@ def test_a_recorded_run_begins_when_its_recorder_listens(
         assert ended(node, tmp_path, recorded=True) == 0
     finally:
         server.destroy()
-    assert heard == [int(comes)]
+    assert subscribers == [int(comes)]
     assert ("no recorder listens after 0.2 s" in capsys.readouterr().err) == (not comes)
 
 
-def test_an_interrupted_client_ends_what_it_asked_for(ros: Ros, probe: Probe) -> None:
+def test_an_interrupted_client_cancels_its_goal(ros: Ros, probe: Probe) -> None:
     cancelled = Future()
 
     async def execute(goal: Any) -> RunExperiment.Result:
@@ -123,6 +123,6 @@ def test_an_interrupted_client_ends_what_it_asked_for(ros: Ros, probe: Probe) ->
 @pytest.mark.parametrize(
     ("goal", "sentence"), [({}, "^vla_id is empty"), ({"vla_id": "servo", "task": "reach", "agent_id": "A B"}, "^id: ")]
 )
-def test_a_trial_that_cannot_be_run_says_what_is_wrong_with_it(goal: dict[str, str], sentence: str) -> None:
+def test_the_error_of_a_trial_names_the_wrong_field(goal: dict[str, str], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         one_trial(RunTrial.Goal(**goal))

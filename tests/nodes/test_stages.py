@@ -57,7 +57,7 @@ def test_an_unconfigured_node_publishes_diagnostics_and_ends(ros: Any) -> None:
         ros.add(make)._publish_diagnostics()
 
 
-def test_distortion_follows_its_parameters_and_says_what_it_did(ros: Any, probe: Probe) -> None:
+def test_distortion_follows_its_parameters_and_publishes_them(ros: Any, probe: Probe) -> None:
     up(ros, DistortionNode, cameras=["top"])
     images = probe.listen(Image, names.distorted("top"), names.SENSOR_QOS)
     infos = probe.listen(DistortionInfo, names.distortion_info("top"), names.SENSOR_QOS)
@@ -97,7 +97,7 @@ def test_distortion_follows_its_parameters_and_says_what_it_did(ros: Any, probe:
     ("values", "says"),
     [({"name": "fog", "level": 1.0}, "choose one of"), ({"level": 6.0}, "range|6"), ({"seed": -1}, "seed")],
 )
-def test_distortion_refuses_what_does_not_exist(ros: Any, probe: Probe, values: dict, says: str) -> None:
+def test_distortion_refuses_unknown_settings(ros: Any, probe: Probe, values: dict, says: str) -> None:
     import re
 
     node = up(ros, DistortionNode, cameras=["top"])
@@ -164,7 +164,7 @@ def test_distortion_shows_every_new_picture_whatever_its_stamp_and_encoding(ros:
     assert "16UC1" in node.details["last malformed frame"]
 
 
-def test_distortion_walks_through_a_schedule(ros: Any, probe: Probe) -> None:
+def test_distortion_follows_a_schedule(ros: Any, probe: Probe) -> None:
     node = up(ros, DistortionNode, cameras=["top"], schedule=["jpeg 4 0.2", "white_noise 2 0.2"])
     infos = probe.listen(DistortionInfo, names.distortion_info("top"), names.SENSOR_QOS)
     camera = probe.create_publisher(Image, names.color("top"), names.SENSOR_QOS)
@@ -183,7 +183,7 @@ def test_distortion_walks_through_a_schedule(ros: Any, probe: Probe) -> None:
     assert node.schedule is not None
 
 
-def test_camera_plays_a_folder(ros: Any, probe: Probe, tmp_path: Path) -> None:
+def test_camera_publishes_the_images_of_a_folder(ros: Any, probe: Probe, tmp_path: Path) -> None:
     import cv2
 
     cv2.imwrite(str(tmp_path / "a.png"), picture()[:, :, ::-1])
@@ -193,7 +193,7 @@ def test_camera_plays_a_folder(ros: Any, probe: Probe, tmp_path: Path) -> None:
     assert np.array_equal(convert.color_array(images[0]), picture())
 
 
-def test_a_camera_without_a_source_does_not_come_up(ros: Any) -> None:
+def test_a_camera_without_a_source_is_not_configured(ros: Any) -> None:
     node = ros.add(CameraNode, parameter_overrides=[Parameter("source", value="crystal ball")])
     assert node.trigger_configure().name == "FAILURE"
 
@@ -226,7 +226,7 @@ def test_scorer_scores_every_stage_of_a_trial(ros: Any, probe: Probe) -> None:
     assert convert.scores_of(response) == score(little, Outcome.FAILURE)
 
 
-def test_aggregator_acknowledges_only_what_is_on_disk(ros: Any, probe: Probe, tmp_path: Path) -> None:
+def test_aggregator_acknowledges_only_durable_results(ros: Any, probe: Probe, tmp_path: Path) -> None:
     up(ros, AggregatorNode)
     ratings = probe.listen(RatingArray, names.RATINGS, names.LATCHED_QOS)
     record = TrialRecord("e", "a", TestCase("pick", 0, "jpeg", 3), Outcome.FAILURE, 0.5, 0.6, 70.0, 0.3, 2, 1.5, 0.1)
@@ -244,7 +244,7 @@ def test_aggregator_acknowledges_only_what_is_on_disk(ros: Any, probe: Probe, tm
     assert kinds == {(Rating.AGENT, "a"), (Rating.TEST_CASE, "pick.0.jpeg.3")}
 
 
-def test_cell_moves_only_when_told_and_its_clock_with_it(ros: Any, probe: Probe) -> None:
+def test_cell_and_its_clock_move_only_on_command(ros: Any, probe: Probe) -> None:
     cell = up(ros, MujocoCellNode, heartbeat_timeout_s=0.0)  # the trajectories are this test's own
     states = probe.listen(CellState, names.CELL_STATE, names.RELIABLE_QOS)
     joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
@@ -300,7 +300,7 @@ def test_arm_carries_out_a_chunk(ros: Any, probe: Probe) -> None:
     ros.until(lambda: any(marker.text == "normal" for message in markers for marker in message.markers))
 
 
-def test_an_arm_without_joint_states_says_so(ros: Any, probe: Probe) -> None:
+def test_an_arm_without_joint_states_reports_it(ros: Any, probe: Probe) -> None:
     up(ros, ArmNode, patience_s=0.5)
     chunk = checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2)
     goal = ExecuteActions.Goal(chunk=convert.chunk_message(chunk, 1_000_000_000))
@@ -309,7 +309,7 @@ def test_an_arm_without_joint_states_says_so(ros: Any, probe: Probe) -> None:
     assert "joint_states" in result.error_msg
 
 
-def test_actions_survive_the_way_to_a_message_and_back() -> None:
+def test_a_chunk_equals_the_one_read_from_its_message() -> None:
     rng = np.random.default_rng(3)
     deltas = np.column_stack([rng.normal(size=(5, 6)), rng.uniform(size=5)])
     original = checked_chunk(deltas, 0.2, frame="tcp", model="m", done=True)

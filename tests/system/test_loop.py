@@ -1,4 +1,4 @@
-"""The whole loop over real processes: seen from outside, killed, resumed, compared."""
+"""A whole run over real processes: killed, resumed, and compared with one in a single process."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ distortions: [white_noise, jpeg]
 levels: [0, 5]
 """
 TRIALS = 3 * 2 * 3
-REMEMBERING = ("mujoco_cell_node", "arm_node", "aggregator_node", "experiment_node")
-"""Nodes that would lose something."""
+STATEFUL = ("mujoco_cell_node", "arm_node", "aggregator_node", "experiment_node")
+"""Nodes with a state that a kill loses."""
 MERTON = [sys.executable, "-m", "merton"]
 
 
@@ -70,8 +70,8 @@ STARTED: list[subprocess.Popen[str]] = []
 
 
 @pytest.fixture(autouse=True)
-def nobody_is_left_behind() -> Iterator[None]:
-    """Ends what a failed test left running; the supervisor's nodes go with it."""
+def no_process_is_left() -> Iterator[None]:
+    """Ends the processes of a failed test; the nodes end with their supervisor."""
     yield
     for process in STARTED:
         if process.poll() is None:
@@ -115,17 +115,17 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 
 @pytest.mark.timeout(1800)
-def test_a_run_killed_at_every_node_comes_out_as_if_nothing_had_happened(
+def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
     undisturbed: RunDirectory, tmp_path: Path
 ) -> None:
-    """kill -9 of one node after the other: the run says who died and loses nothing; resumed, its numbers are the same.
+    """kill -9 of one node after the other: the run names the dead node and loses no result.
 
-    Of the nodes that remember nothing one stands for all, unless `MERTON_KILL_EVERY_NODE` is set: each costs 15 s.
+    One stateless node stands for all, unless `MERTON_KILL_EVERY_NODE` is set: each takes 15 s.
     """
     run = small_run(tmp_path, "killed")
     every = [node.executable for node in load_graph("sim").nodes]
-    assert set(REMEMBERING) < set(every)
-    for victim in every if os.environ.get("MERTON_KILL_EVERY_NODE") else [*REMEMBERING, "camera_node"]:
+    assert set(STATEFUL) < set(every)
+    for victim in every if os.environ.get("MERTON_KILL_EVERY_NODE") else [*STATEFUL, "camera_node"]:
         before = {record.id: record for record in records(run)}
         process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
         until(lambda before=before: len(records(run)) > len(before))
@@ -162,7 +162,7 @@ def test_a_run_killed_at_every_node_comes_out_as_if_nothing_had_happened(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_however_it_ends_no_node_is_left(number: signal.Signals, code: int, tmp_path: Path) -> None:
+def test_no_node_is_left_after_any_signal(number: signal.Signals, code: int, tmp_path: Path) -> None:
     run = small_run(tmp_path, "ended")
     process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
     until(lambda: records(run))
@@ -177,7 +177,7 @@ def test_however_it_ends_no_node_is_left(number: signal.Signals, code: int, tmp_
     assert "finished" not in (run.path / "run.json").read_text()
 
 
-def test_a_moved_run_keeps_its_results_and_an_empty_one_says_so(undisturbed: RunDirectory, tmp_path: Path) -> None:
+def test_a_moved_run_keeps_its_results_and_an_empty_one_is_refused(undisturbed: RunDirectory, tmp_path: Path) -> None:
     import shutil
 
     moved = tmp_path / "elsewhere"
@@ -204,7 +204,7 @@ def test_a_moved_run_keeps_its_results_and_an_empty_one_says_so(undisturbed: Run
 
 
 def run_is_complete(run: RunDirectory) -> bool:
-    """Every trial left its details and its pictures."""
+    """Every trial has its details and its pictures."""
     for trial in run.spec.trials():
         folder = run.path / "trials" / trial.id
         assert (folder / "trial.json").is_file()
@@ -213,7 +213,7 @@ def run_is_complete(run: RunDirectory) -> bool:
     return True
 
 
-def test_a_changed_score_is_seen(undisturbed: RunDirectory) -> None:
+def test_a_changed_score_is_reported(undisturbed: RunDirectory) -> None:
     from dataclasses import replace
 
     right = records(undisturbed)
@@ -231,7 +231,9 @@ def test_a_changed_score_is_seen(undisturbed: RunDirectory) -> None:
         (["launch"], "No such command 'launch'"),
     ],
 )
-def test_a_users_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], says: str, tmp_path: Path) -> None:
+def test_wrong_usage_is_answered_with_one_sentence_and_exit_code_2(
+    arguments: list[str], says: str, tmp_path: Path
+) -> None:
     process = merton(*arguments)
     output, _ = process.communicate(timeout=180)
     assert process.returncode == 2, output
@@ -239,7 +241,7 @@ def test_a_users_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], s
     assert "Traceback" not in output
 
 
-def test_doctor_finds_this_machine_fit() -> None:
+def test_doctor_finds_no_fault() -> None:
     process = merton("doctor")
     output, _ = process.communicate(timeout=180)
     assert process.returncode == 0, output

@@ -1,4 +1,4 @@
-"""The two profiles of DDS: which a process takes, and how they differ. `test_sim_graph.py` knocks at the closed one."""
+"""The two DDS profiles: which one a process takes, and how they differ. `test_sim_graph.py` tests the closed one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_open_profile_is_the_closed_one_without_its_list_of_interfaces() -> 
         ({"ROS_STATIC_PEERS": "192.0.2.20"}, "fastdds_network.xml"),
     ],
 )
-def test_other_machines_take_part_only_if_somebody_asks(
+def test_other_machines_take_part_only_on_request(
     variables: dict[str, str], profile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("FASTRTPS_DEFAULT_PROFILES_FILE", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS"):

@@ -1,6 +1,6 @@
-"""Makes a run directory as an experiment would leave it, with invented scores and drawn camera images.
+"""Makes a run directory like that of an experiment, with invented scores and drawn camera images.
 
-`python tests/unit/fake_run.py DIRECTORY` makes a large one and its report, to look at.
+`python tests/unit/fake_run.py DIRECTORY` makes a large one and its report.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ DISTORTIONS: dict[str, tuple[float, Callable[[Image, int, np.random.Generator], 
         ),
     ),
 }
-"""Name to how much it harms (arbitrary) and how to draw it."""
+"""Name to severity (invented) and drawing function."""
 
 SENSITIVITY = {"expert": 0.0, "servo": 1.0, "blobs": 1.6, "hold": 0.0}
 

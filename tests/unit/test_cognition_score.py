@@ -21,13 +21,20 @@ def test_identical_answers_score_one(answer):
     assert score(answer, answer, Cider(CORPUS)).total == 1.0
 
 
-def test_identical_answers_score_one_where_cider_knows_nothing():
+def test_identical_answers_score_one_where_cider_is_undefined():
     result = score("pick it up", "pick it up", Cider(["pick it up"] * 4))
     assert result.cider is None
     assert result.total == 1.0
     half = score("pick it up", "pick up", Cider(["pick it up"] * 4))
     assert half.total == pytest.approx((half.bleu + half.rouge_l) / 2)
     assert 0 < half.total < 1
+
+
+def test_without_a_corpus_the_score_is_the_mean_of_bleu_and_rouge():
+    result = score("pick up the red cube", "pick up the blue cube")
+    assert result.cider is None
+    assert result.total == (result.bleu + result.rouge_l) / 2
+    assert score("pick up the red cube", "pick up the blue cube", None) == result
 
 
 def test_unrelated_answers_score_zero():
@@ -46,7 +53,7 @@ def test_weights_of_the_paper():
     assert result.total == pytest.approx((result.bleu + result.rouge_l + 0.1 * result.cider) / 3)
 
 
-def test_short_answers_are_normalised_by_their_own_best():
+def test_short_answers_are_normalised_by_their_own_maximum():
     cider = Cider(CORPUS)
     assert cider.score("open the gripper", "open the gripper") == pytest.approx(7.5)  # no 4-gram
     assert score("open the gripper", "open the gripper", cider).cider == 10.0
@@ -54,13 +61,13 @@ def test_short_answers_are_normalised_by_their_own_best():
 
 @settings(max_examples=100, deadline=None)
 @given(ANSWERS, ANSWERS)
-def test_range(reference, candidate):
+def test_scores_are_within_their_range(reference, candidate):
     result = score(reference, candidate, Cider(CORPUS))
     assert 0.0 <= result.total <= 1.0
     assert result.cider is None or 0.0 <= result.cider <= 10.0
 
 
-def test_a_batch_scores_as_its_pairs_do():
+def test_a_batch_has_the_scores_of_its_pairs():
     cider = Cider(["pick it up", *CORPUS])
     references = [*CORPUS, "", "yes"]
     candidates = ["pick up the cube", "", "open the gripper", "the table", "", "no"]

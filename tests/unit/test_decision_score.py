@@ -1,4 +1,4 @@
-"""The Decision score: a chunk against itself, against its opposite, and where the paper leaves values open."""
+"""The Decision score: of equal, of opposite and of random chunks, and where the paper leaves values open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def random_chunk(seed: int, frame: str = "base_link") -> ActionChunk:
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-def test_laws(frame: str) -> None:
+def test_the_score_is_symmetric_and_1_for_equal_chunks(frame: str) -> None:
     for seed in range(20):
         one, other = random_chunk(seed, frame), random_chunk(seed + 100, frame)
         itself, ahead, back = score(one, one), score(one, other), score(other, one)
@@ -39,13 +39,13 @@ def test_laws(frame: str) -> None:
         assert ahead.total == pytest.approx((ahead.position + ahead.rotation + ahead.state) / 3)
 
 
-def test_only_where_a_chunk_ends_counts() -> None:
+def test_only_the_end_of_a_chunk_counts() -> None:
     once = chunk((0.06, 0, 0, 0, 0, 0.2, 1))
     twice = chunk((0.02, 0.01, 0, 0, 0, 0.1, 0), (0.04, -0.01, 0, 0, 0, 0.1, 1))
     assert score(once, twice).total == pytest.approx(1)
 
 
-def test_values_by_hand() -> None:
+def test_scores_computed_by_hand() -> None:
     reference = chunk((0.1, 0, 0, 0.2, 0, 0, 1.0))
     candidate = chunk((0.1, 0.05, 0, 0, 0.1, 0, 0.25))
     # 5 cm of 50 cm apart, perpendicular rotations, states 0.75 apart.
@@ -57,13 +57,13 @@ def test_values_by_hand() -> None:
     assert score(reference, opposite).rotation == pytest.approx(0)
 
 
-def test_without_a_rotation_there_is_no_direction() -> None:
+def test_a_chunk_without_rotation_has_no_direction() -> None:
     still, turning = chunk((0, 0, 0, 0, 0, 1e-4, 1)), chunk((0, 0, 0, 0, 0, 0.1, 1))
     assert score(still, chunk((0, 0, 0, 0, 0, -1e-4, 1))).rotation == 1
     assert score(still, turning).rotation == score(turning, still).rotation == 0.5
 
 
-def test_empty_chunks() -> None:
+def test_scores_of_empty_chunks() -> None:
     empty = chunk()
     assert score(empty, empty) == DecisionScore(1, 1, 1, 1)
     moving = chunk((0.1, 0, 0, 0, 0, 0.1, 1))
@@ -85,7 +85,7 @@ def test_rotations_are_composed_not_added() -> None:
     assert score(apart, chunk((0, 0, 0, 0.3, 0.4, 0, 1))).rotation < 1 - 1e-6
 
 
-def test_wrong_comparisons_raise() -> None:
+def test_chunks_in_different_frames_and_bad_ranges_are_refused() -> None:
     with pytest.raises(InputError, match=r"base_link.*tcp"):
         score(chunk((0, 0, 0, 0, 0, 0, 1)), chunk((0, 0, 0, 0, 0, 0, 1), frame="tcp"))
     with pytest.raises(InputError, match="range"):
@@ -93,7 +93,7 @@ def test_wrong_comparisons_raise() -> None:
 
 
 def mixed_chunks(count: int, seed: int) -> list[ActionChunk]:
-    """Chunks of 0 to 8 deltas, some without rotation, in turn in the two frames."""
+    """Chunks of 0 to 8 deltas, some without rotation, alternating between the two frames."""
     rng = np.random.default_rng(seed)
     chunks = []
     for index in range(count):
@@ -103,7 +103,7 @@ def mixed_chunks(count: int, seed: int) -> list[ActionChunk]:
     return chunks
 
 
-def test_what_a_pair_scores_does_not_depend_on_its_batch() -> None:
+def test_the_score_of_a_pair_does_not_depend_on_its_batch() -> None:
     references, candidates = mixed_chunks(120, 0), mixed_chunks(120, 1)[::-1]
     candidates = [checked_chunk(c.deltas, 0.2, frame=r.frame) for r, c in zip(references, candidates, strict=True)]
     together = score_batch(references, candidates)
@@ -113,7 +113,7 @@ def test_what_a_pair_scores_does_not_depend_on_its_batch() -> None:
     assert {0.5, 1.0} < set(together.rotation.tolist())
 
 
-def test_batches_of_nothing_and_of_unequal_length() -> None:
+def test_batches_may_be_empty_but_not_of_unequal_length() -> None:
     assert all(values.shape == (0,) for values in vars(score_batch([], [])).values())
     with pytest.raises(InputError, match="2 references and 1"):
         score_batch(mixed_chunks(2, 0), mixed_chunks(1, 0))
@@ -146,7 +146,7 @@ def test_the_papers_normalisation_is_the_range_of_the_study() -> None:
     assert all(((values >= 0) & (values <= 1)).all() for values in vars(normalised(outside, study)).values())
 
 
-def test_the_configured_normalisation_is_the_default() -> None:
+def test_the_fixed_normalisation_is_the_default() -> None:
     chunks = mixed_chunks(40, 3)
     raw = compare(chunks, chunks[2:] + chunks[:2])
     scores = score_batch(chunks, chunks[2:] + chunks[:2])
@@ -155,7 +155,7 @@ def test_the_configured_normalisation_is_the_default() -> None:
     np.testing.assert_allclose(scores.state, 1 - raw.state_difference)
 
 
-def test_wrong_normalisations_raise() -> None:
+def test_wrong_normalisations_are_refused() -> None:
     for wrong in ((1.0, 0.0), (0.0, np.inf), (np.nan, 1.0)):
         with pytest.raises(InputError, match="distance_m range"):
             Normalisation(distance_m=wrong)

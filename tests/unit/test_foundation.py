@@ -1,4 +1,4 @@
-"""Seeds, registry, geometry, tasks and configuration: what everything else stands on."""
+"""Seeds, registry, geometry, tasks, configuration and files: the base of all other modules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from merton.world import geometry, tasks
 MINIMAL = "name: x\nagents:\n  - {id: a, vla: hold}\ntasks: [reach]\n"
 
 
-def test_a_seed_depends_on_every_part_and_on_nothing_else() -> None:
+def test_a_seed_depends_on_every_part_alone() -> None:
     assert derive_seed("a", "bc") != derive_seed("ab", "c")
     assert derive_seed("a", 1) == derive_seed("a", "1")
     # the first 8 bytes of sha256, big-endian, halved
@@ -51,7 +51,7 @@ TURNS = [(np.pi, 0, 0), (0, np.pi, 0), (0, 0, np.pi), (2.0, -2.0, 1.0), (0, 0, 0
 
 
 @pytest.mark.parametrize("length_rad", [1e-300, 1e-9, 0.9e-3, 1.1e-3, 0.5, 3.1, 3.2, 9.0])
-def test_rotations_are_those_of_scipy(length_rad: float) -> None:
+def test_rotations_equal_those_of_scipy(length_rad: float) -> None:
     rng = np.random.default_rng(3)
     for turn in (*TURNS, *rng.normal(size=(40, 3))):
         vector = np.array(turn) * length_rad
@@ -69,7 +69,7 @@ def test_rotations_are_those_of_scipy(length_rad: float) -> None:
 
 
 @given(st.lists(st.floats(-3, 3), min_size=6, max_size=6))
-def test_a_transform_times_its_inverse_is_nothing(numbers: list[float]) -> None:
+def test_a_transform_times_its_inverse_is_the_identity(numbers: list[float]) -> None:
     matrix = geometry.transform(numbers[:3], Rotation.from_rotvec(numbers[3:]))
     assert np.allclose(matrix @ geometry.inverse(matrix), np.eye(4), atol=1e-12)
     again = geometry.from_quaternion(matrix[:3, 3], geometry.quaternion_of(matrix))
@@ -100,7 +100,7 @@ def test_an_instruction_is_read_back(command: tasks.Command) -> None:
     assert tasks.parse("  " + command.instruction.upper() + ". ") == command
 
 
-def test_an_instruction_nobody_understands_lists_the_forms() -> None:
+def test_an_unknown_instruction_is_answered_with_the_valid_forms() -> None:
     with pytest.raises(InputError, match="pick up the"):
         tasks.parse("make me a sandwich")
 
@@ -172,7 +172,7 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "file", sorted(resource("merton_bringup", "config/experiments").glob("*.yaml")), ids=lambda f: f.name
 )
-def test_every_experiment_that_ships_is_valid(file: Path) -> None:
+def test_every_experiment_of_the_package_is_valid(file: Path) -> None:
     assert load(file, ExperimentSpec).trials()
 
 
@@ -249,8 +249,8 @@ def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path: Path, durable: boo
     assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"n" * 255: b"new", "other": b"too"}
 
 
-def test_what_lies_beside_the_code_is_installed_with_it() -> None:
-    """An editable install hides what package_data forgets."""
+def test_data_files_are_installed_with_the_code() -> None:
+    """An editable install hides a file that package_data omits."""
     package = Path(merton.__file__).parent
     settings = configparser.ConfigParser()
     settings.read(package.parent / "setup.cfg")
@@ -262,7 +262,7 @@ def test_what_lies_beside_the_code_is_installed_with_it() -> None:
     assert [str(file.relative_to(package)) for file in beside if file not in covered] == []
 
 
-def test_the_quickstart_covers_what_it_promises() -> None:
+def test_the_quickstart_has_enough_trials_scenes_and_distortions() -> None:
     from merton.perception.distortion import DISTORTIONS
 
     spec = load(resource("merton_bringup", "config/experiments/quickstart.yaml"), ExperimentSpec)

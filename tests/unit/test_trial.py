@@ -1,4 +1,4 @@
-"""A whole trial in one process: scores, references, the emergency stop, and that nothing depends on what was before."""
+"""A whole trial in one process: scores, references, the emergency stop, and independence of earlier trials."""
 
 from __future__ import annotations
 
@@ -70,23 +70,23 @@ def test_the_expert_reaches(ports: LocalPorts) -> None:
     assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 0.015, "20 ms apart, and no faster than 0.6 m/s"
 
 
-def test_the_corpus_is_each_scenes_answer_of_the_same_vlm_once() -> None:
+def test_the_corpus_has_one_answer_of_the_vlm_for_each_scene() -> None:
     spec = experiment("expert", "hold").model_copy(update={"reference_scenes": 1})
     agents = (*spec.agents, AgentSpec(id="other", vlm="tiny-vlm", vla="hold"))
     spec = spec.model_copy(update={"agents": agents})
-    asked: list[str] = []
+    requested: list[str] = []
 
     def stored(trial_id: str) -> ReferenceRun | None:
-        asked.append(trial_id)
+        requested.append(trial_id)
         return None if trial_id == "expert.reach.1.reference.0" else ReferenceRun(trial_id, np.eye(4), (), True)
 
     runner = Runner(spec, "id", ports=None, stored=stored)  # type: ignore[arg-type]
-    assert runner._corpus(trial(spec, "hold")) == [], "reference trials have none: their order does not matter"
+    assert runner._corpus(trial(spec, "hold")) == [], "reference trials have none, so their order does not matter"
     first = ["expert.reach.0.reference.0", "expert.push.0.reference.0", "expert.push.1.reference.0"]
     for agent in ("expert", "hold"):
         corpus = runner._corpus(trial(spec, agent, level=3))
-        assert corpus == [*first, "hold.reach.1.reference.0"], "of whichever agent has one"
-    assert not any(item.startswith("other") for item in asked)
+        assert corpus == [*first, "hold.reach.1.reference.0"], "of any agent with the same VLM"
+    assert not any(item.startswith("other") for item in requested)
     assert len(runner._corpus(trial(spec, "other", level=3))) == 4
 
 
@@ -115,7 +115,7 @@ def test_a_single_trial_is_scored_against_its_reference_run(ports: LocalPorts) -
     report = runner.run_single(distorted, lambda stage, progress: stages.append(stage))
     assert [one.record.case.level for one in reports] == [0, 3]
     assert stages[:2] == ["reference run", "perception"]
-    assert (report.record.outcome, report.record.execution) == (Outcome.FAILURE, 100.0), "it stood still both times"
+    assert (report.record.outcome, report.record.execution) == (Outcome.FAILURE, 100.0), "no motion in either run"
     assert runner.run_single(single_trial("hold", "reach")[1]).reference is not None
 
 
@@ -134,7 +134,7 @@ def test_a_trial_that_does_not_exist_is_refused(names: tuple, says: str) -> None
         single_trial(*names)
 
 
-def test_local_ports_release_what_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_ports_release_cameras_and_models(monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalPorts() as ports:
         ports.reset("reach", 0)
         ports.act("hold", ports.view().observation("reference", "reach"), "reference")
@@ -162,8 +162,8 @@ def test_a_plunge_is_stopped_and_stays_stopped_until_reset(ports: LocalPorts) ->
     assert run(ports, "expert").record.outcome is Outcome.SUCCESS
 
 
-def test_a_touch_nobody_predicted_latches_as_well(ports: LocalPorts) -> None:
-    """A motion that went past the planner ends in the table: the cell feels it, and the arm refuses to go on."""
+def test_an_unpredicted_contact_latches_as_well(ports: LocalPorts) -> None:
+    """A motion without the planner ends in the table: the cell reports contact, and the next chunk is refused."""
     ports.reset("reach", 0)
     cell = ports.cell
     down = np.array([0, 0.9, 0, 0, 0, 0])
@@ -178,8 +178,8 @@ def test_a_touch_nobody_predicted_latches_as_well(ports: LocalPorts) -> None:
 
 
 @pytest.mark.parametrize(("agent", "level"), [("servo", 0), ("servo", 3), ("expert", 3)])
-def test_the_same_trial_twice(ports: LocalPorts, agent: str, level: int) -> None:
-    """Also after another one, and in a world that is made anew."""
+def test_a_repeated_trial_has_the_same_results(ports: LocalPorts, agent: str, level: int) -> None:
+    """Also after a different trial in between."""
     first = run(ports, agent, "push", level)
     run(ports, "hold")
     second = run(ports, agent, "push", level)
@@ -217,7 +217,7 @@ def test_a_view_has_the_rounding_of_the_transport(ports: LocalPorts) -> None:
 
 
 @pytest.mark.parametrize(("agent", "sees_depth"), [("servo", True), ("tiny-vla", False)])
-def test_depth_is_shown_to_policies_that_look_at_it(
+def test_only_policies_that_use_depth_get_it(
     ports: LocalPorts, monkeypatch: pytest.MonkeyPatch, agent: str, sees_depth: bool
 ) -> None:
     shown: list[CameraView] = []
@@ -232,7 +232,7 @@ def test_depth_is_shown_to_policies_that_look_at_it(
     assert {view.depth_m is not None for view in shown} == {sees_depth}
 
 
-def test_faults_are_told_apart(ports: LocalPorts) -> None:
+def test_faults_of_models_and_of_the_infrastructure_differ(ports: LocalPorts) -> None:
     ports.reset("reach", 0)
     view = ports.view()
     with pytest.raises(InvalidActionError, match="cannot understand"):
