@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from merton.errors import InvalidActionError
+from merton.world.geometry import Array
 
 DIMENSIONS = 7
 FRAMES = ("base_link", "tcp")
@@ -28,7 +30,7 @@ class ActionChunk:
         done: the model considers the task finished after this chunk.
     """
 
-    deltas: NDArray[np.float64]
+    deltas: Array
     step_s: float
     frame: str = "base_link"
     model: str = ""
@@ -49,7 +51,7 @@ def checked_chunk(
 
     Raises:
         InvalidActionError: wrong shape, NaN or infinity anywhere, a gripper outside [0, 1], a step that is not
-            positive, or an unknown frame. Checked before anything clips: `np.clip(nan)` is nan.
+            positive, or an unknown frame.
     """
     try:
         array = np.array(deltas, dtype=np.float64)
@@ -57,16 +59,30 @@ def checked_chunk(
         raise InvalidActionError(f"the action of {model or 'the model'} is not numeric: {error}") from None
     if array.size == 0:
         array = array.reshape(0, DIMENSIONS)
-    if array.ndim != 2 or array.shape[1] != DIMENSIONS:
-        raise InvalidActionError(f"an action chunk must have shape (n, {DIMENSIONS}), got {array.shape}")
-    if not np.isfinite(array).all():
-        raise InvalidActionError(f"delta {int(np.argwhere(~np.isfinite(array))[0, 0])} of the action is not finite")
-    if ((array[:, 6] < 0) | (array[:, 6] > 1)).any():
-        raise InvalidActionError(
-            f"the gripper must be in 0 (closed) .. 1 (open), got {array[:, 6].min():g} .. {array[:, 6].max():g}"
-        )
-    if not (np.isfinite(step_s) and step_s > 0):
-        raise InvalidActionError(f"the step of an action chunk must be a positive time, got {step_s!r} s")
-    if frame not in FRAMES:
-        raise InvalidActionError(f"unknown action frame {frame!r}; choose one of: {', '.join(FRAMES)}")
+    if (fault := chunk_fault(array, step_s, frame)) is not None:
+        raise InvalidActionError(fault[0])
     return ActionChunk(array, float(step_s), frame, model, float(latency_s), bool(done))
+
+
+def chunk_fault(deltas: Array, step_s: float, frame: object) -> tuple[str, int] | None:
+    """Why numbers are no chunk, in one sentence, and the delta concerned or -1; None if they are one.
+
+    To be asked before anything clips: `np.clip(nan)` is nan. Not finite comes first: NaN passes comparisons.
+
+    Args:
+        deltas: numbers of any shape; as in an `ActionChunk` if there is no fault.
+        step_s: time per delta [s].
+        frame: expected to be one of `FRAMES`.
+    """
+    if deltas.ndim != 2 or deltas.shape[1] != DIMENSIONS:
+        return f"an action chunk must have shape (n, {DIMENSIONS}), got {deltas.shape}", -1
+    if not 0 < step_s < inf:
+        return f"the step of an action chunk must be a positive time, got {step_s!r} s", -1
+    if not isinstance(frame, str) or frame not in FRAMES:
+        return f"unknown action frame {str(frame)[:40]!r}; choose one of: {', '.join(FRAMES)}", -1
+    for index, delta in enumerate(deltas):
+        if not np.isfinite(delta).all():
+            return f"delta {index} of the action is not finite", index
+        if not 0 <= delta[6] <= 1:
+            return f"the gripper of delta {index} must be in 0 (closed) .. 1 (open), got {delta[6]:g}", index
+    return None

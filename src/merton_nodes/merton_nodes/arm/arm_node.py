@@ -22,7 +22,7 @@ from visualization_msgs.msg import MarkerArray
 from merton.errors import ErrorCode, InvalidActionError, MertonError
 from merton.execution.gate.latch import EmergencyStopLatch
 from merton.execution.gate.ledger import CommandLedger
-from merton.execution.gate.planner import FRAMES, plan
+from merton.execution.gate.planner import plan
 from merton.execution.gate.safety import MODES, Limits, Verdict, limits_of_mode
 from merton.execution.gate.stop import StopEvent
 from merton.execution.robots.watchdog import Watchdog
@@ -59,7 +59,7 @@ class ArmNode(StageNode):
         mode = self.parameter("mode", "normal", "robot mode, whose limits hold", choices=MODES)
         self.limits = self.declared_limits(mode)
         # once before anything moves: what is compiled is loaded at its first use, and a stop would wait for that
-        plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, FRAMES[0], self.cell, self.limits)
+        plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, "base_link", self.cell, self.limits)
         self.planner = self.declared_planner()
         self.stop = self.stop_path(SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL)
         patience_s = self.parameter(

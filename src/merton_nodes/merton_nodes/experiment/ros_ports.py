@@ -21,7 +21,7 @@ from std_srvs.srv import Trigger
 
 from merton.cognition.models.base import Answer
 from merton.errors import MODEL_ERRORS, ErrorCode, InfrastructureError, InvalidActionError, OperatorStopError
-from merton.execution.gate.peaks import parts
+from merton.execution.gate.peaks import gripper_intervals
 from merton.execution.gate.safety import Limits
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import SIDES, CellView, Execution, Judgement, Side
@@ -180,5 +180,5 @@ class RosPorts(ServiceCaller):
 
 def longest_s(chunk: ActionChunk, gripper: Gripper) -> float:
     """The longest time that arm_node may take for a chunk [s]: slowed down, and with every gripper command in full."""
-    commands = sum(command is not None for *_, command in parts(np.array([np.nan, *chunk.deltas[:, 6]])))
+    commands = sum(command is not None for *_, command in gripper_intervals(np.array([np.nan, *chunk.deltas[:, 6]])))
     return Limits().most_slowdown * chunk.step_s * len(chunk.deltas) + gripper.travel_time_s * commands

@@ -47,7 +47,7 @@ class Peaks:
     tcp_acceleration: Array
 
 
-def parts(gripper: Array) -> Iterator[tuple[int, int, float | None]]:
+def gripper_intervals(gripper: Array) -> Iterator[tuple[int, int, float | None]]:
     """Stretches of waypoints (first, last, gripper command or None) between which the arm must rest for the gripper."""
     commanded, first, command = gripper[0], 0, None
     for index in range(1, len(gripper)):
@@ -71,7 +71,7 @@ def velocities(joints: Array, gripper: Array, step_s: float) -> Array:
     limit = 3 * np.minimum(np.abs(before), np.abs(after)) * (np.sign(before) == np.sign(after))
     result = np.zeros_like(joints)
     result[1:-1] = np.clip((before + after) / 2, -limit, limit)
-    for first, last, _ in parts(gripper):
+    for first, last, _ in gripper_intervals(gripper):
         result[[first, last]] = 0.0
     return result
 

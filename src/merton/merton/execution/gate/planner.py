@@ -16,16 +16,14 @@ from numpy.typing import ArrayLike
 
 from merton.errors import ErrorCode, InfrastructureError, InputError
 from merton.execution.gate.collision import HeldObject
-from merton.execution.gate.peaks import parts, peaks, too_abrupt, velocities
+from merton.execution.gate.peaks import gripper_intervals, peaks, too_abrupt, velocities
 from merton.execution.gate.prediction import Predictor
 from merton.execution.gate.safety import Limits, Verdict
-from merton.execution.gate.waypoints import FRAMES, WORKSPACE_TOLERANCE_M, checked, compose, waypoints
+from merton.execution.gate.waypoints import WORKSPACE_TOLERANCE_M, checked, waypoints
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.trajectory import JointSpline
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix
-
-__all__ = ["FRAMES", "MotionPlan", "Segment", "compose", "detour", "plan", "plan_again", "segments"]
 
 
 DETOUR_STEP_S, DETOUR_TOLERANCE_RAD = 0.05, 1e-3
@@ -103,7 +101,7 @@ def plan(
             "base_link" the translation is added in `base_link` and the rotation is applied from the left, about the
             tool centre point; in frame "tcp" the whole delta is applied from the right.
         step_s: time per delta [s].
-        frame: one of `FRAMES`.
+        frame: one of `merton.world.action.FRAMES`.
         cell: geometry of the cell.
         limits: defaults to `Limits()`.
         start_gripper: how far the gripper is open now, 0..1; None if unknown, then the first value is always commanded.
@@ -158,7 +156,7 @@ def segments(motion: MotionPlan) -> list[Segment]:
     Segments in which the arm stands still have no trajectory; one that commands nothing at all is left out.
     """
     found = []
-    for first, last, gripper in parts(motion.gripper_open):
+    for first, last, gripper in gripper_intervals(motion.gripper_open):
         joints = motion.joints_rad[first : last + 1]
         if np.abs(joints - joints[0]).max() > 1e-9:
             times = motion.times_s[first : last + 1] - motion.times_s[first]

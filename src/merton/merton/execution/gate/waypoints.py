@@ -8,11 +8,9 @@ from numpy.typing import ArrayLike
 from merton.errors import ErrorCode
 from merton.execution.gate.safety import Limits, Verdict
 from merton.execution.kinematics import UR5, base_from_tcp
+from merton.world.action import DIMENSIONS, chunk_fault
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, inverse, rotation_of_vector
-
-FRAMES = ("base_link", "tcp")
-"""Frames a delta may be given in."""
 
 LONGEST_CHUNK = 256
 """More deltas than this are no chunk; it keeps the time and memory of a check bounded."""
@@ -25,11 +23,8 @@ WORKSPACE_TOLERANCE_M = 0.001
 
 
 def checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:
-    """The deltas as (n, 7), and what is wrong with them as a whole; arguments as of `planner.plan`. Raises nothing.
-
-    Not finite comes first: NaN passes comparisons.
-    """
-    nothing = np.empty((0, 7))
+    """The deltas as (n, 7), and what is wrong with them as a whole; arguments as of `planner.plan`. Raises nothing."""
+    nothing = np.empty((0, DIMENSIONS))
 
     def invalid(message: str, index: int = -1) -> tuple[Array, Verdict]:
         return nothing, Verdict(ErrorCode.INVALID_ACTION, message, index)
@@ -38,26 +33,20 @@ def checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tup
         given = np.asarray(deltas)
         actions = np.asarray(given, np.float64) if given.dtype.kind in "biuf" else None
         step = float(step_s)
-    except Exception:  # what a model hands over may raise whatever it likes when it is converted
+    except Exception:  # a model's output may raise any error when it is converted
         actions = None
     if actions is None:
         return invalid("the action is not numeric")
     if actions.shape == (0,):  # an empty list
         actions = nothing
-    if actions.ndim != 2 or actions.shape[1] != 7:
-        return invalid(f"an action must have shape (n, 7), got {actions.shape}")
-    if len(actions) > LONGEST_CHUNK:
+    if len(actions.shape) > 0 and len(actions) > LONGEST_CHUNK:
         return invalid(f"an action may have at most {LONGEST_CHUNK} deltas, got {len(actions)}")
-    if not SHORTEST_STEP_S <= step <= LONGEST_STEP_S:  # NaN fails too
+    if (fault := chunk_fault(actions, step, frame)) is not None:
+        return invalid(*fault)
+    if not SHORTEST_STEP_S <= step <= LONGEST_STEP_S:
         return invalid(f"the step of an action must take {SHORTEST_STEP_S:g} .. {LONGEST_STEP_S:g} s, got {step:g} s")
-    if not isinstance(frame, str) or frame not in FRAMES:
-        return invalid(f"unknown action frame {str(frame)[:40]!r}; choose one of: {', '.join(FRAMES)}")
     for index, action in enumerate(actions):
-        if not np.isfinite(action).all():
-            return invalid(f"delta {index} is not finite", index)
-        if not 0 <= action[6] <= 1:
-            return invalid(f"the gripper of delta {index} must be in 0 .. 1, got {action[6]:g}", index)
-        # Each component first: the norm of 1e300 overflows.
+        # each component alone: the norm of 1e300 overflows
         translation, rotation = np.abs(action[:3]).max(), np.abs(action[3:6]).max()
         if translation > limits.absurd_factor * limits.step_translation_m:
             return invalid(f"delta {index} asks for {translation:g} m in one step", index)
