@@ -25,7 +25,6 @@ from merton.execution.trajectory import JointSpline
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix
 
-
 DETOUR_STEP_S, DETOUR_TOLERANCE_RAD = 0.05, 1e-3
 """Waypoints of another planner's way: so far apart at most; and so near to where it must begin and end."""
 
