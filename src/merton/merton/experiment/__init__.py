@@ -1,0 +1,1 @@
+"""Experiments: trials over the four stages, their plan, their scores and the files of a run."""

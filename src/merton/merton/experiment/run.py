@@ -45,7 +45,7 @@ class RunDirectory:
         if not (self.path / "experiment.yaml").is_file():
             raise InputError(f"{path} is not a run: it has no experiment.yaml")
         self.spec = load(self.path / "experiment.yaml", ExperimentSpec)
-        self.id = str(self._about().get("id", self.path.name))
+        self.id = str(self._run_json().get("id", self.path.name))
 
     @classmethod
     def create(cls, runs: Path, experiment_file: Path, name: str | None = None) -> RunDirectory:
@@ -69,7 +69,7 @@ class RunDirectory:
         run.write_json("run.json", run._provenance())
         return run
 
-    def _about(self) -> dict[str, Any]:
+    def _run_json(self) -> dict[str, Any]:
         """run.json, or nothing if it is absent or unreadable."""
         try:
             about = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
@@ -113,7 +113,7 @@ class RunDirectory:
         Raises:
             InputError: the record has another experiment or another agent with one of these ids.
         """
-        about = {key: value for key, value in self._about().items() if isinstance(value, str)}
+        about = {key: value for key, value in self._run_json().items() if isinstance(value, str)}
         known = (about.get(key) for key in ("experiment_sha256", "merton", "created"))
         store.register_experiment(self.id, self.spec.name, self.spec.seed, *known)
         for agent in self.spec.agents:
@@ -123,7 +123,7 @@ class RunDirectory:
 
     def amend(self, **entries: Any) -> None:
         """Add entries to run.json."""
-        self.write_json("run.json", {**self._about(), **entries})
+        self.write_json("run.json", {**self._run_json(), **entries})
 
     def write_json(self, relative: str, content: Any) -> None:
         """Write a file whole or not at all."""

@@ -38,8 +38,8 @@ class Runner:
 
     def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
         """Run one trial; raises what `run_trial` raises."""
-        measure = self._measure_for(trial)
-        report = run_trial(self.ports, self.spec, self.experiment_id, trial, measure, self._corpus(trial), on_stage)
+        reference = self._reference_for(trial)
+        report = run_trial(self.ports, self.spec, self.experiment_id, trial, reference, self._corpus(trial), on_stage)
         if report.reference is not None:
             self._references[trial.id] = report.reference
         self.on_report(report)
@@ -64,7 +64,7 @@ class Runner:
             self._references[key] = found
         return self._references.get(key)
 
-    def _measure_for(self, trial: Trial) -> ReferenceRun | None:
+    def _reference_for(self, trial: Trial) -> ReferenceRun | None:
         """The agent's own undistorted run if it succeeded, else an expert's that succeeded, else the agent's own."""
         own = None if trial.case.is_reference else self.reference_of(trial)
         if own is not None and own.success:
