@@ -28,8 +28,8 @@ from merton.calibration import (
     read_lens,
     read_poses,
 )
-from merton.calibration.commands import camera_yaml
 from merton.cli import main as cli
+from merton.cli.calibrate import camera_yaml
 from merton.errors import InputError
 from merton.perception.camera import d455_intrinsics
 from merton.perception.distortion import distort

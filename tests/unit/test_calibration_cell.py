@@ -11,7 +11,7 @@ from board_in_cell import BoardInCell
 from calibration_rig import rig
 
 from merton.calibration import CharucoBoard, Lens, calibrate
-from merton.calibration.commands import camera_yaml
+from merton.cli.calibrate import camera_yaml
 from merton.errors import MissingDependencyError
 from merton.perception.camera import d455_intrinsics
 from merton.perception.distortion import distort

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from merton.cli import main as cli
+from merton.cli import runs
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.run import RunDirectory
 from merton.files import resource
@@ -234,9 +234,9 @@ def test_names_of_files(tmp_path: Path) -> None:
 
 def test_a_recorded_run_that_ends_early_says_how_to_go_on_recording(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path, resource("merton_bringup", "config/experiments/quickstart.yaml"), "night")
-    said = cli._how_to_go_on(run, "lab", {"robot_ip": "192.0.2.10"}, True)
+    said = runs.continuation_of(run, "lab", {"robot_ip": "192.0.2.10"}, True)
     assert said.endswith("--name night --graph lab --record --set robot_ip=192.0.2.10")
-    assert "--record" not in cli._how_to_go_on(run, "sim", {}, False)
+    assert "--record" not in runs.continuation_of(run, "sim", {}, False)
 
 
 def test_a_graph_starts_its_recorder_only_if_asked() -> None:

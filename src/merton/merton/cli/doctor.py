@@ -1,4 +1,4 @@
-"""Looks whether everything Merton needs is here, and says how to mend what is not."""
+"""`merton doctor`: whether everything that Merton needs is installed and works, and how to mend what is not."""
 
 from __future__ import annotations
 
@@ -9,33 +9,35 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import typer
+from rich.markup import escape
+
+from merton.console import STDOUT, print_out
 from merton.errors import MertonError
 from merton.files import resource
 from merton.graph.spec import graph_names, load_graph
 from merton.graph.supervisor import claim_domain, environment, find_executable
+from merton.models.base import Finding
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The result of one check: what was looked at, whether it is fine, what was seen, and how to mend it."""
-
-    subject: str
-    fine: bool
-    seen: str
-    remedy: str = ""
-
-
-def examine() -> list[Finding]:
-    """Every check, in the order a newcomer would meet the trouble."""
-    return [_guarded(*check) for check in CHECKS]
+def doctor_command() -> None:
+    """Check ROS, OpenGL, the simulator and ports, and say how to mend what is missing."""
+    findings = [_finding(*check) for check in CHECKS]
+    for finding in findings:
+        mark = "[green]ok  [/]" if finding.ok else "[red]fail[/]"
+        STDOUT.print(f"{mark} {finding.subject:<14} {escape(finding.detail)}", highlight=False, soft_wrap=True)
+        if not finding.ok:
+            print_out(f"     {'':<14} mend: {finding.remedy}")
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(1)
 
 
-def _guarded(subject: str, check: Callable[[], str], remedy: str) -> Finding:
+def _finding(subject: str, check: Callable[[], str], remedy: str) -> Finding:
+    """Run one check; any error is its finding."""
     try:
         return Finding(subject, True, check())
-    except Exception as error:  # a doctor does not faint
+    except Exception as error:
         return Finding(subject, False, str(error).splitlines()[0] if str(error) else type(error).__name__, remedy)
 
 
@@ -118,3 +120,4 @@ CHECKS: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("ports", _domain, "end other Mertons of this machine"),
     ("shared memory", _shared_memory, "in a container: docker run --shm-size=512m"),
 )
+"""Subject, check and remedy, in the order in which they matter on a new machine."""

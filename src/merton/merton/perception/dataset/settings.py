@@ -23,7 +23,7 @@ Levels = Literal["random", "all"]
 REFERENCE_METRICS = ("blur_effect", "noise_sigma")
 """Metrics of every reference: lower is better, and nothing to compare with is needed."""
 
-_SHOWS_OR_SERVES = ("commands.py", "gallery.py", "stream.py")
+_SHOWS_OR_SERVES = ("gallery.py", "stream.py")
 """Files of `perception/distortion` that decide no pixel of a dataset."""
 _SHARED = ("models/convolution.py", "perception/attributes.py", "perception/quality.py", "seeding.py")
 """Files elsewhere that decide pixels or values of the manifest."""

@@ -18,7 +18,7 @@ class _ImageFirst(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `image` in front of a line that begins with neither a command nor a request for help."""
-        if args and args[0] not in (*self.commands, "--help"):
+        if args and args[0] not in (*self.commands, "-h", "--help"):
             args = ["image", *args]
         return super().parse_args(ctx, args)
 

@@ -1,0 +1,251 @@
+"""`merton demo`, `run`, `report`, `compare` and `up`: experiments in a graph of nodes, and their results."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merton.console import STDERR, print_err, print_out
+from merton.errors import InputError
+from merton.files import locked_folder, resource
+from merton.graph.spec import load_graph
+from merton.graph.supervisor import Exit, Supervisor, claim_domain, enclave, environment, find_executable, last_lines
+from merton.recording.writer import free_path, mcap_writer
+
+if TYPE_CHECKING:
+    from merton.experiment.run import RunDirectory
+    from merton.results.records import TrialRecord
+
+NODE_DIED = 3
+"""Exit code of a run whose graph lost a process that it needs."""
+LAST_USER_DOMAIN = 232
+"""ROS domains beyond have no UDP ports."""
+RUNS = Path("runs")
+CLIENT = "run_experiment"
+"""The process that runs the experiment in the graph."""
+
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="name=value, an argument of the graph.")]
+RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
+
+
+def demo_command(runs: RunsOption = RUNS) -> None:
+    """Run the quickstart experiment from start to report."""
+    from merton.experiment.run import RunDirectory
+
+    print_err("Merton quickstart: the cell, four agents, six distortions. Ctrl-C stops it and says how to go on.")
+    _execute(RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml")), resume=False)
+
+
+def run_command(
+    experiment: Annotated[Path, typer.Argument(help="The experiment, such as config/experiments/quickstart.yaml.")],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest run of this experiment.")] = False,
+    name: Annotated[str | None, typer.Option(help="Name of the run; with --resume, the run to go on with.")] = None,
+    runs: RunsOption = RUNS,
+    record: Annotated[bool, typer.Option("--record", help="Record it in recording.mcap, in the run's folder.")] = False,
+    graph: Annotated[str, typer.Option(help="sim: embedded; lab: the real one, in your ROS domain.")] = "sim",
+    argument: SetOption = None,
+) -> None:
+    """Run an experiment on the embedded cell or a real one, then write its report."""
+    from merton.experiment.run import RunDirectory, latest_run
+
+    values = _values(argument)
+    load_graph(graph).with_arguments(values)  # mistakes end the command before anything is written
+    if record:
+        mcap_writer()
+    if not resume:
+        directory = RunDirectory.create(runs, experiment, name)
+    else:
+        directory = RunDirectory(runs / name) if name else latest_run(runs, experiment)
+        directory.check_experiment(experiment)
+    _execute(directory, resume, record, graph, values)
+
+
+def report_command(run_directory: Annotated[Path, typer.Argument(help="A run, such as runs/quickstart-...")]) -> None:
+    """Write the report of a run again, and show its board."""
+    from merton.experiment.run import RunDirectory
+
+    _conclude(RunDirectory(run_directory))
+
+
+def compare_command(
+    first: Annotated[Path, typer.Argument(help="A run.")], second: Annotated[Path, typer.Argument(help="Another.")]
+) -> None:
+    """Compare scores and ratings of two runs; exit code 1 if anything but wall time differs."""
+    from merton.experiment.run import RunDirectory
+    from merton.leaderboard.snapshot import store as snapshot
+    from merton.results import comparison
+
+    one, other = (_records(RunDirectory(path)) for path in (first, second))
+    differences = comparison.compare(one, other)
+    boards = [snapshot.of_trials(records) for records in (one, other)]
+    if (boards[0].agents, boards[0].cases) != (boards[1].agents, boards[1].cases):
+        differences.append("the ratings differ")
+    for difference in differences:
+        print_out(difference)
+    if differences:
+        raise typer.Exit(1)
+    print_out(f"identical: {len(one)} trials, all scores and ratings")
+
+
+def up_command(
+    graph: Annotated[str, typer.Argument(help="Which graph: sim, replay, lab, gazebo.")] = "sim",
+    argument: SetOption = None,
+    record: Annotated[bool, typer.Option("--record", help="Record everything in runs/live/recording.mcap.")] = False,
+) -> None:
+    """Start a node graph alone, as `ros2 launch merton_bringup <graph>.launch.py` would, until Ctrl-C."""
+    values = _values(argument)
+    if record:
+        mcap_writer()
+        values.setdefault("recording", str(free_path(RUNS / "live")))
+    spec = load_graph(graph).with_arguments(values)
+    logs = RUNS / "live" / "logs"
+    shutil.rmtree(logs, ignore_errors=True)  # of the previous graph
+    domain, claim = claim_domain(_users_domain())
+    with claim, Supervisor(spec, logs, environment(), claim) as supervisor:
+        print_err(f"{len(spec.nodes)} nodes are starting in ROS domain {domain}; logs in {logs}; Ctrl-C ends them")
+        _report_death(_first_exit(supervisor))
+        raise typer.Exit(NODE_DIED)
+
+
+def _execute(
+    directory: RunDirectory,
+    resume: bool,
+    record: bool = False,
+    name: str = "sim",
+    values: dict[str, str] | None = None,
+) -> None:
+    """Start the graph called `name`, run the experiment in it, end it, write the report.
+
+    The embedded cell gets a ROS domain of its own; any other graph is in the user's, where its operator's screen is.
+    """
+    values = dict(values or {})
+    continuation = continuation_of(directory, name, values, record)
+    if record:
+        values.setdefault("recording", str(free_path(directory.path)))
+    started = time.monotonic()
+    ended = _first_exit_of_run(directory, resume, name, values, continuation)
+    if ended.name != CLIENT:
+        print_err(f"{_count(directory)} results are safe.{continuation}")
+        raise typer.Exit(NODE_DIED)
+    if ended.code:
+        print_err(f"The run has ended early.{continuation}")
+        raise typer.Exit(ended.code)
+    directory.amend(finished=True, wall_s=round(time.monotonic() - started, 1))
+    _conclude(directory)
+
+
+def _first_exit_of_run(
+    directory: RunDirectory, resume: bool, name: str, values: dict[str, str], continuation: str
+) -> Exit:
+    """Run the graph and the client of its experiment until one that is needed ends, then end all."""
+    graph = load_graph(name).with_arguments(values)
+    domain, claim = claim_domain(None if name == "sim" else _users_domain())
+    variables = environment(domain if name == "sim" else None)
+    client = [
+        str(find_executable("merton_nodes", CLIENT)),
+        str(directory.path),
+        *(["--resume"] if resume else []),
+        *(["--recorded"] if "recording" in values else []),
+        "--ros-args",
+        *enclave(CLIENT),
+    ]
+    with (
+        locked_folder(directory.path, "merton run"),
+        claim,
+        Supervisor(graph, directory.path / "logs", variables, claim) as supervisor,
+    ):
+        supervisor.start(CLIENT, client, logged=False)
+        try:
+            ended = _first_exit(supervisor)
+        except KeyboardInterrupt:
+            print_err(f"Interrupted.{continuation}")
+            raise
+        if ended.name != CLIENT:
+            _report_death(ended)
+    return ended
+
+
+def _values(arguments: list[str] | None) -> dict[str, str]:
+    """The arguments of `--set`; raises InputError for a text that is not name=value."""
+    values = {}
+    for text in arguments or []:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--set takes name=value, got {text!r}")
+        values[key] = value
+    return values
+
+
+def _users_domain() -> int:
+    """The ROS domain of this user; raises InputError if ROS_DOMAIN_ID is not a valid one."""
+    text = os.environ.get("ROS_DOMAIN_ID") or "0"
+    if not text.isdecimal() or int(text) > LAST_USER_DOMAIN:
+        raise InputError(f"ROS_DOMAIN_ID must be a number from 0 to {LAST_USER_DOMAIN}, got {text!r}")
+    return int(text)
+
+
+def continuation_of(directory: RunDirectory, graph: str, values: dict[str, str], record: bool) -> str:
+    """The sentence with the command that continues a run."""
+    where = "" if graph == "sim" else f" --graph {graph}"
+    where += " --record" if record else ""
+    where += "".join(f" --set {shlex.quote(f'{key}={value}')}" for key, value in values.items())
+    return (
+        f" Go on with: merton run {directory.path / 'experiment.yaml'}"
+        f" --resume --runs {directory.path.parent} --name {directory.path.name}{where}"
+    )
+
+
+def _first_exit(supervisor: Supervisor) -> Exit:
+    """Wait for the end of a process that the graph needs; print the end of every optional one."""
+    while True:
+        ended = supervisor.next_exit()
+        assert ended is not None
+        if not supervisor.graph.can_do_without(ended.name):
+            return ended
+        tail = last_lines(ended.log, 1)
+        print_err(f"{ended}; the others go on without it. Its log: {ended.log}\n{tail}".rstrip())
+
+
+def _report_death(exit_: Exit) -> None:
+    STDERR.print(f"[red]{exit_}[/]; everything was stopped. Its log: {exit_.log}", highlight=False, soft_wrap=True)
+    if tail := last_lines(exit_.log):
+        print_err(tail)
+
+
+def _count(directory: RunDirectory) -> int:
+    """Number of results of a run."""
+    from merton.results.store import ResultStore
+
+    if not directory.database.exists():
+        return 0
+    with ResultStore(directory.database, read_only=True) as store:
+        return len(store.ids(directory.id))
+
+
+def _records(directory: RunDirectory) -> list[TrialRecord]:
+    """All results of a run; raises InputError if it has none."""
+    from merton.results.store import ResultStore
+
+    with ResultStore(directory.database, read_only=True) as store:
+        records = store.records(directory.id)
+    if not records:
+        raise InputError(f"{directory.path} has no results")
+    return records
+
+
+def _conclude(directory: RunDirectory) -> None:
+    """Board on the terminal, report on disk."""
+    from merton.leaderboard.snapshot import store as snapshot
+    from merton.leaderboard.terminal import render_snapshot, terminal_width
+    from merton.study.report import write_report
+
+    records = _records(directory)
+    print(render_snapshot(snapshot.of_trials(records), terminal_width()))
+    path = write_report(directory.path)
+    print_out(f"{len(records)} trials. Report: {path}")
