@@ -159,6 +159,7 @@ class ArmDriver:
         """
 
         def away_rad() -> float:
+            assert self.joints_rad is not None
             return float(np.abs(self.joints_rad - joints_rad).max())
 
         await self.wait_until_settled(

@@ -93,6 +93,7 @@ class ChunkRunner:
             return stop.verdict
         self.executed = 0
         if stop.tripped:
+            assert arm.joints_rad is not None
             self.draw(partial(stop_markers, self.stop.report, arm.joints_rad, arm.opening_m, self.cell))
         elif motion.verdict.stops:
             return motion.verdict
@@ -102,13 +103,14 @@ class ChunkRunner:
         """The segment as it is, or on a way of MoveIt's that has passed the gate; raises InfrastructureError."""
         if self.planner is None or not segment.moves:
             return segment
+        planner = self.planner
         opening_m, held, found = self.arm.opening_m, self.arm.hand.held(), Future()
         executor = self.arm.node.executor
         request = Request(segment.joints_rad[0], segment.joints_rad[-1], opening_m, held)
 
         def work() -> None:
             try:
-                found.set_result(self.planner.plan(request))
+                found.set_result(planner.plan(request))
             except Exception as error:
                 found.set_result(error)
             if executor is not None:

@@ -78,7 +78,7 @@ class CalibrationCollector(Node):
             raise InputError("the arm is moving: wait until it rests")
         distortion = tuple(info.d) if any(info.d) else ()
         lens = Lens(convert.intrinsics_of(info), distortion)
-        return add_shot(self.folder, convert.color_array(image), (before + after) / 2, lens)
+        return add_shot(self.folder, convert.color_array(image), ((before + after) / 2).tolist(), lens)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class DistortionNode(StageNode):
         }
         for camera in cameras:
             self.create_subscription(
-                Image, names.color(camera), lambda m, c=camera: self.on_image(c, m), names.LATEST_QOS
+                Image, names.color(camera), partial(self.on_image, camera), names.LATEST_QOS
             )  # depth 1: when it cannot keep up, old frames are dropped, never queued
         self.add_on_set_parameters_callback(self.on_parameters)
 

@@ -193,6 +193,7 @@ class GazeboCellNode(StageNode):
 
     async def go_home(self) -> None:
         """Open the gripper and send the arm home; raises InfrastructureError if it does not get there."""
+        assert self.joints_rad is not None
         for _ in range(ATTEMPTS):  # at the very first reset the controllers may not listen yet
             self.fingers.publish(Float64MultiArray(data=[self.cell.gripper.stroke / 2]))
             away_rad = float(np.abs(self.cell.home_joints - self.joints_rad).max())
@@ -229,6 +230,8 @@ class GazeboCellNode(StageNode):
     def state_message(self) -> CellState:
         """The simulator's own knowledge; `qpos` is MuJoCo's and stays empty."""
         scene = self.judge.scene
+        assert scene is not None
+        assert self.joints_rad is not None
         tcp_m = base_from_tcp(self.joints_rad, self.cell.tool0_from_tcp)[:3, 3]
         return cell_state(
             scene,

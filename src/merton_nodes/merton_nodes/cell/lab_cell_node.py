@@ -129,6 +129,7 @@ class LabCellNode(StageNode):
         await self.waits.require(
             lambda: self.joints_rad is not None, START_S, f"{names.JOINT_STATES}: is the robot's node running?"
         )
+        assert self.joints_rad is not None
         if not is_home(self.joints_rad, self.cell):
             text = "stand clear, with no person in reach: the gripper opens, what it holds drops, the arm goes home"
             await self.ask_operator(HOME, text)
@@ -157,6 +158,7 @@ class LabCellNode(StageNode):
 
     async def go_home(self) -> None:
         """Send the arm home through arm_node's gate; raises InfrastructureError if it does not get there."""
+        assert self.joints_rad is not None
         arrival_ns = await self.execute(deltas_home(self.joints_rad, self.cell))
         await self.waits.require(lambda: self.stamp_ns >= arrival_ns, TIMEOUT_S, names.JOINT_STATES)
         if len(deltas_home(self.joints_rad, self.cell)) > 2:  # a delta up and one across: less than 3 cm each

@@ -192,6 +192,7 @@ class MujocoCellNode(StageNode):
     def state_message(self) -> CellState:
         """The simulator's own knowledge."""
         cell = self.cell
+        assert cell.scene is not None
         return cell_state(
             cell.scene,
             self.scenes,

@@ -50,7 +50,11 @@ def driver_safety(node: Node, on_mode: Callable[[int], None]) -> None:
         raise MissingDependencyError(
             "not installed: ur_dashboard_msgs; run: sudo apt-get install ros-jazzy-ur-robot-driver"
         ) from None
-    node.create_subscription(SafetyMode, names.DRIVER_SAFETY, lambda m: on_mode(int(m.mode)), names.LATCHED_QOS)
+
+    def on_message(message: Any) -> None:
+        on_mode(int(message.mode))
+
+    node.create_subscription(SafetyMode, names.DRIVER_SAFETY, on_message, names.LATCHED_QOS)
 
 
 class UrDriverNode(RobotNode):
@@ -183,11 +187,12 @@ class UrDriverNode(RobotNode):
             return
         if self.monitor.moving and self.watchdog.silence(now_s):
             self.freeze(f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion")
-        silent = self.joints_rad is None or now_s - self.joints_time_s > SILENCE_S
+        joints_rad = self.joints_rad
+        silent = joints_rad is None or now_s - self.joints_time_s > SILENCE_S
         silent_before, self.silent = self.silent, silent
         if silent and silent_before:  # twice: after a pause of this node's own, messages of the driver are still queued
             self.freeze(f"no {names.DRIVER_JOINT_STATES} from the UR driver")
-        elif not silent and (deviation := self.monitor.deviation(self.joints_rad, now_s)):
+        elif joints_rad is not None and not silent and (deviation := self.monitor.deviation(joints_rad, now_s)):
             self.freeze(f"a motion was not carried out: {deviation}")
         self.check_gripper()
         stop = ""

@@ -86,7 +86,12 @@ class Client(Node):
         def ask() -> None:
             self.client.send_goal_async(goal, on_feedback, goal_id).add_done_callback(on_accepted)
 
-        return lambda: self.executor.create_task(ask)  # from the executor's thread: see ServiceCaller.act_on
+        return lambda: self.in_executor(ask)
+
+    def in_executor(self, work: Callable[[], None]) -> None:
+        """Let the executor's thread do something: see `ServiceCaller.act_on`."""
+        assert self.executor is not None, "the node is not spun"
+        self.executor.create_task(work)
 
     def cancel(self) -> None:
         """Ask for the end of the run after the current trial, if the goal was accepted."""
@@ -94,7 +99,7 @@ class Client(Node):
             return
         answered = threading.Event()
         goal = self.goal
-        self.executor.create_task(lambda: goal.cancel_goal_async().add_done_callback(lambda _: answered.set()))
+        self.in_executor(lambda: goal.cancel_goal_async().add_done_callback(lambda _: answered.set()))
         answered.wait(CANCEL_LIMIT_S)
 
 

@@ -65,7 +65,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
             minimum=0.1,
             maximum=3600.0,
         )
-        self.pool = ModelPool(catalogue, batch_size, batch_window_s)
+        self.pool: ModelPool[Request, Result] = ModelPool(catalogue, batch_size, batch_window_s)
         self.closing.callback(self.pool.close)
         self.waits = Waits(self)
         self.exchange = ""
@@ -77,7 +77,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
         self.add_on_set_parameters_callback(self.on_parameters)
         self.add_post_set_parameters_callback(self.on_parameters_set)
 
-    # ServiceCaller
+    # Requests
 
     def entry(self, name: str) -> Any:
         """What the catalogue says of a model; raises InfrastructureError with the names there are."""

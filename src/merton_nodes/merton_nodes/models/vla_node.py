@@ -62,6 +62,7 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
                 f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an expert"
             )
         state = self.state
+        assert state is not None
         if not state.objects:
             raise NoSceneError("this cell does not know where its objects are: only a simulated one has an expert")
         return convert.scene_of(state)

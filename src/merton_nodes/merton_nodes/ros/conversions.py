@@ -64,7 +64,7 @@ def header(nanoseconds: int, frame: str) -> Header:
 
 def _bytes(pixels: NDArray) -> memoryview:
     """The array's own memory as rclpy takes it without looking at every element; copied once, when it is sent."""
-    return memoryview(np.ascontiguousarray(pixels)).cast("B")
+    return np.ascontiguousarray(pixels).data.cast("B")
 
 
 def color_message(pixels: NDArray[np.uint8], stamp_ns: int, frame: str) -> Image:

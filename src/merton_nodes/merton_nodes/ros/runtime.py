@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
 import rclpy
@@ -217,7 +217,7 @@ class Spinner:
         self.executor.shutdown(timeout_sec=0)  # the wait is over, also for a callback that never ends
 
 
-def run(make_node: Callable[[], StageNode], args: Sequence[str] | None = None) -> int:
+def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> int:
     """Start a node, bring it up unless its parameter `autostart` is false, and spin until SIGINT or SIGTERM.
 
     Called in the main thread. Returns the exit code: 0 after a signal, 1 if the node could not be configured or

@@ -68,7 +68,11 @@ class ServiceCaller:
         """
         if not client.wait_for_server(timeout_sec=self.deadline_s):
             raise InfrastructureError(f"no node offers {what}")
-        executor, handles, results, finished = self.node.executor, [], [], threading.Event()
+        executor = self.node.executor
+        assert executor is not None, "the node is not spun"
+        handles: list[Any] = []
+        results: list[Any] = []
+        finished = threading.Event()
 
         def on_result(future: Future) -> None:
             if future.result().status == GoalStatus.STATUS_UNKNOWN:
