@@ -124,9 +124,11 @@ class ArmNode(StageNode):
         cameras = [name for name in watched if name]
         watchdog = Watchdog(cameras, timeout_s)
         for camera in cameras:
-            self.create_subscription(
-                CameraInfo, names.color_info(camera), lambda _, camera=camera: watchdog.feed(camera), names.SENSOR_QOS
-            )
+
+            def on_info(_: CameraInfo, camera: str = camera) -> None:
+                watchdog.feed(camera)
+
+            self.create_subscription(CameraInfo, names.color_info(camera), on_info, names.SENSOR_QOS)
         if cameras:
             self.create_timer_s(CAMERA_CHECK_PERIOD_S, self.halt_if_blind)
         return watchdog
