@@ -1,4 +1,4 @@
-"""The person at the robot, for tests: answers what the lab asks, through the services that a screen would call."""
+"""The operator, for tests: answers the lab's requests through the services that a screen would call."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ class Operator:
 
     @property
     def ids(self) -> list[str]:
-        """What was asked about, in order."""
+        """Names of the requests, in order."""
         return [what for what, _ in self.asked]

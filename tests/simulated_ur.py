@@ -1,4 +1,4 @@
-"""The simulated UR controller for tests: a process of its own on a loopback address that nobody else uses."""
+"""The simulated UR controller for tests: a process of its own on a free loopback address."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def until(condition: Callable[[], Any], limit_s: float = LIMIT_S, meanwhile: Cal
 
 
 class SimulatedUr:
-    """The process, and the faults it can be told to have."""
+    """The process, and the faults that can be injected."""
 
     def __init__(self, *options: str) -> None:
         self.address = free_address()

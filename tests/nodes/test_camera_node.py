@@ -32,7 +32,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Heard:
-    """Everything that is said of one camera."""
+    """All messages of one camera."""
 
     def __init__(self, probe: Probe, camera: str) -> None:
         self.color: list[Image] = probe.listen(Image, names.color(camera), names.SENSOR_QOS)
@@ -133,14 +133,16 @@ def test_a_stall_is_reported_and_recovered_while_the_other_camera_goes_on(
         ({"source": "lidar"}, "choose one of: bag, cell, folder, realsense"),
     ],
 )
-def test_what_is_not_there_keeps_the_node_down(ros: Any, capfd: Any, parameters: dict[str, str], says: str) -> None:
+def test_a_missing_source_keeps_the_node_down(
+    ros: Any, capfd: Any, parameters: dict[str, str], says: str
+) -> None:
     overrides = [Parameter(key, value=value) for key, value in {"cameras": ["top"], **parameters}.items()]
     node = ros.add(CameraNode, parameter_overrides=overrides)
     assert node.trigger_configure().name == "FAILURE"
     assert says in capfd.readouterr().err
 
 
-def test_a_recording_without_a_whole_frame_is_told_and_not_searched_for_ever(ros: Any, tmp_path: Path) -> None:
+def test_a_recording_without_a_complete_frame_is_an_error_and_not_searched_for_ever(ros: Any, tmp_path: Path) -> None:
     """Cut off after the first image, before anything that belongs to it."""
     writer = RecordingWriter(tmp_path / "cut.mcap")
     for kind, topic in ((Image, names.color("top")), (CameraInfo, names.color_info("top"))):
@@ -154,7 +156,7 @@ def test_a_recording_without_a_whole_frame_is_told_and_not_searched_for_ever(ros
     ros.error = None
 
 
-def test_what_the_recorder_wrote_is_played_again(ros: Any, probe: Probe, recording: Path, tmp_path: Path) -> None:
+def test_a_recorded_run_is_played_again(ros: Any, probe: Probe, recording: Path, tmp_path: Path) -> None:
     """One source for the other: a RealSense is recorded, and its recording is played on the same topics."""
     recorder = pytest.importorskip("merton_nodes.recording.recorder_node")
     file = tmp_path / "run.mcap"

@@ -1,4 +1,4 @@
-"""Cameras with clocks of their own: the newest exposure of which everything has come."""
+"""Cameras with clocks of their own: the newest complete exposure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def expose(cameras: FreeCameras, camera: str, stamp_ns: int, *parts: str, settin
         cameras.add(camera, name, part(stamp_ns, setting))
 
 
-def test_it_waits_until_everything_of_an_exposure_has_come() -> None:
+def test_an_exposure_counts_once_all_its_parts_have_come() -> None:
     cameras = FreeCameras(["top", "side"])
     expose(cameras, "top", 100)
     expose(cameras, "side", 103, "color", "depth", "camera_info")
@@ -37,7 +37,7 @@ def test_it_waits_until_everything_of_an_exposure_has_come() -> None:
     assert messages["side color"].header == part(103).header
 
 
-def test_what_was_seen_before_or_distorted_otherwise_does_not_count() -> None:
+def test_earlier_and_otherwise_distorted_exposures_do_not_count() -> None:
     cameras = FreeCameras(["top"])
     expose(cameras, "top", 100)
     assert cameras.missing(101, REFERENCE) == ["top"]
@@ -47,7 +47,7 @@ def test_what_was_seen_before_or_distorted_otherwise_does_not_count() -> None:
     assert cameras.missing(50, REFERENCE) == ["top"], "the last setting counts"
 
 
-def test_it_forgets_what_is_older_and_what_never_becomes_whole() -> None:
+def test_older_and_never_completed_exposures_are_forgotten() -> None:
     cameras = FreeCameras(["top"])
     for stamp_ns in range(1, 500):
         expose(cameras, "top", stamp_ns, "color")

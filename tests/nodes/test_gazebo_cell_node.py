@@ -41,7 +41,7 @@ CELL = load_cell()
 
 
 class StandIn:
-    """Gazebo, its controllers and the bridge: time passes when it is told to, and only then do joints move."""
+    """Gazebo, its controllers and the bridge: time passes, and joints move, only on request."""
 
     def __init__(self, node: Node, on_touches: Any) -> None:
         self.on_touches = on_touches
@@ -117,7 +117,7 @@ class StandIn:
 
 
 class Bench:
-    """The node on its stand-in, and what the graph hears of it."""
+    """The node on its stand-in, and its messages."""
 
     def __init__(self, ros: Any, probe: Probe) -> None:
         self.ros, self.probe = ros, probe
@@ -180,7 +180,7 @@ def test_a_reset_makes_the_scene_and_time_stands_still_at_a_frame(ros: Any, benc
     assert bench.world.finger == CELL.gripper.stroke / 2
     stamp_ns = convert.nanoseconds_of(state.header.stamp)
     assert stamp_ns % round(FRAME_PERIOD_S * 1e9) == 0
-    # someone who comes late sees it again: another frame, as the node lets no time pass but whole frames
+    # a subscriber that comes late gets another frame, as the node lets no time pass but whole frames
     ros.until(lambda: bench.states and convert.nanoseconds_of(bench.states[-1].header.stamp) > stamp_ns)
     later = bench.states[-1]
     assert later.at_rest
@@ -236,7 +236,7 @@ def test_an_empty_trajectory_halts_though_the_controller_would_not(ros: Any, ben
     assert bench.safety[-1].mode == SafetyState.NORMAL, "a stop on request latches in the stop node, not here"
 
 
-def test_what_cannot_be_reset_is_said_in_a_sentence(bench: Bench) -> None:
+def test_an_impossible_reset_is_one_sentence(bench: Bench) -> None:
     response = bench.reset("pour", 0)
     assert response.error_code == 407
     assert "reach" in response.error_msg

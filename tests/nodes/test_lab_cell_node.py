@@ -1,4 +1,4 @@
-"""lab_cell_node and the way home, with a stand-in for arm_node that does as it is told here."""
+"""lab_cell_node and the way home, with a scripted stand-in for arm_node."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Bench:
         ros.until(self.reset.service_is_ready)
         ros.until(self.node.arm.server_is_ready)
         ros.until(lambda: self.joints.get_subscription_count() == 1)
-        self.tell(HOME + 0.1, SECOND)
+        self.publish(HOME + 0.1, SECOND)
         ros.until(lambda: self.node.joints_rad is not None)
 
-    def tell(self, joints_rad: np.ndarray, stamp_ns: int) -> None:
+    def publish(self, joints_rad: np.ndarray, stamp_ns: int) -> None:
         self.joints.publish(convert.joint_state_message(stamp_ns, joints_rad, np.zeros(6), 0.14))
 
     def on_cancel(self, _: Any) -> CancelResponse:
@@ -70,10 +70,10 @@ def test_home_is_judged_by_joints_seen_after_the_motion(ros: Ros, bench: Bench) 
     future = bench.reset.call_async(ResetCell.Request(task="reach", seed=0))
     ros.until(lambda: bench.stamps)
     assert bench.stamps == [SECOND], "so that arm_node catches up with what the way home was planned from"
-    bench.tell(HOME + 0.1, SECOND + SECOND // 2)
+    bench.publish(HOME + 0.1, SECOND + SECOND // 2)
     ros.until(lambda: bench.node.stamp_ns > SECOND)
     assert not future.done()
-    bench.tell(HOME, 2 * SECOND)
+    bench.publish(HOME, 2 * SECOND)
     response = ros.result(future)
     assert (response.error_code, response.error_msg) == (0, "")
     assert bench.operator.ids == ["home", "reach.0"]
@@ -82,7 +82,7 @@ def test_home_is_judged_by_joints_seen_after_the_motion(ros: Ros, bench: Bench) 
 def test_a_motion_that_did_not_happen_is_not_taken_for_a_bent_arm(ros: Ros, bench: Bench) -> None:
     future = bench.reset.call_async(ResetCell.Request(task="reach", seed=0))
     ros.until(lambda: bench.stamps)
-    bench.tell(HOME + 0.1, 2 * SECOND)
+    bench.publish(HOME + 0.1, 2 * SECOND)
     response = ros.result(future)
     assert "did not get home" in response.error_msg
     assert bench.operator.ids == ["home"]

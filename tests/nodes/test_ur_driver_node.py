@@ -152,7 +152,7 @@ def bench(ros: Ros, probe: Probe, gripper: str) -> Bench:
 
 def test_motions_gripper_and_stop_pass_through(ros: Ros, bench: Bench) -> None:
     assert bench.states[-1].name[:6] == list(ARM_JOINTS)
-    assert np.allclose(bench.joints, load_cell().home_joints), "in the arm's order, whatever the driver's is"
+    assert np.allclose(bench.joints, load_cell().home_joints), "in the arm's order, not in the driver's"
     goal = bench.joints + 0.2
     bench.move(goal, 0.5)
     ros.until(lambda: np.allclose(bench.joints, goal, atol=1e-3))
@@ -172,7 +172,7 @@ def test_motions_gripper_and_stop_pass_through(ros: Ros, bench: Bench) -> None:
     ros.until(lambda: bench.driver.spline is not None and bench.driver.spline.duration_s < 1.0)
 
 
-def test_what_is_not_followed_or_begins_elsewhere_is_a_fault(ros: Ros, probe: Probe, bench: Bench) -> None:
+def test_a_trajectory_not_followed_or_begun_elsewhere_is_a_fault(ros: Ros, probe: Probe, bench: Bench) -> None:
     bench.driver.follows = False
     bench.move(bench.joints + 0.2, 0.2)
     ros.until(lambda: bench.mode == SafetyState.FAULT)
@@ -205,8 +205,8 @@ def test_a_silent_commander_or_driver_is_a_fault(ros: Ros, probe: Probe, bench: 
     assert "no ur_driver/joint_states" in bench.safety[-1].message
 
 
-def test_an_arm_that_is_no_longer_seen_is_held_where_it_should_be(ros: Ros, bench: Bench) -> None:
-    """And not where it was seen last: half a second ago at up to 0.5 rad/s."""
+def test_an_arm_without_joint_states_is_held_where_it_should_be(ros: Ros, bench: Bench) -> None:
+    """And not where it was last measured: half a second ago at up to 0.5 rad/s."""
     start, asked_s = bench.joints, time.monotonic()
     bench.move(start + 1.5, 8.0)
     ros.until(lambda: np.abs(bench.joints - start).max() > 0.1)
@@ -252,7 +252,7 @@ def test_a_protective_stop_latches_and_is_unlocked_through_the_dashboard(ros: Ro
     said = len(bench.safety)
     bench.move(goal, 1.0)
     ros.until(lambda: bench.node.counters["dropped trajectories"] == 1)
-    ros.until(lambda: len(bench.safety) > said)  # again, for whoever commands and has not heard it
+    ros.until(lambda: len(bench.safety) > said)  # again, for a commander that has missed it
     assert not trigger(ros, probe, names.RELEASE_COLLISION).success, "no experiment may release it"
     assert trigger(ros, probe, names.RESET_STOP).success
     ros.until(lambda: bench.mode == SafetyState.NORMAL)

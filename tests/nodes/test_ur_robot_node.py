@@ -32,7 +32,7 @@ def ur() -> Iterator[SimulatedUr]:
 
 
 class Bench:
-    """The node, and what stands around it: a commander whose heart beats."""
+    """The node, with a commander that sends heartbeats."""
 
     def __init__(self, ros: Any, probe: Probe, ur: SimulatedUr, timeout_s: float = 2.0) -> None:
         self.ros, self.probe = ros, probe
@@ -104,7 +104,7 @@ def test_trajectories_gripper_and_the_empty_trajectory(ros: Any, bench: Bench) -
     bench.trajectories.publish(JointTrajectory(joint_names=["elbow"], points=[JointTrajectoryPoint()]))
     ros.until(lambda: bench.node.counters["dropped gripper commands"] == 1)
     ros.until(lambda: bench.mode == SafetyState.FAULT)
-    assert "a motion was refused" in bench.safety[-1].message, "whoever sent it believes that the arm moves"
+    assert "a motion was refused" in bench.safety[-1].message, "its sender believes that the arm moves"
 
 
 def test_a_protective_stop_is_a_fault_until_a_person_releases_it(
@@ -118,7 +118,7 @@ def test_a_protective_stop_is_a_fault_until_a_person_releases_it(
     held, said = bench.joints, len(bench.safety)
     bench.move(goal, 1.0)
     ros.until(lambda: bench.node.counters["dropped trajectories"] == 1)
-    ros.until(lambda: len(bench.safety) > said)  # again, for whoever commands and has not heard it
+    ros.until(lambda: len(bench.safety) > said)  # again, for a commander that has missed it
     assert np.array_equal(bench.joints, held)
     assert trigger(ros, probe, names.CELL_RELEASE).success
     ros.until(lambda: bench.mode == SafetyState.NORMAL)
@@ -136,7 +136,7 @@ def test_an_emergency_stop_is_released_at_the_robot_only(ros: Any, bench: Bench,
     assert not response.success
     assert "which a person releases at the robot" in response.message
     ros.until(lambda: len(bench.safety) > count)
-    assert bench.mode == SafetyState.FAULT, "said again, for whoever has released a latch"
+    assert bench.mode == SafetyState.FAULT, "published again, for a node that has released its latch"
     ur.fault("unlock")
     assert ros.until(lambda: trigger(ros, probe, names.CELL_RELEASE).success)
     ros.until(lambda: bench.mode == SafetyState.NORMAL)
@@ -158,7 +158,7 @@ def test_a_lost_connection_is_a_fault_and_comes_back(ros: Any, bench: Bench, pro
     assert ros.until(lambda: bench.node.robot.connections == 2)
     ros.until(lambda: bench.node.robot.reading and bench.node.gripper.reading)
     ros.until(bench.rests)
-    assert bench.mode == SafetyState.FAULT, "until somebody releases it"
+    assert bench.mode == SafetyState.FAULT, "until it is released"
     assert trigger(ros, probe, names.CELL_RELEASE).success
     ros.until(lambda: bench.mode == SafetyState.NORMAL)
     goal = bench.joints + 0.05

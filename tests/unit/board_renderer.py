@@ -15,7 +15,7 @@ PAPER_MODULES = 6
 TEXELS = 8
 """Pixels of the drawn board per module."""
 GROUND = 110
-"""Grey value of what lies around the sheet."""
+"""Grey value around the sheet."""
 FINE = 2
 """Rays per pixel and axis."""
 

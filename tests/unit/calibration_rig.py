@@ -1,4 +1,4 @@
-"""Poses a person would teach to calibrate a camera of the cell, and what the robot says of them."""
+"""Poses a person would teach to calibrate a camera of the cell, as the robot reports them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from merton.world.cell import load_cell
 from merton.world.geometry import Matrix, inverse, transform
 
 JOINT_NOISE_RAD = np.radians(0.02)
-"""Standard deviation of what a joint's angle differs from what the robot says of it."""
+"""Standard deviation of a joint's true angle from the reported one."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Hand-eye calibration: boards drawn with exact optics, and what is said of poor pictures."""
+"""Hand-eye calibration: boards drawn with exact optics, and warnings about poor pictures."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LENS = Lens(d455_intrinsics(1280, 720), D455)
 PINHOLE = Lens(d455_intrinsics(1280, 720))
 DISTANCE_M = {"wrist": (0.35, 0.55), "top": (0.45, 0.7), "side": (0.45, 0.7)}
 ACCURACY_M, ACCURACY_DEG = 1e-3, 0.1
-"""What issue 7 asks for."""
+"""Required accuracy."""
 
 
 def gap(found: Matrix, truth: Matrix) -> tuple[float, float]:
@@ -60,7 +60,7 @@ def corners_of(board: CharucoBoard) -> NDArray[np.float64]:
 
 
 def seen(rig: Rig, rng: np.random.Generator, noise_px: float = 0.1, board: CharucoBoard = BOARD) -> list[Sighting]:
-    """What a detector with errors of `noise_px` would find, through the camera PINHOLE."""
+    """The corners that a detector with errors of `noise_px` finds, through the camera PINHOLE."""
     own, places, found = PINHOLE.intrinsics, corners_of(board), []
     for number, view in enumerate(rig.camera_from_board):
         pixels = np.array([own.project(view[:3, :3] @ place + view[:3, 3]) for place in places])

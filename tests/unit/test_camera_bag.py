@@ -155,7 +155,7 @@ def test_the_parts_of_a_long_recording_are_played_in_order(tmp_path: Path) -> No
     assert stamps == sorted(stamps)
 
 
-def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no recording"):
         BagCamera(tmp_path / "absent.mcap")
     with pytest.raises(InputError, match=r"end in \.mcap"):

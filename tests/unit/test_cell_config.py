@@ -1,4 +1,4 @@
-"""The cell's geometry: what the file says, and where that puts the cameras."""
+"""The cell's geometry: the file's values, and the poses of its cameras."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_field_of_view_is_that_of_a_d455(cell: CellConfig) -> None:
 
 
 @pytest.mark.parametrize("name", ["top", "side", "wrist"])
-def test_cameras_look_where_they_are_told(cell: CellConfig, name: str) -> None:
+def test_cameras_look_where_the_file_says(cell: CellConfig, name: str) -> None:
     base_from_tool0 = from_rpy((0.4, 0.1, 0.5), (np.pi, 0.2, -0.7))
     camera = cell.camera(name)
     pose = cell.base_from_camera(name, base_from_tool0)

@@ -49,7 +49,7 @@ def test_there_are_two_images_and_a_workflow() -> None:
 
 
 @pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
-def test_hadolint_has_nothing_to_say(file: Path) -> None:
+def test_hadolint_reports_nothing(file: Path) -> None:
     command = [tool("hadolint"), "--config", str(CHECKOUT / ".hadolint.yaml"), "--format", "json", str(file)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ran.stderr == ""
@@ -69,7 +69,7 @@ def test_files_are_valid_by_their_schema(schema: str, file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
-def test_images_are_built_from_what_is_named_and_run_without_privileges(file: Path) -> None:
+def test_images_are_built_from_existing_files_and_run_without_privileges(file: Path) -> None:
     parts = instructions(file)
     assert [rest for name, rest in parts if name == "FROM"] == ["ros:jazzy-ros-base-noble"]
     users = [rest for name, rest in parts if name == "USER"]
@@ -109,7 +109,7 @@ def test_gazebo_s_packages_are_in_the_image_that_runs_it() -> None:
     assert "<exec_depend>robot_state_publisher</exec_depend>" in manifest, "rosdep installs it"
 
 
-def test_what_must_not_be_in_an_image_is_ignored() -> None:
+def test_private_and_large_files_are_kept_out_of_images() -> None:
     ignored = (CHECKOUT / ".dockerignore").read_text(encoding="utf-8").split()
     assert {".git", ".venv*", ".env*", "build", "install", "log", "runs", "**/*.key", "**/*.pem"} <= set(ignored)
     assert not {"src", "config", "launch", "urdf", "requirements", "docker", "tests"} & set(ignored)
@@ -133,7 +133,7 @@ def test_workflows_pin_actions_and_have_few_rights(file: Path) -> None:
         assert (CHECKOUT / dockerfile) in DOCKERFILES
 
 
-def test_services_of_the_compose_file_run_what_exists() -> None:
+def test_services_of_the_compose_file_run_existing_programs() -> None:
     tree = YAML(typ="safe").load(CHECKOUT / "docker/compose.yaml")
     scripts = (CHECKOUT / "src/merton_nodes/setup.cfg").read_text(encoding="utf-8")
     for name, service in tree["services"].items():

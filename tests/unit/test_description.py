@@ -1,4 +1,4 @@
-"""The robot description: what the xacro says must be the robot that the rest of Merton computes with."""
+"""The robot description: the xacro must be the robot that the rest of Merton computes with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything about Gazebo that can be known without it: robot, world, controllers and bridges fit each other.
+"""Gazebo's files, checked without Gazebo: robot, world, controllers and bridges fit each other.
 
 `check_urdf` (Debian: liburdfdom-tools) and `ign sdf` (ignition-tools, libsdformat-dev) look at the files as Gazebo's
 own parsers do, where they are installed.
@@ -145,7 +145,7 @@ def test_another_variant_is_refused() -> None:
         description("moon")
 
 
-def test_the_plain_variant_is_what_the_embedded_cell_simulates() -> None:
+def test_the_embedded_cell_simulates_the_plain_variant() -> None:
     assert description("none") == urdf()
     assert "gazebo" not in {element.tag for element in ElementTree.fromstring(description("none"))}
 
@@ -378,7 +378,7 @@ def test_the_world_has_the_pool_of_objects_and_mats(world: ElementTree.Element) 
         assert model.findtext("plugin/use_pose_vector_msg") == "false"
 
 
-def test_what_is_parked_is_in_no_fixed_camera_s_view() -> None:
+def test_parked_things_are_in_no_fixed_camera_s_view() -> None:
     for name in ("top", "side"):
         camera_from_base = inverse(CELL.base_from_camera(name))
         for place in gazebo.parked(CELL).values():
@@ -392,7 +392,7 @@ def test_what_is_parked_is_in_no_fixed_camera_s_view() -> None:
 # Bridges --------------------------------------------------------------------------------------------------------------
 
 
-def test_bridges_carry_what_is_published_to_the_topics_of_the_cell(
+def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
     robot: ElementTree.Element, world: ElementTree.Element
 ) -> None:
     offered = {"/clock": "gz.msgs.Clock"}

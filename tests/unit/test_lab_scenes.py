@@ -1,4 +1,4 @@
-"""What the lab's operator is told and shown, and the way home."""
+"""The texts and drawings for the lab's operator, and the way home."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_the_way_home_passes_the_gate_and_ends_there(seed: int) -> None:
     assert (home.gripper_open[1:] == 1).all()
 
 
-def test_at_home_there_is_no_way_to_go() -> None:
+def test_at_home_the_way_home_is_empty() -> None:
     assert deltas_home(HOME, CELL).shape == (0, 7)
     assert is_home(HOME + 0.02, CELL)
     assert not is_home(HOME + 0.05 * np.eye(6)[5], CELL)
 
 
 @pytest.mark.parametrize("task", sorted(TASKS))
-def test_every_thing_is_told_and_drawn_where_it_is_to_stand(task: str) -> None:
+def test_every_thing_is_listed_and_drawn_at_its_place(task: str) -> None:
     scene, workspace = make_scene(task, 3), CELL.workspace
     picture, text = draw(scene, CELL), places(scene)
     size = np.subtract(workspace.max, workspace.min)[:2] * PIXELS_PER_M

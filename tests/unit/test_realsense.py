@@ -53,7 +53,7 @@ def live() -> Iterator[SoftwareCamera]:
     camera.pause()
 
 
-class Seen:
+class FrameRecorder:
     """Keeps frames and waits for them."""
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ def test_exposure_is_automatic_or_fixed(live: SoftwareCamera) -> None:
         Stream(settings(exposure_us=2e6), live.device)
 
 
-def test_what_cannot_be_opened_is_one_sentence(live: SoftwareCamera, recording: Path, tmp_path: Path) -> None:
+def test_a_camera_that_cannot_be_opened_is_one_sentence(live: SoftwareCamera, recording: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"serial number '42'; connected: "):
         Stream(settings("42"))
     with pytest.raises(InputError, match=f"choose one of: {WIDTH}x{HEIGHT} at {RATE_HZ} Hz"):
@@ -177,7 +177,7 @@ def test_what_cannot_be_opened_is_one_sentence(live: SoftwareCamera, recording: 
 
 
 def test_a_recording_plays_over_and_over_in_a_process(recording: Path) -> None:
-    seen = Seen()
+    seen = FrameRecorder()
     camera = RealsenseCamera("top", settings(str(recording), stall_s=20.0), seen)
     camera.connect(LIMIT_S)
     seen.until(2 * FRAMES)
@@ -197,7 +197,7 @@ def test_a_recording_plays_over_and_over_in_a_process(recording: Path) -> None:
 
 
 def test_a_camera_whose_process_hangs_or_dies_comes_back_and_others_go_on(recording: Path) -> None:
-    seen = {name: Seen() for name in ("top", "side")}
+    seen = {name: FrameRecorder() for name in ("top", "side")}
     patience = {"top": settings(str(recording), stall_s=0.3), "side": settings(str(recording), stall_s=20.0)}
     cameras = {name: RealsenseCamera(name, patience[name], seen[name]) for name in seen}
     for camera in cameras.values():

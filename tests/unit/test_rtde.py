@@ -52,7 +52,7 @@ def reading(robot: RtdeRobot) -> RobotReading:
 
 
 def end_of(robot: RtdeRobot, number: int) -> str:
-    """Why a motion is over, with a heart that beats meanwhile."""
+    """Why a motion is over, with heartbeats meanwhile."""
     return str(until(lambda: robot.over(number), meanwhile=robot.beat))
 
 
@@ -135,8 +135,8 @@ def test_a_protective_stop_is_locked_for_a_while() -> None:
 
 
 def test_it_servos_for_ten_seconds_at_125_hz(ur: SimulatedUr) -> None:
-    heard: list[tuple[float, RobotReading]] = []
-    robot = RtdeRobot(ur.address, TIMEOUT_S, lambda reading: reading and heard.append((time.monotonic(), reading)))
+    readings: list[tuple[float, RobotReading]] = []
+    robot = RtdeRobot(ur.address, TIMEOUT_S, lambda reading: reading and readings.append((time.monotonic(), reading)))
     robot.connect(30.0)
     start = reading(robot).joints_rad
     direction = np.array([1.0, -0.5, 0.4, 0.3, -0.2, 0.8])
@@ -156,7 +156,7 @@ def test_it_servos_for_ten_seconds_at_125_hz(ur: SimulatedUr) -> None:
     assert (0.2 if starved else 0.95) * 1250 < result.setpoints <= 125.5 * result.elapsed_s
     assert np.abs(result.joints_rad - path[-1]).max() < 1e-3
 
-    moving = [(stamp_s - begun_s, state) for stamp_s, state in heard if state.moving]
+    moving = [(stamp_s - begun_s, state) for stamp_s, state in readings if state.moving]
     stamps, joints = np.array([stamp_s for stamp_s, _ in moving]), np.array([s.joints_rad for _, s in moving])
     clock = np.array([state.time_s for _, state in moving])
     along = (joints - start) @ direction / (direction @ direction)
@@ -170,7 +170,7 @@ def test_it_servos_for_ten_seconds_at_125_hz(ur: SimulatedUr) -> None:
     assert lag < 0.05, "it follows about 70 ms behind"
 
 
-def test_a_stop_is_heard_in_the_middle_of_a_motion(robot: RtdeRobot) -> None:
+def test_a_stop_takes_effect_in_the_middle_of_a_motion(robot: RtdeRobot) -> None:
     number = begin(robot, turn_rad=6.0, duration_s=20.0)
     robot.stop()
     assert end_of(robot, number) == "stopped by request"
@@ -208,7 +208,7 @@ def test_the_controller_moves_by_itself(robot: RtdeRobot) -> None:
     assert end_of(robot, robot.move_to(here, 99.0)).startswith("refused: moveJ: ")
 
 
-def test_what_cannot_be_followed_is_refused(robot: RtdeRobot) -> None:
+def test_an_impossible_trajectory_is_refused(robot: RtdeRobot) -> None:
     here = reading(robot).joints_rad
     for times, joints in (([0, 1], [here]), ([1, 0], [here, here]), ([0, 1], [here, here + np.nan]), ([], [])):
         with pytest.raises(InputError):
@@ -305,7 +305,7 @@ def test_the_driver_stops_the_arm_if_its_parent_dies(ur: SimulatedUr) -> None:
 
 
 def test_a_silent_false_of_movej_is_reported() -> None:
-    """What the client answers in a protective stop that began a moment ago."""
+    """The client's answer in a protective stop that began a moment ago."""
 
     class Client:
         def moveJ(self, *_: Any) -> bool:
@@ -325,7 +325,7 @@ def test_a_silent_false_of_movej_is_reported() -> None:
     assert (driver.number, driver.ended) == (7, "refused: the controller refused moveJ: protective stop")
 
 
-def test_a_driver_that_was_kept_from_running_does_not_take_that_for_the_controllers_silence(
+def test_a_delayed_driver_does_not_take_its_delay_for_the_controllers_silence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Client:
@@ -363,14 +363,14 @@ def test_a_driver_that_was_kept_from_running_does_not_take_that_for_the_controll
             driver.read()
 
 
-def test_nobody_there_is_one_clear_error() -> None:
+def test_an_absent_controller_is_one_clear_error() -> None:
     robot = RtdeRobot(free_address())
     with pytest.raises(InfrastructureError, match="no connection to the UR controller at 127"):
         robot.connect(2.0)
     robot.close()
 
 
-def test_a_controller_that_accepts_and_says_nothing_does_not_hang_anybody() -> None:
+def test_a_controller_that_accepts_and_stays_silent_blocks_nothing() -> None:
     """The client's constructor would wait for ever, holding the global lock: hence the process of its own."""
     address = free_address()
     with socket.create_server((address, 30004)), socket.create_server((address, 29999)):

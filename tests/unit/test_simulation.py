@@ -80,7 +80,7 @@ def test_the_model_is_the_same_every_time() -> None:
         assert getattr(first, name).tobytes() == getattr(second, name).tobytes()
 
 
-def test_same_seed_and_commands_give_the_same_bytes_whatever_came_before(cell: SimulatedCell) -> None:
+def test_same_seed_and_commands_give_the_same_bytes_after_any_trial(cell: SimulatedCell) -> None:
     cell.reset("pick", 7)
     expected = wave(cell)
     other = SimulatedCell()

@@ -1,4 +1,4 @@
-"""The verbs: what they are told in, what they look like, and when they are done, near misses included."""
+"""The verbs: their instructions, their scenes, and when they are done, near misses included."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_verb_of_the_paper_is_a_task() -> None:
 
 
 @pytest.mark.parametrize("task", list(TASKS))
-def test_an_instruction_is_understood_as_it_was_meant(task: str) -> None:
+def test_an_instruction_parses_to_its_command(task: str) -> None:
     for seed in range(20):
         command = make_scene(task, seed).command
         assert parse(command.instruction) == command
@@ -46,7 +46,7 @@ def test_an_instruction_is_understood_as_it_was_meant(task: str) -> None:
     "words",
     ["twist the red cube to the left", "pour the red cup into the blue mat", "press and hold the pink button", "pull"],
 )
-def test_what_a_verb_cannot_be_done_to_is_refused(words: str) -> None:
+def test_a_thing_that_a_verb_cannot_handle_is_refused(words: str) -> None:
     with pytest.raises(InputError, match=r"pour the \{object\} into the \{target\}"):
         parse(words)
 
@@ -55,7 +55,7 @@ def test_what_a_verb_cannot_be_done_to_is_refused(words: str) -> None:
 
 
 @pytest.mark.parametrize("task", list(TASKS))
-def test_what_the_instruction_names_is_seen_in_its_colour_from_the_top(
+def test_things_of_the_instruction_show_their_colour_from_the_top(
     task: str, cell: SimulatedCell, cameras: SceneCameras
 ) -> None:
     for seed in range(8):
@@ -153,7 +153,7 @@ def test_joints_have_to_go_far_enough(
 
 
 def situation_of(cell: SimulatedCell, **moved: Matrix) -> tuple[Scene, Situation]:
-    """The start of a scene, with its `thing` or `target` put elsewhere, nobody touching anything."""
+    """The start of a scene, with its `thing` or `target` put elsewhere, without any contact."""
     scene = cell.scene
     assert scene is not None
     start = {item.name: item.base_from_object for item in cell.scene_state().objects}

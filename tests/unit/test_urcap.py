@@ -140,7 +140,7 @@ def test_it_connects_again_and_waits_for_a_new_command(
 
     gripper.command_gripper(0.100)
     until(lambda: gripper.reading and abs(gripper.gripper_opening_m - 0.100) < 0.001)
-    monkeypatch.setattr(gripper, "_serve", away)  # else it may be back before anybody has looked
+    monkeypatch.setattr(gripper, "_serve", away)  # else it may be back before the check
     served.drop()
     until(lambda: gripper.reading is None)
     with pytest.raises(InfrastructureError, match="the gripper"):
@@ -220,7 +220,7 @@ def test_values_that_do_not_exist_are_an_error() -> None:
         link.reading(Gripper())
 
 
-def test_nobody_there() -> None:
+def test_an_absent_gripper_is_one_sentence() -> None:
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(InfrastructureError, match=f"no connection to the gripper at 127.0.0.1:{port}"):
@@ -231,7 +231,7 @@ def test_nobody_there() -> None:
     gripper.close()
 
 
-def test_what_the_simulated_urcap_does_not_understand() -> None:
+def test_the_simulated_urcap_refuses_unknown_requests() -> None:
     server = UrcapServer()
     for line in ("", "GET", "GET NONSENSE", "SET POS", "SET POS 256", "SET STA 3", "SET POS -1", "hello"):
         assert server.answer(line) == "?", line
