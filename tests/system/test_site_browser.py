@@ -50,21 +50,21 @@ def browser() -> Iterator[Any]:
 
 
 class Visit:
-    """A browser window of its own, and what it asked for or complained about; nothing leaves the machine."""
+    """A browser window of its own with its requests and errors; no request leaves the machine."""
 
     def __init__(self, browser: Any, **options: Any) -> None:
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(60_000)
         self.context.route(lambda address: not is_local(address), lambda route: route.abort())
         self.page = self.context.new_page()
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def check(self) -> None:
-        assert [address for address in self.asked if not is_local(address)] == []
+        assert [address for address in self.requests if not is_local(address)] == []
         assert self.complaints == []
 
 
@@ -74,7 +74,7 @@ def is_local(address: str) -> bool:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Visit]:
-    """A window of a desktop; the test fails if it asked anything of another machine."""
+    """A window of a desktop; the test fails if a request left the machine."""
     visit = Visit(browser, viewport={"width": 1280, "height": 900})
     yield visit
     visit.check()
@@ -152,11 +152,11 @@ def test_what_is_missing_stays_last_either_way(visit: Visit, site: str) -> None:
     page = visit.page
     page.goto(f"{site}/history.html")
     page.evaluate("""() => { const cell = document.querySelector('table[data-filtered] tbody tr td');
-        cell.dataset.value = ''; cell.closest('tr').querySelector('th').textContent = 'nobody'; }""")
+        cell.dataset.value = ''; cell.closest('tr').querySelector('th').textContent = 'missing'; }""")
     button = page.locator("table[data-filtered] thead th").nth(1).get_by_role("button")
     for _ in range(2):
         button.click()
-        assert names(page)[-1] == "nobody"
+        assert names(page)[-1] == "missing"
 
 
 def test_cases_are_filtered_by_text_task_and_family(visit: Visit, site: str) -> None:

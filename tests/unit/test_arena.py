@@ -193,7 +193,7 @@ def test_a_benchmark_without_items_is_shown_and_changes_nothing(taxonomy: Taxono
     assert before[-2:] == after[-2:]  # capabilities
 
 
-def test_who_lacks_a_question_comes_last_and_is_never_averaged(taxonomy: Taxonomy) -> None:
+def test_an_agent_that_lacks_a_question_comes_last_and_is_never_averaged(taxonomy: Taxonomy) -> None:
     entries = [
         *worked("modest"),
         *[entry for entry in worked("picky") if entry.score == 1],  # answers only what it can
@@ -247,7 +247,7 @@ GOOD = "a,ERQA,q1,Task Reasoning,1\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "is empty"),
         (HEADER, "has no scores"),
@@ -270,18 +270,20 @@ GOOD = "a,ERQA,q1,Task Reasoning,1\n"
         (HEADER + '"a,ERQA,q1,Task Reasoning,1\n', "is no CSV"),
     ],
 )
-def test_bad_tables_are_refused_with_line_and_choices(tmp_path: Path, taxonomy: Taxonomy, text: str, told: str) -> None:
+def test_bad_tables_are_refused_with_line_and_choices(
+    tmp_path: Path, taxonomy: Taxonomy, text: str, message: str
+) -> None:
     file = tmp_path / "items.csv"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as error:
         boards(read_items(file, taxonomy), taxonomy)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "items.csv" in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         (
             '{"agent": "a", "benchmark": "ERQA", "item": "q", "dimension": "Task Reasoning", "score": NaN}',
@@ -294,12 +296,12 @@ def test_bad_tables_are_refused_with_line_and_choices(tmp_path: Path, taxonomy: 
         ('{"agent": "a", "benchmark": "ERQA", "item": "q", "dimension": "Task Reasoning", "score": true}', "True"),
     ],
 )
-def test_bad_json_lines_are_refused(tmp_path: Path, taxonomy: Taxonomy, line: str, told: str) -> None:
+def test_bad_json_lines_are_refused(tmp_path: Path, taxonomy: Taxonomy, line: str, message: str) -> None:
     file = tmp_path / "items.jsonl"
     file.write_text(line + "\n", encoding="utf-8")
     with pytest.raises(InputError, match="line 1") as error:
         read_items(file, taxonomy)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_other_files_are_refused(tmp_path: Path, taxonomy: Taxonomy) -> None:

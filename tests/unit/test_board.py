@@ -1,4 +1,4 @@
-"""The leaderboard: what it counts, what it leaves out, and who is last."""
+"""The overall leaderboard: its columns, its order, and missing values."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def test_a_row_by_hand() -> None:
     assert (servo.emergency_stops, servo.invalid_actions, servo.infrastructure) == (1, 0, 1)
 
 
-def test_the_floor_is_what_doing_nothing_earns() -> None:
+def test_the_floor_is_the_score_of_doing_nothing() -> None:
     board = example()
     assert board.chance_floor == pytest.approx(30.0)
     assert next(row for row in board.agents if row.id == "hold").execution_above_floor == pytest.approx(0.0)
     assert board_of(trial("servo", 1, Outcome.SUCCESS)).agents[0].execution_above_floor is None
 
 
-def test_what_is_missing_is_shown_and_ranked_last() -> None:
+def test_missing_values_are_shown_and_ranked_last() -> None:
     board = example()
     last = board.agents[-1]
     assert (last.id, last.rank, last.standing, last.success, last.score) == ("broken", None, None, None, None)

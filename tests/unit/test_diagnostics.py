@@ -72,14 +72,14 @@ def test_held_out_matches_are_predicted(rate) -> None:
     assert 0.15 * len(played) < found.matches + found.skipped < 0.25 * len(played)
 
 
-def test_a_rating_that_says_nothing_loses_nothing() -> None:
+def test_equal_ratings_have_the_log_loss_of_a_coin() -> None:
     def even(table: MatchTable) -> Ratings:
         return tuple(dict.fromkeys(ids, Estimate(1500, 1, 1)) for ids in (table.agent_ids, table.case_ids))
 
     assert held_out(simulated(5, 100, 4), even, 0).log_loss == pytest.approx(math.log(2))
 
 
-def test_what_cannot_be_tested_is_refused() -> None:
+def test_too_few_matches_and_unrated_players_are_refused() -> None:
     with pytest.raises(InputError, match="strictly between 0 and 1"):
         held_out(simulated(2, 5, 0), by_agi_elo, 0, share=1.0)
     with pytest.raises(InputError, match="more matches are needed"):

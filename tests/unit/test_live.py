@@ -1,4 +1,4 @@
-"""Boards while results come in: merged into a shared record, and nothing forgotten."""
+"""Boards while results come in: every run is merged into the shared record."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def next_board(boards: LiveBoards) -> LiveBoard:
 def test_runs_meet_in_a_postgresql_record_and_its_bytes_are_those_of_sqlite(tmp_path: Path) -> None:
     runs = (run_with(tmp_path / "one", "servo", "expert"), run_with(tmp_path / "two", "servo", "hold"))
     url, file = new_database(), str(tmp_path / "lab.sqlite")
-    taken = []
+    snapshots = []
     for shared, order in ((url, runs), (file, runs[::-1])):
         board = board_of(order, shared)
         assert (board.problem, board.experiment, [line.id for line in board.agents].count("servo")) == ("", "", 1)
         assert {line.id for line in board.agents} == {"servo", "expert", "hold"}
         assert next(line.matches for line in board.agents if line.id == "servo") == 8
         with ResultStore(shared) as store:
-            taken.append(snapshot.to_json(snapshot.take(store)))
-            assert snapshot.store_snapshot(store, snapshot.from_json(taken[-1])) is True
-            assert snapshot.verify(store, taken[0]) == ()
-    assert taken[0] == taken[1]
+            snapshots.append(snapshot.to_json(snapshot.take(store)))
+            assert snapshot.store_snapshot(store, snapshot.from_json(snapshots[-1])) is True
+            assert snapshot.verify(store, snapshots[0]) == ()
+    assert snapshots[0] == snapshots[1]
 
 
 def test_without_a_shared_record_the_board_is_that_of_the_last_run(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_without_a_shared_record_the_board_is_that_of_the_last_run(tmp_path: Pat
     assert board_of(()) == LiveBoard()
 
 
-def test_what_could_not_be_merged_is_merged_later(tmp_path: Path) -> None:
+def test_a_run_that_could_not_be_merged_is_merged_later(tmp_path: Path) -> None:
     run, place = run_with(tmp_path / "one", "servo"), tmp_path / "place"
     place.write_text("in the way")
     boards = LiveBoards(str(place / "lab.sqlite"))
@@ -73,7 +73,7 @@ def test_what_could_not_be_merged_is_merged_later(tmp_path: Path) -> None:
         assert store.experiments() == ["one"]
 
 
-def test_the_end_does_not_wait_for_a_board_and_forgets_nothing(tmp_path: Path) -> None:
+def test_closing_does_not_wait_for_a_board_and_merges_every_run(tmp_path: Path) -> None:
     shared = str(tmp_path / "lab.sqlite")
     boards = LiveBoards(shared)
     boards.changed(run_with(tmp_path / "one", "servo"))

@@ -1,4 +1,4 @@
-"""The leaderboard as pages: every file there, everything escaped, nothing asked of anybody, the same bytes again."""
+"""The leaderboard as pages: complete, escaped, without requests to other machines, the same bytes every time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NASTY = (
 
 
 class Page(HTMLParser):
-    """What the tests ask of a page; `html.parser` also unescapes, so what is found is what a browser finds."""
+    """Tags and text of a page; `html.parser` also unescapes, so they are those that a browser finds."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -137,9 +137,9 @@ def test_every_link_leads_to_a_file_and_nothing_leads_away(which: str, request: 
     folder: Path = request.getfixturevalue(which)
     served = {name for name, _ in writer.SERVED_PAGES} if which == "foreign_site" else set()
     for page in pages(folder):
-        asked = page.links + [item["src"] for tag in ("img", "script") for item in page.all(tag)]
-        asked += [item["href"] for item in page.all("link")]
-        for address in asked:
+        addresses = page.links + [item["src"] for tag in ("img", "script") for item in page.all(tag)]
+        addresses += [item["href"] for item in page.all("link")]
+        for address in addresses:
             assert not re.match(r"[a-z]+:|//", address), f"{page.path}: {address}"
             name, _, anchor = address.partition("#")
             target = (page.path.parent / name).resolve() if name else page.path
@@ -175,7 +175,7 @@ def test_pages_can_be_read_without_seeing_them(which: str, request: pytest.Fixtu
         assert page.content.count("<label>") == len(page.all("input")) + len(page.all("select"))
 
 
-def test_a_case_shows_what_was_seen_said_and_done(site: Path) -> None:
+def test_a_case_shows_images_answers_and_outcomes(site: Path) -> None:
     page = Page(site / "cases" / "pick.0.jpeg.5.html")
     assert [item["alt"] for item in page.all("img")] == ["top camera, reference image", "top camera, distorted image"]
     for item in page.all("img"):
@@ -183,7 +183,9 @@ def test_a_case_shows_what_was_seen_said_and_done(site: Path) -> None:
     assert "pick up the red cube" in page.text
     assert page.text.count("I see a red cube") >= 3  # three agents, a reference answer each
     assert all(agent in page.text for agent in ("expert", "servo", "hold"))
-    assert "no picture was kept" in Page(site / "cases" / "pick.0.jpeg.1.html").text  # fake_run keeps those of level 5
+    assert (
+        "no picture was stored" in Page(site / "cases" / "pick.0.jpeg.1.html").text
+    )  # fake_run stores those of level 5
     assert len(list((site / "cases").iterdir())) == 10
 
 
@@ -208,7 +210,7 @@ def test_history_and_attempts_come_from_the_record(site: Path) -> None:
     assert re.search(r"<bdi>&lt;b&gt;Acme&lt;/b&gt;</bdi></th><td>3</td><td>1</td>", submissions.content)
 
 
-def test_submissions_stay_visible_whatever_became_of_them(
+def test_withdrawn_and_superseded_submissions_stay_visible(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receipts = [
@@ -237,7 +239,7 @@ def test_a_stored_snapshot_is_no_history_of_itself(run: Path, tmp_path: Path) ->
     assert "these pages" in page.text
 
 
-def test_what_is_missing_is_said_and_stands_last(foreign_site: Path) -> None:
+def test_missing_values_have_a_reason_and_come_last(foreign_site: Path) -> None:
     index = Page(foreign_site / "index.html")
     assert "missing: no trials" in index.text
     rows = re.findall(r"<tr>\s*<td>(\d+)</td>", index.content)
@@ -342,7 +344,7 @@ def test_the_downloads_are_the_snapshot(site: Path, run: Path) -> None:
     )
 
 
-def test_long_lists_go_on_in_further_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lists_are_divided_into_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "ROWS_A_PAGE", 3)
     monkeypatch.setattr(view, "CASES_SHOWN", 7)
     folder = write_site(of_trials(trials(("servo", "hold"))), tmp_path / "site").parent

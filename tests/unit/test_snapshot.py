@@ -1,4 +1,4 @@
-"""Snapshots: a function of the record's content, as bytes; what must never reach a rating; what survives a fault."""
+"""Snapshots: the same record gives the same bytes, wrong scores never reach a rating, stored ones survive faults."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_storage_order_changes_no_byte(tmp_path: Path) -> None:
     assert (taken.experiments, taken.sources) == (("study",), ("matrix",))
 
 
-def test_the_hash_is_of_all_that_counts_and_of_nothing_else() -> None:
+def test_the_hash_covers_everything_but_wall_times() -> None:
     records = trials()
     first = of(records)
     assert of([replace(record, wall_s=9.0) for record in records]) == first
@@ -124,7 +124,7 @@ def test_ratings_are_those_of_both_methods() -> None:
     assert all(check.held_out and check.fidelity.agent_correlation == 1.0 for check in taken.diagnostics)
 
 
-def test_what_the_shuffles_disagree_on_is_counted() -> None:
+def test_neighbours_that_the_shuffles_swap_are_counted() -> None:
     """Two agents that nothing tells apart change places in about half of the orders; a third never."""
     twins = [(agent, f"case {i}", float((i + k) % 2)) for k, agent in enumerate(("one", "other")) for i in range(60)]
     scores = [
@@ -140,7 +140,7 @@ def test_what_the_shuffles_disagree_on_is_counted() -> None:
     assert disagreements(taken)[0].startswith("By AGI-Elo, 1 of 2 pairs of neighbours change places")
 
 
-def test_what_has_no_score_is_listed_last_and_never_rated() -> None:
+def test_agents_without_a_score_are_listed_last_and_never_rated() -> None:
     """Fault 19, missing: infrastructure faults, and agents that are only registered."""
     lost = TrialRecord("study", "broken", TestCase("pick", 0, "jpeg", 2), Outcome.INFRASTRUCTURE)
     taken = of([*trials(), lost], agents=[AgentRecord("absent", "1.0", "a" * 64, "lab")])
@@ -154,14 +154,14 @@ def test_what_has_no_score_is_listed_last_and_never_rated() -> None:
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -0.01, 1.01])
 def test_no_wrong_score_reaches_a_rating(score: float) -> None:
-    """Fault 19: refused by whoever computes, whatever let it in."""
+    """Fault 19: refused when it is computed, also if the record let it in."""
     with pytest.raises(InputError, match=r"0\.\.1"):
         of(trials(), scores=[ForeignScore("m", "servo", "m/1", score)])
     with pytest.raises(InputError, match=r"0\.\.1"):
         of([*trials(), replace(trials()[0], agent="new", execution=100 * score)])
 
 
-def test_the_database_refuses_wrong_scores_from_anybody(tmp_path: Path) -> None:
+def test_the_database_refuses_wrong_scores(tmp_path: Path) -> None:
     filled(tmp_path / "r.sqlite", trials(1), imported()).close()
     with sqlite3.connect(tmp_path / "r.sqlite") as connection:
         for value in ("2.0", "-0.1", "9e999"):
@@ -324,7 +324,7 @@ def test_a_record_that_cannot_be_written_is_served_as_it_is(tmp_path: Path) -> N
 
 
 def test_kill_9_a_hundred_times_and_the_same_ratings(tmp_path: Path) -> None:
-    """Fault 12: the writer is killed at a random moment, whoever got no answer sends again, the bytes are the same."""
+    """Fault 12: killed at random moments; after unacknowledged results are sent again, the bytes are the same."""
     wanted, draw, path, done = trials(12), random.Random(7), tmp_path / "r.sqlite", 0
     for _ in range(100):
         receive, send = os.pipe()
@@ -339,7 +339,7 @@ def test_kill_9_a_hundred_times_and_the_same_ratings(tmp_path: Path) -> None:
         done += sum(len(os.read(receive, 1)) for _ in range(draw.randrange(1, 3)))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        while chunk := os.read(receive, 100):  # acknowledged between our last look and the kill
+        while chunk := os.read(receive, 100):  # acknowledged between the last read and the kill
             done += len(chunk)
         os.close(receive)
         with ResultStore(path, read_only=True) as store:
@@ -358,8 +358,8 @@ def test_rate_and_verify_on_the_command_line(tmp_path: Path) -> None:
     runner = CliRunner()
     rated = runner.invoke(app, ["rate", record, "--json", str(file)])
     assert rated.exit_code == 0
-    for said in ("likelihood [95 %]", "AGI-Elo ± RD", "pairs of neighbours", "expert", "inputs"):
-        assert said in rated.output
+    for text in ("likelihood [95 %]", "AGI-Elo ± RD", "pairs of neighbours", "expert", "inputs"):
+        assert text in rated.output
     assert runner.invoke(app, ["leaderboard", "verify", record, str(file)]).exit_code == 0
     with ResultStore(tmp_path / "r.sqlite") as store:
         store.record_all(trials(4))
@@ -400,11 +400,11 @@ def test_a_file_that_is_no_matrix_is_refused_with_its_place(tmp_path: Path) -> N
     assert isinstance(CliRunner().invoke(app, ["rate", str(tmp_path / "none.csv")]).exception, InputError)
 
 
-def test_progress_says_what_takes_long() -> None:
-    said: list[str] = []
-    compute(Inputs(trials()), "test", 1, progress=said.append)
-    assert said[0] == "rating 3 agents on 36 cases: 108 matches, 20 orders"
-    assert len(said) == 5
+def test_progress_names_the_long_steps() -> None:
+    steps: list[str] = []
+    compute(Inputs(trials()), "test", 1, progress=steps.append)
+    assert steps[0] == "rating 3 agents on 36 cases: 108 matches, 20 orders"
+    assert len(steps) == 5
 
 
 def test_floats_are_rounded_everywhere() -> None:

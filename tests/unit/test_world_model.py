@@ -86,7 +86,7 @@ def test_order_and_names_play_no_part(rules: Rules) -> None:
     assert [row.agent for row in evaluate(swapped, COUNTS, rules).board.rows] == ["b", "a"]
 
 
-def test_who_lacks_a_task_or_an_annotator_comes_last(rules: Rules) -> None:
+def test_a_team_that_lacks_a_task_or_an_annotator_comes_last(rules: Rules) -> None:
     marks = [
         *together("plain", "task1", {"v1": (0, 0, 0)}),
         *(mark for k in range(2, 9) for mark in together("plain", f"task{k}", {"v1": (0, 0, 1)})),
@@ -143,7 +143,7 @@ def lines(videos: int = 1, people: tuple[str, ...] = PEOPLE) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (HEADER + "t,task1,v1,ann,4\n", "line 2: score is '4'; it must be a number from 0 to 3"),
         (HEADER + "t,task1,v1,ann,1.5\n", "line 2: score is 1.5; choose one of: 0 ("),
@@ -156,12 +156,12 @@ def lines(videos: int = 1, people: tuple[str, ...] = PEOPLE) -> str:
         (HEADER, "has no annotations"),
     ],
 )
-def test_bad_sheets_are_refused_with_line_and_choices(tmp_path: Path, rules: Rules, text: str, told: str) -> None:
+def test_bad_sheets_are_refused_with_line_and_choices(tmp_path: Path, rules: Rules, text: str, message: str) -> None:
     file = tmp_path / "sheet.csv"
     file.write_text(text)
     with pytest.raises(InputError) as error:
         evaluate(read_sheet(file, rules), dict.fromkeys(rules.tasks, 30), rules)
-    assert told in str(error.value)
+    assert message in str(error.value)
     assert "sheet.csv" in str(error.value)
 
 
@@ -172,7 +172,7 @@ def test_more_videos_than_real_ones_are_refused(rules: Rules) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("task,videos\ntask1,10\n", "missing for task2, task3, task4, task5, task6, task7, task8"),
         ("task,videos\ntask1,10\ntask1,10\n", "line 3: the task 'task1' stands twice"),
@@ -181,11 +181,11 @@ def test_more_videos_than_real_ones_are_refused(rules: Rules) -> None:
         ("task,videos\ntask0,3\n", "unknown task 'task0'"),
     ],
 )
-def test_bad_counts_are_refused(tmp_path: Path, rules: Rules, text: str, told: str) -> None:
+def test_bad_counts_are_refused(tmp_path: Path, rules: Rules, text: str, message: str) -> None:
     (tmp_path / "counts.csv").write_text(text)
     with pytest.raises(InputError) as error:
         evaluate(worked(), read_ground_truth(tmp_path / "counts.csv"), rules)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

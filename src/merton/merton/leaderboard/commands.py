@@ -1,4 +1,4 @@
-"""`merton rate` and `merton leaderboard`: boards of a record on the terminal, as pages, and whether they are right."""
+"""`merton rate` and `merton leaderboard`: boards of a record on the terminal and as pages, and their verification."""
 
 from __future__ import annotations
 
@@ -88,23 +88,25 @@ def build(
     try:
         with open_record(record) as store:
             is_new = snapshot.store_snapshot(store, taken)
-        kept = "kept in the record" if is_new else "already in the record"
+        stored = "kept in the record" if is_new else "already in the record"
     except InfrastructureError as error:
-        # A board of a record nobody may write to is still a board; only its history does not grow.
-        kept = f"not kept in the record ({error})"
+        # The board of a read-only record is still shown; only its history does not grow.
+        stored = f"not kept in the record ({error})"
     with open_record(record, read_only=True) as store, _progress() as progress:
         progress("writing the pages")
         index = site.write_site(taken, out, store, published=published)
-    print_out(f"{index}; snapshot {kept}")
+    print_out(f"{index}; snapshot {stored}")
 
 
 @app.command()
 def serve(
     record: Record,
-    host: Annotated[str, typer.Option(help="Where to listen. Nothing but loopback is private.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and says which.")] = 8080,
-    tokens: Annotated[Path | None, typer.Option(help="Who may submit; see docs/serving_boards.md.")] = None,
-    name: Annotated[list[str] | None, typer.Option(help="A host name that the server is also asked by.")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on. Only loopback is private.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and prints it.")] = 8080,
+    tokens: Annotated[
+        Path | None, typer.Option(help="File of tokens for submissions; see docs/serving_boards.md.")
+    ] = None,
+    name: Annotated[list[str] | None, typer.Option(help="A further host name of the server.")] = None,
 ) -> None:
     """Serve the leaderboard, its API and the form for submissions until Ctrl-C."""
     from merton.leaderboard.serve import run
@@ -116,10 +118,10 @@ def serve(
 def verify(
     record: Record,
     snapshot_file: Annotated[
-        Path, typer.Argument(metavar="SNAPSHOT", help="A site's board.json, or what `merton rate --json` wrote.")
+        Path, typer.Argument(metavar="SNAPSHOT", help="A site's board.json, or a file written by `merton rate --json`.")
     ],
 ) -> None:
-    """Compute a snapshot anew from the record; exit code 1 if a single byte differs."""
+    """Compute a snapshot again from the record; exit code 1 if a single byte differs."""
     from merton.leaderboard.snapshot import store as snapshot
     from merton.results.store import open_record
 
@@ -138,7 +140,7 @@ def verify(
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """Says on the terminal what is going on, and nothing where there is none."""
+    """Shows the current step on a terminal, and nothing elsewhere."""
     with STDERR.status("") as status:
         yield lambda text: status.update(f"{text} …")
 

@@ -1,4 +1,4 @@
-"""Ratings by maximum likelihood: all matches at once, whatever their order; the method to show first.
+"""Ratings by maximum likelihood: all matches at once, in any order; the method to show first.
 
 Model: an agent of rating R scores S on a case of difficulty D with expectation 1 / (1 + 10^((D - R) / 400)), the
 one-parameter logistic (Rasch) model. Agents are parameters. Cases are draws from a normal distribution and are
@@ -40,10 +40,10 @@ MAX_AGENTS = 4000
 """The information matrix has as many rows and columns: 128 MB."""
 
 EXTREME_LOSS = 0.5
-"""What an agent of only wins is taken to have lost in all its matches together, so that its bound is finite (ours)."""
+"""The loss in all matches together that is assumed of an agent with only wins, so that its bound is finite (ours)."""
 
 LEAST_CASES = 10
-"""Fewer cases say too little about how much cases differ, on which all standard errors rest."""
+"""With fewer cases the spread of cases, on which all standard errors rest, is poorly known."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Fit:
         agents, cases: estimates by id.
         case_spread: standard deviation of the difficulties of cases, Elo points.
         dispersion: variance of scores over that of a coin; 1 for scores of 0 and 1.
-        warnings: what a reader must know.
+        warnings: reasons to trust the ratings less, one sentence each.
     """
 
     agents: dict[str, Estimate]
@@ -124,26 +124,15 @@ def fit(matches: Matches) -> Fit:
     agent_flags = extremes(table.agents, table.scores, count)
     case_flags = extremes(table.cases, 1.0 - table.scores, len(table.case_ids))
     scores = _bounded_scores(table, agent_flags)
-
     by_case = np.lexsort((scores, table.agents, table.cases))
     starts = np.concatenate(([0], np.cumsum(np.bincount(table.cases, minlength=len(table.case_ids)))))
     state = Marginal(
         table.agents[by_case], scores[by_case], starts, count, coin=bool(np.isin(table.scores, (0, 1)).all())
     )
-    arrived = state.climb()
+    has_converged = state.climb()
     errors, case_errors = state.errors()
     case_half_width = float(stdtrit(state.cases_known(), 0.975))
-
     skill = START_MEAN + state.skill / Q
-    found = list(warnings(table, agent_flags, case_flags))
-    found += floor_warning(*state.weak_on_hard(), 0.1)
-    if not arrived:
-        found.append(f"The likelihood fit had not arrived after {STEPS} steps; its last digits are uncertain.")
-    if len(table.case_ids) < LEAST_CASES:
-        found.append(
-            f"Only {len(table.case_ids)} test cases were played: how much cases differ is largely assumed, so the "
-            "likelihood ratings and their intervals are rough."
-        )
     sizes = np.bincount(table.agents, minlength=count)
     return Fit(
         agents={
@@ -162,8 +151,24 @@ def fit(matches: Matches) -> Fit:
         },
         case_spread=state.spread / Q,
         dispersion=state.dispersion,
-        warnings=tuple(found),
+        warnings=(
+            *warnings(table, agent_flags, case_flags),
+            *floor_warning(*state.weak_on_hard(), 0.1),
+            *_fit_warnings(has_converged, len(table.case_ids)),
+        ),
     )
+
+
+def _fit_warnings(has_converged: bool, cases: int) -> list[str]:
+    found = []
+    if not has_converged:
+        found.append(f"The likelihood fit had not arrived after {STEPS} steps; its last digits are uncertain.")
+    if cases < LEAST_CASES:
+        found.append(
+            f"Only {cases} test cases were played: how much cases differ is largely assumed, so the likelihood ratings "
+            "and their intervals are rough."
+        )
+    return found
 
 
 def side_by_side(ratings: Ratings, fitted: Fit) -> tuple[BothRatings, ...]:
@@ -187,7 +192,7 @@ def side_by_side(ratings: Ratings, fitted: Fit) -> tuple[BothRatings, ...]:
 def _bounded_scores(table: MatchTable, flags: list[str]) -> Floats:
     """The scores, with those of agents that only won or only lost moved off the bound.
 
-    They stay beyond what any other agent has: whoever lost nothing must not be rated below one that lost a little.
+    They stay beyond those of all other agents: an agent without a loss must not be rated below one with a small loss.
     """
     count = np.bincount(table.agents, minlength=len(flags))
     share = np.bincount(table.agents, weights=table.scores, minlength=len(flags)) / count

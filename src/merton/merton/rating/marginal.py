@@ -1,13 +1,13 @@
 """The numbers behind the likelihood fit: cases integrated out, skills climbed to, and how sure they are.
 
-Index arrays and natural log-odds here; names, Elo points and what a reader is told are in
-`merton.rating.likelihood`, whose model this is. With skill a_i of agents, difficulty b of cases:
+Index arrays and natural log-odds here; names, Elo points and warnings are in `merton.rating.likelihood`, whose model
+this is. With skill a_i of agents, difficulty b of cases:
 
     E[S] = 1 / (1 + exp(b - a_i))        b normal, mean 0, standard deviation `spread`
 
 Each case's integral over b is a sum over 11 points around its own most likely difficulty, as wide as the likelihood is
 there (adaptive Gauss-Hermite quadrature). The skills climb by Newton's method, the two spreads by expectation and
-maximisation (EM); whatever is asked of the cases is a mean under their posterior, from one pass over all of them.
+maximisation (EM); all results on the cases are means under their posterior, from one pass over all of them.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ def _integrate(
             curvature[a] += known / dispersion
         if renew:
             for i in range(n):
-                # in place: what is left are deviations, scaled so that products of rows are covariances
+                # in place: the results are deviations, scaled so that products of rows are covariances
                 for k in range(len(nodes)):
                     chance[k, i] = (chance[k, i] - centre[i]) * math.sqrt(weight[k]) / dispersion
             for i in range(n):

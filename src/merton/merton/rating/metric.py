@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from merton.errors import InputError, UnknownNameError
 
-_CHECKED = 1001  # points at which a user's map is looked at
+_CHECKED = 1001  # points at which a user's map is checked
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Metric:
     """A task's own metric and its invertible map to match scores.
 
     Attributes:
-        name: what the metric is called where it is shown.
+        name: of the metric, for people.
         worst, best: its ends in its own unit; `worst` is the larger one where less is better.
         to_score: strictly monotone on [worst, best], into 0..1. Build one with `linear` or `monotone`.
     """
@@ -68,7 +68,7 @@ def monotone(name: str, worst: float, best: float, to_score: Callable[[float], f
 
     Raises:
         InputError: an end is not finite, they are equal, or the map leaves 0..1 or does not rise everywhere from
-            worst to best (looked at in 1001 points).
+            worst to best (checked at 1001 points).
     """
     _check_ends(name, worst, best)
     scores = np.array([float(to_score(float(value))) for value in np.linspace(worst, best, _CHECKED)])

@@ -1,4 +1,4 @@
-"""What ratings predict: an agent's score on a case, the cases beyond it, and how far it is from mastering the task.
+"""Predictions from ratings: an agent's score on a case, the cases beyond it, and its distance from mastering the task.
 
 Predictions use the plain logistic without the Glicko impact factor (AGI-Elo, section 3.4). They work on ratings of
 either method, `agi_elo.Rating` or `likelihood.Estimate`.
@@ -41,7 +41,7 @@ class Rated(Protocol):
 
 @dataclass(frozen=True)
 class Gap:
-    """How far an agent is from scoring `p` on the cases that matter, Elo points.
+    """The distance of an agent from scoring `p` on the cases that matter, Elo points.
 
     Attributes:
         p: score of mastery, 0..1.
@@ -121,10 +121,10 @@ def gap(agent_rating: float, hardest_case_rating: float, p: float) -> float:
 
 
 def gap_with_interval(agent: Rated, cases: Collection[Rated], p: float, quantile: float = 1.0) -> Gap:
-    """The gap to mastery and how sure it is.
+    """The gap to mastery with its 95 % interval.
 
-    With quantile 1 it is the paper's: it hangs on one extreme case, and the interval holds those of that case and of
-    the agent, but not that another case might be the hardest. A quantile below 1 is ours: it asks for mastery of
+    With quantile 1 it is the paper's: it depends on one extreme case, and the interval covers the errors of that case
+    and of the agent, but not that another case might be the hardest. A quantile below 1 is ours: it asks for mastery of
     that share of the task; its interval holds the sampling of the cases (the order statistics that cover the quantile
     in 95 % of samples) and the agent's deviation. Few cases do not reach so far up, fewer than some 380 for 0.99: then
     the upper end is that of a normal distribution's quantile (ours: difficulties are normal in the likelihood fit).

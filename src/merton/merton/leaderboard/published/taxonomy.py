@@ -18,7 +18,7 @@ class Capability(Model):
 
 
 class Benchmark(Model):
-    """A benchmark: its metrics, the fine dimensions it covers, and who says so (its page on the platform, or us)."""
+    """A benchmark: its metrics and fine dimensions; `source`: its page on the platform, or ours."""
 
     name: str
     metrics: tuple[str, ...]
@@ -34,7 +34,7 @@ class Task(Model):
 
 
 class Taxonomy(Model):
-    """What the boards are about; `metrics` says how each metric comes to lie in 0..1."""
+    """Capabilities, tasks and metrics of the boards; `metrics` describes how each metric is mapped to 0..1."""
 
     metrics: dict[str, str]
     capabilities: tuple[Capability, ...]

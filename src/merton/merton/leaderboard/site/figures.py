@@ -73,9 +73,9 @@ def distribution(
 
     Args:
         cases: their ratings.
-        agents: (name, rating); the best one is labelled, and every one has a tick that tells its name.
+        agents: (name, rating); the best one is labelled, and each has a tick with its name.
         oracles: (p, rating) of the oracles, drawn as dashed lines.
-        title: read to those who do not see the picture.
+        title: for screen readers.
     """
     width, top, axis, bottom = 760.0, 34.0, 230.0, 330.0
     left, right = 44.0, width - 44.0
@@ -89,19 +89,8 @@ def distribution(
     def x(rating: float) -> float:
         return left + (right - left) * (rating - low) / (high - low)
 
-    most_cases, most_agents = max(item.cases for item in found) or 1, max(item.agents for item in found) or 1
-    parts = list(_grid(low, high, x, top, bottom))
-    for item in found:
-        box = {"x": x(item.low) + 0.5, "width": max(x(item.high) - x(item.low) - 1.0, 0.5)}
-        for count, most, room, kind in (
-            (item.cases, most_cases, axis - top, "cases"),
-            (item.agents, most_agents, bottom - axis - 26.0, "agents"),
-        ):
-            if count:
-                hint = tag("title", f"{item.low:.0f} to {item.high:.0f}: {count} {kind}")
-                size = room * count / most
-                y = axis - size if kind == "cases" else axis
-                parts.append(tag("rect", hint, **box, y=y, height=float(size), class_=f"{kind}-bar"))
+    most_cases = max(item.cases for item in found) or 1
+    parts = [*_grid(low, high, x, top, bottom), *_histogram(found, x, top, axis, bottom)]
     parts.append(tag("line", x1=left, x2=right, y1=axis, y2=axis, class_="axis-line"))
     if cases:
         steps = [(found[0].low, 0.0), *((item.high, item.share_below) for item in found)]
@@ -110,17 +99,7 @@ def distribution(
         for share in (0.5, 1.0):
             parts.append(tag("text", f"{100 * share:.0f} %", x=right + 6, y=axis - (axis - top) * share + 4))
         parts.append(tag("text", most_cases, x=left - 6, y=top + 4, text_anchor="end"))
-    for name, rating in agents:
-        hint = tag("title", f"{name}: {rating:.0f}")
-        ends = {"x1": x(rating), "x2": x(rating), "y1": bottom - 16, "y2": bottom - 4}
-        parts.append(tag("line", hint, **ends, class_="agent-tick"))
-    if agents:
-        name, rating = max(agents, key=lambda item: item[1])
-        anchor = "end" if x(rating) > (left + right) / 2 else "start"
-        parts.append(
-            tag("text", f"best agent: {name}", x=x(rating), y=bottom + 34, text_anchor=anchor, class_="strong")
-        )
-        parts.append(tag("line", x1=x(rating), x2=x(rating), y1=bottom - 16, y2=bottom + 22, class_="agent-tick"))
+    parts += _agent_ticks(agents, x, bottom, (left + right) / 2)
     for p, rating in oracles:
         parts.append(tag("line", x1=x(rating), x2=x(rating), y1=top - 8, y2=bottom, class_="oracle"))
         parts.append(
@@ -136,6 +115,39 @@ def distribution(
         role="img",
         aria_label=title,
     )
+
+
+def _histogram(
+    found: Sequence[Bin], x: Callable[[float], float], top: float, axis: float, bottom: float
+) -> Iterable[Markup]:
+    """Bars of cases up and of agents down from the axis, each scaled to its largest bin."""
+    most_cases, most_agents = max(item.cases for item in found) or 1, max(item.agents for item in found) or 1
+    for item in found:
+        box = {"x": x(item.low) + 0.5, "width": max(x(item.high) - x(item.low) - 1.0, 0.5)}
+        for count, most, room, kind in (
+            (item.cases, most_cases, axis - top, "cases"),
+            (item.agents, most_agents, bottom - axis - 26.0, "agents"),
+        ):
+            if count:
+                hint = tag("title", f"{item.low:.0f} to {item.high:.0f}: {count} {kind}")
+                size = room * count / most
+                y = axis - size if kind == "cases" else axis
+                yield tag("rect", hint, **box, y=y, height=float(size), class_=f"{kind}-bar")
+
+
+def _agent_ticks(
+    agents: Sequence[tuple[str, float]], x: Callable[[float], float], bottom: float, middle: float
+) -> Iterable[Markup]:
+    """A tick for each agent, and the name of the best."""
+    for name, rating in agents:
+        hint = tag("title", f"{name}: {rating:.0f}")
+        ends = {"x1": x(rating), "x2": x(rating), "y1": bottom - 16, "y2": bottom - 4}
+        yield tag("line", hint, **ends, class_="agent-tick")
+    if agents:
+        name, rating = max(agents, key=lambda item: item[1])
+        anchor = "end" if x(rating) > middle else "start"
+        yield tag("text", f"best agent: {name}", x=x(rating), y=bottom + 34, text_anchor=anchor, class_="strong")
+        yield tag("line", x1=x(rating), x2=x(rating), y1=bottom - 16, y2=bottom + 22, class_="agent-tick")
 
 
 def _grid(low: float, high: float, x: Callable[[float], float], top: float, bottom: float) -> Iterable[Markup]:

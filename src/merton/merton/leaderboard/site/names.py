@@ -1,4 +1,4 @@
-"""File names for the pages of agents, cases and boards, whatever their ids contain."""
+"""Safe file names for the pages of agents, cases and boards with any id."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def file_names(ids: Iterable[str]) -> dict[str, str]:
     """
     wanted = sorted(set(ids))
     names = {name: name for name in wanted if _is_plain(name)}
-    taken = set(names.values())
+    used = set(names.values())
     for name in wanted:
         if name not in names:
-            names[name] = _hashed(name, taken)
-            taken.add(names[name])
+            names[name] = _hashed(name, used)
+            used.add(names[name])
     return names
 
 
@@ -33,9 +33,9 @@ def _is_plain(name: str) -> bool:
     return len(name) <= LONGEST and bool(_PLAIN.fullmatch(name)) and not _DEVICES.fullmatch(name)
 
 
-def _hashed(name: str, taken: set[str]) -> str:
+def _hashed(name: str, used: set[str]) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     words = re.sub(r"[^a-z0-9_]+", "-", name[:200].lower()).strip("-_")[: LONGEST - 20] or "x"
     short = f"{words}-{digest[:10]}"
-    # Only somebody who names an agent after another one's file gets here; the long form is no plain id's name.
-    return short if short not in taken else f"{words}-{digest}"
+    # Two ids meet here only if one was chosen to look like the other's file; the long form is no plain id's name.
+    return short if short not in used else f"{words}-{digest}"

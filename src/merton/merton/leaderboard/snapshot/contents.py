@@ -26,7 +26,7 @@ class Standing:
         interval: 95 % of `mean`.
         flag: "only wins", "only losses" or empty: such a rating is a bound, no estimate.
         spread: AGI-Elo alone: standard deviation of the mean over the shuffles; None by likelihood.
-        single_pass: AGI-Elo alone: what the paper's single pass in one random order gives; None by likelihood.
+        single_pass: AGI-Elo alone: the result of the paper's single pass in one random order; None by likelihood.
     """
 
     rank: int
@@ -140,7 +140,7 @@ class CaseRow:
 
 @dataclass(frozen=True)
 class Swap:
-    """Two neighbours by AGI-Elo that change places in a share of the shuffles: their order is that of the matches."""
+    """Two neighbours by AGI-Elo that change places in a share of the shuffles, so that their order is partly chance."""
 
     upper: str
     lower: str
@@ -149,7 +149,7 @@ class Swap:
 
 @dataclass(frozen=True)
 class MethodCheck:
-    """How good one method's ratings are.
+    """The quality of one method's ratings.
 
     Attributes:
         method: "likelihood" or "agi_elo".
@@ -170,8 +170,8 @@ class Snapshot:
         name: of the leaderboard.
         method: how the ranks were made, one sentence.
         merton_version, schema_version: of the code that took it, and of the record's schema.
-        inputs_sha256: of everything in the record that counts, whatever its order; wall times do not.
-        experiments, sources: whose trials, and which imported matrices, are in it.
+        inputs_sha256: of everything in the record that counts, in any order; wall times are left out.
+        experiments, sources: names of the experiments and of the imported matrices in it.
         window: day that began the window whose submissions are in it; empty if the record has none.
         agents: by rank; the unrated last, by id.
         cases: by id.

@@ -1,6 +1,6 @@
-"""Snapshots: a leaderboard computed from the record alone, as bytes that anybody can recompute.
+"""Snapshots: a leaderboard computed from the record alone, as bytes that can be computed again from the same record.
 
-`contents` says what a snapshot holds, `compute` how it is computed.
+`contents` has its fields, `compute` its computation.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ def take(
 ) -> Snapshot:
     """The snapshot of all that is in the record: trials of every experiment, imported scores, agents, submissions.
 
-    All of it is read in one transaction, so what somebody writes meanwhile is in it as a whole or not at all.
+    All of it is read in one transaction, so a result written meanwhile is in it as a whole or not at all.
 
     Args:
         store: the record.
         name: of the snapshot; "leaderboard" if None.
         window: a day, ISO 8601, whose submissions are on the board (`submissions.receipts`); today if None;
-            "" for before there was any. It makes no difference to a record without submissions.
+            "" for none. It makes no difference to a record without submissions.
         checks: also test the methods on held-out matches, which takes as long as the rating itself.
-        progress: is told what takes a while.
+        progress: called with a line of text at the start of each long step.
 
     Raises:
         InputError: a score in the record is NaN or outside 0..1.
@@ -83,7 +83,7 @@ def take(
 
 
 def of_trials(trials: Sequence[TrialRecord], name: str = DEFAULT_NAME) -> Snapshot:
-    """The snapshot of these trials alone, without the tests of the methods: what a run's report and board show."""
+    """The snapshot of these trials alone, without the tests of the methods: for a run's report and board."""
     return compute(Inputs(trials), name, SCHEMA_VERSION, checks=False)
 
 
@@ -119,7 +119,7 @@ def store_snapshot(store: ResultStore, snapshot: Snapshot) -> bool:
         False if the newest snapshot of this name has the same bytes, so that nothing was appended.
 
     Raises:
-        InfrastructureError: the disk or the server refuses; what was there is still there.
+        InfrastructureError: the disk or the server refuses; the older snapshots are unchanged.
     """
     content = to_json(snapshot)
     digest = hashlib.sha256(content).hexdigest()
@@ -142,7 +142,7 @@ def store_snapshot(store: ResultStore, snapshot: Snapshot) -> bool:
 
 
 def snapshots(store: ResultStore) -> list[StoredSnapshot]:
-    """What snapshots the record keeps, oldest first."""
+    """The snapshots that the record keeps, oldest first."""
     columns = [column for column in SNAPSHOTS.c if column.name != "content"]
     with store.database.reading() as connection:
         rows = connection.execute(sa.select(*columns).order_by(SNAPSHOTS.c.id)).mappings().all()
@@ -154,7 +154,7 @@ def load(store: ResultStore, id: int) -> Snapshot:
 
     Raises:
         InputError: there is none.
-        InfrastructureError: it is not what was stored.
+        InfrastructureError: it is damaged.
     """
     with store.database.reading() as connection:
         row = connection.execute(sa.select(SNAPSHOTS).where(SNAPSHOTS.c.id == id)).mappings().one_or_none()
@@ -167,7 +167,7 @@ def load(store: ResultStore, id: int) -> Snapshot:
 
 
 def latest(store: ResultStore) -> Snapshot | None:
-    """The newest stored snapshot that is intact and of this version, for whoever cannot take one now; None if none."""
+    """The newest stored snapshot that is intact and of this version, to show if none can be taken now; None if none."""
     for stored in reversed(snapshots(store)):
         try:
             return load(store, stored.id)
@@ -177,10 +177,10 @@ def latest(store: ResultStore) -> Snapshot | None:
 
 
 def verify(store: ResultStore, data: bytes, progress: Progress = lambda text: None) -> tuple[str, ...]:
-    """Compute the snapshot in `data` anew from the record and compare the bytes.
+    """Compute the snapshot in `data` again from the record and compare the bytes.
 
     Returns:
-        What differs, a sentence each; empty if every byte is the same.
+        The differences, a sentence each; empty if every byte is the same.
 
     Raises:
         InputError: `data` is no snapshot.
