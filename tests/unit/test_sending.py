@@ -78,8 +78,8 @@ def address(server: HTTPServer) -> str:
         (429, b'{"detail": "later"}', InfrastructureError, "could not take the submission: later"),
         (503, b"[]", InfrastructureError, "HTTP 503"),
         (302, b"", InfrastructureError, "HTTP 302"),
-        (200, b'{"detail": "hello"}', InfrastructureError, "something else than a receipt"),
-        (200, b"garbage", InfrastructureError, "something else than a receipt"),
+        (200, b'{"detail": "hello"}', InfrastructureError, "did not answer with a receipt"),
+        (200, b"garbage", InfrastructureError, "did not answer with a receipt"),
     ],
 )
 def test_what_a_server_says_is_one_sentence(

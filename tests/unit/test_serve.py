@@ -559,7 +559,7 @@ def test_who_sends_nothing_is_not_waited_for(served: TestClient, monkeypatch: py
 # when the record changes, and when it breaks
 
 
-def test_nobody_waits_for_a_snapshot(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_request_waits_for_a_snapshot(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = create_app(record, now=lambda: NOVEMBER)
     begun, go_on = threading.Event(), threading.Event()
     real = publisher_module.snapshots.take
@@ -570,9 +570,9 @@ def test_nobody_waits_for_a_snapshot(record: Path, monkeypatch: pytest.MonkeyPat
         return real(*arguments)
 
     monkeypatch.setattr(publisher_module.snapshots, "take", slow)
-    monkeypatch.setattr(publisher_module, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(publisher_module, "CHECK_PERIOD_S", 0.01)
     monkeypatch.setattr(publisher_module, "worker_pool", ThreadPoolExecutor)  # another process would not know of `slow`
-    monkeypatch.setattr(publisher_module, "stop", ThreadPoolExecutor.shutdown)
+    monkeypatch.setattr(publisher_module, "stop_workers", ThreadPoolExecutor.shutdown)
     with watched(app) as asking:
         old = asking.get("/api/board").json()["snapshot_sha256"]
         fill(record / "results.sqlite", "another")
@@ -649,7 +649,7 @@ def test_a_submission_that_cannot_be_stored_does_not_count(
         raise InfrastructureError(f"the result store {record} failed: disk I/O error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(app_module.submissions, "submit", failing)
+        patched.setattr(app_module.rules, "submit", failing)
         answer = submit(served, archive_of(record))
     assert answer.status_code == 503
     assert "does not count" in answer.json()["detail"]
@@ -695,8 +695,8 @@ def test_a_snapshot_that_is_kept_stands_in_for_one_that_cannot_be_taken(
 def test_the_snapshot_of_another_process_is_the_same(record: Path) -> None:
     publisher = publisher_module.Publisher(str(record))
     old = publisher.current
-    publisher.look_now(anew=True)
-    assert publisher.refresh(publisher._made_elsewhere)
+    publisher.check_now(force=True)
+    assert publisher.refresh(publisher._made_in_process)
     assert publisher.current is not old
     assert publisher.current.sha256 == old.sha256
     assert sorted(publisher.current.files) == sorted(old.files)

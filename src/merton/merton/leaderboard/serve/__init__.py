@@ -1,11 +1,11 @@
 """A leaderboard over HTTP: the static site, a form for submissions, and a JSON API.
 
-tokens      who may submit
+tokens      the manufacturers that may submit
 publisher   the snapshot and the pages that are served, renewed in the background
 uploads     from a request to a verdict on a submission
-models      what the JSON API answers
+models      the answers of the JSON API
 api, pages  the operations
-app         all of it put together, and a port
+app         the application, and a port
 """
 
 from __future__ import annotations

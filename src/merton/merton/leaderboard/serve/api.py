@@ -58,22 +58,22 @@ def etag_matches(request: Request, etag: str) -> bool:
 
 
 def publisher_of(request: Request) -> Publisher:
-    """What this server publishes."""
+    """The publisher of this server."""
     publisher: Publisher = request.app.state.publisher
     return publisher
 
 
 def current(request: Request, response: Response) -> Published:
-    """What is published; ends the request with 304 if the client has it already."""
+    """The published edition; ends the request with 304 if the client has it already."""
     published = publisher_of(request).current
     _revalidated(request, response, published.sha256)
     return published
 
 
 def logged(request: Request, response: Response) -> Published:
-    """As `current`, for what goes on beside the snapshot: submissions, attempts, kept snapshots."""
+    """As `current`, for the parts beside the snapshot: submissions, attempts, stored snapshots."""
     published = publisher_of(request).current
-    digest = hashlib.sha256(repr((published.submissions, published.attempts, published.kept)).encode()).hexdigest()
+    digest = hashlib.sha256(repr((published.submissions, published.attempts, published.stored)).encode()).hexdigest()
     _revalidated(request, response, digest)
     return published
 
@@ -130,7 +130,7 @@ def matches(
     agent: Annotated[str | None, Query(description="Id: only this agent's.")] = None,
     case: Annotated[str | None, Query(description="Id: only those on this test case.")] = None,
 ) -> Page[MatchAnswer]:
-    """Who met which test case and what came of it: everything the ratings are made from, by agent and case."""
+    """All matches of agents and test cases, from which the ratings are made, by agent and case."""
     found: Sequence[tuple[int, int, float]] = published.snapshot.matches
     if agent is not None:
         index = published.agents.get(agent)
@@ -148,21 +148,21 @@ def matches(
     return Page[MatchAnswer](total=page.total, offset=page.offset, items=items, next=page.next)
 
 
-@router.get("/snapshots", summary="Kept snapshots")
+@router.get("/snapshots", summary="Stored snapshots")
 def snapshots(request: Request, published: Logged, offset: Offset = 0, limit: Limit = 100) -> Page[StoredSnapshot]:
-    """The snapshots that the record keeps, oldest first: the history of the board."""
-    return _page(request, published.kept, offset, limit)
+    """The snapshots that the record holds, oldest first: the history of the board."""
+    return _page(request, published.stored, offset, limit)
 
 
 @router.get("/submissions", summary="Submissions")
 def submissions(request: Request, published: Logged, offset: Offset = 0, limit: Limit = 100) -> Page[Receipt]:
-    """Everything that was ever accepted, whatever became of it, in the order it came."""
+    """Every submission that was ever accepted, withdrawn ones too, in the order of arrival."""
     return _page(request, published.submissions, offset, limit)
 
 
 @router.get("/attempts", summary="Attempts to submit")
 def attempts(request: Request, published: Logged, offset: Offset = 0, limit: Limit = 100) -> Page[Attempt]:
-    """Everybody who tried to submit, refused ones with the reason, in order."""
+    """Every attempt to submit, in order; refused ones with the reason."""
     return _page(request, published.attempts, offset, limit)
 
 
@@ -184,7 +184,7 @@ async def submit(request: Request) -> Response:
         receipt = await uploads.handle(request)
     except Refused as refused:
         return problem(refused.status, refused.reason, refused.headers)
-    publisher_of(request).look_now()
+    publisher_of(request).check_now()
     return Response(RECEIPT.dump_json(receipt), 200 if receipt.repeated else 201, media_type="application/json")
 
 

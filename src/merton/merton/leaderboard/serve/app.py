@@ -1,4 +1,4 @@
-"""All of it put together: `create_app` for a server of one's own, `run` for `merton leaderboard serve`."""
+"""The whole application: `create_app` for another ASGI server, `run` for `merton leaderboard serve`."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from merton.web import AccessMiddleware, listening, problem
 SHUTDOWN_S = 5
 """How long requests may go on after Ctrl-C [s]."""
 CONNECTIONS = 200
-"""Connections at the same time; further ones are told to come back (503)."""
+"""Connections at the same time; further ones are answered with 503."""
 LONGEST_BODY = 64 * 1024
-"""Of a request that is no submission [bytes]; nothing reads it."""
+"""Of a request that is no submission [bytes]; its body is not read."""
 POLICY = (
     "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-"""Content-Security-Policy of every answer: files of this server, and nothing written into a page."""
+"""Content-Security-Policy of every answer: files of this server alone, no inline scripts or styles."""
 
 
 def create_app(
@@ -55,9 +55,9 @@ def create_app(
 
     Args:
         record: run directory, SQLite file or PostgreSQL URL.
-        tokens: file of the manufacturers' tokens (see `merton.web.TokenFile`); without one, everybody may submit.
+        tokens: file of the manufacturers' tokens (see `merton.web.TokenFile`); without one, every client may submit.
         names: host names under which it may be asked, besides "localhost" and addresses.
-        closed: why nobody may submit, one sentence; None if somebody may.
+        closed: why no submissions are taken, one sentence; None if they are.
         now: the clock of submissions (UTC); that of the machine if None.
 
     Raises:
@@ -118,17 +118,17 @@ def run(
 ) -> None:
     """Serve a record's board until Ctrl-C.
 
-    Submissions are open to everybody only where nobody but this machine can ask: on loopback, under no other name.
-    Anywhere else they need `tokens`, and without those the board is only shown.
+    On loopback, under no other name, every client may submit. Anywhere else submissions need `tokens`; without those
+    the board is only shown.
 
     Args:
         record, tokens, names: as in `create_app`.
         host: name or address to listen on.
         port: 0 takes a free one.
-        say: is told what goes on, and the address once there is one.
+        say: called with each step, and with the address once there is one.
 
     Raises:
-        InputError: as `create_app`, or nobody can listen there.
+        InputError: as `create_app`, or the address cannot be listened on.
         InfrastructureError: as `create_app`.
     """
     names = tuple(names)
@@ -143,13 +143,13 @@ def run(
             log_level="warning",
             access_log=False,
             ws="none",
-            proxy_headers=False,  # nothing here depends on who asks
+            proxy_headers=False,  # nothing depends on the client's address
             server_header=False,
             limit_concurrency=CONNECTIONS,
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
-        logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what was wrong with a form is told once
-        bound.listen(CONNECTIONS)  # who hears the address may ask at once, and waits a moment
+        logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # `uploads` logs broken forms itself
+        bound.listen(CONNECTIONS)  # a request right after the address was shown waits a moment
         shown = f"[{host}]" if ":" in host else host
         say(f"the board is at http://{shown}:{bound.getsockname()[1]}/" + (f"; {closed}" if closed else ""))
         uvicorn.Server(config).run(sockets=[bound])
@@ -170,14 +170,14 @@ async def _wrong_parameter(request: Request, error: Exception) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    return problem(500, "a fault of this server; its log says more")
+    return problem(500, "a fault of this server; see its log")
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, routes=app.routes, description=api.__doc__)
         describe_attributes(schema)
-        # what FastAPI says of wrong parameters is not how `_wrong_parameter` answers them
+        # FastAPI's own schema of wrong parameters is not the answer of `_wrong_parameter`
         text = json.dumps(schema).replace("/HTTPValidationError", "/Refusal")
         app.openapi_schema = json.loads(text)
         for name in ("HTTPValidationError", "ValidationError"):

@@ -1,7 +1,7 @@
-"""What the JSON API answers, besides the parts of a snapshot, which answer as they are.
+"""The answers of the JSON API, besides the parts of a snapshot, which are sent as they are.
 
 Every list comes in pages. Scores are 0..1 unless a name says otherwise, ratings are Elo points, intervals are 95 %,
-moments are UTC (ISO 8601), and what could not be measured is null.
+times are UTC (ISO 8601), and a value that could not be measured is null.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BoardAnswer(BaseModel):
     method: str = Field(description="How the ranks were made.")
     merton_version: str = Field(description="Of the code that took the snapshot.")
     schema_version: int = Field(description="Of the record.")
-    inputs_sha256: str = Field(description="Of everything in the record that counts, whatever its order.")
+    inputs_sha256: str = Field(description="Of everything in the record that counts, in any order.")
     experiments: list[str] = Field(description="Whose trials are in it.")
     sources: list[str] = Field(description="Which imported score matrices are in it.")
     window: str = Field(description="Day that began the window whose submissions are in it; empty if there are none.")
@@ -46,15 +46,15 @@ class BoardAnswer(BaseModel):
     matches: int = Field(description="How many matches there are.")
     swaps: list[Swap] = Field(description="Neighbours by AGI-Elo whose order hangs on the order of the matches.")
     chance_floor: float | None = Field(description="Mean execution score of doing nothing under distortion, 0..100.")
-    warnings: list[str] = Field(description="What a reader must know.")
+    warnings: list[str] = Field(description="Warnings to the reader.")
     diagnostics: list[MethodCheck] = Field(description="How good the ratings are, one check a method.")
 
     @classmethod
     def of(cls, snapshot: Snapshot, sha256: str) -> BoardAnswer:
         """The answer for a snapshot."""
-        taken = {name: getattr(snapshot, name) for name in cls.model_fields if hasattr(snapshot, name)}
+        copied = {name: getattr(snapshot, name) for name in cls.model_fields if hasattr(snapshot, name)}
         counts = {"cases": len(snapshot.cases), "matches": len(snapshot.matches)}
-        return cls.model_validate({**taken, **counts, "snapshot_sha256": sha256})
+        return cls.model_validate({**copied, **counts, "snapshot_sha256": sha256})
 
 
 class MatchAnswer(BaseModel):
@@ -62,7 +62,7 @@ class MatchAnswer(BaseModel):
 
     agent: str = Field(description="Id of the agent.")
     case: str = Field(description="Id of the test case.")
-    score: float = Field(description="What the agent got, 0..1; the case got the rest.")
+    score: float = Field(description="The agent's, 0..1; the case has the rest.")
 
 
 class Health(BaseModel):
@@ -75,13 +75,13 @@ class Health(BaseModel):
 
 
 class Refusal(BaseModel):
-    """Why something was not done."""
+    """Why a request was refused."""
 
     detail: str = Field(description="One sentence.")
 
 
 def describe_attributes(schema: dict[str, Any]) -> None:
-    """Move what docstrings say in their "Attributes" to the properties of an OpenAPI document, in place."""
+    """Move the "Attributes" of docstrings to the properties of an OpenAPI document, in place."""
     for part in schema.get("components", {}).get("schemas", {}).values():
         text, _, attributes = str(part.get("description", "")).partition("\nAttributes:\n")
         if not attributes:

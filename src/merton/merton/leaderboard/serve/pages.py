@@ -1,4 +1,4 @@
-"""The pages: those of the site, and what only a server has: the form, its answer, and the list of operations."""
+"""The pages: those of the site, and the server's own: the form, its answer, and the list of operations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TYPES = {
     ".jpg": "image/jpeg",
     ".png": "image/png",
 }
-"""What the site is made of; anything else is sent as bytes."""
+"""Media types of the site's files; any other is sent as bytes."""
 
 _TEMPLATES = environment("merton.leaderboard.serve")
 
@@ -61,9 +61,9 @@ def page(request: Request) -> Response:
         return HTMLResponse(_render(request, "missing.html.j2", "There is no such page", root=root), 404)
     try:
         content = file.read_bytes()
-    except OSError:  # somebody has tidied up the folder of temporary files
-        publisher.look_now(anew=True)
-        return problem(503, "this page is being written anew; try again shortly", {"Retry-After": "10"})
+    except OSError:  # the folder of temporary files was tidied up
+        publisher.check_now(force=True)
+        return problem(503, "this page is being written again; try again shortly", {"Retry-After": "10"})
     headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()}"', "Cache-Control": "no-cache"}
     if etag_matches(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
@@ -88,32 +88,34 @@ def form(request: Request) -> Response:
 
 
 async def submit(request: Request) -> Response:
-    """What became of a submission that was sent with the form."""
+    """The verdict on a submission that was sent with the form."""
     uploads: Uploads = request.app.state.uploads
     try:
         receipt = await uploads.handle(request)
     except Refused as refused:
-        text = _render(request, "verdict.html.j2", "Refused", said=_sentence(refused.reason), receipt=None)
+        text = _render(request, "verdict.html.j2", "Refused", verdict=_sentence(refused.reason), receipt=None)
         return HTMLResponse(text, refused.status, {**_NOT_KEPT, **refused.headers})
-    publisher_of(request).look_now()
+    publisher_of(request).check_now()
     rows = [(label, getattr(receipt, name)) for name, label in _RECEIPT_LABELS.items()]
-    text = _render(request, "verdict.html.j2", "Accepted", said=_said(receipt), receipt=rows)
+    text = _render(request, "verdict.html.j2", "Accepted", verdict=_accepted(receipt), receipt=rows)
     return HTMLResponse(text, 200 if receipt.repeated else 201, _NOT_KEPT)
 
 
 def operations(request: Request) -> Response:
-    """What the JSON API offers, from its OpenAPI document."""
+    """The operations of the JSON API, from its OpenAPI document."""
     items = []
     for path, methods in request.app.openapi()["paths"].items():
         for method, operation in methods.items():
             parameters = [(item["name"], item["description"]) for item in operation.get("parameters", [])]
-            items.append({
-                "method": method.upper(),
-                "path": path,
-                "link": "" if "{" in path or method != "get" else path.lstrip("/"),
-                "description": operation["description"],
-                "parameters": parameters,
-            })  # fmt: skip
+            items.append(
+                {
+                    "method": method.upper(),
+                    "path": path,
+                    "link": "" if "{" in path or method != "get" else path.lstrip("/"),
+                    "description": operation["description"],
+                    "parameters": parameters,
+                }
+            )
     return HTMLResponse(_render(request, "operations.html.j2", "JSON API", OPERATIONS, operations=items))
 
 
@@ -127,9 +129,9 @@ def add_to(app: FastAPI) -> None:
     ]
 
 
-def _said(receipt: Receipt) -> str:
+def _accepted(receipt: Receipt) -> str:
     if receipt.repeated:
-        return "This very archive was accepted before; nothing has changed, and this is its receipt."
+        return "The same archive was accepted before; nothing has changed, and this is its receipt."
     return f"The submission is accepted. It is on the board from {receipt.window}, 00:00 UTC, on."
 
 

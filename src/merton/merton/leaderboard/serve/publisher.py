@@ -1,4 +1,4 @@
-"""The snapshot and the pages that are served. New ones are made in the background; nobody who asks waits for them."""
+"""The snapshot and the pages that are served. New ones are made in the background: no request waits for them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from merton.processes import stop_workers, terminate_workers, worker_pool
 from merton.results.database import file_of
 from merton.results.store import ResultStore, open_record
 
-LOOK_EVERY_S = 5.0
-"""How often the record is looked at [s]."""
-REST_FACTOR = 5.0
+CHECK_PERIOD_S = 5.0
+"""Period of the check whether the record has changed [s]."""
+PAUSE_FACTOR = 5.0
 """After a snapshot that took t the next one waits for at least this many times t, so that a busy record cannot keep a
 core busy."""
 
@@ -37,7 +37,7 @@ _POSTGRESQL_COUNTERS = (
     "SELECT relname, n_tup_ins, n_tup_upd, n_tup_del FROM pg_stat_user_tables "
     "WHERE schemaname = current_schema() ORDER BY relname"
 )
-"""What the server counts of the rows that were ever written; it lags behind by a second, never for good."""
+"""The server's counts of rows written so far; they lag behind by about a second."""
 
 _log = logging.getLogger("merton.leaderboard")
 
@@ -48,34 +48,34 @@ class PagesError(InfrastructureError):
 
 @dataclass(frozen=True)
 class Edition:
-    """A snapshot, whose pages are in a folder, and what else the record said at that moment.
+    """A snapshot, whose pages are in a folder, with the submissions, attempts and stored snapshots of that moment.
 
     Attributes:
-        snapshot: what the pages and the API show.
+        snapshot: shown by the pages and the API.
         sha256: of the snapshot's canonical bytes.
-        submissions: everything that was ever accepted, in the order it came.
-        attempts: everybody who tried, in order.
-        kept: the snapshots that the record keeps, oldest first.
+        submissions: every submission that was ever accepted, in the order of arrival.
+        attempts: every attempt to submit, in order.
+        stored: the snapshots that the record holds, oldest first.
     """
 
     snapshot: Snapshot
     sha256: str
     submissions: tuple[Receipt, ...]
     attempts: tuple[Attempt, ...]
-    kept: tuple[StoredSnapshot, ...]
+    stored: tuple[StoredSnapshot, ...]
 
 
 Make = Callable[[str, Path], Edition]
-"""From a record, and a folder for its pages."""
+"""Makes the edition of a record, with its pages in a folder."""
 
 
 @dataclass(frozen=True)
 class Published(Edition):
-    """What is served. Nothing of it changes; a newer one takes its place, and its files go when nobody reads them.
+    """The edition that is served. It never changes: a newer one replaces it, and its files go with the last reference.
 
     Attributes:
         head: the snapshot without its contents, for the layout of further pages.
-        since_utc: when it was put here.
+        since_utc: when it was first served.
         files: address, such as "agents/hold.html", to file.
         agents, cases: id to index into the snapshot.
     """
@@ -102,20 +102,20 @@ class Publisher:
         record: run directory, SQLite file or PostgreSQL URL.
 
     Attributes:
-        current: what is served; always whole.
-        problem: why it could not be renewed, one sentence without paths; None if all is well.
+        current: the edition that is served; always whole.
+        problem: why it could not be renewed, one sentence without paths; None if it is up to date.
 
     Raises:
         InputError: there is no such record.
-        InfrastructureError: it cannot be read, and keeps no earlier snapshot; or the disk refuses the pages.
+        InfrastructureError: it cannot be read and holds no earlier snapshot; or the pages cannot be written.
     """
 
     def __init__(self, record: str) -> None:
         self.record = record
         self.problem: str | None = None
-        self._mark: object = None
+        self._state: object = None
         self._stop = threading.Event()
-        self._look_now = threading.Event()
+        self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._workers: ProcessPoolExecutor | None = None
         self.current = self._first()
@@ -128,20 +128,20 @@ class Publisher:
     def stop(self) -> None:
         """End the watch, and a snapshot that is being taken."""
         self._stop.set()
-        self._look_now.set()
+        self._wake.set()
         while self._thread is not None and self._thread.is_alive():
             if (workers := self._workers) is not None:
                 terminate_workers(workers)  # the thread that waits for it shuts it down
             self._thread.join(0.05)
 
-    def look_now(self, anew: bool = False) -> None:
-        """Have the record looked at soon; with `anew` the pages are written even if it is the same. Returns at once."""
-        if anew:
-            self._mark = None
-        self._look_now.set()
+    def check_now(self, force: bool = False) -> None:
+        """Check the record soon; with `force` the pages are written even if it has not changed. Returns at once."""
+        if force:
+            self._state = None
+        self._wake.set()
 
     def refresh(self, make: Make | None = None) -> bool:
-        """Renew `current` if the record has changed. A failure leaves it as it is and is told in `problem`.
+        """Renew `current` if the record has changed. A failure leaves it as it is and is stated in `problem`.
 
         Args:
             make: how an edition is made; `make_edition` if None, in this process and thread.
@@ -150,29 +150,29 @@ class Publisher:
             Whether `current` is a new one.
         """
         try:
-            mark = change_mark(self.record)
-            if mark == self._mark and self.problem is None:
+            state = record_state(self.record)
+            if state == self._state and self.problem is None:
                 return False
             self.current = _published(self.record, make or make_edition)
-        except Exception as error:  # whatever it is, the old board is better than none
+        except Exception as error:  # after any fault the old board is better than none
             self._failed(error)
             return False
-        self._mark, self.problem = mark, None
+        self._state, self.problem = state, None
         return True
 
     def _first(self) -> Published:
-        self._mark = change_mark(self.record)
+        self._state = record_state(self.record)
         try:
             return _published(self.record, make_edition)
         except PagesError:
             raise
         except InfrastructureError as error:
-            published = _published(self.record, _kept_edition)
+            published = _published(self.record, _stored_edition)
             self._failed(error)
             return published
 
     def _failed(self, error: Exception) -> None:
-        """Where the record is, and how it is read, is for the log and not for strangers."""
+        """State the problem without paths; place and cause go to the log alone."""
         if self._stop.is_set():
             return
         problem = "the pages cannot be written" if isinstance(error, PagesError) else "the record cannot be read"
@@ -181,18 +181,18 @@ class Publisher:
         self.problem = problem
 
     def _watch(self) -> None:
-        rest_s = 0.0
-        while not self._stop.wait(rest_s):
-            self._look_now.wait(LOOK_EVERY_S)
-            self._look_now.clear()
+        pause_s = 0.0
+        while not self._stop.wait(pause_s):
+            self._wake.wait(CHECK_PERIOD_S)
+            self._wake.clear()
             if self._stop.is_set():
                 return
             started = time.monotonic()
-            self.refresh(self._made_elsewhere)
-            rest_s = REST_FACTOR * (time.monotonic() - started)
+            self.refresh(self._made_in_process)
+            pause_s = PAUSE_FACTOR * (time.monotonic() - started)
 
-    def _made_elsewhere(self, record: str, folder: Path) -> Edition:
-        """`make_edition` in another process, which is there for this one: rating must not slow down those who ask."""
+    def _made_in_process(self, record: str, folder: Path) -> Edition:
+        """`make_edition` in a process of its own, so that rating does not slow down requests."""
         self._workers = worker_pool(1)
         try:
             return self._workers.submit(make_edition, record, folder).result()
@@ -212,13 +212,13 @@ def make_edition(record: str, folder: Path) -> Edition:
         return _edition(store, snapshots.take(store), folder)
 
 
-def _kept_edition(record: str, folder: Path) -> Edition:
-    """The same of the newest snapshot that the record keeps, where none can be taken."""
+def _stored_edition(record: str, folder: Path) -> Edition:
+    """The edition of the newest snapshot that the record holds, if none can be taken."""
     with open_record(record, read_only=True) as store:
-        kept = snapshots.latest(store)
-        if kept is None:
-            raise InfrastructureError("the record cannot be read, and it keeps no earlier snapshot")
-        return _edition(store, kept, folder)
+        stored = snapshots.latest(store)
+        if stored is None:
+            raise InfrastructureError("the record cannot be read, and it holds no earlier snapshot")
+        return _edition(store, stored, folder)
 
 
 def _edition(store: ResultStore, snapshot: Snapshot, folder: Path) -> Edition:
@@ -233,12 +233,12 @@ def _edition(store: ResultStore, snapshot: Snapshot, folder: Path) -> Edition:
         sha256=hashlib.sha256(snapshots.to_json(snapshot)).hexdigest(),
         submissions=receipts,
         attempts=tried,
-        kept=tuple(snapshots.snapshots(store)),
+        stored=tuple(snapshots.snapshots(store)),
     )
 
 
 def _published(record: str, make: Make) -> Published:
-    """An edition, with its pages in a folder that goes when nobody uses it any more."""
+    """An edition, with its pages in a folder that is removed with the last reference to it."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="merton_leaderboard_"))
     except OSError as error:
@@ -261,20 +261,20 @@ def _published(record: str, make: Make) -> Published:
     return published
 
 
-def change_mark(record: str) -> object:
-    """A value that differs whenever the board would; it may differ without that. Cheap.
+def record_state(record: str) -> object:
+    """A cheap value that differs whenever the board would, and perhaps without that.
 
     Raises:
         InputError: there is no such record.
         InfrastructureError: it cannot be reached.
     """
-    window = current_window(datetime.now(timezone.utc))  # what was submitted comes onto the board by the calendar
+    window = current_window(datetime.now(timezone.utc))  # submissions come onto the board by the calendar
     if "://" in record:
         with ResultStore(record, read_only=True) as store, store.database.reading() as connection:
             counters = connection.execute(sa.text(_POSTGRESQL_COUNTERS)).all()
         return window, *(tuple(row) for row in counters)
     path = file_of(record)
-    marks: list[object] = [window]
+    state: list[object] = [window]
     for file in (path, path.with_name(f"{path.name}-wal")):
         try:
             found = file.stat()
@@ -283,5 +283,5 @@ def change_mark(record: str) -> object:
         except OSError as error:
             raise InfrastructureError(f"the record cannot be reached: {error.strerror}") from error
         if found.st_size:  # a reader leaves an empty log behind
-            marks.append((found.st_ino, found.st_size, found.st_mtime_ns))
-    return tuple(marks)
+            state.append((found.st_ino, found.st_size, found.st_mtime_ns))
+    return tuple(state)

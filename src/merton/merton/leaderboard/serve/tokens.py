@@ -1,4 +1,4 @@
-"""Who may submit: one token a manufacturer, known to this server by its hash alone."""
+"""The tokens of manufacturers: one each, known to this server by its hash alone."""
 
 from __future__ import annotations
 

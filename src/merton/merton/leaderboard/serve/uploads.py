@@ -1,4 +1,4 @@
-"""From a request to a verdict: who sends it, how much of it is read, and what becomes of it."""
+"""From a request to a verdict: the sender, the limits, and the receipt or refusal."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from merton.results.text import one_line
 from merton.web import announced_bytes
 
 MAX_UPLOAD_BYTES = MAX_ARCHIVE_BYTES + 64 * 1024
-"""The longest body of a submission: the archive, and what a form puts around it."""
+"""The longest body of a submission: the archive and the parts of the form around it."""
 AT_ONCE = 4
 """Submissions that are received or checked at the same time; each may hold some 50 MB of memory."""
 UPLOAD_DEADLINE_S = 120.0
 """A submission that has not arrived by then is given up [s]; 16 MiB at 1.2 Mbit/s."""
 
 STATUS: dict[Refusal, int] = {"too large": 413, "invalid": 422, "not yours": 403, "limit": 409}
-"""Why `submissions.submit` refuses, to HTTP."""
+"""Kind of refusal of `rules.submit` to status of HTTP."""
 
 _log = logging.getLogger("merton.leaderboard")
 
@@ -61,9 +61,9 @@ class Uploads:
     """Takes submissions, a few at a time.
 
     Args:
-        submit: (archive, manufacturer or None) -> receipt; blocks; raises as `submissions.submit` does.
-        tokens: who may submit; None if everybody may who reaches this server.
-        closed: why nobody may, one sentence; None if somebody may.
+        submit: (archive, manufacturer or None) -> receipt; blocks; raises as `rules.submit` does.
+        tokens: of the manufacturers that may submit; None if every client may.
+        closed: why no submissions are taken, one sentence; None if they are.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Uploads:
         """The receipt of the submission in a multipart form with the file `archive`, and perhaps a `token`.
 
         Raises:
-            Refused: it was not accepted, for whatever reason.
+            Refused: it was not accepted.
         """
         try:
             self._admit(request)
@@ -92,7 +92,7 @@ class Uploads:
             raise
 
     def _admit(self, request: Request) -> None:
-        """What can be told before anything is read."""
+        """Refuse all that can be refused before the body is read."""
         if self.closed:
             raise Refused(403, self.closed)
         if token := _bearer(request):
@@ -105,11 +105,13 @@ class Uploads:
             raise Refused(429, "too many submissions arrive at this moment; try again shortly", {"Retry-After": "10"})
 
     def _manufacturer(self, token: str) -> str | None:
-        """Whose token it is; None where none is needed."""
+        """The owner of a token; None if no token is needed."""
         if self.tokens is None:
             return None
         if not token:
-            raise Refused(401, "a token is needed; whoever runs this server gives one", {"WWW-Authenticate": "Bearer"})
+            raise Refused(
+                401, "the request has no token; ask the operator of this server for one", {"WWW-Authenticate": "Bearer"}
+            )
         name = self.tokens.owner(token)
         if name is None:
             raise Refused(401, "unknown token", {"WWW-Authenticate": "Bearer"})
@@ -120,7 +122,7 @@ class Uploads:
             return self._submit(archive, manufacturer)
         except RefusedError as error:
             raise Refused(STATUS[error.kind], str(error)) from None
-        except MertonError as error:  # of the record, which is none of the sender's business
+        except MertonError as error:  # a fault of the record: its text is for the log, not for the sender
             _log.error("a submission could not be stored: %s", error)
             raise Refused(
                 503, "the submission could not be stored, so it does not count; try again later", {"Retry-After": "60"}
@@ -129,7 +131,7 @@ class Uploads:
 
 @contextlib.asynccontextmanager
 async def _received(request: Request) -> AsyncIterator[Sent]:
-    """The form, read into a temporary file that is gone afterwards; counted while it comes, parsed by nobody else."""
+    """The form, read into a temporary file that is removed afterwards; bytes are counted as they arrive."""
 
     async def counted() -> AsyncGenerator[bytes, None]:
         total = 0

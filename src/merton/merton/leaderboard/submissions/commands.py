@@ -72,7 +72,7 @@ def submit_command(
     from merton.leaderboard.submissions.rules import submit
     from merton.results.store import open_record
 
-    if not archive.exists():  # a typing error is no attempt
+    if not archive.exists():  # a typing error must not count as an attempt
         raise InputError(f"there is no file {archive}")
     if sending.is_server(record):
         receipt = sending.send(record, archive, os.environ.get(sending.TOKEN_VARIABLE))
@@ -95,9 +95,9 @@ def withdraw_command(record: Record, id: Annotated[str, typer.Argument(help="Of 
 
 def list_command(
     record: Record,
-    attempts: Annotated[bool, typer.Option("--attempts", help="Everybody who tried, with the reasons.")] = False,
+    attempts: Annotated[bool, typer.Option("--attempts", help="Show every attempt, with the reasons.")] = False,
 ) -> None:
-    """Show all submissions, whatever became of them."""
+    """Show all submissions, withdrawn ones too."""
     from merton.leaderboard.submissions import receipts
     from merton.results.store import open_record
 

@@ -13,7 +13,7 @@ from merton.results.text import one_line
 
 
 def datasets(connection: sa.Connection) -> dict[str, tuple[str, frozenset[str]]]:
-    """What can be submitted to: hash to (name, items); of several with the same items the last by name."""
+    """The datasets of a record: hash to (name, items); of several with the same items the last by name."""
     return {dataset_sha256(items): (name, items) for name, items in sorted(dataset_items(connection).items())}
 
 

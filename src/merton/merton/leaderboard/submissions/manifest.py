@@ -1,4 +1,4 @@
-"""What a submission says: who was measured with what (manifest.yaml), and the score of every item (a CSV table)."""
+"""The content of a submission: manifest.yaml (agent, version, hashes) and the score of every item (a CSV table)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
 MAX_MANIFEST_BYTES = 16_384
 MAX_LINE = 1_000
 """Characters in a line; longer ones are no names but numbers of thousands of digits, which take long to read."""
-MAX_NAME = 60
+MAX_MANIFEST_NAME = 60
 MAX_ITEMS = 200_000
 NO_WEIGHTS = "none"
 """Stands for the hash of an agent that has no weights, such as a scripted one."""
@@ -38,15 +38,17 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _IN_NAMES = " ._-+&,'/:@"
-_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Letters and marks that nobody sees (Unicode's Default_Ignorable_Code_Point); the others of these are no letters."""
+_INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""Invisible letters and marks (Unicode's Default_Ignorable_Code_Point); the others of these are no letters."""
 
 
 def _name(text: str) -> str:
-    """Names end up in tables, pages and files of others; a formula, a tag or a hidden character is none."""
-    if not 1 <= len(text) <= MAX_NAME:
-        raise ValueError(f"must have 1 to {MAX_NAME} characters, got {len(text)}")
-    strange = (c for c in text if _UNSEEN.match(c) or (unicodedata.category(c)[0] not in "LMN" and c not in _IN_NAMES))
+    """Names end up in foreign tables, pages and files, so formulas, tags and hidden characters are refused."""
+    if not 1 <= len(text) <= MAX_MANIFEST_NAME:
+        raise ValueError(f"must have 1 to {MAX_MANIFEST_NAME} characters, got {len(text)}")
+    strange = (
+        c for c in text if _INVISIBLE.match(c) or (unicodedata.category(c)[0] not in "LMN" and c not in _IN_NAMES)
+    )
     wrong = next(strange, None)
     if wrong or not text[0].isalnum() or text != " ".join(text.split()):
         found = f", not {_code_point(wrong)}" if wrong else ""
@@ -95,11 +97,11 @@ class Manifest(Model):
     Attributes:
         format: of the submission; 1.
         manufacturer: who submits. Compared as `canonical` says.
-        agent, version: what was measured. Versions of one agent take each other's place on the board.
+        agent, version: as measured. A newer version of an agent replaces the older one on the board.
         contact: where the manufacturer can be reached; not shown on the board.
         weights_sha256: of the weights that were measured; "none" if the agent has none.
         harness_version: of the Merton that measured.
-        dataset_sha256: what was asked; see `dataset_sha256`.
+        dataset_sha256: of the items that were asked; see `dataset_sha256`.
         scores: name of the CSV file beside the manifest, with the columns item and score (0..1).
     """
 
@@ -116,7 +118,7 @@ class Manifest(Model):
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission that was read and found in order, as far as it can be told without a record.
+    """A submission that was read and passes all checks that need no record.
 
     Attributes:
         manifest: who, what, with what.
@@ -132,7 +134,7 @@ class Submission:
 
 
 def checked_manufacturer(name: str) -> str:
-    """The name as it came; raises InputError for what a manifest may not have as a name."""
+    """The name, unchanged; raises InputError if a manifest may not have it as a name."""
     try:
         return _name(name)
     except ValueError as error:
@@ -155,12 +157,12 @@ def confusable_key(name: str) -> str:
 
 
 def dataset_sha256(items: Iterable[str]) -> str:
-    """The hash of what is asked: of the ids of all its items, sorted by code point, each followed by a line feed."""
+    """The hash of a dataset: of the ids of all its items, sorted by code point, each followed by a line feed."""
     return sha256("".join(f"{item}\n" for item in sorted(set(items))).encode()).hexdigest()
 
 
 def verify(source: Source) -> Submission:
-    """Read a submission and check all that can be checked without the record it is for.
+    """Read a submission and make all checks that do not need the record it is for.
 
     Raises:
         TooLargeError, InputError: as `archive.read`; or the manifest or the scores are not as they should be.
@@ -265,7 +267,7 @@ def _score(cell: str, where: str) -> float:
     text = cell.strip()
     if not text:
         raise InputError(f"{where}: the score is missing")
-    # Not whatever float() takes: that includes nan, 1_0 and digits of any script.
+    # Stricter than float(), which takes nan, 1_0 and digits of any script.
     if len(text) > 40 or not _SCORE.fullmatch(text) or not 0.0 <= float(text) <= 1.0:
         raise InputError(f"{where}: a score is a decimal number in 0 .. 1, got {one_line(text, 40)!r}")
     return float(text)

@@ -1,4 +1,4 @@
-"""From a record to a submission, so that nobody has to write a manifest by hand."""
+"""From a record to a submission, without a manifest written by hand."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def make_submission(
         store: the record.
         agent: its id there.
         manufacturer: who submits.
-        version, weights_sha256: of the agent; what the record knows need not be said. Weights may be "none".
-        dataset: an experiment or an imported matrix; need not be said if the agent took part in one alone.
+        version, weights_sha256: of the agent; may be left out if the record knows them. Weights may be "none".
+        dataset: an experiment or an imported matrix; may be left out if the agent took part in one alone.
         contact: where the manufacturer can be reached.
 
     Raises:
@@ -49,8 +49,7 @@ def make_submission(
     with store.database.reading() as connection:
         scores = _scores_by_dataset(connection, agent)
         if not scores:
-            everybody = connection.scalars(sa.select(AGENTS.c.id)).all()
-            raise UnknownNameError("agent", agent, everybody)
+            raise UnknownNameError("agent", agent, connection.scalars(sa.select(AGENTS.c.id)).all())
         if dataset is None and len(scores) > 1:
             raise InputError(f"{agent!r} took part in several datasets; choose one of: {', '.join(sorted(scores))}")
         name = dataset or next(iter(scores))
@@ -68,9 +67,9 @@ def make_submission(
         "version": version or registered["version"],
         "weights_sha256": weights_sha256 or registered["weights_sha256"],
     }
-    if unsaid := [field for field, value in fields.items() if value is None]:
+    if unknown := [field for field, value in fields.items() if value is None]:
         raise InputError(
-            f"the record does not know the {unsaid[0]} of {one_line(agent)!r}; give it (weights may be 'none')"
+            f"the record does not know the {unknown[0]} of {one_line(agent)!r}; give it (weights may be 'none')"
         )
     manifest = Manifest.model_construct(
         format=FORMAT,
@@ -84,7 +83,7 @@ def make_submission(
         scores=SCORES_FILE,
     )
     written = manifest_bytes(manifest)
-    loads(written.decode(), Manifest, "the manifest")  # what is refused is refused here, not at the host
+    loads(written.decode(), Manifest, "the manifest")  # a manifest that the host would refuse is refused here
     return archive.pack({MANIFESTS[-1]: written, SCORES_FILE: scores_bytes(scores[name])})
 
 

@@ -52,20 +52,20 @@ class RefusedError(InputError):
 def submit(
     database: Database, source: archive.Source, manufacturer: str | None = None, now: datetime | None = None
 ) -> Receipt:
-    """Take a submission in, or refuse it; either way the attempt is in the record afterwards.
+    """Accept or refuse a submission; either way the attempt is in the record afterwards.
 
     One submission per manufacturer and calendar month is accepted; the limit is decided by a unique index in the
-    transaction that inserts it. The same archive sent again gives the receipt of the first time and uses nothing up.
+    transaction that inserts it. The same archive again gives the receipt of the first time and does not count again.
 
     Args:
         database: the record.
-        source: a directory, an archive, or an open file of one.
-        manufacturer: who sends it, if that is known; the manifest must say the same.
+        source: a .zip, a folder, or an open .zip.
+        manufacturer: the sender, if known; the manifest must name the same.
         now: the server's clock; for tests.
 
     Raises:
         RefusedError: it is not as it should be, or there is one this month.
-        InfrastructureError: the disk or the database fails; nothing was taken in.
+        InfrastructureError: the disk or the database fails; nothing was stored.
     """
     if manufacturer is not None:
         checked_manufacturer(manufacturer)
@@ -113,7 +113,7 @@ def _entered(database: Database, submission: Submission, now: datetime | None) -
             "manifest": manifest_bytes(manifest).decode(),
         }
         kind: Refusal = "invalid"
-        reason = _mistakable(connection, manifest.manufacturer)
+        reason = _confusion(connection, manifest.manufacturer)
         if not reason and not database.insert_new(connection, SUBMISSIONS, [row]):
             kind = "limit"
             reason = (
@@ -166,7 +166,7 @@ def _log(connection: sa.Connection, moment: datetime, manufacturer: str, digest:
 
 
 def _moment(connection: sa.Connection, now: datetime | None) -> datetime:
-    """The server's time, or that of the last attempt if the clock was set back since."""
+    """The time of this machine, or of the last attempt if the clock was set back since."""
     last = connection.scalar(sa.select(ATTEMPTS.c.received_utc).order_by(ATTEMPTS.c.id.desc()).limit(1))
     moment = (now or clock()).astimezone(timezone.utc)
     return max(moment, datetime.fromisoformat(last.replace("Z", "+00:00"))) if last else moment
@@ -190,15 +190,15 @@ def _known(connection: sa.Connection, submission: Submission) -> Receipt | None:
     return None if row is None else receipt_of({**row})
 
 
-def _mistakable(connection: sa.Connection, name: str) -> str:
-    """Why a name cannot be taken that looks like another manufacturer's; empty if it can.
+def _confusion(connection: sa.Connection, name: str) -> str:
+    """Why a name that looks like another manufacturer's is refused; empty if it is not.
 
-    Plain ASCII names may look alike, as Lab 1 and Lab l do: their owners did not look for strange letters.
+    Plain ASCII names may look alike, as Lab 1 and Lab l do: they were not made of strange letters on purpose.
     """
-    taken = {canonical(receipt.manufacturer): receipt.manufacturer for receipt in submissions(connection)}
-    if canonical(name) in taken:
+    known = {canonical(receipt.manufacturer): receipt.manufacturer for receipt in submissions(connection)}
+    if canonical(name) in known:
         return ""
-    for other in taken.values():
+    for other in known.values():
         if confusable_key(other) == confusable_key(name) and not (name.isascii() and other.isascii()):
             return (
                 f"the manufacturer {name!r} looks like {other!r}, which has submitted before, but is written in other "

@@ -22,14 +22,14 @@ PATIENCE_S = 120.0
 """How long the server may be silent [s]."""
 MAX_REPLY_BYTES = 2**20
 TOKEN_VARIABLE = "MERTON_TOKEN"
-"""Environment variable with the manufacturer's token; on a command line everybody on the machine could read it."""
+"""Environment variable with the manufacturer's token; on a command line every user of the machine could read it."""
 
-_THEIR_FAULT = (408, 429)
+_SERVER_FAULTS = (408, 429)
 """Statuses below 500 that are no fault of the submission."""
 
 
 def is_server(where: str) -> bool:
-    """Whether what a user named is the address of a server."""
+    """Whether a user named the address of a server."""
     return where.startswith(("http://", "https://"))
 
 
@@ -38,7 +38,7 @@ def send(address: str, source: Path, token: str | None = None) -> Receipt:
 
     Args:
         address: of the board, such as "http://127.0.0.1:8080".
-        source: a directory or an archive.
+        source: a .zip or a folder.
         token: the manufacturer's, if the server wants one.
 
     Raises:
@@ -63,11 +63,11 @@ def send(address: str, source: Path, token: str | None = None) -> Receipt:
             return TypeAdapter(Receipt).validate_json(reply.read(MAX_REPLY_BYTES))
     except urllib.error.HTTPError as error:
         reason = _reason(error)
-        if error.code >= 500 or error.code < 400 or error.code in _THEIR_FAULT:
+        if error.code >= 500 or error.code < 400 or error.code in _SERVER_FAULTS:
             raise InfrastructureError(f"{address} could not take the submission: {reason}") from None
         raise InputError(f"{address} refuses the submission: {reason}") from None
     except ValidationError:
-        raise InfrastructureError(f"{address} answers something else than a receipt; is it a Merton board?") from None
+        raise InfrastructureError(f"{address} did not answer with a receipt; is it a Merton board?") from None
     except (OSError, ValueError) as error:
         reason = one_line(getattr(error, "reason", error), 200)
         raise InfrastructureError(f"cannot reach {address}: {reason}") from None
@@ -80,14 +80,14 @@ def _opener(address: str) -> urllib.request.OpenerDirector:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The token is for the server that was named, and for no other."""
+    """Keeps the token from other servers."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 def _reason(error: urllib.error.HTTPError) -> str:
-    """What the server says, or its status."""
+    """The reason that the server gives, or its status."""
     try:
         detail = json.loads(error.read(MAX_REPLY_BYTES))["detail"]
     except (OSError, ValueError, KeyError, TypeError):
