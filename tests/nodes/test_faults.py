@@ -53,7 +53,7 @@ LIFT_STEP_S, UNDER_WAY_M = 0.4, 0.015
 
 
 class Robot:
-    """The cell and the arm as nodes, and somebody who commands and watches them."""
+    """The cell and the arm as nodes, with a client that commands and watches them."""
 
     def __init__(self, ros: Ros, probe: Probe, cell: MujocoCellNode) -> None:
         self.ros, self.probe, self.node = ros, probe, cell
@@ -611,7 +611,7 @@ def test_row_9_a_stop_that_is_released_at_once_ends_the_chunk_as_well(slow: Robo
 def test_row_9_a_stop_during_a_service_call_holds(
     robot: Robot, ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model that is still thinking, and a scene that is being set up, when somebody presses the button."""
+    """The button is pressed while a model is still computing, and while a scene is being set up."""
     vla = up(ros, VlaNode, preload=["hold"])
     stopped = threading.Event()
     act = vla.pool["hold"].model.act

@@ -68,7 +68,7 @@ def arm_process() -> Iterator[Callable[..., Process]]:
 
 
 class Robot:
-    """The lab's robot as a node, and somebody who commands and watches it."""
+    """The lab's robot as a node, with a client that commands and watches it."""
 
     def __init__(self, ros: Ros, probe: Probe, ur: SimulatedUr, heartbeat_timeout_s: float = 2.0) -> None:
         self.ros, self.probe, self.ur = ros, probe, ur
@@ -379,7 +379,7 @@ class Lab:
         return self.ros.act(self.probe, RunTrial, names.RUN_TRIAL, goal).result
 
 
-def test_row_10_a_model_server_that_is_down_is_nobodys_failure_and_moves_nothing(
+def test_row_10_a_model_server_that_is_down_is_no_failure_of_the_agent_and_moves_nothing(
     ros: Ros, probe: Probe, ur: SimulatedUr
 ) -> None:
     lab = Lab(ros, probe, ur)
@@ -389,7 +389,7 @@ def test_row_10_a_model_server_that_is_down_is_nobodys_failure_and_moves_nothing
     assert "gave no answer" in result.error_msg
     assert np.isnan(result.execution)
     assert np.abs(np.array(lab.robot.joints[-1].position[:6]) - before).max() < 1e-6, "nothing moved"
-    assert lab.operator.ids == ["reach.0"], "nobody was asked to judge it"
+    assert lab.operator.ids == ["reach.0"], "the operator was not asked to judge it"
     assert "only a simulated one has an expert" in lab.trial("expert").error_msg
     assert lab.trial("hold").outcome == TrialResult.SUCCESS, "and the next trial runs"
 
@@ -399,7 +399,7 @@ def test_row_10_a_model_server_that_is_down_is_nobodys_failure_and_moves_nothing
     [replying(503, "busy"), replying(200, b"<html>"), half_closed, garbage, dripping, silent],
     ids=["503", "no JSON", "half closed", "garbage", "slow", "silent"],
 )
-def test_row_10_a_model_server_that_is_ill_is_nobodys_failure_and_moves_nothing(
+def test_row_10_a_model_server_that_is_ill_is_no_failure_of_the_agent_and_moves_nothing(
     ros: Ros, probe: Probe, ur: SimulatedUr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: Any
 ) -> None:
     with http_server(step) as wire:
@@ -422,7 +422,7 @@ def test_row_10_a_model_server_that_is_ill_is_nobodys_failure_and_moves_nothing(
         assert np.isnan(result.execution)
         ros.until(lambda: wire.requests)  # its thread may get to read only after the deadline
         assert np.abs(np.array(lab.robot.joints[-1].position[:6]) - before).max() < 1e-6, "nothing moved"
-        assert lab.operator.ids == ["reach.0"], "nobody was asked to judge it"
+        assert lab.operator.ids == ["reach.0"], "the operator was not asked to judge it"
 
 
 def test_row_11_malformed_images_are_dropped_and_counted_and_the_trial_goes_on(

@@ -1,4 +1,4 @@
-"""Action sequences nobody should send, for the tests of the gate."""
+"""Action sequences that no client should send, for the tests of the gate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 KINDS = ("garbage", "poison", "huge", "walk", "jitter", "dive", "sweep", "fold", "grasp")
-"""What a sequence is like: no array at all, numbers that are none, far too large, plausible, alternating, into the
+"""Kinds of sequences: no array at all, numbers that are none, far too large, plausible, alternating, into the
 table, into a wall, into itself, and with a gripper that opens and closes."""
 
 _POISON = (np.nan, np.inf, -np.inf, 1e300, -1e300, 1e30, 5e-324)
@@ -22,7 +22,7 @@ def count(variable: str, default: int) -> int:
 
 @dataclass(frozen=True)
 class Sequence:
-    """What a model might hand over; the types are what they should be, the values need not."""
+    """An output of a model, which may be wrong in value and in type."""
 
     kind: str
     deltas: Any
@@ -31,7 +31,7 @@ class Sequence:
 
 
 class Rude:
-    """Refuses to be a number in its own way."""
+    """Raises an error of its own when it is converted."""
 
     def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise RuntimeError("not today")

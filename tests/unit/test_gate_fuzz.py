@@ -82,7 +82,7 @@ def assert_bounded(
 
 
 def test_nothing_gets_past_the_gate(cell: CellConfig) -> None:
-    """Whatever comes in: a verdict, never an exception, and every limit of the mode is kept along the spline."""
+    """For any input: a verdict, never an exception, and every limit of the mode is kept along the spline."""
     rng = np.random.default_rng(SEED)
     cells = [(one, Guard(one)) for one in (cell, narrow(cell))]
     codes: Counter[ErrorCode] = Counter()

@@ -36,7 +36,7 @@ DH = {
 PAPER_A, PAPER_ALPHA = (0, 0, -0.425, -0.39225, 0, 0), (0, np.pi / 2, 0, 0, np.pi / 2, -np.pi / 2)
 
 # Universal_Robots_ROS2_Description (commit 2221ec0f720f), config/<robot>/default_kinematics.yaml: the joint origins of
-# the public URDF, with the rounding of whoever computed them (1.570796327 for a quarter turn, z of joints 5 and 6 a few
+# the public URDF, with the rounding of their source (1.570796327 for a quarter turn, z of joints 5 and 6 a few
 # 1e-11 off). In this order: shoulder z, forearm x, wrist_1 x and z, wrist_2 y and z, wrist_3 y and z.
 URDF_ORIGINS = {
     "UR3": (0.1519, -0.24365, -0.21325, 0.11235, -0.08535, -1.750557762378351e-11, 0.0819, -1.679797079540562e-11),
@@ -405,7 +405,7 @@ class TestSolve:
             UR5.solve(np.eye(3), np.zeros(6))
 
 
-def test_what_the_paper_prints_is_another_robot() -> None:
+def test_the_equations_of_the_paper_are_another_robot() -> None:
     """docs/kinematics.md quotes these numbers: equations (1)-(9) with Table 3, against the robot as it is."""
     joints = random_joints(20_000)
     gap = np.linalg.norm(

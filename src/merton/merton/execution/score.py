@@ -12,10 +12,10 @@ from merton.world.geometry import Matrix
 
 
 def score(outcome: Outcome | str, distance_m: float | None = None) -> float | None:
-    """How well a run did, 0..100.
+    """The Execution score of a run, 0..100.
 
     Success is 100. A failure loses a point per centimetre between the final tool positions of this run and the
-    reference, never below 0. An emergency stop is 0. Ours: so is an invalid action, which moved nothing; an
+    reference, down to 0. An emergency stop is 0. Ours: an invalid action, which moved nothing, is 0 as well; an
     infrastructure fault says nothing about the model and has no score.
 
     Args:

@@ -1,4 +1,4 @@
-"""The arm as arm_node drives it: where it is, commands for it, and waits until it has got there."""
+"""The arm as arm_node drives it: measured joints, commands, and waits until the arm has arrived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How arm_node carries out a chunk: planned from where the arm is, and sent segment by segment."""
+"""Carrying out a chunk in arm_node: planned from the measured joints, and sent segment by segment."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class ChunkRunner:
     """Leads one chunk at a time through the gate to the arm.
 
     Args:
-        arm: what moves, and the stop path before it.
+        arm: the arm, with its stop path.
         limits: of the gate.
-        planner: who finds the ways between the poses, None for the gate's own.
-        draw: publishes what people are shown, and makes it only if anybody looks.
+        planner: planner of the ways between the poses, None for the gate's own.
+        draw: publishes markers, and makes them only if there is a subscriber.
 
     Attributes:
         executed: how many deltas of the chunk were carried out; 0 once it ended in a stop.
@@ -46,7 +46,7 @@ class ChunkRunner:
         self.executed = 0
 
     def begin(self) -> None:
-        """A chunk begins: forget how the last one went."""
+        """A chunk begins."""
         self.executed = 0
         self.arm.begin()
 

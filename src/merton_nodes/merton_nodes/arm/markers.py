@@ -1,4 +1,4 @@
-"""What RViz draws."""
+"""Markers for RViz."""
 
 from __future__ import annotations
 

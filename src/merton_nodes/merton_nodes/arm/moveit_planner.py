@@ -1,4 +1,4 @@
-"""MoveIt as the planner of the ways between the poses a chunk asks for; whatever it plans passes the gate afterwards.
+"""MoveIt as the planner of the ways between the poses of a chunk; each of its ways passes the gate afterwards.
 
 It runs in a process of its own: a search can take a second, and the stop path must not wait for it.
 """
@@ -24,7 +24,7 @@ from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
 
 GROUP = "arm"
 HELD = "held"
-"""Name of what the gripper holds, in MoveIt's scene."""
+"""Name of the held object in MoveIt's scene."""
 PIPELINES = (("pilz_industrial_motion_planner", "PTP"), ("ompl", "RRTConnect"))
 """Tried in this order: a straight way in joint space, then a search around what is in the way."""
 PLANNING_TIME_S = 1.0
@@ -34,7 +34,7 @@ _FILES = ("kinematics", "joint_limits", "pipelines")
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be planned: between joint angles (6,) [rad], with the fingers `opening_m` apart and what they hold."""
+    """A way to plan: between joint angles (6,) [rad], with the fingers `opening_m` apart and the object they hold."""
 
     start_rad: NDArray[np.float64]
     goal_rad: NDArray[np.float64]
@@ -85,7 +85,7 @@ class MoveIt:
 
     def __call__(self, request: Request) -> tuple[Any, Any, Any] | str:
         """Plan from joint angles to joint angles."""
-        self._hold(request.held)
+        self._attach(request.held)
         self._arm.set_start_state(robot_state=self._state(request.start_rad, request.opening_m))
         self._arm.set_goal_state(robot_state=self._state(request.goal_rad, request.opening_m))
         for parameters in self._parameters:
@@ -102,8 +102,8 @@ class MoveIt:
         state.update()
         return state
 
-    def _hold(self, held: HeldObject | None) -> None:
-        """Put what is held between the fingers, or take it out of the scene."""
+    def _attach(self, held: HeldObject | None) -> None:
+        """Put the held object between the fingers, or remove it from the scene."""
         from geometry_msgs.msg import Pose
         from moveit_msgs.msg import AttachedCollisionObject, CollisionObject
         from shape_msgs.msg import SolidPrimitive
@@ -135,7 +135,7 @@ def arrays_of(trajectory: Any) -> tuple[Any, Any, Any]:
 
 
 def serve(link: Connection, make_backend: Callable[[], Backend]) -> None:
-    """Body of the process: one answer to each request, until the other side is gone."""
+    """Body of the process: one answer to each request, until the other end of the link is closed."""
     try:
         plan = make_backend()
         link.send("ready")
@@ -143,7 +143,7 @@ def serve(link: Connection, make_backend: Callable[[], Backend]) -> None:
             request = link.recv()
             try:
                 link.send(plan(request))
-            except Exception as error:  # whatever it was, the chunk must end with a sentence
+            except Exception as error:  # after any error the chunk must end with a sentence
                 link.send(f"MoveIt failed: {type(error).__name__}: {error}")
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
         pass
@@ -153,7 +153,7 @@ class MoveItPlanner:
     """MoveIt in its process.
 
     Args:
-        make_backend: what plans there.
+        make_backend: makes the planner of that process.
 
     Raises:
         MissingDependencyError: moveit_py is not installed.
@@ -184,7 +184,7 @@ class MoveItPlanner:
                 raise InfrastructureError("MoveIt has ended") from None
             answer = self._answer(ANSWER_LIMIT_S)
         if answer is None:
-            self.close()  # what it would say later must not be taken for the answer to something else
+            self.close()  # a late answer must not be taken for that to the next request
             raise InfrastructureError(f"MoveIt did not answer within {ANSWER_LIMIT_S:g} s")
         if isinstance(answer, str):
             raise InfrastructureError(answer)

@@ -31,9 +31,9 @@ OWN_EVENTS = {
     SafetyState.COLLISION_STOP: StopEvent.COLLISION_PREDICTED,
     SafetyState.EMERGENCY_STOP: StopEvent.STOP,
 }
-"""What a trip of arm_node's own means, by its mode."""
+"""Events of arm_node's own, by the mode of their report."""
 CELL_EVENTS = {SafetyState.COLLISION_STOP: StopEvent.CELL_COLLISION, SafetyState.FAULT: StopEvent.CELL_FAULT}
-"""What a stop that the cell reports means, by its mode."""
+"""Events of the cell, by the mode of its report."""
 
 
 class StopNode(Node):

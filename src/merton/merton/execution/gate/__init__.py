@@ -1,1 +1,1 @@
-"""Which motions the arm may make: every chunk passes here before anything moves."""
+"""The gate: every chunk passes its checks before anything moves, and the stop that ends every motion."""

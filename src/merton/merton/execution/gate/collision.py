@@ -1,4 +1,4 @@
-"""Distances of the arm, drawn as capsules, and of what it holds, to itself, table and walls. Frame: `base_link`.
+"""Distances of the arm, drawn as capsules, and of the object it holds, to itself, table and walls. Frame: `base_link`.
 
 Placements and distances come from Pinocchio and its collision library Coal (the `pin` wheel), which answer for all
 pairs of one configuration in one call.
@@ -25,14 +25,14 @@ from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix
 
 HELD = "held_object"
-"""Name of what the gripper holds, where a link is named."""
+"""Name of the held object where a link is named."""
 
 LONGEST_HELD_M = 0.10
-"""Nothing is taken to reach further beyond the tool centre point than this: the objects of the cell do not."""
+"""Held objects reach this far beyond the tool centre point at most: those of the cell do."""
 
 SET_DOWN_M = 0.008
-"""What is held is drawn this much short at its far end, so that it may be set down. Ours: with a stopping margin of
-5 mm it may stand on the table, slide on it, and be pressed 3 mm into it, which is what its length is uncertain by."""
+"""A held object is drawn this much too short at its far end, so that it may be set down. Ours: with a stopping margin
+of 5 mm it may stand on the table, slide on it, and be pressed 3 mm into it, the uncertainty of its length."""
 
 _LEFT_FINGER, _RIGHT_FINGER = 7, 8
 """Numbers of Pinocchio's joints: 0 is the world, 1 to 6 the arm, then the fingers."""
@@ -40,7 +40,7 @@ _LEFT_FINGER, _RIGHT_FINGER = 7, 8
 
 @dataclass(frozen=True)
 class Clearance:
-    """The least distance between a part of the arm and what it must not touch.
+    """The least distance between a part of the arm and an obstacle.
 
     Attributes:
         distance_m: [m]; negative in penetration.
@@ -55,7 +55,7 @@ class Clearance:
 
 @dataclass(frozen=True)
 class HeldObject:
-    """What is between the fingers, as far as the gripper can tell: as deep as it is wide, as high above as below.
+    """The object between the fingers, as far as the gripper can tell: as deep as it is wide, as high above as below.
 
     Attributes:
         width_m: between the fingers [m], > 0.
@@ -71,14 +71,14 @@ class HeldObject:
 
 
 def held_object(gripper: Gripper, commanded_open: float, measured_m: float, base_from_tcp: Matrix) -> HeldObject | None:
-    """What the gripper holds once its fingers have stopped, or None if they got where they were sent.
+    """The object in the gripper once its fingers have stopped, or None if they got where they were sent.
 
     Args:
         gripper: the gripper.
         commanded_open: last command, 0 closed .. 1 open.
         measured_m: opening between the pads [m].
-        base_from_tcp: (4, 4) pose of the tool centre point when the fingers closed. What they took is supposed to stand
-            on the table, and so to reach as far as the table does, `LONGEST_HELD_M` at most.
+        base_from_tcp: (4, 4) pose of the tool centre point when the fingers closed. The object is assumed to stand on
+            the table, and so to reach as far down as the table is, `LONGEST_HELD_M` at most.
     """
     if not gripper.reading(gripper.opening_m(commanded_open), measured_m, moving=False).holds:
         return None
@@ -88,11 +88,11 @@ def held_object(gripper: Gripper, commanded_open: float, measured_m: float, base
 
 
 class Guard:
-    """Distances of the arm, and of what it holds, to table (a half space), walls (boxes) and the arm itself.
+    """Distances of the arm, and of the object it holds, to table (a half space), walls (boxes) and the arm itself.
 
     Args:
         cell: geometry of the cell.
-        held: what the gripper holds; its distance to table and walls is watched, not that to the arm.
+        held: the object in the gripper; its distance to table and walls is watched, not that to the arm.
     """
 
     def __init__(self, cell: CellConfig, held: HeldObject | None = None) -> None:
@@ -116,7 +116,7 @@ class Guard:
         if held is not None:
             length = max(2 * held.beyond_tcp_m - SET_DOWN_M, 1e-3)
             center = cell.tool.tcp_from_tool0_z + held.beyond_tcp_m - SET_DOWN_M - length / 2
-            # Round a square of that width: how an object is turned between the fingers is not known.
+            # around a square of that width: the object's turn between the fingers is not known
             shape = coal.Cylinder(held.width_m / np.sqrt(2), length)
             self._held.watch(self._held.add(HELD, 6, _at((0.0, 0.0, center)), shape), table, *walls)
         parts = [self._within.add_capsule(capsule) for capsule in capsules]
@@ -155,11 +155,11 @@ class Guard:
         return [self._within.least(row) for row in self._configurations(joints, opening_m)]
 
     def held_clearances(self, joints: ArrayLike) -> list[Clearance]:
-        """The least distance of what is held to table and walls, infinite if nothing is; joints (n, 6) [rad]."""
+        """The least distance of the held object to table and walls, infinite without one; joints (n, 6) [rad]."""
         return [self._held.least(row) for row in self._configurations(joints, None)]
 
     def clearance(self, joints: ArrayLike, opening_m: float | None = None) -> Clearance:
-        """The least distance to table and walls of one configuration (6,) [rad], gripper fully open unless told."""
+        """The least distance to table and walls of one configuration (6,) [rad]; None: gripper fully open."""
         return self.clearances(np.reshape(np.asarray(joints, float), (1, 6)), opening_m)[0]
 
     def _configurations(self, joints: ArrayLike, opening_m: ArrayLike | None) -> Array:
@@ -223,7 +223,7 @@ class _Pairs:
 
 @cache
 def _arm() -> Any:
-    """The joints of arm and fingers, from the same kinematics that everything else uses."""
+    """Pinocchio's model of arm and fingers, from the kinematics that all other code uses."""
     model = pinocchio.Model()
     frames = UR5.link_frames(np.zeros((1, 6)))[0]
     parent, parent_frame = 0, np.eye(4)

@@ -1,4 +1,4 @@
-"""Where the arm meets, or would have met, what it must not touch: a point for people to look at."""
+"""The point at which the arm touches an obstacle, or would have touched it: drawn for people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def point_of_contact(
         opening_m: opening of the gripper [m]; None means fully open.
 
     Returns:
-        None if `link_a` or `link_b` is nothing this cell has a shape for.
+        None if this cell has no shape for `link_a` or `link_b`.
     """
     capsules = capsules_of(cell)
     ends, radii = Guard(cell).capsules(np.reshape(np.asarray(joints_rad, float), (1, 6)), opening_m)

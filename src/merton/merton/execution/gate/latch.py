@@ -152,7 +152,7 @@ class _LatchFile:
             self.release()
 
     def trip(self, reason: str) -> None:
-        """Write the trip, in place on purpose: an empty or partial file reads as tripped, whatever interrupts this."""
+        """Write the trip, in place on purpose: an interruption leaves a file that reads as tripped."""
         if self.tripped:
             return
         self.tripped = True

@@ -1,7 +1,7 @@
-"""Which commands are new: each one carried out once, in order, and decided from a view of the cell that is still true.
+"""Which commands are new: each is carried out once, in order, and only if its observation is recent.
 
 Transport may deliver a command twice, late or out of order (a retry after a lost answer, a reconnect, a queue). Ours:
-idempotent by (trial, sequence). A number seen before is answered from memory, one that comes after its time is refused.
+idempotent by (trial, sequence). A known number is answered from memory, one lower than the newest is refused.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from merton.execution.gate.safety import Verdict
 Answer = TypeVar("Answer")
 
 REMEMBERED_TRIALS = 64
-"""Trials whose last sequence number is kept. Commands of an older one are not known to be late; it is long over."""
+"""Trials whose last sequence number is kept. Late commands of an older trial are not recognised; it is long over."""
 
 REMEMBERED_ANSWERS = 256
 """Answers kept over all trials for commands that come again; older duplicates are refused as out of order."""
 
 
 class CommandLedger(Generic[Answer]):
-    """Remembers, in bounded memory, what was carried out. Not thread safe: one lock or one thread around it.
+    """The commands that were carried out, in bounded memory. Not thread safe: one lock or one thread around it.
 
     For each command: `answer_for` (a duplicate gets the result it had), `check` (carry it out only if OK), and
     `record` when it is done. Sequence numbers of a trial rise; gaps are allowed, because a lost command is no danger.
@@ -46,7 +46,7 @@ class CommandLedger(Generic[Answer]):
         """Whether a command may be carried out; changes nothing.
 
         Args:
-            trial: what the sequence numbers count within.
+            trial: the trial within which sequence numbers count.
             sequence: number of the command.
             observation_stamp_ns: when its observation was made [ns], on the clock of `now_ns`.
             now_ns: the time now [ns].

@@ -14,16 +14,16 @@ from merton.execution.kinematics import base_from_tcp
 from merton.world.geometry import Array, Matrix
 
 GRIPPER_CHANGE = 0.02
-"""A gripper value this close to the last command is no new one: a policy's ripple must not stop the arm every step."""
+"""A gripper value this close to the last command is no new one: else a policy's ripple stops the arm every step."""
 
 TOOL_SAMPLES = 16
-"""The tool's speed and acceleration are looked at this many times a delta, and at its end."""
+"""The tool's speed and acceleration are sampled this many times a delta, and at its end."""
 
 BETWEEN_SAMPLES = 1.01
-"""What the tool may do between two samples beyond what it does at them; a test compares."""
+"""Factor by which the tool may be faster between two samples than at them; a test compares."""
 
 ADDED_TO_SPEED, ADDED_TO_ACCELERATION = 1.05, 1.3
-"""What an arm's servos may add to the motion they are sent, as factors: the limits bind the arm, not what it is sent.
+"""Factors by which an arm's servos may exceed the motion they are sent: the limits bind the arm, not its commands.
 Measured in the embedded cell, whose servos overshoot: at most 1.02 and 1.26 in fuzzed sequences, see test_gate_fuzz."""
 
 _DIFFERENCE = 1e-3
@@ -33,7 +33,7 @@ part of a delta."""
 
 @dataclass(frozen=True)
 class Peaks:
-    """The fastest any instant of each of n deltas gets, (n,) each.
+    """The highest speeds and accelerations within each of n deltas, (n,) each.
 
     Attributes:
         joint_speed: of the fastest joint [rad/s], exact.
@@ -48,7 +48,7 @@ class Peaks:
 
 
 def gripper_intervals(gripper: Array) -> Iterator[tuple[int, int, float | None]]:
-    """Stretches of waypoints (first, last, gripper command or None) between which the arm must rest for the gripper."""
+    """Intervals of waypoints (first, last, gripper command or None) between which the arm must rest for the gripper."""
     commanded, first, command = gripper[0], 0, None
     for index in range(1, len(gripper)):
         if not abs(gripper[index] - commanded) <= GRIPPER_CHANGE:  # NaN, unknown, is a change

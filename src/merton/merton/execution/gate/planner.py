@@ -2,7 +2,7 @@
 
 The deltas are composed open loop from the pose the arm starts in (Embodied-IQA, Appendix B). The motion is a cubic
 Hermite spline through one waypoint per delta, which is how a joint trajectory controller executes positions with
-velocities; it is checked where that spline goes, not along straight lines between the waypoints. A motion that would
+velocities; the checks follow that spline, not straight lines between the waypoints. A motion that would
 be too fast or too abrupt is slowed down as a whole: the path, and with it what is measured, stays the same.
 """
 
@@ -26,7 +26,7 @@ from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix
 
 DETOUR_STEP_S, DETOUR_TOLERANCE_RAD = 0.05, 1e-3
-"""Waypoints of another planner's way: so far apart at most; and so near to where it must begin and end."""
+"""Of another planner's way: longest time between waypoints [s], and how near its ends must be to the segment's."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def plan(
     start_gripper: float | None = None,
     held: HeldObject | None = None,
 ) -> MotionPlan:
-    """Turn deltas into the longest motion that keeps every limit. Whatever the model produced, this returns.
+    """Turn deltas into the longest motion that keeps every limit. Raises nothing because of the deltas.
 
     Args:
         start_joints: (6,) joint angles now [rad].
@@ -104,11 +104,11 @@ def plan(
         cell: geometry of the cell.
         limits: defaults to `Limits()`.
         start_gripper: how far the gripper is open now, 0..1; None if unknown, then the first value is always commanded.
-        held: what the gripper holds now; it may be set down, but not pressed into the table nor swept into a wall.
+        held: the object in the gripper now; it may be set down, but not pressed into the table nor swept into a wall.
             It counts until the gripper opens wider than it is.
 
     Raises:
-        InputError: `start_joints` is not six finite numbers; that is the caller's doing and no model's.
+        InputError: `start_joints` is not six finite numbers: a fault of the caller, not of the model.
     """
     start = np.array(start_joints, dtype=np.float64)
     if start.shape != (6,) or not np.isfinite(start).all():
@@ -127,12 +127,12 @@ def plan(
 def plan_again(
     motion: MotionPlan, first: int, held: HeldObject, cell: CellConfig, limits: Limits | None = None
 ) -> MotionPlan:
-    """The same plan after its gripper has taken hold of something, which nobody could know when it was made.
+    """The same plan with an object in the gripper, which was not known when the plan was made.
 
     Args:
-        motion: what `plan` returned.
+        motion: result of `plan`.
         first: the waypoint the arm is at: `Segment.first` of the segment whose gripper command has just been done.
-        held: what is held from there on.
+        held: the object that is held from there on.
         cell, limits: as given to `plan`.
 
     Returns:
@@ -175,18 +175,18 @@ def detour(
     opened: float,
     held: HeldObject | None = None,
 ) -> Segment:
-    """A segment on another way to the same joints, which some other planner has found, checked like any motion.
+    """A segment on another planner's way to the same joints, checked like any motion.
 
     Args:
-        segment: what has passed the gate already, and says from where to where.
-        way: the other way.
+        segment: a segment that has passed the gate; the way must begin and end where it does.
+        way: the other planner's way.
         cell, limits: as given to `plan`.
         opened: how far the gripper is open, 0..1.
-        held: what it holds.
+        held: the object it holds.
 
     Raises:
         InfrastructureError: the way begins or ends elsewhere, leaves the workspace, comes too near to something, or
-            would have to be slowed down too much. That is the other planner's doing and no model's.
+            would have to be slowed down too much: a fault of the other planner, not of the model.
     """
 
     def refuse(why: str) -> InfrastructureError:
@@ -230,7 +230,7 @@ def _longest_safe(
     """
     predictor = Predictor(joints[0], gripper, cell, limits.stopping_margin_m, held)
     least, slowdown = predictor.clearance_m, 1.0
-    # Cutting a motion lets it end at rest earlier, which bends its last piece: so what is left is checked again.
+    # Cutting a motion lets it end at rest earlier, which bends its last piece: so the rest is checked again.
     while len(joints) > 1:
         speeds = velocities(joints, gripper, step_s)
         peak = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
@@ -239,7 +239,7 @@ def _longest_safe(
             hit, least = predictor.first_hit(joints, gripper, speeds, step_s, peak)
         if hit is not None:
             index = first + hit.index
-            if verdict.stops and not hit.stops:  # what was about to happen is not undone by stopping even earlier
+            if verdict.stops and not hit.stops:  # stopping even earlier does not undo the predicted collision
                 verdict = replace(verdict, index=index)
             else:
                 verdict = replace(hit, index=index, message=f"delta {index} {hit.message}")

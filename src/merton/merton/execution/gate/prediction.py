@@ -1,4 +1,4 @@
-"""Collisions predicted along the spline the arm will follow, with what it holds."""
+"""Collisions predicted along the spline the arm will follow, also of the object it holds."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ JOINT_SPACING_RAD = 0.02
 
 NEAR_M = 0.02
 FINER = 4
-"""Nearer than this to anything it is checked this many times as densely: every 5 mm, so that between two checks the arm
-comes at most half the stopping margin nearer."""
+"""Closer than `NEAR_M` to an obstacle, checks are `FINER` times as dense: every 5 mm, so that between two checks the
+arm approaches by half the stopping margin at most."""
 
 NOWHERE = Clearance(inf, "", "")
 
 CREEP = 0.1
-"""Part of the stopping margin that an arm may come nearer which stands at it: servos do not stop exactly where they are
-sent, and a straight way up begins with a dip."""
+"""How far an arm that stands at the stopping margin may still approach, as a fraction of the margin. Servos miss their
+target slightly, and a straight way up begins with a dip."""
 CREEP_AT_END = 0.02
-"""The same for where an arm may come to rest that is too close already, after a contact."""
+"""The same for the end of a motion of an arm that is too close already, after a contact."""
 
 
 class Predictor:
-    """Looks ahead from where the arm stands.
+    """Predicts collisions of a motion that begins where the arm stands.
 
     Args:
         start: (6,) joint angles there [rad].
         gripper: (k,) 0 closed .. 1 open: now, NaN if unknown, and on the way to each waypoint.
         cell: geometry of the cell.
         stopping_margin_m: distance to keep from table, walls and itself [m]; see `margins_m` for an arm that is closer.
-        held: what the gripper holds, until it opens wider than that.
+        held: the object in the gripper, until it opens wider than that.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Predictor:
     def _clearances(
         self, joints: Array, openings_m: Array, held: NDArray[np.bool_]
     ) -> list[tuple[Clearance, Clearance, Clearance]]:
-        """Of each configuration: arm to table and walls, arm to itself, and what is held to table and walls."""
+        """Of each configuration: arm to table and walls, arm to itself, and held object to table and walls."""
         carried = [NOWHERE] * len(joints)
         for row, clearance in zip(np.flatnonzero(held), self._guard.held_clearances(joints[held]), strict=True):
             carried[row] = clearance
@@ -121,18 +121,19 @@ class Predictor:
         return sent if self._held is None else np.maximum(sent, self._held.width_m)
 
     def _pieces_held(self, gripper: Array) -> int:
-        """How many pieces of the motion there are before what is held is let go."""
+        """How many pieces of the motion there are before the held object is released."""
         if self._held is None:
             return 0
-        lets_go = self._openings(gripper[1:]) > self._held.width_m + HELD_CLEARANCE_M
-        return int(lets_go.argmax()) if lets_go.any() else len(lets_go)
+        released = self._openings(gripper[1:]) > self._held.width_m + HELD_CLEARANCE_M
+        return int(released.argmax()) if released.any() else len(released)
 
 
 def margins_m(stopping_margin_m: float, distance_m: float) -> tuple[float, float]:
-    """Distances an arm that is at `distance_m` now has to keep [m]: on its way, and where it comes to rest.
+    """Distances that an arm at `distance_m` has to keep [m]: on its way, and where it comes to rest.
 
-    An arm at the margin may come a tenth of it nearer, once: the next chunk may not go on from there, else a model
-    could spend the margin in many small deltas. One that is nearer still may leave. Never into what is touched.
+    An arm at the margin may approach by a tenth of it, once: the next chunk may not go on from there, else a model
+    could spend the margin in many small deltas. An arm that is closer still may move away, but not into an obstacle
+    that it touches.
     """
     creep = CREEP * stopping_margin_m
     if distance_m >= stopping_margin_m - creep:

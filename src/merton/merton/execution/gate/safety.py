@@ -1,4 +1,4 @@
-"""What the arm may do: verdicts, and limits by robot mode.
+"""Verdicts of the gate, and its limits by robot mode.
 
 All of it supplements the safety controller of the robot and never replaces it. Frame: `base_link`.
 """
@@ -43,10 +43,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a delta may ask for, and how the arm carries it out.
+    """Limits of a delta, and of the motion that carries it out.
 
-    A chunk that asks for more than the first group is refused, in every mode alike: what counts as an action must not
-    depend on how fast the robot happens to be allowed to go. The `peak` group binds the motion: a chunk that would
+    A chunk beyond the first group is refused, in every mode alike: the definition of an action must not depend on the
+    speed that a mode allows. The `peak` group binds the motion: a chunk that would
     exceed it is slowed down as a whole, which keeps its path and so its score. Ours: a step a camera at 5 Hz can
     follow, and half of what a UR5 can do.
 

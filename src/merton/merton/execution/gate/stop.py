@@ -1,8 +1,8 @@
 """The stop as one state machine: a state, a generation, and a table of what each event does in each state.
 
-The machine is a value without locks or messages, `Stop`; its one owner in a process is the `EmergencyStopLatch`. Who
-commands a motion keeps the generation in which it began and asks `is_stopped(since)`: that is all of the protocol.
-docs/safety.md shows the table and the diagram, as `markdown_table` and `mermaid_diagram` write them.
+The machine is a value without locks or messages, `Stop`; its one owner in a process is the `EmergencyStopLatch`. A
+program that commands a motion keeps the generation in which the motion began, and asks `is_stopped(since)`; there is no
+other protocol. docs/safety.md shows the table and the diagram, as `markdown_table` and `mermaid_diagram` write them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StopState(Enum):
 
 
 class StopEvent(Enum):
-    """What reaches the stop. The value is the explanation that people read."""
+    """The events that reach the stop. The value is the explanation that people read."""
 
     MOTION = "a command that moves arm or gripper"
     HEARTBEAT = "the next `arm/heartbeat` is due"

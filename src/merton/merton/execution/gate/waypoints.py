@@ -1,4 +1,4 @@
-"""From deltas to waypoints: are they an action at all, and where does each of them take the joints."""
+"""From deltas to waypoints: whether they are an action at all, and the joint angles that each of them leads to."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, inverse, rotation_of_vector
 
 LONGEST_CHUNK = 256
-"""More deltas than this are no chunk; it keeps the time and memory of a check bounded."""
+"""A chunk has at most this many deltas, which bounds the time and memory of a check."""
 
 SHORTEST_STEP_S, LONGEST_STEP_S = 1e-3, 10.0
-"""Faster than this no arm takes commands, and slower than this nothing is a motion."""
+"""No arm takes commands faster than the first, and nothing slower than the second is a motion."""
 
 WORKSPACE_TOLERANCE_M = 0.001
-"""How far outside the workspace a waypoint may be, for arms that do not stop exactly where they were sent."""
+"""How far outside the workspace a waypoint may be: arms do not stop exactly where they were sent."""
 
 
 def checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:
@@ -58,9 +58,9 @@ def checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tup
 def waypoints(
     start: Array, actions: Array, step_s: float, frame: str, cell: CellConfig, limits: Limits
 ) -> tuple[Array, Verdict]:
-    """Joint angles (k, 6) from the start on, as far as steps, speeds and kinematics allow, and why they end.
+    """Joint angles (k, 6) from the start on, as far as steps, speeds and kinematics allow; and the verdict.
 
-    A waypoint outside the workspace is the last one included, so that a collision on the way to it is found.
+    A waypoint outside the workspace is included as the last one, so that a collision on the way to it is found.
     """
     tcp_from_tool0 = inverse(cell.tool0_from_tcp)
     pose = base_from_tcp(start, cell.tool0_from_tcp)

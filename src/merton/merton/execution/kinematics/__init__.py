@@ -1,4 +1,4 @@
-"""Where the arm is, and how it gets somewhere: forward and inverse kinematics of the UR family."""
+"""Forward and inverse kinematics of the UR family."""
 
 from merton.execution.kinematics.universal_robot import (
     BASE_LINK_FROM_BASE,

@@ -28,19 +28,19 @@ _SIDES = {"base_link": -1.0, "base": 1.0}
 """Frames of poses, and the factor of their x and y against `base`: the half turn changes signs and nothing else."""
 
 BRANCHES = tuple((shoulder, wrist, elbow) for shoulder in (1, -1) for wrist in (1, -1) for elbow in (1, -1))
-"""What the eight rows of `inverse` mean: which root is taken at the shoulder, at the wrist (the sign of sin(joint 5))
+"""The branches in the eight rows of `inverse`: the root taken at the shoulder, at the wrist (the sign of sin(joint 5))
 and at the elbow (the sign of sin(joint 3))."""
 
 NEAR_SINGULAR = 1e-6
 """How close to a singularity a solution is reported as singular (relative, see `IkResult.singular`)."""
 
 FARTHEST_START_RAD = 1e6
-"""Joint angles beyond this are no state of a robot, and too large to turn to within 1e-9 rad."""
+"""Joint angles beyond this are no state of a robot, and too large for an accuracy of 1e-9 rad."""
 
 
 @dataclass(frozen=True)
 class IkResult:
-    """What `solve` found.
+    """Result of `solve`.
 
     Attributes:
         success: a solution within the joint limits exists.
@@ -159,7 +159,7 @@ class UniversalRobot:
         """
         if not np.isfinite(pose).all():
             return "the pose is not finite"
-        # Joint 6 matters only where the wrist is singular: look at the angles that `solve` tries.
+        # Joint 6 matters only where the wrist is singular: take the angles that `solve` tries.
         solutions, gaps = np.empty((24, 8, 6)), np.empty((24, 4))
         for i in range(24):
             closed_form.inverse(pose, self._lengths, i * pi / 12.0, solutions[i], gaps[i])
