@@ -13,7 +13,7 @@ import pytest
 
 from merton.errors import InputError
 from merton.leaderboard import commands
-from merton.leaderboard.board import NOT_MEASURED, Board, BoardRow, absent, mean_of, share
+from merton.leaderboard.board import NOT_MEASURED, Board, BoardRow, missing_cell, share_cell, total_cell
 from merton.leaderboard.published import arena
 from merton.leaderboard.published import commands as board_commands
 from merton.leaderboard.published.arena import ItemScore, boards, read_items
@@ -188,7 +188,7 @@ def test_a_benchmark_without_items_is_shown_and_changes_nothing(taxonomy: Taxono
     for old, entry in zip(old_board.rows, new_board.rows, strict=True):
         assert entry.total == old.total
         assert entry.cells[:-1] == old.cells
-        assert entry.cells[-1] == absent(NOT_MEASURED)
+        assert entry.cells[-1] == missing_cell(NOT_MEASURED)
     assert "New-Bench" in new_board.warnings[0]
     assert before[-2:] == after[-2:]  # capabilities
 
@@ -217,11 +217,11 @@ def test_equal_agents_share_a_place(taxonomy: Taxonomy) -> None:
 
 def test_intervals_are_wilsons_and_add_in_quadrature() -> None:
     # Wilson for 3 of 4: 0.3006 .. 0.9544 (Newcombe's tables); for 1 of 2: 0.0945 .. 0.9055
-    first, second = share(3, 4, 100.0), share(1, 2, 100.0)
+    first, second = share_cell(3, 4, 100.0), share_cell(1, 2, 100.0)
     assert first.interval == pytest.approx((30.06, 95.44), abs=0.01)
     assert second.interval == pytest.approx((9.45, 90.55), abs=0.01)
     # down: sqrt(44.94^2 + 40.55^2) / 2 = 30.27; up: sqrt(20.44^2 + 40.55^2) / 2 = 22.70; around 62.5
-    mean = mean_of({"first": first, "second": second}, 100.0)
+    mean = total_cell({"first": first, "second": second}, 100.0)
     assert mean.interval == pytest.approx((32.23, 85.20), abs=0.02)
     assert mean.n == 6
 
@@ -236,8 +236,8 @@ def test_intervals_of_means_cover(kind: str) -> None:
         cells = {}
         for name, (p, n) in enumerate(zip(shares, sizes, strict=True)):
             drawn = rng.random(n) < p if kind == "coin" else rng.beta(2 * p, 2 * (1 - p), n)
-            cells[str(name)] = share(float(drawn.sum()), n, 1.0)
-        low, high = mean_of(cells, 1.0).interval or (1.0, 0.0)
+            cells[str(name)] = share_cell(float(drawn.sum()), n, 1.0)
+        low, high = total_cell(cells, 1.0).interval or (1.0, 0.0)
         hits += low <= shares.mean() <= high
     assert hits / 1500 > 0.93
 

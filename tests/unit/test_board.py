@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from merton.leaderboard.board import (
+    Board,
+    BoardRow,
+    mean_cell,
+    missing_cell,
+    plain_values,
+    ranked,
+    share_cell,
+    total_cell,
+)
 from merton.leaderboard.snapshot.contents import Snapshot
-from merton.leaderboard.snapshot.store import of_trials
+from merton.leaderboard.snapshot.store import of_trials, to_json
 from merton.leaderboard.terminal import render_snapshot
 from merton.results.records import Outcome, TestCase, TrialRecord
 
@@ -83,6 +95,31 @@ def test_no_trials_is_a_board_too() -> None:
     board = board_of()
     assert board.agents == ()
     assert "nothing could be rated" in render_snapshot(board)
+
+
+def test_one_board_has_two_forms_in_files() -> None:
+    """In a snapshot rows index its agents; a published board names them and has a rank and a reason in every cell."""
+    cells = (share_cell(3, 4, 100.0), missing_cell("no items"))
+    rows = [BoardRow("b", None, total_cell(dict(zip("xy", cells, strict=True)), 100.0), cells)]
+    rows += [BoardRow("a", None, share_cell(1, 2, 100.0), (share_cell(1, 2, 100.0),) * 2)]
+    board = Board("name", "Title", "A note.", ("x", "y"), ranked(rows), 100.0, ("a warning",))
+    assert [(row.agent, row.rank) for row in board.rows] == [("a", 1), ("b", None)]
+    assert [board.column_ranks(column) for column in (0, 1)] == [[2, 1], [1, None]]
+    published = plain_values(board)
+    assert published["warnings"] == ("a warning",)
+    assert published["rows"][1]["total"]["missing"] == "lacks y (no items)"
+    assert [row["cells"][0]["rank"] for row in published["rows"]] == [2, 1]
+    in_snapshot = json.loads(to_json(replace(board_of(), boards=(board,))))["boards"][0]
+    assert set(in_snapshot) == {"name", "title", "note", "columns", "rows"}
+    assert set(in_snapshot["rows"][0]) == {"agent", "rank", "total", "cells"}
+    assert set(in_snapshot["rows"][0]["total"]) == {"score", "interval", "n"}
+
+
+def test_a_mean_of_cells_is_missing_if_one_is() -> None:
+    one, two = share_cell(1, 1, 1.0), share_cell(0, 1, 1.0)
+    assert mean_cell((one, two), 1.0).score == 0.5
+    assert mean_cell((one, missing_cell("why", 3)), 1.0, "no total") == missing_cell("no total", 4)
+    assert mean_cell((), 1.0).score is None
 
 
 def test_names_cannot_write_to_the_terminal() -> None:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from fake_run import make_fake_run
 
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.board import Board, BoardCell, BoardRow, absent, share
+from merton.leaderboard.board import Board, BoardCell, BoardRow, missing_cell, share_cell
 from merton.leaderboard.site import figures, frame, record_extras, view, write_site, writer
 from merton.leaderboard.site.names import file_names
 from merton.leaderboard.snapshot import store as snapshots
@@ -255,8 +255,8 @@ def test_a_board_with_a_hole_has_no_total_and_is_last(tmp_path: Path) -> None:
     full = BoardRow(0, 1, BoardCell(0.5, (0.4, 0.6), 8), (BoardCell(0.5, (0.4, 0.6), 4),) * 2)
     hole = BoardRow(1, None, BoardCell(None, None, 4), (BoardCell(0.9, (0.8, 1.0), 4), BoardCell(None, None, 0)))
     board = Board("task", "By task", "A note.", ("a", "b"), (full, hole))
-    cells = (share(3, 4, 100.0), absent("no items"))
-    guest = BoardRow("guest", None, absent("lacks y (no items)"), cells)
+    cells = (share_cell(3, 4, 100.0), missing_cell("no items"))
+    guest = BoardRow("guest", None, missing_cell("lacks y (no items)"), cells)
     arena = Board("task", "Arena", "c / k", ("x", "y"), (guest,), 100.0)
     index = write_site(replace(taken, boards=(board,)), tmp_path / "site", published=[arena])
     page = Page(index.parent / "boards" / "task.html")

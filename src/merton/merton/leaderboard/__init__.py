@@ -1,0 +1,1 @@
+"""Boards of agents: computed from a record or a table, on the terminal, as pages and over HTTP; and submissions."""

@@ -1,7 +1,7 @@
 """The board: agents against columns, every cell a score with its n and 95 % interval, or missing.
 
 Boards of a snapshot and boards under published rules are the same `Board`. Ranks come from `ranked`, totals from
-`mean_cell`; terminal, pages and files draw a board without computing anything.
+`mean_cell`; terminal, pages and files show a board without computing anything.
 
 Intervals of means of cells are made by MOVER (Zou and Donner 2008): the distances to the lower ends add in quadrature,
 and so do those to the upper ends; the cells' items are independent.
@@ -100,12 +100,12 @@ class Board:
         return ranks(row.cells[column].score for row in self.rows)
 
 
-def absent(reason: str, n: int = 0) -> BoardCell:
+def missing_cell(reason: str, n: int = 0) -> BoardCell:
     """A missing cell; `n`: how many scores there are nevertheless."""
     return BoardCell(None, None, n, reason)
 
 
-def share(points: float, n: int, maximum: float) -> BoardCell:
+def share_cell(points: float, n: int, maximum: float) -> BoardCell:
     """The cell of `points` (0..n) out of n: maximum · points / n, with Wilson's interval.
 
     A score between 0 and 1 varies no more than a coin with the same mean, so the interval covers partial scores too, if
@@ -120,15 +120,15 @@ def mean_cell(cells: Collection[BoardCell], maximum: float, missing: str = "") -
     n = sum(cell.n for cell in cells)
     scored = [(cell.score, *cell.interval) for cell in cells if cell.score is not None and cell.interval is not None]
     if not scored or len(scored) < len(cells):
-        return absent(missing, n)
+        return missing_cell(missing, n)
     score = math.fsum(score for score, _, _ in scored) / len(scored)
     below = math.sqrt(math.fsum((score - low) ** 2 for score, low, _ in scored)) / len(scored)
     above = math.sqrt(math.fsum((high - score) ** 2 for score, _, high in scored)) / len(scored)
     return BoardCell(score, (max(0.0, score - below), min(maximum, score + above)), n)
 
 
-def mean_of(cells: Mapping[str, BoardCell], maximum: float) -> BoardCell:
-    """The `mean_cell` of cells by name; if it is missing, it says which cell the agent lacks and why."""
+def total_cell(cells: Mapping[str, BoardCell], maximum: float) -> BoardCell:
+    """The `mean_cell` of cells by column; if it is missing, its reason names the first cell that the agent lacks."""
     lacking = [f"{name} ({cell.missing})" for name, cell in cells.items() if cell.score is None]
     more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
     return mean_cell(cells.values(), maximum, f"lacks {lacking[0]}{more}" if lacking else NOT_MEASURED)
@@ -148,7 +148,7 @@ def group_cell(scores: Sequence[float], groups: Sequence[int]) -> BoardCell:
     return BoardCell(math.fsum(scores) / len(scores), mean_interval(scores, groups), len(scores))
 
 
-def plain(board: Board) -> dict[str, Any]:
+def plain_values(board: Board) -> dict[str, Any]:
     """A board under published rules as plain values for JSON: every cell with its rank in its column."""
 
     def cell(item: BoardCell, rank: int | None) -> dict[str, Any]:

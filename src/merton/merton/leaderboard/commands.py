@@ -43,21 +43,21 @@ def rate_command(
     name: NameOption = None,
 ) -> None:
     """Rate the agents and test cases of a record, or of a response matrix, by both methods and show the board."""
-    from merton.leaderboard.snapshot import store as snapshot
+    from merton.leaderboard.snapshot import store as snapshots
     from merton.leaderboard.terminal import render_snapshot, terminal_width
     from merton.results.matrix import SUFFIXES, read_matrix
     from merton.results.store import open_record
 
     with _progress() as progress:
         if "://" not in record and Path(record).suffix in SUFFIXES:
-            taken = snapshot.of_matrix(read_matrix(Path(record)), name, progress)
+            snapshot = snapshots.of_matrix(read_matrix(Path(record)), name, progress)
         else:
             with open_record(record, read_only=True) as store:
-                taken = snapshot.take(store, name, progress)
+                snapshot = snapshots.take(store, name, progress)
     if json is not None:  # before anything is printed: a pipe into `head` ends the command there
-        _write(json, snapshot.to_json(taken))
-    print(render_snapshot(taken, terminal_width()))
-    print_out(f"inputs {taken.inputs_sha256}")
+        _write(json, snapshots.to_json(snapshot))
+    print(render_snapshot(snapshot, terminal_width()))
+    print_out(f"inputs {snapshot.inputs_sha256}")
 
 
 @app.command()
@@ -75,7 +75,7 @@ def build(
 ) -> None:
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
     from merton.leaderboard import site
-    from merton.leaderboard.snapshot import store as snapshot
+    from merton.leaderboard.snapshot import store as snapshots
     from merton.results.store import open_record
 
     published: list[Board] = []
@@ -84,17 +84,17 @@ def build(
     if world_model is not None:
         published.append(board_commands.world_model_board(world_model, ground_truth).board_with_agreement)
     with open_record(record, read_only=True) as store, _progress() as progress:
-        taken = snapshot.take(store, name, progress)
+        snapshot = snapshots.take(store, name, progress)
     try:
         with open_record(record) as store:
-            is_new = snapshot.store_snapshot(store, taken)
+            is_new = snapshots.store_snapshot(store, snapshot)
         stored = "kept in the record" if is_new else "already in the record"
     except InfrastructureError as error:
         # The board of a read-only record is still shown; only its history does not grow.
         stored = f"not kept in the record ({error})"
     with open_record(record, read_only=True) as store, _progress() as progress:
         progress("writing the pages")
-        index = site.write_site(taken, out, store, published=published)
+        index = site.write_site(snapshot, out, store, published=published)
     print_out(f"{index}; snapshot {stored}")
 
 
@@ -122,7 +122,7 @@ def verify(
     ],
 ) -> None:
     """Compute a snapshot again from the record; exit code 1 if a single byte differs."""
-    from merton.leaderboard.snapshot import store as snapshot
+    from merton.leaderboard.snapshot import store as snapshots
     from merton.results.store import open_record
 
     try:
@@ -130,7 +130,7 @@ def verify(
     except OSError as error:
         raise InputError(f"cannot read {snapshot_file}: {error.strerror or error}") from None
     with open_record(record, read_only=True) as store, _progress() as progress:
-        differences = snapshot.verify(store, data, progress)
+        differences = snapshots.verify(store, data, progress)
     for difference in differences:
         print_out(difference)
     if differences:

@@ -19,7 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from merton.errors import InputError, UnknownNameError
-from merton.leaderboard.board import NOT_MEASURED, Board, BoardCell, BoardRow, absent, mean_of, ranked, share
+from merton.leaderboard.board import (
+    NOT_MEASURED,
+    Board,
+    BoardCell,
+    BoardRow,
+    missing_cell,
+    ranked,
+    share_cell,
+    total_cell,
+)
 from merton.leaderboard.published.taxonomy import Benchmark, Task, Taxonomy
 from merton.results.tables import name_in, number_in, read_rows
 
@@ -145,17 +154,17 @@ class _Scores:
         k = sum(self.size[group] for group in groups)
         n = sum(self.counts.get((agent, group), 0) for group in groups)
         if n == 0:
-            return absent("no items" if k else NOT_MEASURED)
+            return missing_cell("no items" if k else NOT_MEASURED)
         if n < k:
-            return absent(f"{k - n} of {k} items missing", n)
-        return share(min(float(k), math.fsum(self.points[agent, group] for group in groups)), k, MAXIMUM)
+            return missing_cell(f"{k - n} of {k} items missing", n)
+        return share_cell(min(float(k), math.fsum(self.points[agent, group] for group in groups)), k, MAXIMUM)
 
     def benchmark(self, agent: str, benchmark: str) -> BoardCell:
         """A of one benchmark: the mean over its own dimensions."""
         names = self.dimensions_of(benchmark)
         if names and not any((agent, group) in self.counts for group in self.size if group[0] == benchmark):
-            return absent("no items")
-        return mean_of({name: self.cell(agent, _own(benchmark, name)) for name in names}, MAXIMUM)
+            return missing_cell("no items")
+        return total_cell({name: self.cell(agent, _own(benchmark, name)) for name in names}, MAXIMUM)
 
     def dimensions(self, agent: str, names: Iterable[str]) -> dict[str, BoardCell]:
         """T of the fine dimensions among `names` that have a score."""
@@ -206,7 +215,7 @@ def _task_board(task: Task, scores: _Scores) -> Board:
 
     def row(agent: str) -> tuple[BoardCell, Iterable[BoardCell]]:
         cells = {name: scores.benchmark(agent, name) for name in names}
-        return mean_of({name: cells[name] for name in measured}, MAXIMUM), cells.values()
+        return total_cell({name: cells[name] for name in measured}, MAXIMUM), cells.values()
 
     note = "A benchmark is the mean of its own dimensions, the total the mean of the benchmarks (macro means)."
     warnings = _incomplete("total", measured, names)
@@ -227,8 +236,8 @@ def _benchmark_board(benchmark: Benchmark, scores: _Scores) -> Board:
 
 def _core_board(taxonomy: Taxonomy, scores: _Scores) -> Board:
     def row(agent: str) -> tuple[BoardCell, Iterable[BoardCell]]:
-        total = mean_of(scores.dimensions(agent, taxonomy.dimensions), MAXIMUM)
-        return total, (mean_of(scores.dimensions(agent, core.dimensions), MAXIMUM) for core in taxonomy.capabilities)
+        total = total_cell(scores.dimensions(agent, taxonomy.dimensions), MAXIMUM)
+        return total, (total_cell(scores.dimensions(agent, core.dimensions), MAXIMUM) for core in taxonomy.capabilities)
 
     warnings: list[str] = []
     for core in taxonomy.capabilities:
@@ -245,7 +254,7 @@ def _dimension_board(taxonomy: Taxonomy, scores: _Scores) -> Board:
 
     def row(agent: str) -> tuple[BoardCell, Iterable[BoardCell]]:
         cells = scores.dimensions(agent, names)
-        return mean_of(cells, MAXIMUM), (cells.get(name, absent(NOT_MEASURED)) for name in names)
+        return total_cell(cells, MAXIMUM), (cells.get(name, missing_cell(NOT_MEASURED)) for name in names)
 
     note = (
         "A dimension is the mean score of its questions in all benchmarks together (micro), the total the mean of the "

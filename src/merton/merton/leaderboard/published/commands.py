@@ -28,11 +28,11 @@ def arena_command(
     out: OutOption = None,
 ) -> None:
     """Boards by the rules of Embodied Arena from the score of every question, 0 to 1."""
-    from merton.leaderboard.board import plain
+    from merton.leaderboard.board import plain_values
     from merton.leaderboard.terminal import render_board, terminal_width
 
     boards = arena_boards(items)
-    _write(out, {"boards": [plain(board) for board in boards]})
+    _write(out, {"boards": [plain_values(board) for board in boards]})
     for board in boards:
         if board.has_scores:
             print(render_board(board, terminal_width()))
@@ -44,12 +44,12 @@ def world_model_command(
     out: OutOption = None,
 ) -> None:
     """The board of world models as evaluators from annotators' scores of 0 to 3."""
-    from merton.leaderboard.board import plain
+    from merton.leaderboard.board import plain_values
     from merton.leaderboard.terminal import render_board, terminal_width
 
     found = world_model_board(sheet, ground_truth)
     agreement = found.agreement
-    _write(out, {"boards": [plain(found.board)], "agreement": asdict(agreement)})
+    _write(out, {"boards": [plain_values(found.board)], "agreement": asdict(agreement)})
     print(render_board(found.board, terminal_width()))
     if agreement.kappa is None or agreement.interval is None:
         print("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")

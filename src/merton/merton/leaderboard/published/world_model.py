@@ -23,7 +23,7 @@ from pydantic import Field
 from merton.config import Model, load
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
-from merton.leaderboard.board import Board, BoardCell, BoardRow, absent, mean_of, ranked, share
+from merton.leaderboard.board import Board, BoardCell, BoardRow, missing_cell, ranked, share_cell, total_cell
 from merton.leaderboard.published.agreement import Agreement, agreement
 from merton.results.tables import name_in, number_in, read_rows
 
@@ -144,7 +144,7 @@ def evaluate(annotations: Iterable[Annotation], ground_truth: Mapping[str, int],
             unscored = ground_truth[task] - len(videos)
             if cells[task].score is not None and unscored:
                 warnings.append(f"{team}, {task}: {unscored} of {ground_truth[task]} videos have no score and count 0")
-        rows.append(BoardRow(team, None, mean_of(cells, rules.maximum), tuple(cells.values())))
+        rows.append(BoardRow(team, None, total_cell(cells, rules.maximum), tuple(cells.values())))
     board = Board(
         "world-model",
         "World models as evaluators",
@@ -167,9 +167,9 @@ def _cell(videos: Mapping[str, Mapping[str, int]], n: int, rules: Rules) -> Boar
     annotators = {annotator for scores in videos.values() for annotator in scores}
     if len(annotators) < rules.annotators:
         what = f"{len(annotators)} of {rules.annotators} annotators" if annotators else "no annotations"
-        return absent(what, len(videos))
+        return missing_cell(what, len(videos))
     points = math.fsum(sum(scores.values()) / (len(scores) * rules.maximum) for scores in videos.values())
-    return share(min(float(n), points), n, rules.maximum)
+    return share_cell(min(float(n), points), n, rules.maximum)
 
 
 def _check_counts(ground_truth: Mapping[str, int], rules: Rules) -> None:

@@ -1,1 +1,1 @@
-"""The numbers of a board at one moment, as bytes that anyone can recompute."""
+"""The numbers of a board at one moment, as bytes that can be computed again from the same record."""
