@@ -33,7 +33,7 @@ def test_a_goal_whose_answer_is_lost_is_sent_again(
     ros: Ros, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, answer: GoalResponse
 ) -> None:
     """As on a busy machine while the nodes start: the experiment runs, but the answer does not reach the client."""
-    monkeypatch.setattr(run_experiment, "ASK_AGAIN_S", 1.0)
+    monkeypatch.setattr(run_experiment, "RESEND_PERIOD_S", 1.0)
     begun: list[str] = []
 
     def execute(goal: Any) -> RunExperiment.Result:

@@ -27,7 +27,7 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner, on_signals
 
 START_LIMIT_S = 60.0
-ASK_AGAIN_S = 10.0
+RESEND_PERIOD_S = 10.0
 """Period of sending the goal again [s]: while nodes are discovering each other, an answer can get lost."""
 RECORDER_LIMIT_S = 30.0
 CANCEL_LIMIT_S = 1.0
@@ -47,7 +47,7 @@ class Client(Node):
         self.status = GoalStatus.STATUS_UNKNOWN
         self.goal: Any = None
 
-    def recorder_listens(self) -> bool:
+    def wait_for_recorder(self) -> bool:
         """Wait for a subscriber of the evidence of trials, which only a recorder is; false after a timeout."""
         end_s = time.monotonic() + RECORDER_LIMIT_S
         while self.context.ok() and time.monotonic() < end_s:
@@ -83,13 +83,13 @@ class Client(Node):
             # a repeated goal of this id is not accepted either; the result of a goal that was never accepted is unknown
             self.goal.get_result_async().add_done_callback(on_result)
 
-        def ask() -> None:
+        def send() -> None:
             self.client.send_goal_async(goal, on_feedback, goal_id).add_done_callback(on_accepted)
 
-        return lambda: self.in_executor(ask)
+        return lambda: self.in_executor(send)
 
-    def in_executor(self, work: Callable[[], None]) -> None:
-        """Let the executor's thread do something: see `ServiceCaller.act_on`."""
+    def in_executor(self, work: Callable[[], object]) -> None:
+        """Have `work` done in the executor's thread, where requests must be sent: see `ServiceCaller.act_on`."""
         assert self.executor is not None, "the node is not spun"
         self.executor.create_task(work)
 
@@ -143,11 +143,11 @@ def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) 
         if not node.client.wait_for_server(timeout_sec=START_LIMIT_S):
             print(f"experiment_node did not come up within {START_LIMIT_S:g} s", file=sys.stderr)
             return 1
-        if arguments.recorded and not node.recorder_listens():
+        if arguments.recorded and not node.wait_for_recorder():
             print(f"no recorder listens after {RECORDER_LIMIT_S:g} s: the run begins without", file=sys.stderr)
         goal = RunExperiment.Goal(run_directory=str(arguments.run_directory.resolve()), resume=arguments.resume)
-        send, ask_at_s = node.sender(goal, progress), time.monotonic()
-        accepted_by_s = ask_at_s + START_LIMIT_S
+        send, send_at_s = node.sender(goal, progress), time.monotonic()
+        accepted_by_s = send_at_s + START_LIMIT_S
         while not node.finished.wait(0.5):
             if not node.context.ok() or not spinner.is_alive():
                 return 1
@@ -155,9 +155,9 @@ def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) 
             if node.goal is None and now_s > accepted_by_s:
                 print(f"experiment_node did not accept the goal within {START_LIMIT_S:g} s", file=sys.stderr)
                 return 1
-            if node.goal is None and now_s >= ask_at_s:
+            if node.goal is None and now_s >= send_at_s:
                 send()
-                ask_at_s = now_s + ASK_AGAIN_S
+                send_at_s = now_s + RESEND_PERIOD_S
     if node.result is None:
         print("experiment_node refused the goal: it is busy or not active", file=sys.stderr)
         return 1
