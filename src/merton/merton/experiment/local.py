@@ -106,8 +106,10 @@ class LocalPorts:
         views = observation.views.items()
         observation = replace(
             observation,
-            views={name: replace(view, base_from_camera=_sent(view.base_from_camera)) for name, view in views},
-            base_from_tcp=_sent(observation.base_from_tcp),
+            views={
+                name: replace(view, base_from_camera=_as_transported(view.base_from_camera)) for name, view in views
+            },
+            base_from_tcp=_as_transported(observation.base_from_tcp),
             scene=self._scene() if POLICIES[model].needs_scene else None,
         )
         try:
@@ -122,9 +124,9 @@ class LocalPorts:
             raise InvalidActionError(str(error)) from error
 
     def execute(self, chunk: ActionChunk, view: CellView) -> Execution:
-        """Carry out a chunk in lockstep; a stop, predicted or felt, ends it and latches."""
+        """Carry out a chunk in lockstep; a stop by prediction or by contact ends it and latches."""
         self._path = []
-        self._feel()
+        self._latch_contact()
         if self.latch.tripped:
             return Execution(0, (), int(ErrorCode.COLLISION), self.latch.reason)
         carrying = Carrying(chunk, self.cell.joints_rad, self._hand, self.cell.config, self.limits)
@@ -160,7 +162,7 @@ class LocalPorts:
 
     def _scene(self) -> SceneState:
         objects = self.cell.scene_state().objects
-        return SceneState(tuple(SceneObject(item.name, _sent(item.base_from_object)) for item in objects))
+        return SceneState(tuple(SceneObject(item.name, _as_transported(item.base_from_object)) for item in objects))
 
     def _new_hand(self) -> Hand:
         return Hand(self.gripper, lambda: self.cell.gripper_opening_m, self._tcp)
@@ -185,19 +187,19 @@ class LocalPorts:
             self.cell.advance(SLICE_S)
             x, y, z = self._tcp()[:3, 3].tolist()
             self._path.append((x, y, z))
-            self._feel()
+            self._latch_contact()
 
-    def _feel(self) -> None:
+    def _latch_contact(self) -> None:
         """A contact that the cell reports latches the stop."""
         if (contact := self.cell.contact) is not None:
             self.latch.trip(StopEvent.CELL_COLLISION, str(contact))
 
 
 def _whole_millimetres(depth_m: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
-    """Depth as a 16-bit image of millimetres carries it."""
+    """Depth rounded as by a message: a 16-bit image of millimetres."""
     return None if depth_m is None else np.rint(depth_m * 1000.0).astype(np.float32) * np.float32(0.001)
 
 
-def _sent(pose: Matrix) -> Matrix:
-    """A pose after it has been a position and a quaternion."""
+def _as_transported(pose: Matrix) -> Matrix:
+    """A pose rounded as by a message: a position and a quaternion."""
     return from_quaternion(pose[:3, 3], quaternion_of(pose))
