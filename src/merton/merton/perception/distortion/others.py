@@ -1,4 +1,4 @@
-"""What fits no other family."""
+"""Distortions of no other family: sharpness and contrast."""
 
 from __future__ import annotations
 
