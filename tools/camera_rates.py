@@ -33,14 +33,14 @@ DEPTH = np.random.default_rng(0).integers(500, 3000, (480, 640), np.uint16)
 def child_main(settings: realsense.CameraSettings, buffer: Any, link: Connection) -> None:
     """The driver's process, with a software camera in place of a real one."""
     software.color_image = lambda number: COLOR
-    camera, stream_of = software.SoftwareCamera(baseline_m=0.059), realsense_driver.Stream
+    camera, stream_of = software.SoftwareCamera(baseline_m=0.059), realsense_driver.RealsenseStream
 
-    def stream(settings: realsense.CameraSettings) -> realsense_driver.Stream:
+    def stream(settings: realsense.CameraSettings) -> realsense_driver.RealsenseStream:
         opened = stream_of(settings, camera.device)
         camera.feed_on(depth=DEPTH)
         return opened
 
-    realsense_driver.Stream = stream  # type: ignore[assignment, misc]
+    realsense_driver.RealsenseStream = stream  # type: ignore[assignment, misc]
     realsense_driver.child_main(settings, buffer, link)
     camera.pause()
 

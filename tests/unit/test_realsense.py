@@ -16,7 +16,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.perception.camera.exposure_clock import ExposureClock
 from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import CameraSettings, RealsenseCamera, devices_of
-from merton.perception.camera.realsense_driver import Stream, millimetres
+from merton.perception.camera.realsense_driver import RealsenseStream, millimetres
 from merton.world.observation import Intrinsics
 from software_realsense import (
     BASELINE_M,
@@ -70,7 +70,7 @@ class FrameRecorder:
             assert self.changed.wait_for(lambda: len(self.frames) >= count, LIMIT_S), f"{len(self.frames)} frames"
 
 
-def read_on(stream: Stream) -> None:
+def read_on(stream: RealsenseStream) -> None:
     while True:
         stream.read()
 
@@ -83,7 +83,7 @@ def until(condition: object) -> None:
 
 
 def test_a_live_stream_gives_pairs_with_exact_optics(live: SoftwareCamera) -> None:
-    stream = Stream(settings(), live.device)
+    stream = RealsenseStream(settings(), live.device)
     live.feed_on()
     frames = [stream.read() for _ in range(5)]
     numbers = [int(frame.color[0, 0, 0]) for frame in frames]
@@ -105,7 +105,7 @@ def test_depth_is_aligned_to_colour_and_in_millimetres() -> None:
     camera = SoftwareCamera(baseline_m=BASELINE_M, unit_m=0.0001)
     depth = np.full((HEIGHT, WIDTH), 20000, np.uint16)  # a wall at 2 m
     depth[100:140, 120:160] = 8000  # and a box before it, at 0.8 m
-    stream = Stream(settings(), camera.device)
+    stream = RealsenseStream(settings(), camera.device)
     camera.feed_on(depth=depth)
     depth_mm = stream.read().depth_mm
     camera.pause()
@@ -126,7 +126,7 @@ def test_units_of_depth(unit_m: float, raw: int, expected: int) -> None:
 
 
 def test_a_stall_is_an_error_and_a_new_stream_recovers(live: SoftwareCamera) -> None:
-    stream = Stream(settings(stall_s=0.3), live.device)
+    stream = RealsenseStream(settings(stall_s=0.3), live.device)
     live.feed_on()
     stream.read()
     live.pause()
@@ -136,7 +136,7 @@ def test_a_stall_is_an_error_and_a_new_stream_recovers(live: SoftwareCamera) -> 
     assert time.monotonic() - began_s > 0.2
     before = live.number
     stream.close()
-    stream = Stream(settings(stall_s=0.3), live.device)
+    stream = RealsenseStream(settings(stall_s=0.3), live.device)
     live.feed_on()
     assert before < stream.read().color[0, 0, 0] <= live.number
     stream.close()
@@ -153,27 +153,27 @@ def test_exposure_is_automatic_or_fixed(live: SoftwareCamera) -> None:
         limits = rs.option_range()
         limits.min, limits.max, limits.step, limits.default = low, high, step, default
         sensor.add_option(option, limits, True)
-    Stream(settings(), live.device).close()
+    RealsenseStream(settings(), live.device).close()
     assert sensor.get_option(rs.option.enable_auto_exposure) == 1
     assert sensor.get_option(rs.option.auto_exposure_priority) == 0, "or the dark would halve the frame rate"
-    Stream(settings(exposure_us=8000.0, gain=32.0), live.device).close()
+    RealsenseStream(settings(exposure_us=8000.0, gain=32.0), live.device).close()
     assert sensor.get_option(rs.option.enable_auto_exposure) == 0
     assert sensor.get_option(rs.option.exposure) == 80  # units of 100 us
     assert sensor.get_option(rs.option.gain) == 32
     with pytest.raises(InputError, match=r"exposure_us of software must be 100 \.\. 1e\+06, got 2e\+06"):
-        Stream(settings(exposure_us=2e6), live.device)
+        RealsenseStream(settings(exposure_us=2e6), live.device)
 
 
 def test_a_camera_that_cannot_be_opened_is_one_sentence(live: SoftwareCamera, recording: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"serial number '42'; connected: "):
-        Stream(settings("42"))
+        RealsenseStream(settings("42"))
     with pytest.raises(InputError, match=f"choose one of: {WIDTH}x{HEIGHT} at {RATE_HZ} Hz"):
-        Stream(CameraSettings(str(recording), 1280, 720, 30))
+        RealsenseStream(CameraSettings(str(recording), 1280, 720, 30))
     with pytest.raises(InputError, match="no recording"):
-        Stream(settings(str(tmp_path / "absent.db3")))
+        RealsenseStream(settings(str(tmp_path / "absent.db3")))
     (tmp_path / "garbage.db3").write_bytes(b"garbage" * 999)
     with pytest.raises(InputError, match=r"cannot read .*garbage\.db3"):
-        Stream(settings(str(tmp_path / "garbage.db3")))
+        RealsenseStream(settings(str(tmp_path / "garbage.db3")))
 
 
 def test_a_recording_plays_over_and_over_in_a_process(recording: Path) -> None:

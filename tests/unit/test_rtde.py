@@ -18,7 +18,7 @@ import pytest
 from merton.errors import InfrastructureError, InputError
 from merton.execution.robots import rtde_driver, safety_status
 from merton.execution.robots.rtde import RobotReading, RtdeRobot
-from merton.execution.robots.rtde_driver import CONTROLLER, JOINT_SPEED_RAD_S, Driver
+from merton.execution.robots.rtde_driver import CONTROLLER, JOINT_SPEED_RAD_S, RtdeDriver
 from merton.execution.robots.watchdog import Watchdog
 from merton.execution.trajectory import JointSpline
 from simulated_ur import SimulatedUr, free_address, simulated_ur, until
@@ -53,7 +53,7 @@ def reading(robot: RtdeRobot) -> RobotReading:
 
 def end_of(robot: RtdeRobot, number: int) -> str:
     """Why a motion is over, with heartbeats meanwhile."""
-    return str(until(lambda: robot.over(number), meanwhile=robot.beat))
+    return str(until(lambda: robot.result_of(number), meanwhile=robot.beat))
 
 
 def begin(robot: RtdeRobot, turn_rad: float = 0.5, duration_s: float = 20.0) -> int:
@@ -183,7 +183,7 @@ def test_an_arm_without_heartbeat_is_held(ur: SimulatedUr) -> None:
     robot.connect(30.0)
     try:
         number = begin(robot)
-        assert until(lambda: robot.over(number)) == "held: no heartbeat for 1 s"
+        assert until(lambda: robot.result_of(number)) == "held: no heartbeat for 1 s"
         stands_still(robot)
     finally:
         robot.close()
@@ -194,7 +194,7 @@ def test_a_new_trajectory_replaces_the_old_one_without_a_jump(robot: RtdeRobot) 
     here = reading(robot).joints_rad
     second = robot.follow([1.5], [here + 0.3])  # a first time above zero: from wherever the set point is
     assert end_of(robot, second) == "reached"
-    assert robot.over(first) == "replaced by another motion"
+    assert robot.result_of(first) == "replaced by another motion"
     assert np.allclose(reading(robot).joints_rad, here + 0.3, atol=2e-3)
 
 
@@ -258,12 +258,12 @@ def test_it_survives_a_lost_connection(ur: SimulatedUr, fault: str) -> None:
         number = begin(robot)
         goal = reading(robot).joints_rad + 0.5
         ur.fault(fault)
-        until(lambda: robot.over(number), meanwhile=robot.beat)
-        assert robot.over(number).startswith("connection lost")
+        until(lambda: robot.result_of(number), meanwhile=robot.beat)
+        assert robot.result_of(number).startswith("connection lost")
         with pytest.raises(InfrastructureError, match="no connection"):
             robot.follow([1.0], [goal])
         until(lambda: robot.connections == 2 and robot.reading)
-        assert robot.over(number).startswith("connection lost"), "for good"
+        assert robot.result_of(number).startswith("connection lost"), "for good"
         until(lambda: not reading(robot).velocities_rad_s.any())
         stands_still(robot)
         old = robot.follow([0.0, 1.0], [goal, goal])
@@ -280,7 +280,7 @@ def test_the_controller_holds_the_arm_if_the_driver_dies(ur: SimulatedUr) -> Non
         number = begin(robot, turn_rad=5.0)
         assert robot.driver_pid is not None
         os.kill(robot.driver_pid, signal.SIGKILL)
-        until(lambda: robot.over(number))
+        until(lambda: robot.result_of(number))
         until(lambda: robot.connections == 2 and robot.reading)
         until(lambda: not reading(robot).velocities_rad_s.any())
         stands_still(robot)
@@ -296,7 +296,7 @@ def test_the_driver_stops_the_arm_if_its_parent_dies(ur: SimulatedUr) -> None:
         number = begin(robot, turn_rad=5.0)
         assert robot._driver._link is not None
         robot._driver._link.close()  # what the end of this process would do
-        until(lambda: robot.over(number))
+        until(lambda: robot.result_of(number))
         until(lambda: robot.connections == 2 and robot.reading)
         until(lambda: not reading(robot).velocities_rad_s.any())
         stands_still(robot)
@@ -317,12 +317,12 @@ def test_a_silent_false_of_movej_is_reported() -> None:
         def getSafetyStatusBits(self) -> int:
             return 0b10000000100
 
-    driver = Driver.__new__(Driver)
+    driver = RtdeDriver.__new__(RtdeDriver)
     driver.control = driver.receive = Client()
     driver.motion, driver.safety_bits, driver.watchdog, driver.program_is_ours = None, 1, None, True
-    driver.begin("move", 7, np.zeros(6), 1.0, 1.0)
+    driver.begin_motion("move", 7, np.zeros(6), 1.0, 1.0)
     assert driver.motion is None
-    assert (driver.number, driver.ended) == (7, "refused: the controller refused moveJ: protective stop")
+    assert (driver.motion_number, driver.result) == (7, "refused: the controller refused moveJ: protective stop")
 
 
 def test_a_delayed_driver_does_not_take_its_delay_for_the_controllers_silence(
@@ -347,10 +347,10 @@ def test_a_delayed_driver_does_not_take_its_delay_for_the_controllers_silence(
     monkeypatch.setattr(rtde_driver, "time", SimpleNamespace(monotonic=lambda: now_s))
     here, there = multiprocessing.Pipe()
     with here, there:
-        driver = Driver.__new__(Driver)
+        driver = RtdeDriver.__new__(RtdeDriver)
         driver.control = driver.receive = Client()
         driver.link, driver.controller_s, driver.controller_watchdog = there, 0.0, Watchdog([CONTROLLER], 0.2)
-        driver.motion, driver.number, driver.ended, driver.statistics = None, 0, "", (0, 0.0, 0.0, 0.0)
+        driver.motion, driver.motion_number, driver.result, driver.statistics = None, 0, "", (0, 0.0, 0.0, 0.0)
         driver.read()
         now_s += 1.0
         for _ in range(10):

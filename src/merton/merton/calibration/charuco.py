@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.calibration.corners import MODULES, registered
+from merton.calibration.corners import MODULES, register_corners
 from merton.errors import InputError
 from merton.world.observation import Image
 
@@ -99,23 +99,29 @@ class CharucoBoard:
         """The board in an image (height, width, 3) uint8 RGB; None if fewer than 6 of its corners are seen."""
         grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8)
         larger = _ENLARGED if grey.shape[1] < _SMALL_PX else 1
-        seen = cv2.resize(grey, None, fx=larger, fy=larger, interpolation=cv2.INTER_CUBIC) if larger > 1 else grey
-        corners, numbers, _, _ = self._detector.detectBoard(seen)
+        enlarged = cv2.resize(grey, None, fx=larger, fy=larger, interpolation=cv2.INTER_CUBIC) if larger > 1 else grey
+        corners, numbers, _, _ = self._detector.detectBoard(enlarged)
         if numbers is None or len(numbers) < FEWEST_CORNERS:
             return None
         order = np.argsort(numbers.ravel())
-        found = np.asarray((corners.reshape(-1, 2)[order] + 0.5) / larger - 0.5, np.float32)
-        np.clip(found, 0, np.array(grey.shape[::-1]) - 1, out=found)
+        detected = np.asarray((corners.reshape(-1, 2)[order] + 0.5) / larger - 0.5, np.float32)
+        np.clip(detected, 0, np.array(grey.shape[::-1]) - 1, out=detected)
         numbers = numbers.ravel()[order]
         places = np.asarray(self._charuco.getChessboardCorners(), np.float64)[numbers]
-        homography, _ = cv2.findHomography(places[:, :2], found)
+        homography, _ = cv2.findHomography(places[:, :2], detected)
         if homography is None:
             return None
         edge_px = self._edge_px(grey, homography)
         blur_px = edge_px / _PX_PER_BLUR - _SHARP_PX
         module_m = self.square_m / MODULES
-        corners_px = registered(
-            grey, found.astype(np.float64), np.asarray(homography, np.float64), places, self.pattern, module_m, blur_px
+        corners_px = register_corners(
+            grey,
+            detected.astype(np.float64),
+            np.asarray(homography, np.float64),
+            places,
+            self.pattern,
+            module_m,
+            blur_px,
         )
         agrees = np.isfinite(corners_px).all(axis=1)
         if agrees.sum() < FEWEST_CORNERS:

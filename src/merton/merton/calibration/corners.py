@@ -37,9 +37,9 @@ _LEAST_LIKENESS = 0.9
 _NOWHERE = np.full(2, np.nan)
 
 
-def registered(
+def register_corners(
     grey: NDArray[np.uint8],
-    found: Array,
+    detected: Array,
     drawn_from_board: Array,
     places: Array,
     pattern: NDArray[np.uint8],
@@ -54,7 +54,7 @@ def registered(
 
     Args:
         grey: (height, width) the image.
-        found: (n, 2) corners as detected [px], to a pixel or two.
+        detected: (n, 2) corners as detected [px], to a pixel or two.
         drawn_from_board: (3, 3) homography from places on the board [m] to the image [px], near the truth.
         places: (n, 3) the corners on the board [m].
         pattern: the board with one pixel a module, see `CharucoBoard.pattern`.
@@ -67,14 +67,16 @@ def registered(
     )
     edges_px = np.min([np.linalg.norm(side - centres, axis=1) for side in sides], axis=0)
     if not edges_px.min() > _LEAST_EDGE_PX:  # also where it is not a number
-        return np.full_like(found, np.nan)
+        return np.full_like(detected, np.nan)
     smoothing_px = _SMOOTHING * float(np.median(edges_px))
     zoom = 2 if grey.shape[1] >= 1000 else 4
     blur_px = float(np.hypot(max(blur_px, _PIXEL_BLUR), smoothing_px))
     drawing = _drawing(drawn_from_board, pattern, module_m, grey.shape, zoom, blur_px)
     smooth = cv2.GaussianBlur(grey.astype(np.float64), (0, 0), smoothing_px).astype(np.float64)
     halves = np.maximum(_LEAST_HALF_PX, np.round(_WINDOW * edges_px).astype(int))
-    return np.array([_registered(smooth, drawing, zoom, *one) for one in zip(found, centres, halves, strict=True)])
+    return np.array(
+        [_register_corner(smooth, drawing, zoom, *one) for one in zip(detected, centres, halves, strict=True)]
+    )
 
 
 def _drawing(
@@ -96,7 +98,7 @@ def _drawing(
     return np.asarray(smooth, np.float32), np.asarray(across, np.float32), np.asarray(down, np.float32)
 
 
-def _registered(image: Array, drawing: Drawing, zoom: int, corner: Array, centre: Array, half: int) -> Array:
+def _register_corner(image: Array, drawing: Drawing, zoom: int, corner: Array, centre: Array, half: int) -> Array:
     """One corner, from where it was found; `centre` is where the drawing has it."""
     (left, top), (right, bottom) = np.maximum(corner - half, 0), np.minimum(corner + half + 1, image.shape[::-1])
     every = -(-half // _MOST_HALF_PX)

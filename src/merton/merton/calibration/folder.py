@@ -56,7 +56,7 @@ def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[P
             rows = list(csv.DictReader(lines))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot read {str(file)!r}: {getattr(error, 'strerror', None) or error}") from None
-    found: list[tuple[Path, Matrix]] = []
+    poses: list[tuple[Path, Matrix]] = []
     for number, row in enumerate(rows, start=2):
         columns = next((c for c in (ARM_JOINTS, POSE_COLUMNS) if set(c) <= set(row)), None)
         if columns is None or "image" not in row:
@@ -75,10 +75,10 @@ def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[P
         image = folder / str(row["image"])
         if not image.is_file():
             raise InputError(f"{file}, line {number}: there is no picture {str(image)!r}")
-        found.append((image, forward(values) if columns == ARM_JOINTS else from_quaternion(values[:3], values[3:])))
-    if not found:
+        poses.append((image, forward(values) if columns == ARM_JOINTS else from_quaternion(values[:3], values[3:])))
+    if not poses:
         raise InputError(f"{file} has no poses")
-    return found
+    return poses
 
 
 def add_shot(folder: Path, image: Image, joints_rad: Sequence[float], lens: Lens) -> Path:
@@ -131,17 +131,17 @@ def find_board(board: CharucoBoard, files: Sequence[Path]) -> list[Sighting | No
     Raises:
         InputError: a picture cannot be read, or none of them shows the board.
     """
-    markers, found = 0, []
+    markers, sightings = 0, []
     for file in files:
         image = read_image(file)
-        found.append(board.find(image, file.name))
-        if found[-1] is None:
+        sightings.append(board.find(image, file.name))
+        if sightings[-1] is None:
             markers += board.count_markers(image)
-    if not any(found):
+    if not any(sightings):
         why = (
             f"they show {markers} markers, but not laid out as on this board: are --columns and --rows right?"
             if markers
             else f"they show no {DICTIONARY} marker: is it this board, and large, sharp and bright enough?"
         )
         raise InputError(f"the board ({board}) is in none of the {len(files)} pictures; {why}")
-    return found
+    return sightings

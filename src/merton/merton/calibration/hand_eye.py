@@ -126,19 +126,19 @@ def calibrate(
             f"the arm turned about one axis at most (about a second one by {np.degrees(turn):.1f} deg): "
             "tilt the tool in several directions, by 20 deg and more"
         )
-    everyone = np.arange(len(sightings))
-    found = problem.fit(problem.start(), everyone, loss="soft_l1")
-    used = everyone
-    errors = problem.errors_px(found)
+    all_images = np.arange(len(sightings))
+    solution = problem.fit(problem.start(), all_images, loss="soft_l1")
+    used = all_images
+    errors = problem.errors_px(solution)
     limit = max(LEAST_OUTLIER_PX, OUTLIER_TIMES * float(np.median(errors)))
     if (errors <= limit).sum() >= FEWEST_POSES:
         used = np.flatnonzero(errors <= limit)
-    found = problem.fit(found, used)
-    poses = problem.residuals(found, used)
-    position_deviation, angle_deviation = problem.jackknife(found, used)
-    scale = problem.scale(found, used)
-    parent_from_camera, other_from_board = problem.transforms(found)
-    error = float(np.sqrt(np.mean(problem.errors_px(found)[used] ** 2)))
+    solution = problem.fit(solution, used)
+    poses = problem.residuals(solution, used)
+    position_deviation, angle_deviation = problem.jackknife(solution, used)
+    scale = problem.scale(solution, used)
+    parent_from_camera, other_from_board = problem.transforms(solution)
+    error = float(np.sqrt(np.mean(problem.errors_px(solution)[used] ** 2)))
     warnings = (*_doubts(sightings, turn), *_contradictions(poses, error, scale))
     return Calibration(
         parent, parent_from_camera, other_from_board, error, position_deviation, angle_deviation, scale, poses, warnings
@@ -154,16 +154,16 @@ class _Problem:
         poses = np.array(base_from_tool0, np.float64)
         self.names = [sighting.name for sighting in sightings]
         self.parent_from_other = poses if parent == "base_link" else np.array([inverse(pose) for pose in poses])
-        seen = [lens.camera_from_board(sighting) for sighting in sightings]
-        for name, (_, error_px) in zip(self.names, seen, strict=True):
+        observed = [lens.camera_from_board(sighting) for sighting in sightings]
+        for name, (_, error_px) in zip(self.names, observed, strict=True):
             if error_px > WRONG_BOARD_PX:
                 raise InputError(
                     f"{name}: the corners do not lie as on the board that was named ({error_px:.1f} px off): "
                     "is it another board, is it bent, or are these the intrinsics of another camera?"
                 )
-        self.camera_from_board = np.array([pose for pose, _ in seen])
+        self.camera_from_board = np.array([pose for pose, _ in observed])
         self.arm_is_turned_round = parent == "tool0"
-        self.scatter_px = max(LEAST_SCATTER_PX, float(np.sqrt(np.mean([error**2 for _, error in seen]) / 2)))
+        self.scatter_px = max(LEAST_SCATTER_PX, float(np.sqrt(np.mean([error**2 for _, error in observed]) / 2)))
         self.corners_m = np.concatenate([sighting.corners_m for sighting in sightings])
         self.points_px = np.concatenate([lens.undistort(sighting.corners_px) for sighting in sightings])
         self.image = np.repeat(np.arange(len(sightings)), [len(sighting.corners_m) for sighting in sightings])
@@ -233,12 +233,12 @@ class _Problem:
             move = step * np.eye(6)[axis]
             error = transform(move[:3], Rotation.from_rotvec(move[3:]))
             moves.append((self.offsets_px(x, error) - here) / step * scatter)
-        found = {}
+        weights = {}
         for index in used:
             moved = np.array(moves)[:, self.image == index].reshape(6, -1).T
             covariance = moved @ moved.T + self.scatter_px**2 * np.eye(len(moved))
-            found[int(index)] = np.linalg.inv(np.linalg.cholesky(covariance))
-        return found
+            weights[int(index)] = np.linalg.inv(np.linalg.cholesky(covariance))
+        return weights
 
     def scale(self, x: Array, used: Indices) -> float:
         """The size of the board that fits best, as a multiple of the given one."""
@@ -259,8 +259,8 @@ class _Problem:
 
     def residuals(self, x: Array, used: Indices) -> tuple[PoseResidual, ...]:
         """The residual of every image."""
-        errors, seen = self.errors_px(x), self.camera_from_board
-        gaps = [inverse(predicted) @ pose for predicted, pose in zip(self.predicted(x), seen, strict=True)]
+        errors, observed = self.errors_px(x), self.camera_from_board
+        gaps = [inverse(predicted) @ pose for predicted, pose in zip(self.predicted(x), observed, strict=True)]
         return tuple(
             PoseResidual(
                 name,
@@ -297,33 +297,37 @@ def _check(sightings: Sequence[Sighting], base_from_tool0: Sequence[Matrix], len
 
 def _doubts(sightings: Sequence[Sighting], turn_rad: float) -> list[str]:
     """Warnings about the pictures and poses themselves."""
-    found = []
+    warnings = []
     if len(sightings) < GOOD_POSES:
-        found.append(f"only {len(sightings)} images show the board: take {GOOD_POSES} or more")
+        warnings.append(f"only {len(sightings)} images show the board: take {GOOD_POSES} or more")
     if turn_rad < GOOD_TURN_RAD:
-        found.append(
+        warnings.append(
             f"the axes about which the arm turned are too parallel (about a second one it turned by "
             f"{np.degrees(turn_rad):.1f} deg): tilt the tool in several directions, by 20 deg and more"
         )
     if small := [sighting.name for sighting in sightings if sighting.span < GOOD_SPAN]:
-        found.append(f"the board is seen too small, below {GOOD_SPAN:.0%} of the image's width, in {', '.join(small)}")
+        warnings.append(
+            f"the board is seen too small, below {GOOD_SPAN:.0%} of the image's width, in {', '.join(small)}"
+        )
     if blurred := [sighting.name for sighting in sightings if sighting.edge_px > SHARP_EDGE_PX]:
-        found.append(f"blurred: {', '.join(blurred)}")
-    return found
+        warnings.append(f"blurred: {', '.join(blurred)}")
+    return warnings
 
 
 def _contradictions(poses: Sequence[PoseResidual], error_px: float, scale: float) -> list[str]:
     """Warnings about pictures, poses and board that do not agree."""
-    found = []
+    warnings = []
     if left_out := [pose.name for pose in poses if pose.left_out]:
-        found.append(f"left out, because the arm's pose contradicts the other images: {', '.join(left_out)}")
+        warnings.append(f"left out, because the arm's pose contradicts the other images: {', '.join(left_out)}")
     if len(left_out) * 3 > len(poses):
-        found.append("that is more than a third of them: did the board move, or do poses belong to other images?")
+        warnings.append("that is more than a third of them: did the board move, or do poses belong to other images?")
     if error_px > WRONG_BOARD_PX:
-        found.append(f"corners are off by {error_px:.1f} px: did the board move, or do poses belong to other images?")
+        warnings.append(
+            f"corners are off by {error_px:.1f} px: did the board move, or do poses belong to other images?"
+        )
     if abs(scale - 1) > WRONG_SCALE:
-        found.append(
+        warnings.append(
             f"the squares seem to be {scale:.3f} times as long as told: measure them, printers scale "
             "(or the focal length is wrong)"
         )
-    return found
+    return warnings

@@ -51,8 +51,8 @@ class Lens:
             return points_px
         stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_COUNT, 40, 1e-10)
         matrix = self.matrix
-        seen = points_px.reshape(-1, 1, 2).astype(np.float64)
-        ideal = cv2.undistortPoints(seen, matrix, np.array(self.distortion), P=matrix, criteria=stop)
+        distorted = points_px.reshape(-1, 1, 2).astype(np.float64)
+        ideal = cv2.undistortPoints(distorted, matrix, np.array(self.distortion), P=matrix, criteria=stop)
         return np.asarray(ideal, np.float64).reshape(-1, 2)
 
     def camera_from_board(self, sighting: Sighting) -> tuple[Matrix, float]:
@@ -66,10 +66,10 @@ class Lens:
             raise InputError(f"{sighting.name}: the pose of the board does not follow from these corners: leave it out")
         best = int(np.argmin(np.ravel(errors)))  # a plane has two poses that look alike
         turn, place = cv2.solvePnPRefineLM(corners, points, self.matrix, None, turns[best], places[best])
-        seen, _ = cv2.projectPoints(corners, turn, place, self.matrix, None)
+        projected, _ = cv2.projectPoints(corners, turn, place, self.matrix, None)
         pose = transform(np.ravel(place))
         pose[:3, :3] = cv2.Rodrigues(turn)[0]
-        return pose, float(np.sqrt(np.mean(np.sum((seen.reshape(-1, 2) - points) ** 2, axis=1))))
+        return pose, float(np.sqrt(np.mean(np.sum((projected.reshape(-1, 2) - points) ** 2, axis=1))))
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ def check_lens(sightings: Sequence[Sighting], lens: Lens) -> LensCheck:
     best = Lens(
         Intrinsics(own.width, own.height, fx, fy, cx, cy), tuple(float(value) for value in np.ravel(fitted)[:5])
     )
-    squares = sum(lens.camera_from_board(seen)[1] ** 2 * len(seen.corners_px) for seen in sightings)
-    given = float(np.sqrt(squares / sum(len(seen.corners_px) for seen in sightings)))
+    squares = sum(lens.camera_from_board(each)[1] ** 2 * len(each.corners_px) for each in sightings)
+    given = float(np.sqrt(squares / sum(len(each.corners_px) for each in sightings)))
     warning = ""
     if given > max(_LEAST_EXCESS_PX, _MOST_EXCESS * error):
         warning = (

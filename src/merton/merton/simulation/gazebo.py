@@ -117,7 +117,7 @@ class Touches:
     def __init__(self, cell: CellConfig) -> None:
         self._limit_n = cell.simulation.pad_force_limit
         self._surroundings = {"table", *(f"wall_{wall.name}" for wall in cell.walls)}
-        self._seen: dict[tuple[str, str], int] = {}
+        self._newest_ns: dict[tuple[str, str], int] = {}
         self._tolerated: set[tuple[str, str]] = set()
         self.contact: Contact | None = None
 
@@ -128,11 +128,11 @@ class Touches:
 
     def clear(self) -> None:
         """A new trial: forget everything."""
-        self._seen, self._tolerated, self.contact = {}, set(), None
+        self._newest_ns, self._tolerated, self.contact = {}, set(), None
 
     def release(self, stamp_ns: int) -> None:
         """Accept commands again; present contacts are tolerated until the links have parted."""
-        self._tolerated = {pair for pair in self._seen if self._lasts(pair, stamp_ns)}
+        self._tolerated = {pair for pair in self._newest_ns if self._is_current(pair, stamp_ns)}
         self.contact = None
 
     def update(self, touches: Iterable[Touch], stamp_ns: int) -> bool:
@@ -140,8 +140,8 @@ class Touches:
         forces: dict[tuple[str, str], float] = defaultdict(float)
         for touch in touches:
             forces[touch.link, touch.other] += touch.force_n
-        self._tolerated = {pair for pair in self._tolerated if self._lasts(pair, stamp_ns)}
-        self._seen.update(dict.fromkeys(forces, stamp_ns))
+        self._tolerated = {pair for pair in self._tolerated if self._is_current(pair, stamp_ns)}
+        self._newest_ns.update(dict.fromkeys(forces, stamp_ns))
         for pair, force_n in forces.items():
             link, other = pair
             harmless = force_n <= self._limit_n or math.isnan(force_n) if link in FINGER_LINKS else force_n == 0
@@ -153,10 +153,10 @@ class Touches:
     def touching(self, name: str, stamp_ns: int) -> set[str]:
         """The robot's links that touch an object at a simulated instant [ns]."""
         model = model_name(name)
-        return {link for link, other in self._seen if other == model and self._lasts((link, other), stamp_ns)}
+        return {link for link, other in self._newest_ns if other == model and self._is_current((link, other), stamp_ns)}
 
-    def _lasts(self, pair: tuple[str, str], stamp_ns: int) -> bool:
-        return pair in self._seen and stamp_ns - self._seen[pair] <= TOUCH_S * 1e9
+    def _is_current(self, pair: tuple[str, str], stamp_ns: int) -> bool:
+        return pair in self._newest_ns and stamp_ns - self._newest_ns[pair] <= TOUCH_S * 1e9
 
 
 class Judge:

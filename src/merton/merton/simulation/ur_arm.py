@@ -76,7 +76,7 @@ class UrArm:
         self.input_double, self.output_double = [0.0] * REGISTERS, [0.0] * REGISTERS
         self._unlock_delay_s = unlock_delay_s
         self._stopped_at_s = 0.0
-        self._heard_s = 0.0
+        self._input_time_s = 0.0
         self._watchdog_s = 0.0
         self._executing = False
         self._motion = "brake"
@@ -91,7 +91,7 @@ class UrArm:
             return
         self.stop_program()
         self.program_running = True
-        self._heard_s = self.time_s
+        self._input_time_s = self.time_s
 
     def stop_program(self) -> None:
         """End the program; the arm brakes."""
@@ -100,9 +100,9 @@ class UrArm:
         self.output_int[0] = 0
         self._brake(JOINT_ACCELERATION_RAD_S2)
 
-    def hear(self) -> None:
+    def feed_watchdog(self) -> None:
         """An input package came in: the watchdog of the program is fed."""
-        self._heard_s = self.time_s
+        self._input_time_s = self.time_s
 
     def trip(self, safety: Safety) -> None:
         """A protective or an emergency stop. An emergency stop is never weakened to a protective one."""
@@ -128,7 +128,7 @@ class UrArm:
         """Advance by `CYCLE_S`."""
         self.time_s += CYCLE_S
         if self.program_running:
-            if self._watchdog_s and self.time_s - self._heard_s > self._watchdog_s:
+            if self._watchdog_s and self.time_s - self._input_time_s > self._watchdog_s:
                 self.stop_program()
             else:
                 self._program()

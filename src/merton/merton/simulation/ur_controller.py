@@ -144,7 +144,7 @@ class RtdeClient:
             self.started = kind == "S"
             self.send(kind, b"\x01")
 
-    def take(self, payload: bytes, arm: UrArm) -> None:
+    def write_registers(self, payload: bytes, arm: UrArm) -> None:
         """Put an input package into the registers."""
         names, layout = self.inputs[payload[0] - 1]
         values = list(layout.unpack(payload[1:]))
@@ -155,7 +155,7 @@ class RtdeClient:
             stem, _, number = name.rpartition("_")
             registers = arm.input_int if stem == "input_int_register" else arm.input_double
             registers[int(number)] = values.pop(0)
-        arm.hear()
+        arm.feed_watchdog()
 
 
 class UrController:
@@ -234,7 +234,7 @@ class UrController:
             payload = await reader.readexactly(size - 3)
             await self.not_stalled()
             if chr(kind) == "U":
-                client.take(payload, self.arm)
+                client.write_registers(payload, self.arm)
             else:
                 client.answer(chr(kind), payload)
 

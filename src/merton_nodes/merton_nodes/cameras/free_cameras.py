@@ -28,9 +28,9 @@ class FreeCameras:
         exposures = self._exposures[camera]
         stamp_ns = convert.nanoseconds_of(message.header.stamp)
         exposures.setdefault(stamp_ns, {})[part] = message
-        whole = max((stamp for stamp, parts in exposures.items() if len(parts) == len(PARTS)), default=0)
-        kept = sorted(stamp for stamp in exposures if stamp >= whole)[-MOST_EXPOSURES:]
-        self._exposures[camera] = {stamp: exposures[stamp] for stamp in kept}
+        complete_ns = max((stamp for stamp, parts in exposures.items() if len(parts) == len(PARTS)), default=0)
+        newest = sorted(stamp for stamp in exposures if stamp >= complete_ns)[-MOST_EXPOSURES:]
+        self._exposures[camera] = {stamp: exposures[stamp] for stamp in newest}
 
     def exposure(self, camera: str, since_ns: int, wanted: tuple[str, float, int]) -> dict[str, Any] | None:
         """Parts of the newest complete exposure since an instant, if it is distorted as wanted (name, level, seed)."""

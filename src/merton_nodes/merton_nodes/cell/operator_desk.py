@@ -61,7 +61,7 @@ class OperatorDesk:
             elif request.verdict not in VERDICTS:
                 response.message = f"unknown verdict {request.verdict}; choose one of: 0 unclear, 1 success, 2 failure"
             elif not request.confirmed_by.strip():
-                response.message = "confirmed_by must name who judges"
+                response.message = "confirmed_by must name the judge"
             elif self.judgement is not None:
                 response.message = f"{self.judgement.judge} has judged it already"
             else:

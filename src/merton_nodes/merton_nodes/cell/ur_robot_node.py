@@ -109,7 +109,7 @@ class UrRobotNode(RobotNode):
     def check_state(self) -> None:
         """Freeze the robot on a fault, publish new joint states, and report the safety state."""
         reading = self.robot.reading
-        if self.motion and (result := self.robot.over(self.motion)) not in NO_ERROR:
+        if self.motion and (result := self.robot.result_of(self.motion)) not in NO_ERROR:
             self.freeze(f"a motion was not carried out: {result}")
         if reading is None:
             self.freeze(f"no connection to the controller: {self.robot.trouble}")

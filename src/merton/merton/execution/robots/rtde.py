@@ -3,7 +3,7 @@
     robot = RtdeRobot("192.0.2.10")
     robot.connect()
     number = robot.follow(times_s, joints_rad)
-    while not robot.over(number): robot.beat()
+    while not robot.result_of(number): robot.beat()
 
 The client (package `ur-rtde`, extra `lab`) runs in a process of its own: see `rtde_driver`.
 """
@@ -51,7 +51,7 @@ class RobotReading:
         safety_bits: as `merton.execution.robots.safety_status` names them.
         moving: whether a motion is under way.
         motion: number of the last motion that was taken up, 0 if none.
-        ended: why that motion is over: "reached", or what stopped it; empty while it runs.
+        result: "reached", or why that motion ended before; empty while it runs.
         setpoints: set points sent for the last trajectory that is over.
         elapsed_s: time they took [s].
         late_p99_s, late_max_s: how late they were against the 8 ms grid [s].
@@ -63,7 +63,7 @@ class RobotReading:
     safety_bits: int
     moving: bool
     motion: int
-    ended: str
+    result: str
     setpoints: int = 0
     elapsed_s: float = 0.0
     late_p99_s: float = 0.0
@@ -144,7 +144,7 @@ class RtdeRobot:
     def follow(self, times_s: ArrayLike, joints_rad: ArrayLike, velocities_rad_s: ArrayLike | None = None) -> int:
         """Follow a trajectory, see `JointSpline`; replaces the motion under way. Returns the motion's number.
 
-        A first time > 0 is approached from where the arm is. Whether it got there: `over` and `reading.ended`.
+        A first time > 0 is approached from where the arm is. Whether it got there: `result_of`.
 
         Raises:
             InputError: no usable trajectory, or one on which a joint turns faster than it can.
@@ -168,14 +168,14 @@ class RtdeRobot:
             raise InputError(f"the goal must be six finite joint angles, got {joints_rad!r}")
         return self._begin("move", joints, float(speed_rad_s), float(acceleration_rad_s2))
 
-    def over(self, number: int) -> str:
+    def result_of(self, number: int) -> str:
         """Why a motion is over: "reached", or what ended it; empty while it runs or waits to be taken up."""
         reading = self.reading
         if reading is None or number <= self._lost_motions:
             return f"connection lost: {self.trouble}"
         if reading.motion > number:
             return "replaced by another motion"
-        return reading.ended if reading.motion == number else ""
+        return reading.result if reading.motion == number else ""
 
     def stop(self) -> None:
         """Brake now. Without a connection nothing is sent: the controller's watchdog stops the arm."""

@@ -61,15 +61,15 @@ class Motion:
     """A motion under way: along a spline, or planned by the controller to a goal."""
 
     number: int
-    goal: Array
+    goal_rad: Array
     spline: JointSpline | None = None
     begin_s: float = 0.0
-    setpoint: Array = field(default_factory=lambda: np.zeros(6))
-    speed: Array = field(default_factory=lambda: np.zeros(6))
+    setpoint_rad: Array = field(default_factory=lambda: np.zeros(6))
+    speed_rad_s: Array = field(default_factory=lambda: np.zeros(6))
     late_s: list[float] = field(default_factory=list)
 
 
-class Driver:
+class RtdeDriver:
     """The loop. Everything that touches the client happens in its one thread.
 
     Args:
@@ -87,7 +87,7 @@ class Driver:
         # without the control program, which is uploaded on the first motion: connecting does not end a running program
         self.control = RTDEControlInterface(hostname, 1 / CYCLE_S, RTDEControlInterface.FLAG_NO_WAIT)
         self.motion: Motion | None = None
-        self.number, self.ended = 0, ""
+        self.motion_number, self.result = 0, ""
         self.statistics = (0, 0.0, 0.0, 0.0)
         self.watchdog = Watchdog([HEARTBEAT], timeout_s) if timeout_s else None
         self.controller_watchdog = Watchdog([CONTROLLER], timeout_s or 1.0)
@@ -108,10 +108,10 @@ class Driver:
                 # waiting on the pipe is only good to a millisecond
                 if not self.link.poll(max(0.0, left_s - 0.0015)):
                     time.sleep(max(0.0, self.due_s - time.monotonic()))
-                elif not self.obey(*self.link.recv()):
+                elif not self.execute(*self.link.recv()):
                     return
             while self.link.poll():
-                if not self.obey(*self.link.recv()):
+                if not self.execute(*self.link.recv()):
                     return
 
     def read(self) -> None:
@@ -127,10 +127,10 @@ class Driver:
         joints, velocities = self.receive.getActualQ(), self.receive.getActualQd()
         self.joints, self.velocities = np.array(joints), np.array(velocities)
         self.safety_bits = int(self.receive.getSafetyStatusBits())
-        motion = self.motion is not None, self.number, self.ended
+        motion = self.motion is not None, self.motion_number, self.result
         self.link.send((self.controller_s, joints, velocities, self.safety_bits, *motion, self.statistics))
 
-    def obey(self, command: str, *arguments: Any) -> bool:
+    def execute(self, command: str, *arguments: Any) -> bool:
         """Carry out one command of the parent; False ends the loop."""
         if command == "beat":
             if self.watchdog is not None:
@@ -143,30 +143,30 @@ class Driver:
                 self.control.stopScript()
             return False
         else:
-            self.begin(command, *arguments)
+            self.begin_motion(command, *arguments)
         return True
 
-    def begin(self, command: str, number: int, *arguments: Any) -> None:
+    def begin_motion(self, command: str, number: int, *arguments: Any) -> None:
         """Begin a motion, or record why not."""
         if self.motion is not None and (command == "move" or self.motion.spline is None):
             self.end("replaced by another motion")
-        self.number, self.ended = number, ""
+        self.motion_number, self.result = number, ""
         try:
             self.follow(JointSpline(*arguments)) if command == "follow" else self.move(*arguments)
         except (InputError, InfrastructureError) as error:
             self.end("stopped for a motion that was refused")
-            self.ended = f"refused: {error}"
+            self.result = f"refused: {error}"
 
     def follow(self, spline: JointSpline) -> None:
         """Stream a trajectory, from the set point if one is being followed, else from where the arm is."""
         before = self.motion
-        here, speed = (before.setpoint, before.speed) if before is not None else (self.joints, np.zeros(6))
+        here, speed = (before.setpoint_rad, before.speed_rad_s) if before is not None else (self.joints, np.zeros(6))
         spline = spline.starting_from(here, speed)
         away = np.abs(spline.at(0.0)[0] - here).max()
         if away > START_TOLERANCE_RAD:
             raise InputError(f"the trajectory starts {away:.3f} rad from where the arm is")
         self.start_program()
-        self.go(Motion(self.number, spline.joints_rad[-1], spline, time.monotonic(), here, speed))
+        self.start_motion(Motion(self.motion_number, spline.joints_rad[-1], spline, time.monotonic(), here, speed))
 
     def move(self, joints: Array, speed: float, acceleration: float) -> None:
         """Let the controller move to joint angles. Its client only returns False when it does not."""
@@ -178,11 +178,11 @@ class Driver:
         if not accepted:
             bits = int(self.receive.getSafetyStatusBits())
             raise InfrastructureError(f"the controller refused moveJ: {describe(bits) or 'its program does not run'}")
-        self.go(Motion(self.number, joints))
+        self.start_motion(Motion(self.motion_number, joints))
 
-    def go(self, motion: Motion) -> None:
+    def start_motion(self, motion: Motion) -> None:
         """Make this the motion under way; its first heartbeat has the whole time limit."""
-        self.motion, self.ended = motion, ""
+        self.motion, self.result = motion, ""
         if self.watchdog is not None:
             self.watchdog.start()
 
@@ -232,7 +232,7 @@ class Driver:
             self.end(f"held: no heartbeat for {self.timeout_s:g} s")
         elif motion.spline is None:
             self.control.kickWatchdog()
-            if self.near(motion.goal):
+            if self.near(motion.goal_rad):
                 self.finish("reached")
         else:
             self.servo(motion, motion.spline, now)
@@ -240,17 +240,17 @@ class Driver:
     def servo(self, motion: Motion, spline: JointSpline, now: float) -> None:
         """Send the set point of this moment; stop servoing once the arm has settled at the end."""
         elapsed_s = now - motion.begin_s
-        motion.setpoint, motion.speed = spline.at(elapsed_s)
+        motion.setpoint_rad, motion.speed_rad_s = spline.at(elapsed_s)
         motion.late_s.append(now - self.due_s)
         if not self.control.servoJ(
-            motion.setpoint.tolist(), JOINT_SPEED_RAD_S, JOINT_SPEED_RAD_S, CYCLE_S, LOOKAHEAD_S, GAIN
+            motion.setpoint_rad.tolist(), JOINT_SPEED_RAD_S, JOINT_SPEED_RAD_S, CYCLE_S, LOOKAHEAD_S, GAIN
         ):
             self.finish(self.safety_stop() or "the controller refused a set point")
         elif elapsed_s >= spline.duration_s:
-            if self.near(motion.goal):
+            if self.near(motion.goal_rad):
                 self.end("reached")
             elif elapsed_s > spline.duration_s + SETTLE_S:
-                self.end(f"did not settle: {np.abs(self.joints - motion.goal).max():.4f} rad from the end")
+                self.end(f"did not settle: {np.abs(self.joints - motion.goal_rad).max():.4f} rad from the end")
 
     def safety_stop(self) -> str:
         """The safety stop that ended a motion, empty if none did: it may be reported a moment after its effect."""
@@ -260,9 +260,11 @@ class Driver:
             self.read()
         return describe(self.safety_bits) if self.safety_bits & STOP_BITS else ""
 
-    def near(self, goal: Array) -> bool:
+    def near(self, goal_rad: Array) -> bool:
         """Whether the arm rests at joint angles."""
-        return bool(np.abs(self.joints - goal).max() < SETTLED_RAD and np.abs(self.velocities).max() < SETTLED_RAD_S)
+        return bool(
+            np.abs(self.joints - goal_rad).max() < SETTLED_RAD and np.abs(self.velocities).max() < SETTLED_RAD_S
+        )
 
     def end(self, why: str) -> None:
         """Brake, if anything moves."""
@@ -276,7 +278,7 @@ class Driver:
 
     def finish(self, why: str) -> None:
         """The motion is over."""
-        motion, self.motion, self.ended = self.motion, None, why
+        motion, self.motion, self.result = self.motion, None, why
         if motion is not None and motion.late_s:
             late = np.array(motion.late_s)
             elapsed_s = time.monotonic() - motion.begin_s
@@ -288,7 +290,7 @@ def child_main(hostname: str, timeout_s: float, link: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent as well, which closes this process
     code, driver = 0, None
     try:
-        driver = Driver(hostname, timeout_s, link)  # kept until the end: its destructor may never return
+        driver = RtdeDriver(hostname, timeout_s, link)  # kept until the end: its destructor may never return
         driver.run()
     except (EOFError, ConnectionError):  # the parent is gone
         if driver is not None:

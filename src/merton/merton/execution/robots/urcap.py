@@ -165,9 +165,9 @@ class UrcapGripper:
         """The newest state; None while there is no connection."""
         self.trouble = "not connected yet"
         """Why there is none."""
-        self._wanted: dict[str, int] | None = None
-        self._commanding = threading.Lock()
-        """Around `_wanted`: no command may get lost while the last one is carried out, and none may outlive its
+        self._pending: dict[str, int] | None = None
+        self._command_lock = threading.Lock()
+        """Around `_pending`: no command may get lost while the last one is carried out, and none may outlive its
         connection."""
         self._wake, self._closing = threading.Event(), threading.Event()
         self._ready = threading.Event()
@@ -214,10 +214,10 @@ class UrcapGripper:
         return self.reading.opening_m
 
     def _command(self, registers: dict[str, int]) -> None:
-        with self._commanding:
+        with self._command_lock:
             if self.reading is None:
                 raise InfrastructureError(f"the gripper is not connected: {self.trouble}")
-            self._wanted = registers
+            self._pending = registers
         self._wake.set()
 
     def _work(self) -> None:
@@ -226,8 +226,8 @@ class UrcapGripper:
                 self._serve()
             except (InfrastructureError, InputError) as error:
                 self.trouble = str(error)
-            with self._commanding:
-                self.reading, self._wanted = None, None
+            with self._command_lock:
+                self.reading, self._pending = None, None
             self._ready.clear()
             self._closing.wait(RECONNECT_S)
 
@@ -237,10 +237,10 @@ class UrcapGripper:
             link.activate()
             while not self._closing.is_set():
                 self._wake.clear()
-                with self._commanding:
-                    wanted, self._wanted = self._wanted, None
-                if wanted is not None:
-                    link.set(**wanted)
+                with self._command_lock:
+                    registers, self._pending = self._pending, None
+                if registers is not None:
+                    link.set(**registers)
                 self.reading = reading = link.reading(self.gripper)
                 self._ready.set()
                 self._on_reading(reading)

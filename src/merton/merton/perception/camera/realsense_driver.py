@@ -58,7 +58,7 @@ class CameraSettings:
         return self.device.endswith(RECORDINGS)
 
 
-class Stream:
+class RealsenseStream:
     """Colour with aligned depth of one camera, through a real `rs.pipeline`.
 
     Args:
@@ -108,7 +108,7 @@ class Stream:
         self._align = rs.align(rs.stream.color)
         self._clock = ExposureClock()
         self._number: int | None = None
-        self._patience_s = FIRST_FRAME_S
+        self._timeout_s = FIRST_FRAME_S
 
     def read(self) -> CameraFrame:
         """The next colour image with the depth of the same exposure; stamped on the clock of `time.monotonic_ns`.
@@ -118,7 +118,7 @@ class Stream:
         Raises:
             InfrastructureError: nothing came for `stall_s`, or the camera was unplugged.
         """
-        end_s = time.monotonic() + self._patience_s
+        end_s = time.monotonic() + self._timeout_s
         while (left_s := end_s - time.monotonic()) > 0:
             try:
                 arrived, frames = self._pipeline.try_wait_for_frames(max(1, int(1000 * left_s)))
@@ -127,7 +127,7 @@ class Stream:
             arrival_ns, arrival_wall_ns = time.monotonic_ns(), time.time_ns()
             if not arrived or not self._is_new_pair(frames):
                 continue
-            self._patience_s = self.settings.stall_s
+            self._timeout_s = self.settings.stall_s
             aligned = self._align.process(frames)
             color, depth = aligned.get_color_frame(), aligned.get_depth_frame()
             wall = (self._rs.timestamp_domain.global_time, self._rs.timestamp_domain.system_time)
@@ -137,7 +137,7 @@ class Stream:
             depth_mm = millimetres(np.asanyarray(depth.get_data()), depth.get_units())
             pixels: Image = np.asanyarray(color.get_data())
             return CameraFrame(pixels, depth_mm, self.intrinsics, stamp_ns, self.distortion)
-        raise InfrastructureError(f"no frame from {self.settings.device} for {self._patience_s:g} s")
+        raise InfrastructureError(f"no frame from {self.settings.device} for {self._timeout_s:g} s")
 
     def close(self) -> None:
         """Stop streaming."""
@@ -241,7 +241,7 @@ def child_main(settings: CameraSettings, buffer: Any, link: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stream = None
     try:
-        stream = Stream(settings)
+        stream = RealsenseStream(settings)
         slots, free, dropped = views_of(buffer, settings), set(range(SLOTS)), 0
         link.send(("opened", stream.description, stream.intrinsics, stream.distortion))
         while True:
