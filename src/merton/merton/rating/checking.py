@@ -1,4 +1,4 @@
-"""What both rating methods share: matches checked and in one order, and warnings about ratings made from them."""
+"""The common part of both rating methods: matches, checked and in one order, and warnings about ratings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Match = tuple[str, str, float]
 
 ONLY_WINS, ONLY_LOSSES = "only wins", "only losses"
 
-# A guessing floor is looked for among the matches predicted lowest: so many at least, by so much, and so many sigma.
+# A guessing floor is searched among the matches predicted lowest: their least number, the least excess, and its sigmas.
 _FLOOR_MATCHES, _FLOOR_EXCESS, _FLOOR_SIGMAS = 100, 0.03, 3.0
 
 
@@ -105,7 +105,7 @@ def checked_scores(values: ArrayLike) -> Floats:
 
 
 def checked_rating(player: str, rating: float) -> float:
-    """A rating in Elo points that can be computed with; InputError if it is no number or absurdly large."""
+    """A rating in Elo points that can be computed with; InputError if it is not finite or beyond `MAX_RATING`."""
     if not math.isfinite(rating):
         raise InputError(f"the {player} rating must be finite, got {rating!r}")
     if abs(rating) > MAX_RATING:
@@ -141,7 +141,7 @@ def warnings(table: MatchTable, agent_flags: Sequence[str], case_flags: Sequence
         found.append("Only one agent was rated; its rating says nothing without a second one to compare it with.")
     for kind, ids, flags in (("agent", table.agent_ids, agent_flags), ("test case", table.case_ids, case_flags)):
         for flag, verb in ((ONLY_WINS, "won"), (ONLY_LOSSES, "lost")):
-            flagged = [name for name, given in zip(ids, flags, strict=True) if given == flag]
+            flagged = [name for name, own in zip(ids, flags, strict=True) if own == flag]
             if flagged:
                 shown = f"{', '.join(flagged[:3])}{', …' if len(flagged) > 3 else ''}"
                 found.append(
@@ -152,13 +152,14 @@ def warnings(table: MatchTable, agent_flags: Sequence[str], case_flags: Sequence
 
 
 def floor_warning(predicted: Floats, scores: Floats, share: float) -> tuple[str, ...]:
-    """A warning if the matches predicted lowest end clearly better than predicted: something can be scored by guessing.
+    """A warning if the matches predicted lowest score clearly more than predicted, as by guessing.
 
     Ours: the logistic of both methods goes to 0; four choices to guess from go to 0.25, which flattens hard cases and
     pulls weak agents up.
 
     Args:
-        predicted: (n,) expected scores. scores: (n,) what came of them.
+        predicted: (n,) expected scores.
+        scores: (n,) the scores themselves.
         share: of the matches to look at, those predicted lowest.
     """
     lowest = int(share * len(scores))

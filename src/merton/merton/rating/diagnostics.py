@@ -18,7 +18,7 @@ BIN_EDGES = np.arange(-1250.0, 1151.0, 100.0)
 
 CALIBRATION_BINS = 10
 
-_CERTAIN = 1e-6  # predictions are kept this far from 0 and 1, so that one surprise does not cost infinitely much
+_CERTAIN = 1e-6  # least distance of predictions from 0 and 1, so that one surprise does not make the loss infinite
 
 Ratings = tuple[Mapping[str, Rated], Mapping[str, Rated]]
 """Agents and cases by id."""

@@ -1,4 +1,4 @@
-"""The numbers behind the likelihood fit: cases integrated out, skills climbed to, and how sure they are.
+"""The numbers behind the likelihood fit: cases integrated out, skills maximised, and their errors.
 
 Index arrays and natural log-odds here; names, Elo points and warnings are in `merton.rating.likelihood`, whose model
 this is. With skill a_i of agents, difficulty b of cases:
@@ -37,7 +37,7 @@ _LEAST_DISPERSION = 1e-3
 
 
 class Marginal:
-    """A fit under way.
+    """The state of a fit.
 
     Args:
         agents: (matches,) index of the agent; the matches are sorted by case.
@@ -101,9 +101,9 @@ class Marginal:
     def errors(self) -> tuple[Floats, Floats]:
         """Standard errors of the skills and of the difficulties; the two spreads count as known.
 
-        Skills: the sandwich's, clustered by case, or the model's if those are larger: the sandwich takes the scatter of
-        an agent's own scores for what it is, none after one match, or where all its scores are as expected.
-        Difficulties: the posterior's variance, and what the errors of the skills hand on to its mean (Kass and
+        Skills: the sandwich's, clustered by case, or the model's if those are larger: the sandwich uses the
+        scatter of an agent's own scores, which is zero after one match, or where all its scores are as expected.
+        Difficulties: the posterior's variance, and the errors of the skills that its mean inherits (Kass and
         Steffey 1989): with few agents a case cannot be known better than they are.
         """
         size, n_cases = len(self.skill), len(self.mode)
@@ -120,9 +120,9 @@ class Marginal:
         return np.sqrt(variance), np.sqrt(self.case_deviation**2 + handed_on)
 
     def cases_known(self) -> float:
-        """How many cases' difficulties the spread of cases rests on: the assumed ones, and what the matches tell.
+        """The number of cases that the spread of cases rests on: the assumed ones, and a share of each real one.
 
-        Of each case they tell the share by which they make its variance less than the spread's (its reliability).
+        The share is that by which the matches of a case make its variance less than the spread's (its reliability).
         The degrees of freedom of a case's interval. Ours: with two or three agents a case, the normal's quantile held
         87 to 90 % of simulated difficulties, Student's with these holds 93 to 97 %.
         """
@@ -131,7 +131,7 @@ class Marginal:
     def weak_on_hard(self) -> tuple[Floats, Floats]:
         """Expected and real scores of the weaker half of the agents on cases judged by the stronger half alone.
 
-        What weak agents did on a case is thus not in its difficulty, so without a guessing floor the two agree.
+        The scores of weak agents are thus not in the difficulty of a case, so without a guessing floor the two agree.
         """
         weak = np.zeros(len(self.skill), dtype=bool)
         weak[np.argsort(self.skill, kind="stable")[: len(weak) // 2]] = True

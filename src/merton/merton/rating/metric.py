@@ -54,7 +54,7 @@ class Metric:
 def linear(name: str, worst: float, best: float) -> Metric:
     """A metric whose worst value scores 0 and whose best scores 1; `worst` > `best` where less is better.
 
-    With `worst` set to what guessing earns, guessing scores 0: the way around a guessing floor.
+    With `worst` set to the value of guessing, guessing scores 0, which removes a guessing floor.
 
     Raises:
         InputError: an end is not finite, or they are equal.

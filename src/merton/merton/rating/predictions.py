@@ -60,7 +60,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Target:
-    """The case to master, Elo points: the rating at a quantile of the cases, and how far its 95 % reach down and up."""
+    """The case to master, Elo points: the rating at a quantile of the cases, and its 95 % interval below and above."""
 
     quantile: float
     mean: float
@@ -125,7 +125,7 @@ def gap_with_interval(agent: Rated, cases: Collection[Rated], p: float, quantile
 
     With quantile 1 it is the paper's: it depends on one extreme case, and the interval covers the errors of that case
     and of the agent, but not that another case might be the hardest. A quantile below 1 is ours: it asks for mastery of
-    that share of the task; its interval holds the sampling of the cases (the order statistics that cover the quantile
+    that share of the task; its interval covers the sampling of the cases (the order statistics that cover the quantile
     in 95 % of samples) and the agent's deviation. Few cases do not reach so far up, fewer than some 380 for 0.99: then
     the upper end is that of a normal distribution's quantile (ours: difficulties are normal in the likelihood fit).
 
@@ -168,7 +168,7 @@ def target(cases: Collection[Rated], quantile: float = 1.0) -> Target:
 def _normal_limit(means: Sequence[float], cases: Sequence[Rated], quantile: float) -> float:
     """Upper 97.5 % limit of a normal distribution's quantile by a sample of it (noncentral t; Owen 1968).
 
-    The difficulties scatter as their ratings do and by what those are uncertain.
+    The variance of the difficulties is that of their ratings and of the errors of these.
     """
     n = len(means)
     spread = math.sqrt(float(np.var(means, ddof=1)) + float(np.mean([case.deviation**2 for case in cases])))

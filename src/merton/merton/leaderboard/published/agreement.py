@@ -1,4 +1,4 @@
-"""How far annotators agree: Cohen's kappa with quadratic weights, for every pair and for all pairs together."""
+"""Agreement of annotators: Cohen's kappa with quadratic weights, for every pair and for all pairs together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """Two annotators and the `n` things both scored; `kappa` is None if neither's scores ever vary or n is 0."""
+    """Two annotators and the `n` items that both scored; `kappa` is None if no score varies or n is 0."""
 
     first: str
     second: str
@@ -28,12 +28,12 @@ class PairAgreement:
 
 @dataclass(frozen=True)
 class Agreement:
-    """All pairs of annotators that share anything.
+    """Agreement of all pairs of annotators with an item in common.
 
     Attributes:
-        kappa: of all pairs together; 1 is full agreement, 0 what chance would give; None where it is undefined.
-        interval: 95 % of it, by bootstrap over the things scored; None where `kappa` is.
-        n: things that at least two annotators scored.
+        kappa: of all pairs together; 1 is full agreement, 0 that of chance; None where it is undefined.
+        interval: 95 % of it, by bootstrap over the items; None where `kappa` is.
+        n: items that at least two annotators scored.
         pairs: pair by pair, by name.
     """
 
@@ -44,34 +44,34 @@ class Agreement:
 
 
 def agreement(scores: Mapping[tuple[str, Hashable], float]) -> Agreement:
-    """Agreement of annotators, from (annotator, what was scored) to score.
+    """Agreement of annotators, from a map of (annotator, item) to score.
 
-    Of a pair: 1 - observed / expected, observed the sum of squared differences over what both scored, expected its mean
+    Of a pair: 1 - observed / expected; observed: the sum of squared differences over common items, expected: its mean
     over all ways to shuffle one of the two (Cohen 1968, weights (i - j)²). Of all pairs: 1 - sum of observed / sum of
-    expected (De Vries and others 2008), which a pair that never varies does not upset. The interval is that of 1,000
-    resamples of the things scored, seed fixed.
+    expected (De Vries and others 2008), which is robust against a pair that never varies. The interval is that of
+    1,000 resamples of the items, with a fixed seed.
     """
     by_annotator: defaultdict[str, dict[Hashable, float]] = defaultdict(dict)
-    for (annotator, thing), score in scores.items():
-        by_annotator[annotator][thing] = score
+    for (annotator, item), score in scores.items():
+        by_annotator[annotator][item] = score
     shared: dict[tuple[str, str], list[Hashable]] = {}
     for first, second in combinations(sorted(by_annotator), 2):
         both = by_annotator[first].keys() & by_annotator[second].keys()
         if both:
             shared[first, second] = sorted(both, key=repr)
-    things = sorted({thing for both in shared.values() for thing in both}, key=repr)
-    index = {thing: position for position, thing in enumerate(things)}
+    items = sorted({item for both in shared.values() for item in both}, key=repr)
+    index = {item: position for position, item in enumerate(items)}
     pairs = [
         (
-            np.array([index[thing] for thing in both]),
-            np.array([by_annotator[first][thing] for thing in both], dtype=np.float64),
-            np.array([by_annotator[second][thing] for thing in both], dtype=np.float64),
+            np.array([index[item] for item in both]),
+            np.array([by_annotator[first][item] for item in both], dtype=np.float64),
+            np.array([by_annotator[second][item] for item in both], dtype=np.float64),
         )
         for (first, second), both in shared.items()
     ]
     if not pairs:
         return Agreement(None, None, 0, ())
-    once = np.ones((1, len(things)))
+    once = np.ones((1, len(items)))
     sums = [_sums(once, *pair) for pair in pairs]
     kappa = _kappa(sum(s[0] for s in sums), sum(s[1] for s in sums))[0]
     found = tuple(
@@ -79,30 +79,30 @@ def agreement(scores: Mapping[tuple[str, Hashable], float]) -> Agreement:
         for position, (first, second) in enumerate(shared)
     )
     if np.isnan(kappa):
-        return Agreement(None, None, len(things), found)
+        return Agreement(None, None, len(items), found)
     draws = generator("agreement of annotators").multinomial(
-        len(things), np.full(len(things), 1.0 / len(things)), size=RESAMPLES
+        len(items), np.full(len(items), 1.0 / len(items)), size=RESAMPLES
     )
     resampled = [_sums(draws.astype(np.float64), *pair) for pair in pairs]
     values = _kappa(sum(s[0] for s in resampled), sum(s[1] for s in resampled))
     low, high = np.nanpercentile(values, [2.5, 97.5])
-    return Agreement(float(kappa), (float(low), float(high)), len(things), found)
+    return Agreement(float(kappa), (float(low), float(high)), len(items), found)
 
 
 def _sums(
     weights: NDArray[np.float64], where: NDArray[np.int64], a: NDArray[np.float64], b: NDArray[np.float64]
 ) -> tuple[Any, Any]:
-    """Observed and expected sums of squared differences of a pair, for each row of weights (rows, things)."""
+    """Observed and expected sums of squared differences of a pair, for each row of weights (rows, items)."""
     w = weights[:, where]
     n = w.sum(axis=1)
     observed = w @ (a - b) ** 2
-    # the mean over all pairs of things of (a_i - b_j)^2, times n
+    # the mean over all pairs of items of (a_i - b_j)^2, times n
     expected = w @ a**2 + w @ b**2 - 2.0 * (w @ a) * (w @ b) / np.maximum(n, 1.0)
     return observed, expected
 
 
 def _kappa(observed: Any, expected: Any) -> NDArray[np.float64]:
-    """1 - observed / expected; NaN where nothing varies."""
+    """1 - observed / expected; NaN where no score varies."""
     expected = np.asarray(expected, dtype=np.float64)
     defined = expected > 1e-9
     ratio = np.divide(observed, expected, out=np.full(expected.shape, np.nan), where=defined)

@@ -104,7 +104,7 @@ Group = tuple[str, str, str]
 
 
 class _Scores:
-    """The scores of a table, checked, by agent and by what they are about.
+    """The scores of a table, checked, by agent and by group of questions.
 
     Attributes:
         agents: names, sorted.
@@ -265,7 +265,7 @@ def _dimension_board(taxonomy: Taxonomy, scores: _Scores) -> Board:
 
 
 def _incomplete(mean: str, measured: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
-    """A warning if a mean is made of fewer columns than there are."""
+    """A warning if a mean leaves out columns without a score."""
     measured, names = list(measured), list(names)
     if not measured or len(measured) == len(names):
         return ()
@@ -274,5 +274,5 @@ def _incomplete(mean: str, measured: Iterable[str], names: Iterable[str]) -> tup
 
 
 def _word(name: str) -> str:
-    """A name as a word for addresses."""
+    """A name in lower case, with "-" for all but letters and digits, for addresses."""
     return "".join(character if character.isalnum() else "-" for character in name.lower())

@@ -1,7 +1,7 @@
 """The board of world models as evaluators (rubric of the GigaBrain Challenge 2026, world model track).
 
-People give every generated video 0..3 beside the real robot's. With N_k the videos of a team and task scored k and N
-the number of the task's real videos:
+Annotators compare a generated video with the real robot's and score it 0..3. With N_k the videos of a team and task
+scored k and N the number of the task's real videos:
 
     task = (3 N_3 + 2 N_2 + N_1) / N          final = mean of the eight tasks
 
@@ -61,7 +61,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The board, and how far the annotators agree: quadratically weighted kappa over all videos two of them scored."""
+    """The board, and the agreement of the annotators: weighted kappa over all videos that two of them scored."""
 
     board: Board
     agreement: Agreement
@@ -101,7 +101,7 @@ def read_sheet(path: Path, rules: Rules) -> list[Annotation]:
 
 
 def read_ground_truth(path: Path) -> dict[str, int]:
-    """How many real videos each task has, from a table with the columns `COUNT_COLUMNS`.
+    """The number of real videos of each task, from a table with the columns `COUNT_COLUMNS`.
 
     Raises:
         InputError: what `read_rows` refuses, a task that is named twice, or a count that is no whole number from 1 up.

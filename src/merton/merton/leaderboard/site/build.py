@@ -28,8 +28,8 @@ def write_site(
 ) -> Path:
     """Write a snapshot as a folder of pages that need no server and request nothing else; returns its index.html.
 
-    The folder appears whole: a site that was there before stays until the new one is ready, and if it cannot be
-    written. The same arguments give the same bytes.
+    The folder appears whole: an older site stays until the new one is ready, and if that cannot be written.
+    The same arguments give the same bytes.
 
     Args:
         snapshot: to show.

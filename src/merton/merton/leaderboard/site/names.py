@@ -13,10 +13,10 @@ _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
 def file_names(ids: Iterable[str]) -> dict[str, str]:
-    """Id to a file name without ending: lower-case ASCII letters, digits, and "_", "-", "." inside; never two the same.
+    """Id to a file name without ending: lower-case ASCII letters, digits, and "_", "-", "." inside; all different.
 
     A short plain id is its own name. Any other is cleaned, cut, and ends in a hash of the whole id, so that ids that
-    differ only in case or in what was cut stay apart, also on file systems that ignore case. A name depends on the id
+    differ only in case or behind the cut stay apart, also on file systems that ignore case. A name depends on the id
     alone, so links survive from snapshot to snapshot.
     """
     wanted = sorted(set(ids))

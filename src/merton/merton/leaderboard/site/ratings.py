@@ -22,7 +22,7 @@ COLUMNS = 12
 
 @dataclass(frozen=True)
 class Distribution:
-    """One method's ratings: how many, the histogram and its picture, and (p, rating) of the oracles."""
+    """One method's ratings: their numbers, the histogram and its picture, and (p, rating) of the oracles."""
 
     name: str
     label: str

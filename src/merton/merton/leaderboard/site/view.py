@@ -93,7 +93,7 @@ class View:
         self.place = {case: place for place, case in enumerate(self.shown)}
 
     def standing(self, case: CaseRow) -> Standing | None:
-        """The rating that cases are ordered by: of the method that ranks the agents."""
+        """The rating that orders the cases, by the method that ranks the agents."""
         return case.likelihood if self.is_fitted else case.agi_elo
 
     def family(self, case: CaseRow) -> str:
@@ -129,7 +129,7 @@ class View:
         rows = []
         for (family, distortion), levels in sorted(cells.items()):
             if not distortion and sum(other == family for other, _ in cells) < 3:
-                continue  # a family of one says nothing that its member does not
+                continue  # a family of one repeats its member
             found = [levels.get(level, []) for level in LEVELS]
             found.append([score for scores in found for score in scores])
             summary = tuple((mean(scores) or 0.0, len(scores)) if scores else None for scores in found)

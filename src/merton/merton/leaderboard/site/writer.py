@@ -1,4 +1,4 @@
-"""The pages of a site: which template each one has, with which values."""
+"""The pages of a site: the template of each, and its values."""
 
 from __future__ import annotations
 

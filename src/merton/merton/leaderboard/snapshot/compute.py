@@ -1,4 +1,4 @@
-"""How a snapshot is computed from the content of a record."""
+"""The computation of a snapshot from the content of a record."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BothMethods:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know, each sentence once."""
+        """Reasons to trust the ratings less, each sentence once."""
         fitted = self.likelihood.warnings if self.likelihood else ()
         return tuple(dict.fromkeys((*self.refusal, *fitted, *self.agi_elo.warnings)))
 

@@ -20,7 +20,7 @@ class Inputs:
     Attributes:
         trials: of all experiments; one without an execution score is listed and never rated.
         scores: of imported matrices, 0..1.
-        agents: what is registered about them.
+        agents: those registered in the record.
         submitted: scores of submissions on the board, on cases of trials or imports; `source` is the submission's id.
         window: day that began the window of these submissions, ISO 8601; empty if the record has none.
     """
