@@ -102,7 +102,7 @@ def test_the_record_names_its_experiment_and_the_versions_of_its_agents(ros: Ros
     assert ros.call(probe, RecordTrial, names.RECORD, request(run.path, trial(1, "expert"))).stored
     with ResultStore(run.path, read_only=True) as store:
         assert {agent.id: agent.version for agent in store.agents()}["expert"] == "describe + expert"
-        assert [about.name for about in store.about_experiments() if about.id == "mine"] == ["quickstart"]
+        assert [about.name for about in store.experiment_records() if about.id == "mine"] == ["quickstart"]
 
 
 def test_every_result_is_merged_into_the_shared_record(ros: Ros, probe: Probe, tmp_path: Path) -> None:

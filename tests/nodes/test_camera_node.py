@@ -133,9 +133,7 @@ def test_a_stall_is_reported_and_recovered_while_the_other_camera_goes_on(
         ({"source": "lidar"}, "choose one of: bag, cell, folder, realsense"),
     ],
 )
-def test_a_missing_source_keeps_the_node_down(
-    ros: Any, capfd: Any, parameters: dict[str, str], says: str
-) -> None:
+def test_a_missing_source_keeps_the_node_down(ros: Any, capfd: Any, parameters: dict[str, str], says: str) -> None:
     overrides = [Parameter(key, value=value) for key, value in {"cameras": ["top"], **parameters}.items()]
     node = ros.add(CameraNode, parameter_overrides=overrides)
     assert node.trigger_configure().name == "FAILURE"

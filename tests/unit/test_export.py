@@ -155,7 +155,7 @@ def test_a_run_is_taken_into_a_shared_record_once(store: ResultStore, tmp_path: 
         assert lab.records("study") == store.records("study")
         assert lab.records("another") == second.records("another")
         assert lab.agents() == store.agents()
-        assert lab.about_experiments()[-1] == store.about_experiments()[0]
+        assert lab.experiment_records()[-1] == store.experiment_records()[0]
 
 
 def test_a_merge_that_contradicts_the_record_changes_nothing(store: ResultStore, tmp_path: Path, shared: str) -> None:

@@ -74,7 +74,7 @@ def check(store: ResultStore) -> None:
     expected = sorted(RECORDS, key=lambda record: (record.experiment, record.id))
     assert [record for record in store.records() if record.experiment != "third"] == expected
     assert store.agents() == [AgentRecord("hold"), AgentRecord("servo")]
-    assert store.about_experiments()[:2] == [ExperimentRecord("other"), ExperimentRecord("study")]
+    assert store.experiment_records()[:2] == [ExperimentRecord("other"), ExperimentRecord("study")]
     assert CaseRecord(f"place.{2**62}.reference.0", "", "place", 2**62, "reference", 0) in store.cases()
     assert len(store.matches()) == 3
 

@@ -14,7 +14,7 @@ from merton.errors import InputError
 from merton.results.records import TestCase
 from merton.results.store import ResultStore
 from merton.study import figures, models, outputs
-from merton.study.models import Cell, ScoreTable
+from merton.study.models import ScoreTable, TableCell
 
 
 def table(rows: list[tuple[str, str, str, str, int, float]]) -> ScoreTable:
@@ -43,8 +43,8 @@ def test_means_by_level() -> None:
     ]
     first, second = models.profiles(table(rows), "bleu")
     assert (first.model, second.model) == ("a", "b")
-    assert second.levels == (Cell(1.0, 1), None, Cell(pytest.approx(0.6), 2), None, None, Cell(0.0, 1))
-    assert second.distorted == Cell(pytest.approx(0.4), 3)  # the undistorted image does not count
+    assert second.levels == (TableCell(1.0, 1), None, TableCell(pytest.approx(0.6), 2), None, None, TableCell(0.0, 1))
+    assert second.distorted == TableCell(pytest.approx(0.4), 3)  # the undistorted image does not count
     assert models.profiles(table(rows), "position") == []
     assert models.stages(table(rows)) == {"cognition": ("bleu", "rouge_l")}
 

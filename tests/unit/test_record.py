@@ -98,7 +98,7 @@ def test_agents_experiments_and_cases_say_more_with_time_and_never_something_els
         assert store.register_experiment("study", seed=7) is False
         with pytest.raises(InputError, match="seed 7, not 8"):
             store.register_experiment("study", seed=8)
-        assert store.about_experiments()[0] == ExperimentRecord(
+        assert store.experiment_records()[0] == ExperimentRecord(
             "study", "blur", 7, HASH, "0.1.0", "2026-11-21T08:00:00+00:00"
         )
         assert store.register_case(trial().case, HASH) is True
@@ -114,7 +114,7 @@ def test_a_run_says_what_it_is_and_who_its_agents_are(where: str, tmp_path: Path
         for _ in range(2):  # as after --resume
             run.register(store)
         assert store.agents() == [AgentRecord("mine", "describe + servo")]
-        (about,) = store.about_experiments()
+        (about,) = store.experiment_records()
         assert (about.id, about.name, about.seed, about.merton_version) == ("first", "tiny", 5, __version__)
         assert about.spec_sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
         assert about.created_utc is not None
@@ -450,7 +450,7 @@ def test_a_database_that_cannot_hold_all_names_is_refused() -> None:
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ("agents (id text PRIMARY KEY)", "tables of something else, such as agents"),
+        ("agents (id text PRIMARY KEY)", "tables of another program, such as agents"),
         ("schema_version (version text)", "is not a result store"),
         ("schema_version (version integer, installed_by text)", "is not a result store"),
     ],
@@ -471,7 +471,7 @@ def test_a_server_that_holds_something_else_is_left_alone(table: str, sentence: 
 
 
 def test_a_writer_does_not_wait_for_ever(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("merton.results.database.PATIENCE_S", 1)
+    monkeypatch.setattr("merton.results.database.TIMEOUT_S", 1)
     one, two = ResultStore(where), ResultStore(where)
     with one.database.transaction(), pytest.raises(InfrastructureError, match="lock"):
         two.record(trial())

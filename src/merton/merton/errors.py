@@ -90,7 +90,7 @@ class UnknownNameError(InputError, KeyError):
 
 
 class MissingDependencyError(MertonError):
-    """Something that has to be installed is absent; the text names the command that installs it."""
+    """A package that has to be installed is absent; the text names the command that installs it."""
 
 
 class InvalidActionError(MertonError):
@@ -98,11 +98,11 @@ class InvalidActionError(MertonError):
 
 
 class InvalidAnswerError(MertonError):
-    """A VLM failed where it runs, or what it gave is no text. An outcome, not a crash; saying nothing is an answer."""
+    """A VLM failed where it runs, or its answer is no text. An outcome, not a crash; an empty text is an answer."""
 
 
 class OperatorStopError(MertonError):
-    """A person has stopped the arm. Whatever was running ends; only that person may let it go on."""
+    """A person has stopped the arm. The running motion ends; only that person may release the arm."""
 
 
 class InfrastructureError(MertonError):
@@ -115,7 +115,7 @@ def install_hint(extra: str) -> str:
 
 
 def missing(module: str, extra: str, user: str) -> MissingDependencyError:
-    """The error for a module of an extra that is not installed; `user` is what needs it, such as "Parquet"."""
+    """The error for a module of an extra that is not installed; `user` names the feature, such as "Parquet"."""
     return MissingDependencyError(f"{user} needs {module}: {install_hint(extra)}")
 
 
@@ -125,7 +125,7 @@ def require(module: str, extra: str, user: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as error:
         raise missing(error.name or module, extra, user) from None
-    except ImportError as error:  # installed, but broken: the text says what it lacks
+    except ImportError as error:  # installed but broken: the error's text names the missing part
         raise missing(f"{error.name or module} ({error})", extra, user) from None
 
 

@@ -1,4 +1,4 @@
-"""What may be stored: trials and names are checked before they come near a database."""
+"""Checks of trials and names before they reach a database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def checked_name(kind: str, name: str) -> str:
-    """The name as it came; raises InputError unless it is 1 to `MAX_NAME` printable characters.
+    """The name, unchanged; raises InputError unless it is 1 to `MAX_NAME` printable characters.
 
     Control and direction characters are not printable, so no name can turn a line of a board around.
     """
@@ -31,7 +31,7 @@ def checked_name(kind: str, name: str) -> str:
 
 
 def checked_sha256(kind: str, digest: str) -> str:
-    """The digest as it came; raises InputError unless it is 64 lower-case hexadecimal digits."""
+    """The digest, unchanged; raises InputError unless it is 64 lower-case hexadecimal digits."""
     if not _SHA256.fullmatch(digest):
         raise InputError(f"the {kind} must be a SHA-256 of 64 lower-case hexadecimal digits, got {digest[:80]!r}")
     return digest
@@ -49,7 +49,7 @@ def checked_score(what: str, score: float) -> float:
 
 
 def checked_trial(record: TrialRecord) -> TrialRecord:
-    """The record with plain Python numbers, as it will be read back; raises InputError for what must not be stored."""
+    """The record with plain Python numbers, as it will be read back; raises InputError if it must not be stored."""
     changes: dict[str, Any] = {"outcome": _outcome(record)}
     for name, maximum in SCORE_RANGES.items():
         changes[name] = _number(record, name, getattr(record, name), maximum)

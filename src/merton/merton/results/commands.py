@@ -1,4 +1,4 @@
-"""`merton results`: what a record holds, and its ways in and out."""
+"""`merton results`: list, export, import and merge records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Table
 
 from merton.console import STDOUT, Record, add_row, print_out, progress
 
-app = typer.Typer(help="Look into the record of results, export it, and take results in.", no_args_is_help=True)
+app = typer.Typer(help="List, export, import and merge records of results.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -19,7 +19,7 @@ def list_command(record: Record) -> None:
     from merton.results.store import open_record
 
     with open_record(record, read_only=True) as store:
-        about = {item.id: item for item in store.about_experiments()}
+        about = {item.id: item for item in store.experiment_records()}
         trials, scores = store.sizes()
     table = Table("experiment or import", "agents", "cases", "results", "made by", "on")
     for size in trials:
@@ -54,7 +54,7 @@ def import_command(
     agent_column: Annotated[str | None, typer.Option(help="The column with the agents' ids.")] = None,
     version_column: Annotated[str | None, typer.Option(help="The column with their versions.")] = None,
 ) -> None:
-    """Take a foreign response matrix into a record, which is made if there is none."""
+    """Import a foreign response matrix into a record, which is made if there is none."""
     from merton.results.matrix import import_matrix, read_matrix
     from merton.results.store import ResultStore
 
@@ -73,7 +73,7 @@ def merge_command(
     record: Record,
     into: Annotated[str, typer.Argument(help="The record that takes it in, made if there is none.")],
 ) -> None:
-    """Take what one record has into another, such as a run into a lab's; what is there already is left as it is."""
+    """Copy one record into another, such as a run into a lab's; results that are there already stay as they are."""
     from merton.results.merge import merge
     from merton.results.store import ResultStore, open_record
 

@@ -29,14 +29,14 @@ from merton.results.schema import METADATA, SCHEMA_VERSION
 RUN_FILE = "results.sqlite"
 """Name of the record in the directory of a run."""
 
-PATIENCE_S = 10
-"""How long a writer waits for another one, and for a server to answer its call [s]."""
+TIMEOUT_S = 10
+"""Limit of a writer's wait for another one, and of the wait for a server to accept a connection [s]."""
 
 _WRITER_LOCK = 0x4D6572746F6E  # "Merton": PostgreSQL's advisory lock that one writer at a time holds
 
 
 class Database:
-    """A record that is open. Safe to share between threads; not to be taken through a fork.
+    """An open record. Safe to share between threads; not to be used after a fork.
 
     Args:
         where: an SQLite file (made, with its folder, unless `read_only`), the directory of a run, or a URL
@@ -45,27 +45,27 @@ class Database:
             its migration.
 
     Attributes:
-        where: what was opened, without a password, for messages.
+        where: the path or URL, without a password, for messages.
         dialect: "sqlite" or "postgresql".
         read_only: as given.
 
     Raises:
-        InputError: `read_only` and there is nothing, `where` is no record, or one of a newer Merton.
+        InputError: there is no record and `read_only` is set, `where` is no record, or a newer Merton made it.
         InfrastructureError: the disk or the server refuses.
         MissingDependencyError: PostgreSQL's client is not installed.
     """
 
     def __init__(self, where: Path | str, read_only: bool = False) -> None:
         self.read_only = read_only
-        # An SQLite connection is one for all threads; PostgreSQL has one for each.
-        self._turn: AbstractContextManager[Any] = nullcontext()
+        # SQLite has one connection for all threads; PostgreSQL has one for each.
+        self._lock: AbstractContextManager[Any] = nullcontext()
         self._reading = threading.local()  # .connection: of the reading transaction that this thread is in
         if isinstance(where, str) and "://" in where:
             self.dialect = "postgresql"
             self._engine, self.where = _postgresql_engine(where, read_only)
         else:
             self.dialect = "sqlite"
-            self._turn = threading.RLock()
+            self._lock = threading.RLock()
             path = file_of(where)
             self.where = str(path)
             _prepare_file(path, read_only)
@@ -79,12 +79,12 @@ class Database:
     def transaction(self) -> AbstractContextManager[sa.Connection]:
         """A transaction that may write: all of it is durable once the context is left, or nothing is.
 
-        One writer at a time, so what is read inside stays true until the end of it.
+        One writer at a time, so the content that is read inside does not change until the end of it.
 
-        Not to be nested: one that is begun inside another transaction of the same `Database` is refused.
+        Not to be nested: a second one inside a transaction of the same `Database` is refused.
 
         Raises:
-            InputError: what was to be written breaks a rule of the tables; nothing of the transaction was written.
+            InputError: a row breaks a rule of the tables; nothing of the transaction was written.
             InfrastructureError: the database refuses; nothing of the transaction was written. Only when the connection
                 to a server breaks in the moment of the commit may it have been.
         """
@@ -92,7 +92,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that only reads: one consistent state, whoever writes meanwhile, and nobody waits for it.
+        """A transaction that only reads: one consistent state, also while others write, and no writer waits for it.
 
         Begun inside another one of the same thread, it is part of that one and sees the same state.
         """
@@ -109,7 +109,7 @@ class Database:
     @contextmanager
     def _began(self, write: bool) -> Iterator[sa.Connection]:
         try:
-            with self._turn, self._engine.connect() as connection:
+            with self._lock, self._engine.connect() as connection:
                 if self.dialect == "sqlite":
                     connection.exec_driver_sql("BEGIN IMMEDIATE" if write and not self.read_only else "BEGIN")
                 elif write:
@@ -130,7 +130,7 @@ class Database:
         return InfrastructureError(f"the result store {self.where} failed: {cause}")
 
     def insert_new(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
-        """Insert the rows whose key is not there yet; returns how many that were. What is there stays as it is."""
+        """Insert the rows whose key is not there yet; returns how many that were. Others stay as they are."""
         if not rows:
             return 0
         make = sqlite.insert if self.dialect == "sqlite" else postgresql.insert
@@ -180,7 +180,7 @@ def file_of(where: Path | str) -> Path:
 
 
 def _engine_of(connect: Any) -> sa.Engine:
-    """An SQLite engine with one connection, which begins no transaction of its own accord."""
+    """An SQLite engine with one connection, which begins no transaction by itself."""
     return sa.create_engine("sqlite://", creator=connect, poolclass=StaticPool)
 
 
@@ -221,14 +221,14 @@ def _create(path: Path) -> None:
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     # isolation_level None: Python's driver begins no transaction by itself, `Database._began` does.
     if not read_only:
-        connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
+        connection = sqlite3.connect(path, timeout=TIMEOUT_S, check_same_thread=False, isolation_level=None)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     options: dict[str, Any] = {"uri": True, "check_same_thread": False, "isolation_level": None}
-    connection = sqlite3.connect(uri, timeout=PATIENCE_S, **options)
+    connection = sqlite3.connect(uri, timeout=TIMEOUT_S, **options)
     try:
         connection.execute("PRAGMA schema_version").fetchone()
     except sqlite3.OperationalError:
@@ -263,20 +263,20 @@ def _postgresql_engine(where: str, read_only: bool) -> tuple[sa.Engine, str]:
         )
     require("psycopg", "postgres", "a record on PostgreSQL")
     given = url.query.get("options", "")
-    options = f"{given if isinstance(given, str) else ' '.join(given)} -c lock_timeout={PATIENCE_S}s"
+    options = f"{given if isinstance(given, str) else ' '.join(given)} -c lock_timeout={TIMEOUT_S}s"
     if read_only:
         options += " -c default_transaction_read_only=on"
-    query = {"connect_timeout": str(PATIENCE_S), "application_name": "merton", **url.query, "options": options}
+    query = {"connect_timeout": str(TIMEOUT_S), "application_name": "merton", **url.query, "options": options}
     engine = sa.create_engine(
         url.set(drivername="postgresql+psycopg", query=query),
         pool_pre_ping=True,  # a connection that broke while it was idle is replaced
     )
     sa.event.listen(engine, "connect", _insist_on_durability)
-    return engine, url.set(query={}).render_as_string(hide_password=True)  # a query may hold secrets, too
+    return engine, url.set(query={}).render_as_string(hide_password=True)  # a query may hold secrets too
 
 
 def _insist_on_durability(connection: Any, _: object) -> None:
-    """A server may be told to acknowledge before the disk has it; not to us."""
+    """A server may be configured to acknowledge a commit before it is on the disk; turn that off here."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('synchronous_commit')")
         if cursor.fetchone()[0] == "off":

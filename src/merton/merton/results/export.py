@@ -31,14 +31,14 @@ TABLES: dict[str, sa.Select[Any]] = {
     "cases": sa.select(CASES).order_by(CASES.c.id),
     "experiments": sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.id),
 }
-"""What can be exported: every table in an order that its content alone decides."""
+"""The tables that can be exported, each in an order that its content alone decides."""
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What makes a spreadsheet run a cell instead of showing it."""
+"""Beginnings of a text that a spreadsheet runs as a formula."""
 
 
 def formula_safe(text: str) -> str:
-    """Text for a cell of a CSV file that no spreadsheet runs: an apostrophe stands before what looks like a formula.
+    """Text for a cell of a CSV file that no spreadsheet runs: an apostrophe stands before a formula.
 
     Before a text that begins with an apostrophe, too, so that nothing is lost: a reader drops one leading apostrophe.
     """
@@ -48,8 +48,8 @@ def formula_safe(text: str) -> str:
 def export(store: ResultStore, path: Path, table: str = "trials") -> int:
     """Write a table of the record to a file, whole or not at all; the end of its name decides the format.
 
-    Parquet and JSON name the versions and hashes behind the rows (`about`), CSV has no place for them. A value that is
-    not known is null, in CSV an empty cell.
+    Parquet and JSON name the versions and hashes behind the rows (`about`), CSV has no place for them. An unknown
+    value is null, in CSV an empty cell.
 
     Returns:
         The number of rows.
@@ -85,7 +85,7 @@ def _kind(type_: sa.types.TypeEngine[Any]) -> str:
 
 
 def _sources(connection: sa.Connection) -> dict[str, list[dict[str, Any]]]:
-    """Who and what the rows are of: agents with version and hash of weights, experiments and imports with hashes."""
+    """The sources of the rows: agents with version and hash of weights, experiments and imports with hashes."""
     imports = sa.select(IMPORTS.c.source, IMPORTS.c.file_sha256, IMPORTS.c.file_name).order_by(*IMPORTS.primary_key)
     wanted = {"agents": TABLES["agents"], "experiments": TABLES["experiments"], "imports": imports}
     return {name: [dict(row) for row in connection.execute(statement).mappings()] for name, statement in wanted.items()}

@@ -1,7 +1,7 @@
-"""Foreign response matrices: agents x cases, blank where an agent was not put to a case.
+"""Foreign response matrices: agents x cases, blank where an agent was not measured on a case.
 
-A row is an agent, a column a case, a cell the agent's score in 0..1. The columns that say who the agent is are known by
-their names (`AGENT_COLUMNS`, `VERSION_COLUMNS`) or named by the caller.
+A row is an agent, a column a case, a cell the agent's score in 0..1. The columns with the agents' ids and versions are
+known by their names (`AGENT_COLUMNS`, `VERSION_COLUMNS`) or named by the caller.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ VERSION_COLUMNS = ("version", "revision", "model_revision")
 
 @dataclass(frozen=True)
 class ResponseMatrix:
-    """A response matrix as it was read.
+    """A response matrix that was read and checked.
 
     Attributes:
         source: its name.
         agents: one for each row.
         cases: names of the columns with scores.
         cells: (agent, case, score in 0..1) of every cell that is not blank.
-        blanks: how many are.
-        file_name, file_sha256: where it came from.
+        blanks: the number of blank cells.
+        file_name, file_sha256: of the file it was read from.
     """
 
     source: str
@@ -52,7 +52,7 @@ class ResponseMatrix:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import brought: the matrix's name and size, and how many scores were new to the record."""
+    """The result of an import: the matrix's name and size, and how many scores were new to the record."""
 
     source: str
     agents: int
@@ -65,14 +65,14 @@ class Imported:
 def import_matrix(
     store: ResultStore, matrix: ResponseMatrix, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Imported:
-    """Take a response matrix into the record, all of it or nothing; the same one again changes nothing.
+    """Write a response matrix into the record, all of it or nothing; the same one again changes nothing.
 
     A matrix that has grown may be imported under the same name, as long as no score differs.
 
     Args:
         store: the record.
-        matrix: what `read_matrix` found.
-        on_progress: told how many scores of how many are written.
+        matrix: from `read_matrix`.
+        on_progress: called with the number of scores written, and their total.
 
     Raises:
         InputError: an agent is in the record with another version, a case belongs to another source, or a score differs

@@ -1,4 +1,4 @@
-"""Many runs in one record: what a run's own file has, taken into one that is shared."""
+"""Many runs in one record: the content of a run's own file is copied into a shared record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from merton.results.store import ResultStore, register
 
 @dataclass(frozen=True)
 class Merged:
-    """What a record had, and how much of it was new to the other."""
+    """The size of the source, and how much of it was new to the target."""
 
     experiments: int
     trials: int
@@ -26,21 +26,21 @@ class Merged:
 def merge(
     source: ResultStore, target: ResultStore, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Merged:
-    """Take experiments, agents, cases, trials and foreign scores of one record into another, all of them or nothing.
+    """Copy experiments, agents, cases, trials and foreign scores of one record into another, all of them or nothing.
 
-    Doing it again takes what has come since. Submissions and snapshots stay where they were made.
+    A repetition copies the additions since. Submissions and snapshots stay where they were made.
 
     Args:
-        source: is read.
-        target: is written.
-        on_progress: told how many trials and scores of how many are written.
+        source: the record to read.
+        target: the record to write.
+        on_progress: called with the number of trials and scores written, and their total.
 
     Raises:
-        InputError: the two say different things of the same experiment, agent, case, trial or score.
+        InputError: the two differ in the same experiment, agent, case, trial or score.
         InfrastructureError: a database fails; the target is as before.
     """
     with source.database.reading() as connection:
-        experiments, agents, cases = source.about_experiments(), source.agents(), source.cases()
+        experiments, agents, cases = source.experiment_records(), source.agents(), source.cases()
         trials, scores = source.records(), source.scores()
         imports = [dict(row) for row in connection.execute(sa.select(IMPORTS)).mappings()]
     total = len(trials) + len(scores)
@@ -55,7 +55,7 @@ def merge(
         new_trials = target.write(connection, trials, lambda done: on_progress(done, total))
         new_scores = 0
         for name in sorted({score.source for score in scores}):
-            of_this = [score for score in scores if score.source == name]
-            new_scores += target.write_scores(connection, of_this)
+            of_source = [score for score in scores if score.source == name]
+            new_scores += target.write_scores(connection, of_source)
         on_progress(total, total)
     return Merged(len({trial.experiment for trial in trials}), len(trials), new_trials, len(scores), new_scores)

@@ -15,17 +15,17 @@ def version(connection: sa.Connection) -> int:
     """The schema version of a database; `EMPTY` if it is no record."""
     if connection.dialect.name == "sqlite":
         return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-    # Not by to_regclass: it may still say what it said before this transaction waited for its turn to write.
+    # Not by to_regclass: its answer may date from before this transaction waited for the lock to write.
     if not sa.inspect(connection).has_table("schema_version"):
         return EMPTY
     rows = connection.execute(sa.text("SELECT * FROM schema_version")).all()
-    if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int):  # others call a table so, too
-        raise InputError("the database is not a result store: its table schema_version is that of something else")
+    if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int):  # a foreign table may have the same name
+        raise InputError("the database is not a result store: its table schema_version belongs to another program")
     return rows[0][0]
 
 
 def set_version(connection: sa.Connection) -> None:
-    """Note that the database has today's tables."""
+    """Store that the database has today's tables."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
         return
@@ -47,19 +47,19 @@ def migrate(connection: sa.Connection, where: str) -> None:
     """Bring the tables to `SCHEMA_VERSION`; nothing happens if another process has just done it.
 
     Raises:
-        InputError: the database is of a newer Merton, or an SQLite file of something else.
+        InputError: the database is of a newer Merton, or an SQLite file of another program.
     """
     found = version(connection)
     if found == SCHEMA_VERSION:
         return
     check_known(found, where)
     if found == EMPTY:
-        if connection.dialect.name == "sqlite":  # our own files never are without their version
+        if connection.dialect.name == "sqlite":  # Merton's own files always have their version
             raise InputError(f"{where} is not a result store: its schema version is {EMPTY}")
-        if taken := sorted(set(METADATA.tables) & set(sa.inspect(connection).get_table_names())):
+        if foreign := sorted(set(METADATA.tables) & set(sa.inspect(connection).get_table_names())):
             raise InputError(
-                f"{where} has tables of something else, such as {taken[0]}; give the record a database or a schema of "
-                "its own"
+                f"{where} has tables of another program, such as {foreign[0]}; give the record a database or a schema "
+                "of its own"
             )
         METADATA.create_all(connection)
     else:

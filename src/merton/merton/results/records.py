@@ -1,4 +1,4 @@
-"""The records a run is made of."""
+"""The records of which a run consists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Outcome(str, enum.Enum):
 
 @dataclass(frozen=True, order=True)
 class TestCase:
-    """What an agent is put to: a scene, a task, and how bad the image is. Level 0 is the undistorted reference.
+    """A scene, a task, and a distortion of the image at a level. Level 0 is the undistorted reference.
 
     Attributes:
         task: name in `merton.world.tasks.TASKS`.
@@ -30,7 +30,7 @@ class TestCase:
         level: 0..5.
     """
 
-    __test__ = False  # not a test class, whatever pytest thinks
+    __test__ = False  # no test class, although pytest takes the name for one
 
     task: str
     seed: int
@@ -68,7 +68,7 @@ class TrialRecord:
         distance_m: between the final tool positions of this run and the reference run; None if unknown.
         steps: chunks executed.
         simulated_s: time on the cell's clock [s].
-        wall_s: time it took [s]; the only field that differs between two runs of the same experiment.
+        wall_s: duration on the wall clock [s]; the only field that differs between two runs of the same experiment.
         error_code: 0 none, 1xx model, 2xx kinematics, 3xx safety, 4xx hardware, 5xx scoring.
         error_message: one sentence, empty if none.
     """
@@ -95,13 +95,13 @@ class TrialRecord:
 
 @dataclass(frozen=True, order=True)
 class AgentRecord:
-    """Who is rated; what is not known is None.
+    """A rated agent; unknown values are None.
 
     Attributes:
         id: the id that trials and scores name.
         version: such as a release, or the commit of the weights' repository.
         weights_sha256: 64 hexadecimal digits over the weights.
-        owner: whose agent it is.
+        owner: its manufacturer.
     """
 
     id: str
@@ -112,14 +112,14 @@ class AgentRecord:
 
 @dataclass(frozen=True, order=True)
 class ExperimentRecord:
-    """A run whose trials are recorded; what is not known is None.
+    """A run whose trials are recorded; unknown values are None.
 
     Attributes:
         id: the id that trials name.
         name: of the experiment.
         seed: of the experiment.
         spec_sha256: 64 hexadecimal digits over the experiment's file.
-        merton_version: that ran it.
+        merton_version: of the Merton that ran it.
         created_utc: when, ISO 8601.
     """
 

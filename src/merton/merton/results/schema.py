@@ -1,6 +1,6 @@
 """The tables of the record, the same in SQLite and in PostgreSQL.
 
-Facts only: a match is a view of trials and scores (`MATCHES`), never a second copy of them. Every moment is UTC, in
+Facts only: a match is a view of trials and scores (`MATCHES`), never a second copy of them. Every time is UTC, in
 ISO 8601.
 """
 
@@ -16,17 +16,17 @@ SCORE_RANGES = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
 
 SUBMISSION_STATES = ("received", "accepted", "rejected", "withdrawn", "superseded")
 COUNTED_STATES = ("accepted", "withdrawn", "superseded")
-"""What was ever accepted uses up the manufacturer's month: withdrawing must not buy a second try."""
+"""Statuses that use up the manufacturer's month: withdrawing must not allow a second attempt."""
 
 METADATA = sa.MetaData()
 
-# Sorted by code point in either database, whatever the server's language: the order of a board must not depend on it.
+# Sorted by code point in either database: the order of a board must not depend on the server's language.
 Text = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 _Number = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 
 def _within(column: str, maximum: float) -> sa.CheckConstraint:
-    """The last fence: NaN fails it in PostgreSQL, and SQLite makes NaN a NULL."""
+    """The last check: NaN fails it in PostgreSQL, and SQLite makes NaN a NULL."""
     return sa.CheckConstraint(f"{column} >= 0 AND {column} <= {maximum:g}", name=f"{column}_in_range")
 
 
@@ -39,7 +39,7 @@ EXPERIMENTS = sa.Table(
     sa.Column("spec_sha256", Text),  # of the experiment file
     sa.Column("merton_version", Text),
     sa.Column("created_utc", Text),
-    comment="A run. What is not known is NULL.",
+    comment="A run. Unknown values are NULL.",
 )
 
 AGENTS = sa.Table(
@@ -49,20 +49,20 @@ AGENTS = sa.Table(
     sa.Column("version", Text),
     sa.Column("weights_sha256", Text),
     sa.Column("owner", Text),
-    comment="Who is rated. What is not known is NULL.",
+    comment="The rated agents. Unknown values are NULL.",
 )
 
 CASES = sa.Table(
     "cases",
     METADATA,
     sa.Column("id", Text, primary_key=True),
-    sa.Column("source", Text, nullable=False),  # whose case it is: "" for Merton's own, else the name of an import
+    sa.Column("source", Text, nullable=False),  # "" for Merton's own cases, else the name of an import
     sa.Column("task", Text),
     sa.Column("seed", _Number),
     sa.Column("distortion", Text),
     sa.Column("level", sa.Integer),
     sa.Column("reference_image", Text),  # SHA-256 of the picture's file
-    comment="What agents are put to. Task to level are NULL for foreign cases.",
+    comment="The test cases. Task to level are NULL for foreign ones.",
 )
 
 TRIALS = sa.Table(
@@ -158,7 +158,7 @@ ATTEMPTS = sa.Table(
     sa.Column("accepted", sa.Boolean, nullable=False),
     sa.Column("reason", Text, nullable=False),
     sqlite_autoincrement=True,
-    comment="Everybody who tried to submit, whatever came of it.",
+    comment="Every attempt to submit, accepted or not.",
 )
 
 SNAPSHOTS = sa.Table(

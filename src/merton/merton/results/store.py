@@ -41,10 +41,10 @@ class ResultStore:
     Args:
         where: an SQLite file (made, with its folder, unless `read_only`), the directory of a run, or a postgresql://
             URL.
-        read_only: open what is there and change nothing; works while another process writes.
+        read_only: open an existing record and change nothing; works while another process writes.
 
     Raises:
-        InputError: `read_only` and there is no such store, or it is none, or one of a newer Merton.
+        InputError: there is no such store and `read_only` is set, it is no store, or a newer Merton made it.
         InfrastructureError: the disk or the server refuses.
     """
 
@@ -69,7 +69,7 @@ class ResultStore:
         return self.record_all([record]) == 1
 
     def record_all(self, records: Iterable[TrialRecord], on_progress: Callable[[int], None] = lambda done: None) -> int:
-        """Store trials, all of them or none, as `record` does; `on_progress` is told how many are done.
+        """Store trials, all of them or none, as `record` does; `on_progress` is called with the number done.
 
         Returns:
             How many were new.
@@ -99,7 +99,7 @@ class ResultStore:
         cases = {item.case.id: asdict(item.case) for item in records}
         insert(connection, CASES, [{"id": name, "source": "", **cases[name]} for name in sorted(cases)])
         new = insert(connection, TRIALS, [_row_from_record(record) for record in records])
-        # Read back before it is acknowledged: whatever was there already has to be the same.
+        # Read back before the write is acknowledged: rows that were there already must be the same.
         keys = sa.tuple_(TRIALS.c.experiment, TRIALS.c.id).in_([(item.experiment, item.id) for item in records])
         rows = connection.execute(_TRIALS_AND_CASES.where(keys)).mappings()
         stored = {(item.experiment, item.id): item for item in (_record_from_row(dict(row)) for row in rows)}
@@ -114,13 +114,13 @@ class ResultStore:
     def register_agent(
         self, id: str, version: str | None = None, weights_sha256: str | None = None, owner: str | None = None
     ) -> bool:
-        """Say who an agent is. What is None stays open, and may be said later; nothing that was said can be changed.
+        """Store facts of an agent. None leaves a fact unknown, to be filled in later; a known fact cannot be changed.
 
         Returns:
-            True if the record did not know all of this yet.
+            True if any of it was new to the record.
 
         Raises:
-            InputError: the record knows something else of this agent; another version needs another id.
+            InputError: the record has another value of a fact; another version needs another id.
         """
         if weights_sha256 is not None:
             checked_sha256(f"weights of agent {id!r}", weights_sha256)
@@ -135,14 +135,14 @@ class ResultStore:
         merton_version: str | None = None,
         created_utc: str | None = None,
     ) -> bool:
-        """Say what an experiment is, on the same terms as `register_agent`."""
+        """Store facts of an experiment, by the rules of `register_agent`."""
         if spec_sha256 is not None:
             checked_sha256(f"file of experiment {id!r}", spec_sha256)
         about = ExperimentRecord(id, name, seed, spec_sha256, merton_version, created_utc)
         return self._register(EXPERIMENTS, "experiment", about)
 
     def register_case(self, case: TestCase, reference_image: str | None = None) -> bool:
-        """Say which picture (SHA-256 of its file) a test case shows undistorted, on the same terms."""
+        """Store the undistorted picture of a test case (SHA-256 of its file), by the rules of `register_agent`."""
         if reference_image is not None:
             checked_sha256(f"reference image of case {case.id!r}", reference_image)
         about = CaseRecord(case.id, "", case.task, case.seed, case.distortion, case.level, reference_image)
@@ -176,7 +176,7 @@ class ResultStore:
                 if (known := stored[item.agent, item.case]) != item.score:
                     raise InputError(
                         f"the score of {item.agent!r} on {item.case!r} is already stored as {known!r}, not "
-                        f"{item.score!r}; import what is new under another source name"
+                        f"{item.score!r}; import the new scores under another source name"
                     )
         return new
 
@@ -204,8 +204,8 @@ class ResultStore:
             rows = connection.execute(statement).mappings().all()
         return [_record_from_row(dict(row)) for row in rows]
 
-    def about_experiments(self) -> list[ExperimentRecord]:
-        """What is known of every experiment, by id."""
+    def experiment_records(self) -> list[ExperimentRecord]:
+        """All experiments, by id."""
         return [ExperimentRecord(**row) for row in self._all(sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.id))]
 
     def agents(self) -> list[AgentRecord]:
@@ -224,7 +224,7 @@ class ResultStore:
         return [ForeignScore(**row) for row in self._all(statement)]
 
     def sizes(self) -> tuple[list[Size], list[Size]]:
-        """How much there is of each experiment, and of each foreign source, by name."""
+        """The size of each experiment, and of each foreign source, by name."""
         trials, scores = (
             sa.select(
                 table.c[name].label("name"),
@@ -264,7 +264,7 @@ def open_record(where: str | Path, read_only: bool = False) -> ResultStore:
     """The record a user names on a command line: a run's directory, an SQLite file or a PostgreSQL URL.
 
     Raises:
-        InputError: there is none; unlike `ResultStore` this makes no file, since the name may be a typing error.
+        InputError: there is none. Unlike `ResultStore` this makes no file, since the name may be a typing error.
     """
     if "://" not in str(where) and not file_of(where).is_file():
         raise InputError(f"there is no result store at {file_of(where)}")
@@ -272,7 +272,7 @@ def open_record(where: str | Path, read_only: bool = False) -> ResultStore:
 
 
 def register(database: Database, connection: sa.Connection, table: sa.Table, kind: str, about: dict[str, Any]) -> bool:
-    """Insert a row by its id, or fill in what its row did not know; True if anything was new.
+    """Insert a row by its id, or fill in the NULLs of the row that is there; True if anything was new.
 
     Raises:
         InputError: the row has other content, or a text is not printable.
@@ -285,16 +285,16 @@ def register(database: Database, connection: sa.Connection, table: sa.Table, kin
     if database.insert_new(connection, table, [about]):
         return True
     known = connection.execute(sa.select(table).where(table.c.id == id)).mappings().one()
-    said = {name: value for name, value in about.items() if value is not None and value != known[name]}
-    for name, value in said.items():
+    changes = {name: value for name, value in about.items() if value is not None and value != known[name]}
+    for name, value in changes.items():
         if known[name] is not None:
             raise InputError(
-                f"{kind} {id!r} is in the record with {name} {known[name]!r}, not {value!r}; what differs needs an id "
-                "of its own"
+                f"{kind} {id!r} is in the record with {name} {known[name]!r}, not {value!r}; a different {kind} "
+                "needs an id of its own"
             )
-    if said:
-        connection.execute(sa.update(table).where(table.c.id == id).values(said))
-    return bool(said)
+    if changes:
+        connection.execute(sa.update(table).where(table.c.id == id).values(changes))
+    return bool(changes)
 
 
 def _row_from_record(record: TrialRecord) -> dict[str, Any]:

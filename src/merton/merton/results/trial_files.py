@@ -1,4 +1,4 @@
-"""Reading what a run kept of a trial: trial.json and pictures. Nothing in them has been checked before."""
+"""The files of a trial in a run directory: trial.json and pictures, whose content is not trusted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def json_object(path: Path | None) -> dict[str, Any] | None:
 
 
 def trial_detail(run: Path, record: TrialRecord) -> dict[str, Any] | None:
-    """What a trial left in its trial.json, unchecked; None if it left none."""
+    """The content of a trial's trial.json, unchecked; None if there is none."""
     return json_object(_trial_file(run, record, "trial.json"))
 
 
@@ -51,7 +51,7 @@ def _trial_file(run: Path, record: TrialRecord, name: str) -> Path | None:
 
 
 def jpeg(run: Path, record: TrialRecord, name: object) -> bytes | None:
-    """A picture a trial kept under `name`; None if there is none, it is no JPEG, or it is larger than `FRAME_LIMIT`."""
+    """The picture `name` of a trial; None if there is none, it is no JPEG, or it is larger than `FRAME_LIMIT`."""
     path = _trial_file(run, record, name) if isinstance(name, str) and name else None
     try:
         if path is None or path.stat().st_size > FRAME_LIMIT:

@@ -71,7 +71,7 @@ def line_chart(
     )
     for item in series:
         parts.append(_series(item, x, y))
-    said = "; ".join(
+    label = "; ".join(
         f"{item.label}: " + ", ".join(f"level {p.level} {p.mean:.3g}" for p in item.points)
         for item in series
         if item.points
@@ -82,7 +82,7 @@ def line_chart(
         viewBox=f"0 0 {width:g} {height:g}",
         class_="chart",
         role="img",
-        aria_label=f"{title}. {said or 'no data'}",
+        aria_label=f"{title}. {label or 'no data'}",
     )
 
 
@@ -196,8 +196,8 @@ def trajectory(
     start = next((path[0] for path in (distorted, reference) if len(path)), None)
     if start is not None:
         parts.append(tag("circle", cx=x(start[across]), cy=y(start[up]), r=4, class_="start"))
-    said = f"Tool path {labels[0]}: " + (_miss(reference, distorted) or "not recorded")
-    return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="trajectory", role="img", aria_label=said)
+    label = f"Tool path {labels[0]}: " + (_miss(reference, distorted) or "not recorded")
+    return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="trajectory", role="img", aria_label=label)
 
 
 def _miss(reference: Path3, distorted: Path3) -> str:

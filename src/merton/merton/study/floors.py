@@ -1,9 +1,9 @@
-"""How far a fidelity score is above chance: every score beside what the output for another image would have earned.
+"""Chance floors: every fidelity score beside the score that the output for another image would have earned.
 
-An answer is scored against the same model's answer to the undistorted image. Answers to a task resemble each other
-whatever the image shows, and a model that ignores the image is perfectly faithful to itself. So the floor of a score is
-what the model's reference output for one scene earns against its reference output for another scene of the same task;
-1 is then the only value that means the same for every model, and (score - floor) / (1 - floor) what can be compared.
+An answer is scored against the same model's answer to the undistorted image. Answers to a task resemble each other for
+any image, and a model that ignores the image is perfectly faithful to itself. So the floor of a score is the score of
+the model's reference output for one scene against its reference output for another scene of the same task; 1 is then
+the only value that means the same for every model, and (score - floor) / (1 - floor) can be compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Floor:
 
     Attributes:
         raw: the score; 0..1, execution 0..100.
-        floor: what chance earns, on the same scale; None if the run has no two scenes of one task to compare.
+        floor: the score of chance, on the same scale; None if the run has no two scenes of one task to compare.
         normalised: (raw - floor) / (maximum - floor): 0 is chance, 1 perfect, less than 0 worse than chance; None for
             constant output, which leaves nothing between floor and maximum.
         constant: the outputs do not depend on the image.
@@ -90,8 +90,8 @@ def _chance(
 
 
 def _of_answers(pairs: list[tuple[Output, Output]], cider: Cider | None) -> dict[str, list[float]]:
-    said = [(one.answers[0], other.answers[0]) for one, other in pairs if one.answers and other.answers]
-    scores = cognition_scores([one for one, _ in said], [other for _, other in said], cider)
+    answers = [(one.answers[0], other.answers[0]) for one, other in pairs if one.answers and other.answers]
+    scores = cognition_scores([one for one, _ in answers], [other for _, other in answers], cider)
     cider_shares = (scores.cider[~np.isnan(scores.cider)] / 10.0).tolist()
     return {
         "cognition": scores.total.tolist(),
@@ -123,9 +123,9 @@ def _of_execution(row: AgentRow, board: Snapshot) -> Floor:
 
 def _repeats(outputs: Sequence[Output]) -> bool:
     """Whether all answers, to two scenes or tasks at least, are the same words."""
-    said = [(output.case.reference, output.answers) for output in outputs if output.answers]
-    distinct = {tuple(words(answer)) for _, answers in said for answer in answers}
-    return len({case for case, _ in said}) >= 2 and len(distinct) == 1
+    by_case = [(output.case.reference, output.answers) for output in outputs if output.answers]
+    distinct = {tuple(words(answer)) for _, answers in by_case for answer in answers}
+    return len({case for case, _ in by_case}) >= 2 and len(distinct) == 1
 
 
 def _moves_alike(outputs: Sequence[Output]) -> bool:

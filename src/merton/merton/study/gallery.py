@@ -1,4 +1,4 @@
-"""The trials a reader should look at first, with what they saw, said and did."""
+"""The most instructive trials, with their images, answers and paths."""
 
 from __future__ import annotations
 
@@ -85,15 +85,16 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
     reference, distorted = _path(detail, "reference_path"), _path(detail, "path")
     window = figures.window_of((reference, distorted))
     frame = first_frame(detail)
-    said = detail.get("answers")
-    answers = said if isinstance(said, Mapping) else {}
-    ours, theirs = one_line(answers.get("reference") or "", 600), one_line(answers.get("distorted") or "", 600)
+    stored = detail.get("answers")
+    answers = stored if isinstance(stored, Mapping) else {}
+    reference_answer = one_line(answers.get("reference") or "", 600)
+    distorted_answer = one_line(answers.get("distorted") or "", 600)
     return Card(
         record=record,
         detail=detail,
         camera=one_line(frame.get("camera", "camera"), 20),
         pictures=(_picture(run, record, frame.get("reference")), _picture(run, record, frame.get("distorted"))),
-        answers=(ours, marked(ours, theirs)),
+        answers=(reference_answer, marked(reference_answer, distorted_answer)),
         paths=(
             figures.trajectory(reference, distorted, "top", window),
             figures.trajectory(reference, distorted, "side", window),

@@ -1,4 +1,4 @@
-"""The study of models (Embodied-IQA, Fig. 3 and 4): who loses what with the level, and whose losses go together."""
+"""The study of models (Embodied-IQA, Fig. 3 and 4): scores by level, and rank correlations between models."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class ScoreTable:
 
     Attributes:
         model: name of the model (text).
-        image: what the model was shown (text); with task and level it says which image pair the score is of, so two
-            models were shown the same if all three are equal. Of a run: "<scene>.<distortion>".
+        image: the scene and distortion (text); image, task and level together identify the image pair of a score, so
+            two models saw the same pair if all three are equal. Of a run: "<scene>.<distortion>".
         task: name of the task (text).
         dimension: "bleu", "rouge_l", "cider", "position", "rotation", "state", or the name of a stage for its total.
         level: level of the distortion, 1..5; 0 for the undistorted image (whole number).
@@ -48,7 +48,7 @@ class ScoreTable:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """Mean of `n` scores, 0..1."""
 
     mean: float
@@ -66,13 +66,13 @@ class Profile:
     """
 
     model: str
-    levels: tuple[Cell | None, ...]
-    distorted: Cell | None
+    levels: tuple[TableCell | None, ...]
+    distorted: TableCell | None
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """How alike models are in which images cost them score, in one dimension.
+    """How much models agree on the images that cost them score, in one dimension.
 
     Attributes:
         models: their names, sorted.
@@ -87,7 +87,7 @@ class Correlation:
 
 
 def from_outputs(outputs: Iterable[Output]) -> ScoreTable:
-    """The table of a run. A model that stands behind several agents was shown each image several times, by each."""
+    """The table of a run. A model of several agents has a row for each of them."""
     rows = [
         (output.models[stage], f"{output.case.seed}.{output.case.distortion}", output.case.task, name, level, score)
         for output in outputs
@@ -180,8 +180,8 @@ def _table(columns: Sequence[Sequence[Any]]) -> ScoreTable:
     return ScoreTable(model, image, task, dimension, level, score)
 
 
-def _cell(scores: NDArray[np.float64]) -> Cell | None:
-    return Cell(float(scores.mean()), len(scores)) if len(scores) else None
+def _cell(scores: NDArray[np.float64]) -> TableCell | None:
+    return TableCell(float(scores.mean()), len(scores)) if len(scores) else None
 
 
 def _samples(table: ScoreTable, rows: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What the models of a run answered and decided, read back from its trials."""
+"""Answers and decisions of the models of a run, read from its trials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DIMENSIONS = {"cognition": ("bleu", "rouge_l", "cider"), "decision": ("position"
 
 @dataclass(frozen=True)
 class Output:
-    """One trial's outputs; what its trial.json lacks or holds in another form is None or empty.
+    """One trial's outputs; values that its trial.json lacks or holds in another form are None or empty.
 
     Attributes:
         agent: id of the agent.
@@ -40,7 +40,7 @@ class Output:
 
 
 def read(run: Path, records: Iterable[TrialRecord]) -> list[Output]:
-    """The outputs of all trials that kept them and were no infrastructure fault, in the order of the records."""
+    """The outputs of all trials that have them and were no infrastructure fault, in the order of the records."""
     found = []
     for record in records:
         detail = trial_detail(run, record)
@@ -59,9 +59,9 @@ def references(outputs: Iterable[Output], agent: str) -> dict[str, list[Output]]
 
 
 def _output(record: TrialRecord, detail: Mapping[str, Any]) -> Output:
-    said, decided = _mapping(detail, "answers"), _mapping(detail, "decision")
-    answers = said.get("reference"), said.get("distorted")
-    chunks = _chunk(decided, "reference"), _chunk(decided, "distorted")
+    texts, decisions = _mapping(detail, "answers"), _mapping(detail, "decision")
+    answers = texts.get("reference"), texts.get("distorted")
+    chunks = _chunk(decisions, "reference"), _chunk(decisions, "distorted")
     models = {"cognition": detail.get("vlm"), "decision": detail.get("vla")}
     return Output(
         agent=record.agent,
@@ -78,8 +78,8 @@ def _mapping(detail: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _chunk(decided: Mapping[str, Any], which: str) -> ActionChunk | None:
-    stored = _mapping(decided, which)
+def _chunk(decisions: Mapping[str, Any], which: str) -> ActionChunk | None:
+    stored = _mapping(decisions, which)
     if "deltas" not in stored:
         return None
     try:

@@ -37,7 +37,7 @@ BLIND_DECISION = 0.999
 def write_report(run_directory: Path | str) -> Path:
     """Write `report.html` into a run's directory and return its path.
 
-    Reads run.json, experiment.yaml, results.sqlite and, for the gallery, trials/<id>/; what a trial did not keep is
+    Reads run.json, experiment.yaml, results.sqlite and, for the gallery, trials/<id>/; files that a trial lacks are
     shown as missing. The page needs no other file and makes no request.
 
     Raises:
