@@ -1,4 +1,4 @@
-"""Gazebo Harmonic plays the hardware: the world, the robot, its controllers, the bridges; Merton's nodes above it.
+"""Gazebo Harmonic as the hardware: the world, the robot, its controllers, the bridges; Merton's nodes above it.
 
 ros2 launch merton_bringup gazebo.launch.py headless:=true
 ros2 launch merton_bringup gazebo.launch.py headless:=true experiment:=quickstart.yaml
@@ -30,7 +30,7 @@ SERVICES = [
 
 
 def robot(context):
-    """robot_state_publisher with the robot as Gazebo needs it: the robot is created from what it publishes."""
+    """robot_state_publisher with the robot as Gazebo needs it: Gazebo creates the robot from its topic."""
     controllers = str(resource("merton_bringup", "config/gazebo/controllers.yaml"))
     return state_publisher(context, hardware="gazebo", controllers=controllers)
 

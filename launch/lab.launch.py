@@ -37,12 +37,12 @@ def value(context, name):
 
 
 def variant(graph, context):
-    """The graph with the arm and the gripper that were asked for."""
+    """The graph with the arm and the gripper of the arguments."""
     return lab_variant(graph, value(context, "arm"), value(context, "gripper"))
 
 
 def robot(context):
-    """What the arm and the gripper need beside the graph."""
+    """Further processes for the arm and the gripper."""
     if not value(context, "robot_ip"):
         raise InputError("robot_ip is missing: the address of the UR5's controller, such as robot_ip:=192.0.2.10")
     actions = []

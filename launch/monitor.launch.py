@@ -1,6 +1,6 @@
 """The operator's screen: RViz on the cell; rqt with diagnostics, images, plots, services; the page of `merton monitor`.
 
-Beside sim, gazebo or lab. What is not installed is named and left out.
+Beside sim, gazebo or lab. Missing programs are named and left out.
 
 ros2 launch merton_bringup monitor.launch.py use_sim_time:=true
 ros2 launch merton_bringup monitor.launch.py page:=false                    without the page
@@ -49,7 +49,7 @@ def rqt():
 
 
 def page():
-    """The page; its node says where."""
+    """The page; its node logs the address."""
     return Node(
         package="merton_nodes", executable="monitor_node", ros_arguments=enclave("monitor_node"), output="screen"
     )

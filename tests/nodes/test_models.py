@@ -93,7 +93,7 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Parrot.gate = threading.Event()
     Parrot.gate.set()
     Parrot.batches, Parrot.warm = [], []
-    monkeypatch.setattr(vlm_node, "RESULT_KEPT_S", 2 * LIMIT_S)  # a busy machine loses no result of these tests
+    monkeypatch.setattr(vlm_node, "RESULT_LIFETIME_S", 2 * LIMIT_S)  # a busy machine loses no result of these tests
     for catalogue in (MODELS, POLICIES):
         assert "oracle" not in catalogue  # read now, so that the additions go with the test
         monkeypatch.setattr(catalogue, "_entries", dict(catalogue._entries))
@@ -227,7 +227,7 @@ def test_what_is_answered_keeps_no_picture(ros: Ros, probe: Probe) -> None:
 
 
 def test_what_is_answered_is_soon_forgotten(ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vlm_node, "RESULT_KEPT_S", 0.05)
+    monkeypatch.setattr(vlm_node, "RESULT_LIFETIME_S", 0.05)
     node = up(ros, VlmNode, preload=["parrot"])
     client = ros.action_client(probe, AnswerQuestion, names.ANSWER)
     ros.until(client.server_is_ready)

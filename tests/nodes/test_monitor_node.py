@@ -147,7 +147,7 @@ def test_whether_a_stop_would_be_heard_does_not_wait_for_anything_else(ros: Ros,
     node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"))
     heartbeat = probe.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
     probe.create_service(Trigger, names.STOP, lambda _, response: response)
-    ros.until(lambda: node.controls.stopping.service_is_ready())
+    ros.until(lambda: node.controls.stop_client.service_is_ready())
     free = threading.Event()
     ros.executor.create_task(free.wait)  # as if every image took for ever
     try:

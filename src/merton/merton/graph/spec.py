@@ -18,8 +18,8 @@ class NodeSpec(Model):
 
     Attributes:
         name: name of the node, as its program gives it.
-        package, executable: what `ros2 run` would take.
-        remappings: topic names as the node knows them, to what they are called in this graph.
+        package, executable: as `ros2 run` takes them.
+        remappings: the node's own topic names to those of this graph.
         parameters: values on top of the graph's parameter file.
     """
 
@@ -31,16 +31,16 @@ class NodeSpec(Model):
 
 
 class GraphSpec(Model):
-    """A graph: what `config/graph/<name>.yaml` says.
+    """A graph, as `config/graph/<name>.yaml` describes it.
 
     Attributes:
         description: one line for people.
         parameters: the ROS parameter file, relative to `config`.
         nodes: the processes, in the order they are started.
         arguments: names that a launch file or `merton up` may set, to the node parameter ("node.parameter") they set.
-        help: what each of them is, for `--show-args`.
-        optional: processes that are started only if an argument sets one of their parameters; the graph can do without,
-            so their end ends nothing.
+        help: description of each argument, for `--show-args`.
+        optional: processes that are started only if an argument sets one of their parameters; the graph can do without
+            them, so their end ends nothing.
     """
 
     description: str
@@ -70,9 +70,9 @@ class GraphSpec(Model):
             if argument not in self.arguments:
                 raise UnknownNameError("argument", argument, self.arguments)
             node, _, parameter = self.arguments[argument].partition(".")
-            if node not in nodes:  # first: it is to see the others start
+            if node not in nodes:  # first: it is to record the start of the others
                 nodes = {node: next(spec for spec in self.optional if spec.name == node), **nodes}
-            kind = type(defaults[f"/**/{node}"]["ros__parameters"][parameter])  # in whatever namespace
+            kind = type(defaults[f"/**/{node}"]["ros__parameters"][parameter])  # in any namespace
             changed = {**nodes[node].parameters, parameter: _typed(argument, value, kind)}
             nodes[node] = nodes[node].model_copy(update={"parameters": changed})
         return self.model_copy(update={"nodes": tuple(nodes.values())})

@@ -23,7 +23,7 @@ from merton.files import resource
 from merton.graph.spec import GraphSpec, NodeSpec
 
 GRACE_S = ((signal.SIGINT, 8.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 5.0))
-"""How a process is asked to end, and how long it may take at each step."""
+"""The signals that end a process, and the time it has after each [s]."""
 FIRST_DOMAIN, LAST_DOMAIN = 1, 100
 """Domains whose ports lie below Linux' ephemeral ones."""
 
@@ -68,11 +68,11 @@ def claim_domain(wanted: int | None = None) -> tuple[int, socket.socket]:
 
 
 def environment(domain: int | None = None) -> dict[str, str]:
-    """The environment for nodes: images get through (Fast DDS profile), nothing leaves this machine unless asked.
+    """The environment for nodes: room for images (Fast DDS profile), no traffic beyond this machine unless asked for.
 
     Args:
-        domain: a domain of Merton's own, in which nothing the user has set for other ROS programs counts; None for the
-            user's domain, in which everything the user has set stays.
+        domain: a domain of Merton's own, in which the user's settings for other ROS programs are ignored; None for the
+            user's domain, in which they hold.
     """
     variables = dict(os.environ)
     profile = "fastdds.xml" if domain is not None or _stays_here(variables) else "fastdds_network.xml"
@@ -87,7 +87,7 @@ def environment(domain: int | None = None) -> dict[str, str]:
         variables |= {**ours, "ROS_DOMAIN_ID": str(domain)}
         for name in ("ROS_LOCALHOST_ONLY", "ROS_DISCOVERY_SERVER", "ROS_STATIC_PEERS"):
             variables.pop(name, None)
-    # two cores are shared by nine processes: pools of threads in each would only get in each other's way
+    # nine processes share few cores: a pool of threads in each would slow down all of them
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
         variables.setdefault(name, "1")
     return variables
@@ -101,7 +101,7 @@ def _stays_here(variables: dict[str, str]) -> bool:
 
 
 def find_executable(package: str, executable: str) -> Path:
-    """The program `ros2 run package executable` would start; raises MissingDependencyError if it is not installed."""
+    """The program of `ros2 run package executable`; raises MissingDependencyError if it is not installed."""
     prefixes = [*os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep), sys.prefix]
     for prefix in filter(None, prefixes):
         path = Path(prefix) / "lib" / package / executable
@@ -116,7 +116,7 @@ def enclave(name: str) -> list[str]:
 
 
 def ros_arguments(node: NodeSpec, graph: GraphSpec) -> list[str]:
-    """What follows `--ros-args`: enclave, parameter file, remappings, parameters; for `merton up` and `ros2 launch`."""
+    """The arguments after `--ros-args`: enclave, parameter file, remappings, parameters; for both ways to start."""
     arguments = [*enclave(node.name), "--params-file", str(graph.parameter_file)]
     for name, target in node.remappings.items():
         arguments += ["-r", f"{name}:={target}"]
@@ -142,7 +142,7 @@ class Supervisor:
         graph: what to start.
         logs: directory for `<node>.log`.
         variables: environment of the processes.
-        claim: the socket that holds the ROS domain; the processes hold it too, so that it stays taken while one lives.
+        claim: the socket that holds the ROS domain; the processes inherit it, so that it stays taken while one lives.
     """
 
     def __init__(
@@ -180,9 +180,12 @@ class Supervisor:
             process = subprocess.Popen(
                 [*ORPHANS_END, *arguments],
                 pass_fds=() if self.claim is None else (self.claim.fileno(),),
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT if logged else None,
-                env=self.variables, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT if logged else None,
+                env=self.variables,
+                start_new_session=True,
+            )
         self.processes[name] = process
 
         def watch() -> None:
@@ -198,7 +201,7 @@ class Supervisor:
             return None
 
     def end(self) -> None:
-        """Ask every process to end, first kindly: all at once, then those the graph can do without, which recorded."""
+        """End every process, SIGINT first: all others at once, then the optional ones, which may be recording them."""
         optional = {node.name for node in self.graph.optional}
         self._end([process for name, process in self.processes.items() if name not in optional])
         self._end(list(self.processes.values()))
@@ -217,7 +220,7 @@ class Supervisor:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(max(0.0, deadline - time.monotonic()))
             except (KeyboardInterrupt, SystemExit):
-                continue  # asked again: less patience, but nobody is left behind
+                continue  # interrupted again: go to the next step, so that no process is left
 
 
 def last_lines(log: Path, count: int = 5) -> str:

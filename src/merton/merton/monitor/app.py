@@ -33,10 +33,10 @@ def create_app(
 
     Args:
         hub: what is shown.
-        controls: what the buttons do.
-        log: where presses are kept.
-        tokens: who may look and press; None if everybody may who reaches this server.
-        names: host names under which it may be asked, besides "localhost" and addresses.
+        controls: carry out presses.
+        log: keeps presses on disk.
+        tokens: of the users who may view and press; None if every client of this server may.
+        names: host names of this server, besides "localhost" and addresses.
     """
     app = FastAPI(title="Merton monitor", version=merton.__version__, openapi_url=None)
     buttons = Buttons(controls, log, hub, tokens)
@@ -48,7 +48,7 @@ def create_app(
 
     @app.get("/api/session")
     async def who(request: Request) -> Response:
-        """Whether a token is needed, and whose the one in the request is."""
+        """Whether a token is needed, and the owner of the one in the request."""
         owner = buttons.owner(bearer(request))
         return JSONResponse({"needs_token": buttons.needs_token, "allowed": owner is not None, "who": owner or ""})
 
@@ -61,11 +61,11 @@ def create_app(
     async def watch(socket: WebSocket) -> None:
         if len(browsers) >= MOST_BROWSERS:
             await socket.accept()
-            await socket.close(TRY_AGAIN_LATER, f"{MOST_BROWSERS} browsers are looking already")
+            await socket.close(TRY_AGAIN_LATER, f"{MOST_BROWSERS} browsers are connected already")
             return
         browsers.add(socket)
         try:
-            await session.serve(socket, hub, buttons.may_look)
+            await session.serve(socket, hub, buttons.may_view)
         finally:
             browsers.discard(socket)
 

@@ -1,4 +1,4 @@
-"""The buttons: who may press them, what they do, and what is kept of it."""
+"""The buttons: permission, effect and log of a press."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from merton.monitor.presses import Press, PressLog
 from merton.web import Tokens, problem
 
 ANSWER_LIMIT_S = 2.0
-"""How long a node may take to answer a press [s]. The request itself is on its way long before."""
+"""How long a node may take to answer a press [s]. Its request is sent at once."""
 BODY_LIMIT_S = 1.0
 """How long the body of a press may take to arrive [s]; a stop does not wait for it."""
 LONGEST_BODY = 4096
@@ -36,20 +36,20 @@ _log = logging.getLogger("merton.monitor")
 
 @dataclass(frozen=True)
 class PressReply:
-    """What a node said to a press."""
+    """A node's answer to a press."""
 
     accepted: bool
     message: str
 
 
 Reply: TypeAlias = Callable[[str, str, str], "Future[PressReply]"]
-"""(trial_id, verdict, who) to the answer."""
+"""(trial_id, verdict, who) to the node's answer."""
 
 
 class Controls(Protocol):
-    """What the buttons do. Each call sends its request at once, in the caller's thread, and never blocks.
+    """The effects of the buttons. Each call sends its request at once, in the caller's thread, and never blocks.
 
-    The futures end with an `PressReply`, or raise InfrastructureError if nobody is there to be asked.
+    The futures end with a `PressReply`, or raise InfrastructureError if no node offers the service.
     """
 
     def stop(self) -> Future[PressReply]:
@@ -62,17 +62,17 @@ class Controls(Protocol):
         """Judge the trial that waits; the verdict is one of `VERDICTS`."""
 
     def arranged(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
-        """Say that what the cell asked for is done ("success"), or cannot be done ("failure")."""
+        """Answer a request of the cell: done ("success"), or it cannot be done ("failure")."""
 
 
 class Buttons:
-    """Takes presses.
+    """The handlers of presses.
 
     Args:
-        controls: what they do.
-        log: where they are kept.
+        controls: carry them out.
+        log: keeps them on disk.
         hub: gets the newest presses as section "presses".
-        tokens: who may press and look; None if everybody may who reaches this server.
+        tokens: of the users who may view and press; None if every client of this server may.
     """
 
     def __init__(self, controls: Controls, log: PressLog, hub: Hub, tokens: Tokens | None) -> None:
@@ -85,21 +85,21 @@ class Buttons:
         return self._tokens is not None
 
     def owner(self, token: str) -> str | None:
-        """Whose token it is: None for nobody's, empty where no token is needed."""
+        """The owner of a token; None if it is unknown, empty where no token is needed."""
         return self._tokens.owner(token) if self._tokens is not None else ""
 
-    def may_look(self, token: str) -> bool:
+    def may_view(self, token: str) -> bool:
         """Whether the holder of this token may see the page's content."""
         return self.owner(token) is not None
 
     async def stop(self, request: Request) -> Response:
-        """Stop first; read who wants it afterwards. Nothing that is wrong with a body keeps the arm moving."""
+        """Stop first, then read the name: a malformed body must not keep the arm moving."""
         owner = self.owner(bearer(request))
         if owner is None:
             return _no_token()
-        began_s, pending = time.monotonic(), self._controls.stop()
+        start_s, pending = time.monotonic(), self._controls.stop()
         body = await _body(request) or {}
-        return await self._conclude(request, "stop", owner or _name(body) or UNNAMED, "", pending, began_s)
+        return await self._conclude(request, "stop", owner or _name(body) or UNNAMED, "", pending, start_s)
 
     async def reset(self, request: Request) -> Response:
         """Release the stop; the presser has a name."""
@@ -117,10 +117,10 @@ class Buttons:
         return await self._reply(request, "confirm", self._controls.confirm, VERDICTS)
 
     async def arranged(self, request: Request) -> Response:
-        """Answer what the cell asks for before a trial; the presser has a name."""
+        """Answer a request of the cell before a trial; the presser has a name."""
         return await self._reply(request, "arranged", self._controls.arranged, VERDICTS[:2])
 
-    async def _reply(self, request: Request, what: str, send: Reply, verdicts: tuple[str, ...]) -> Response:
+    async def _reply(self, request: Request, press: str, send: Reply, verdicts: tuple[str, ...]) -> Response:
         owner = self.owner(bearer(request))
         if owner is None:
             return _no_token()
@@ -130,13 +130,13 @@ class Buttons:
             return problem(422, f"an answer has a trial_id and a verdict, one of: {', '.join(verdicts)}")
         if not who:
             return _no_name()
-        pending, began_s = send(trial_id, verdict, who), time.monotonic()
-        return await self._conclude(request, what, who, f"{trial_id}: {verdict}", pending, began_s)
+        pending, start_s = send(trial_id, verdict, who), time.monotonic()
+        return await self._conclude(request, press, who, f"{trial_id}: {verdict}", pending, start_s)
 
     async def _conclude(
-        self, request: Request, what: str, who: str, detail: str, pending: Future[PressReply], began_s: float
+        self, request: Request, press: str, who: str, detail: str, pending: Future[PressReply], start_s: float
     ) -> Response:
-        """Wait for the node's answer, log the press, and tell the browser both."""
+        """Wait for the node's answer, log the press, and answer the browser."""
         status = 200
         try:
             answer = await asyncio.wait_for(asyncio.wrap_future(pending), ANSWER_LIMIT_S)
@@ -145,18 +145,23 @@ class Buttons:
             status, answer = 504, PressReply(False, f"no answer within {ANSWER_LIMIT_S:g} s")
         except MertonError as error:
             status, answer = 503, PressReply(False, str(error))
-        press = Press(
+        entry = Press(
             at_utc=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-            press=what, who=who, address=request.client.host if request.client else "", detail=detail,
-            accepted=answer.accepted, answer=answer.message, took_ms=round(1e3 * (time.monotonic() - began_s), 1),
-        )  # fmt: skip
+            press=press,
+            who=who,
+            address=request.client.host if request.client else "",
+            detail=detail,
+            accepted=answer.accepted,
+            answer=answer.message,
+            took_ms=round(1e3 * (time.monotonic() - start_s), 1),
+        )
         logged = True
         try:
-            await run_in_threadpool(self._press_log.add, press)
+            await run_in_threadpool(self._press_log.add, entry)
         except InfrastructureError as error:
             logged = False
             _log.error("%s", error)
-        self._newest.append(press)
+        self._newest.append(entry)
         self._hub.put("presses", [asdict(one) for one in reversed(self._newest)])
         body = {"accepted": answer.accepted, "answer": answer.message, "who": who, "logged": logged}
         return JSONResponse(body, status)
@@ -181,21 +186,23 @@ async def _body(request: Request) -> dict[str, Any] | None:
         return data
 
     try:
-        said = json.loads(await asyncio.wait_for(read(), BODY_LIMIT_S))
+        document = json.loads(await asyncio.wait_for(read(), BODY_LIMIT_S))
     except (ValueError, RecursionError, ClientDisconnect, asyncio.TimeoutError, TimeoutError):
         return None
-    return said if isinstance(said, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _name(body: dict[str, Any]) -> str:
-    """The name a person gave: one line of at most 60 printable characters."""
+    """The name in a body: one line of at most 60 printable characters."""
     who = body.get("who")
     return "".join(c for c in who if c.isprintable()).strip()[:60] if isinstance(who, str) else ""
 
 
 def _no_token() -> Response:
-    return problem(401, "a token is needed; whoever runs this monitor gives one", {"WWW-Authenticate": "Bearer"})
+    return problem(
+        401, "a token is needed: ask the person who runs this monitor for one", {"WWW-Authenticate": "Bearer"}
+    )
 
 
 def _no_name() -> Response:
-    return problem(422, "enter your name first: every press is logged with who pressed")
+    return problem(422, "enter your name first: every press is logged with a name")

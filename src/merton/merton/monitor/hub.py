@@ -26,11 +26,11 @@ class HubFrame:
 
 @dataclass(frozen=True)
 class Update:
-    """What has changed since `Update.version` of the last time.
+    """The changes since the `version` of the last update.
 
     Attributes:
-        version: to be given the next time.
-        sections: name to its newest content, ready for JSON.
+        version: for the next call of `Hub.since`.
+        sections: name to newest content, ready for JSON.
         frames: the newest frame of every stream that has one.
     """
 
@@ -43,7 +43,7 @@ class Update:
 
 
 class Hub:
-    """Thread-safe. Writers put, readers ask what is newer than what they have."""
+    """Writers put content, readers ask for what is newer than a version. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,13 +53,13 @@ class Hub:
         self._listeners: dict[object, Callable[[], None]] = {}
 
     def put(self, section: str, content: Any) -> None:
-        """Replace a section; what is the same already is no update. `content` must not be changed afterwards."""
+        """Replace a section; equal content is no update. `content` must not be changed afterwards."""
         with self._lock:
             if section in self._sections and self._sections[section][1] == content:
                 return
             self._version += 1
             self._sections[section] = (self._version, content)
-        self._tell()
+        self._notify()
 
     def get(self, section: str) -> Any:
         """The newest content of a section; None if there is none yet."""
@@ -71,7 +71,7 @@ class Hub:
         with self._lock:
             self._version += 1
             self._frames[frame.stream] = (self._version, frame)
-        self._tell()
+        self._notify()
 
     def since(self, version: int) -> Update:
         """Everything newer than `version`; 0 for all there is."""
@@ -84,12 +84,12 @@ class Hub:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody looks; if not, images need not be made."""
+        """Whether a browser is connected; without one, images need not be made."""
         return bool(self._listeners)
 
     @contextlib.contextmanager
     def listening(self, on_update: Callable[[], None]) -> Iterator[None]:
-        """Have `on_update` called, from the writer's thread, whenever something was put."""
+        """Have `on_update` called, from the writer's thread, after every put."""
         key = object()
         with self._lock:
             self._listeners[key] = on_update
@@ -99,7 +99,7 @@ class Hub:
             with self._lock:
                 del self._listeners[key]
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self._lock:
             listeners = list(self._listeners.values())
         for on_update in listeners:

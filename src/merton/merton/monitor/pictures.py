@@ -10,7 +10,7 @@ from merton.recording import images
 
 QUALITY = 80
 WIDEST_PX = 640
-"""Wider images are made smaller: the page shows them no larger, and a phone has to get them through the air."""
+"""Wider images are made smaller: the page shows them no larger, and a phone receives them by radio."""
 
 
 def jpeg(pixels: NDArray[np.uint8]) -> bytes:

@@ -1,4 +1,4 @@
-"""Who pressed what and when: one line of JSON for every press, added to a file and never changed."""
+"""The log of presses: one line of JSON each, appended to a file and never changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from merton.errors import InfrastructureError, InputError
 
 @dataclass(frozen=True)
 class Press:
-    """A button, pressed.
+    """One press of a button.
 
     Attributes:
         at_utc: when it arrived here, ISO 8601 with milliseconds.
@@ -21,8 +21,8 @@ class Press:
         who: owner of the token, or the name that was entered; "unnamed" if there is neither.
         address: of the browser.
         detail: trial and verdict of an answer, else empty.
-        accepted: whether the node that was asked agreed.
-        answer: what it said, or why there is no answer.
+        accepted: whether the node accepted it.
+        answer: the node's sentence, or why there is none.
         took_ms: until the answer came [ms].
     """
 
@@ -37,7 +37,7 @@ class Press:
 
 
 class PressLog:
-    """The file; raises InputError if it cannot be written to, before anything is pressed."""
+    """The file. Raises InputError at the start if it cannot be written to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

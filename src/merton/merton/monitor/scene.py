@@ -13,7 +13,7 @@ from merton.world.cell import CellConfig
 
 
 class SceneView:
-    """What stands still, and where the arm is.
+    """Fixed parts of the cell, and the arm at its joints.
 
     Args:
         cell: the cell.

@@ -31,7 +31,7 @@ BACKLOG = 64
 
 
 def known_tokens(host: str, tokens: Path | None, names: Iterable[str]) -> Tokens | None:
-    """Who may look and press; None if everybody may who reaches the port: nobody but users of this machine.
+    """Tokens that may view and press buttons. None on loopback, where every local user may.
 
     Raises InputError if a token is needed and there is none, or the file of tokens is not usable.
     """
@@ -52,17 +52,17 @@ class MonitorServer:
 
     Args:
         hub: what is shown.
-        controls: what the buttons do.
+        controls: carry out presses.
         log: file that takes every press.
         host: name or address to listen on.
         port: 0 takes a free one.
-        tokens: file of tokens (see `TokenFile`). Without one everybody may look and press who reaches the port, so
-            it is needed wherever somebody beyond this machine could.
-        names: further host names under which the page is asked for.
+        tokens: file of tokens (see `TokenFile`). Without one every client may view and press, so it is needed wherever
+            clients beyond this machine can connect.
+        names: further host names of this server.
 
     Raises:
-        InputError: a token is needed and there is none, the file of tokens or the log is not usable, or nobody can
-            listen there.
+        InputError: a token is needed and there is none, the file of tokens or the log is not usable, or the address
+            cannot be listened on.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class MonitorServer:
             log_level="warning",
             access_log=False,
             ws="websockets-sansio",
-            ws_max_size=1024,  # what a browser says is short
+            ws_max_size=1024,  # messages of a browser are short
             ws_per_message_deflate=False,  # JPEG files do not get smaller
-            proxy_headers=False,  # who asks is who is connected
+            proxy_headers=False,  # the address of a request is that of its connection
             server_header=False,
             timeout_graceful_shutdown=END_S,
         )
@@ -99,11 +99,11 @@ class MonitorServer:
         )
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Begin to serve."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, also in the middle of what is being answered."""
+        """End, also in the middle of a request."""
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join(END_S + 3)

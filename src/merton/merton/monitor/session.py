@@ -1,7 +1,7 @@
-"""One browser's WebSocket: whenever it is ready, it gets everything that has changed, in one message.
+"""One browser's WebSocket: whenever it is ready, it gets all changes in one message.
 
-The browser says "ready" once it has shown what it got. So one update is on its way at a time: a slow line or a slow
-browser gets fewer updates, each the newest there is, and nothing piles up anywhere.
+The browser sends "ready" once it has shown an update. So one update is on its way at a time: a slow line or a slow
+browser gets fewer updates, each of the newest state, and no queue grows.
 
 An update is binary: four bytes, the length of the JSON that follows (big endian); the JSON, `{"state": {section:
 content}, "frames": [{"stream", "stamp_ns", "bytes"}]}`; the JPEG files of the frames, one after the other.
@@ -21,13 +21,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from merton.monitor.hub import Hub, Update
 
 HELLO_LIMIT_S = 5.0
-"""How long a browser may take to say who it is [s]."""
+"""How long a browser may take to send its token [s]."""
 READY_LIMIT_S = 30.0
-"""How long a browser may take to show an update [s]; then it is disconnected and may come again."""
+"""How long a browser may take to show an update [s]; then it is disconnected and may connect again."""
 PERIOD_S = 0.1
-"""The least time between two updates of one browser [s]: ten a second are enough for an eye."""
+"""The least time between two updates of one browser [s]: ten a second look continuous."""
 ALIVE_S = 1.0
-"""An update is sent at least this often, be it empty, so that the page knows that it is not looking at the past [s]."""
+"""An update is sent at least this often, even an empty one, so that the page knows that its content is current [s]."""
 BAD_MESSAGE, NOT_ALLOWED = 1003, 1008
 
 
@@ -38,25 +38,25 @@ def packed(update: Update) -> bytes:
     return b"".join([struct.pack(">I", len(head)), head, *(frame.jpeg for frame in update.frames)])
 
 
-async def serve(socket: WebSocket, hub: Hub, may_look: Callable[[str], bool]) -> None:
-    """Talk to one browser until it leaves, is too slow, or says something else than it should.
+async def serve(socket: WebSocket, hub: Hub, may_view: Callable[[str], bool]) -> None:
+    """Serve one browser until it leaves, is too slow, or sends an unexpected message.
 
     Args:
         socket: not accepted yet.
-        hub: what is shown.
-        may_look: whether the holder of this token may; the token is empty if there is none.
+        hub: the content.
+        may_view: whether the holder of a token may view it; the token is empty if there is none.
     """
     await socket.accept()
     with contextlib.suppress(WebSocketDisconnect):
         try:
-            if not may_look(_token(await asyncio.wait_for(_said(socket), HELLO_LIMIT_S))):
+            if not may_view(_token(await asyncio.wait_for(_received(socket), HELLO_LIMIT_S))):
                 await socket.close(NOT_ALLOWED, "unknown token")
                 return
             await _updates(socket, hub)
         except ValueError as error:
             await socket.close(BAD_MESSAGE, str(error))
         except (asyncio.TimeoutError, TimeoutError):
-            await socket.close(NOT_ALLOWED, "nothing was heard for too long")
+            await socket.close(NOT_ALLOWED, "no message for too long")
 
 
 async def _updates(socket: WebSocket, hub: Hub) -> None:
@@ -69,7 +69,7 @@ async def _updates(socket: WebSocket, hub: Hub) -> None:
     version = 0
     with hub.listening(on_update):
         while True:
-            began_s = time.monotonic()
+            start_s = time.monotonic()
             changed.clear()
             update = hub.since(version)
             if not update:
@@ -78,12 +78,12 @@ async def _updates(socket: WebSocket, hub: Hub) -> None:
                 update = hub.since(version)
             version = update.version
             await socket.send_bytes(packed(update))
-            if await asyncio.wait_for(_said(socket), READY_LIMIT_S) != "ready":
-                raise ValueError('after an update a browser says "ready" and nothing else')
-            await asyncio.sleep(max(0.0, began_s + PERIOD_S - time.monotonic()))
+            if await asyncio.wait_for(_received(socket), READY_LIMIT_S) != "ready":
+                raise ValueError('after an update a browser sends "ready" and nothing else')
+            await asyncio.sleep(max(0.0, start_s + PERIOD_S - time.monotonic()))
 
 
-async def _said(socket: WebSocket) -> str:
+async def _received(socket: WebSocket) -> str:
     message = await socket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1005))
@@ -93,9 +93,9 @@ async def _said(socket: WebSocket) -> str:
 def _token(hello: str) -> str:
     """The token in a browser's first message, {"token": "..."}; raises ValueError for anything else."""
     try:
-        said = json.loads(hello)
+        document = json.loads(hello)
     except RecursionError:
-        said = None
-    if not isinstance(said, dict) or set(said) != {"token"} or not isinstance(said["token"], str):
+        document = None
+    if not isinstance(document, dict) or set(document) != {"token"} or not isinstance(document["token"], str):
         raise ValueError('a browser begins with {"token": "..."}')
-    return said["token"]
+    return document["token"]

@@ -1,1 +1,1 @@
-"""Runs recorded as MCAP: writing without holding anybody up, and reading whatever a crash left."""
+"""Runs recorded as MCAP: writing that never blocks, and reading also after a crash."""

@@ -15,7 +15,7 @@ from merton.graph.supervisor import environment, find_executable
 from merton.recording.reader import RecordingReader, repair
 
 RepairOption = Annotated[
-    Path | None, typer.Option("--repair", help="Write what a torn recording still has as a new file.")
+    Path | None, typer.Option("--repair", help="Write the readable messages of a torn recording as a new file.")
 ]
 PublishOption = Annotated[bool, typer.Option("--publish", help="Play its cameras in this ROS domain until Ctrl-C.")]
 
@@ -25,10 +25,10 @@ def replay_command(
     publish: PublishOption = False,
     repaired: RepairOption = None,
 ) -> None:
-    """Compute the scores of a recorded run anew; exit code 1 if any differs from the recorded one."""
+    """Recompute the scores of a recorded run; exit code 1 if any differs from the recorded one."""
     RecordingReader(recording)
     if publish and repaired:
-        raise InputError("--publish and --repair are two things: choose one")
+        raise InputError("--publish and --repair exclude each other: choose one")
     if repaired:
         count = repair(recording, repaired)
         print_out(f"{count} messages are in {repaired}")

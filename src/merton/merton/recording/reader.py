@@ -20,7 +20,7 @@ class Entry:
         type_name: such as "sensor_msgs/msg/JointState".
         data: the message in CDR.
         log_time_ns, publish_time_ns: when it was received and sent [ns since 1970].
-        decode: makes an object of it that has the fields of the definition in the file.
+        decode: returns an object with the fields of the definition in the file.
     """
 
     topic: str
@@ -36,7 +36,7 @@ class RecordingReader:
 
     Attributes:
         path: the file.
-        torn: where and why reading ended before the file's proper end, in one sentence; empty if it did not, or yet.
+        torn: where and why reading ended before the end of a whole file, in one sentence; else empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -58,7 +58,7 @@ class RecordingReader:
 
         size = self.path.stat().st_size
         with self.path.open("rb") as stream:
-            # no record can be longer than the file; a torn length would have as much memory asked for
+            # no record can be longer than the file: a damaged length must not allocate that much memory
             records = StreamReader(stream, validate_crcs=True, record_size_limit=size).records
             complete = False
             while True:
@@ -67,7 +67,7 @@ class RecordingReader:
                     record = next(records)
                 except StopIteration:
                     break
-                except Exception as error:  # garbage makes the parser and the decompressors raise anything at all
+                except Exception as error:  # garbage makes the parser and the decompressors raise any type
                     if not complete:
                         self.torn = f"{self.path} is torn or damaged near byte {at} of {size}: {_reason(error)}"
                     return
@@ -107,13 +107,11 @@ class RecordingReader:
                         f"{schema.encoding!r}; use cdr with ros2msg"
                     )
 
-                yield Entry(
-                    channel.topic, schema.name, record.data, record.log_time, record.publish_time, decode
-                )  # fmt: skip
+                yield Entry(channel.topic, schema.name, record.data, record.log_time, record.publish_time, decode)
 
 
 def repair(path: Path, target: Path) -> int:
-    """Write a whole file of what can be read of a recording, and return how many messages that is.
+    """Write the readable messages of a recording as a whole file, and return their number.
 
     Raises:
         InputError: `path` is no recording, or `target` exists or cannot be written.

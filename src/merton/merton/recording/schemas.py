@@ -1,4 +1,4 @@
-"""What the messages of a recording look like, so that it can be read where Merton is not installed."""
+"""The message definitions of a recording, so that it can be read where Merton is not installed."""
 
 from __future__ import annotations
 

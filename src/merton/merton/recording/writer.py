@@ -1,4 +1,4 @@
-"""Writes messages to an MCAP file, in a thread of its own, so that nobody waits for a disk."""
+"""Writes messages to an MCAP file in a thread of its own, so that no caller waits for a disk."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from merton.errors import InfrastructureError, InputError, require
 from merton.recording.schemas import schema_of
 
 FLUSH_PERIOD_S = 0.5
-"""How much a kill may cost: what came in this time before it. Ours: half of the second that is promised."""
+"""Messages of so long before a kill may be lost [s]. Ours: half of the second that is promised."""
 CHUNK_BYTES = 1 << 20
 MOST_WAITING_BYTES = 64 << 20
-"""What may wait for a slow disk; more is dropped, and counted."""
+"""The most that may wait for a slow disk; more is dropped and counted."""
 PROFILE = "ros2"
 
 
@@ -29,7 +29,7 @@ class Channel:
     Attributes:
         topic: its name in the file.
         type_name: type of its messages in the file, such as "sensor_msgs/msg/JointState".
-        encode: makes what is written of what was received; called in the writer's thread. None: written as it is.
+        encode: makes the written message of the received one, in the writer's thread. None: written as received.
         metadata: further entries; the type's hash is always there.
     """
 
@@ -55,7 +55,7 @@ class RecordingWriter:
         path: the file.
         written: messages in the file, by topic.
         dropped: messages that found no room or a file that had ended, by topic.
-        problem: why nothing is written any more, in one sentence; empty if all is well.
+        problem: why nothing is written any more, in one sentence; empty while the file is written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -147,7 +147,7 @@ class RecordingWriter:
         channel = item.channel
         try:
             data = channel.encode(item.data) if channel.encode else item.data
-        except InputError:  # an image nobody can make sense of
+        except InputError:  # an image that cannot be decoded
             with self._lock:
                 self.dropped[channel.topic] += 1
         else:

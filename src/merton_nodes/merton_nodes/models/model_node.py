@@ -1,4 +1,4 @@
-"""What the nodes that hold models share: workers, the exchange of models, waiting for answers, what went wrong."""
+"""The base of vlm_node and vla_node: workers, the exchange of models, waits for answers, error codes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cancelled(Exception):
 
 
 class ModelNode(StageNode, Generic[Request, Result]):
-    """A node with models of a catalogue. They run in threads of their own; the executor's thread only waits for them.
+    """A node with models of a catalogue. Each runs in a thread of its own; the executor's thread only waits.
 
     Subclasses call `serve` in `set_up`, and `ask` in the coroutines that answer.
     """
@@ -44,8 +44,8 @@ class ModelNode(StageNode, Generic[Request, Result]):
         """Declare the parameters all such nodes have, then load and warm up the models named for preloading.
 
         Raises:
-            InputError: a model that does not exist or cannot be loaded. A server that does not answer yet is no
-                reason not to come up: the log says so, and the first request tries again.
+            InputError: a model that does not exist or cannot be loaded. A remote server that does not answer is only
+                logged; the first request tries again.
         """
         self.catalogue = catalogue
         names = self.parameter(
@@ -80,10 +80,10 @@ class ModelNode(StageNode, Generic[Request, Result]):
     # Requests
 
     def entry(self, name: str) -> Any:
-        """What the catalogue says of a model; raises InfrastructureError with the names there are."""
+        """The catalogue's entry of a model; raises InfrastructureError with the valid names."""
         try:
             return self.catalogue[name]
-        except UnknownNameError as error:  # nobody was asked, so nobody failed
+        except UnknownNameError as error:  # not an error of any model
             raise InfrastructureError(str(error)) from None
 
     async def ask(self, name: str, request: Request, is_cancelled: Callable[[], bool] = lambda: False) -> Result:
@@ -116,7 +116,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
         return ticket.result()
 
     def failure(self, error: Exception) -> tuple[ErrorCode, str]:
-        """Error code and sentence of what was raised on the way to an answer; counted by kind."""
+        """Error code and sentence of an exception on the way to an answer; counted by kind."""
         if isinstance(error, (InvalidActionError, InvalidAnswerError)):
             self.counters["invalid outputs"] += 1
             return ErrorCode.INVALID_ACTION, str(error)
@@ -131,11 +131,11 @@ class ModelNode(StageNode, Generic[Request, Result]):
     # Exchanging models
 
     def checked(self, names: Any) -> list[str]:
-        """The names that are meant; raises UnknownNameError for one that is not in the catalogue."""
-        meant = [name for name in names or () if name]
-        for name in meant:
+        """The names without empty ones; raises UnknownNameError for one that is not in the catalogue."""
+        given = [name for name in names or () if name]
+        for name in given:
             self.catalogue[name]
-        return meant
+        return given
 
     def on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
         """Refuse models that do not exist."""
@@ -148,7 +148,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
         return SetParametersResult(successful=True)
 
     def on_parameters_set(self, parameters: list[Parameter]) -> None:
-        """Exchange the models in a thread: meanwhile the others answer."""
+        """Exchange the models in a thread; the others go on answering."""
         for parameter in parameters:
             if parameter.name == "preload":
                 names = self.checked(parameter.value)
@@ -156,13 +156,13 @@ class ModelNode(StageNode, Generic[Request, Result]):
                 threading.Thread(target=self.keep_loaded, args=(names, self.executor), daemon=True).start()
 
     def keep_loaded(self, names: list[str], executor: Any) -> None:
-        """Load and release; runs in a thread, and reports in the executor's."""
+        """Load and release models, in a thread; the executor's thread reports how it went."""
         failures = self.pool.keep_loaded(names)
         with contextlib.suppress(AttributeError):  # the executor has been shut down meanwhile
             executor.create_task(self.on_exchanged, names, failures)
 
     def on_exchanged(self, names: list[str], failures: dict[str, Exception]) -> None:
-        """Say how an exchange went."""
+        """Log and publish the result of an exchange."""
         for name, error in failures.items():
             self.get_logger().error(f"{name} cannot be loaded: {self.describe(error)}")
         warm = [name for name in names if name not in failures]
@@ -185,7 +185,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Around the reading of a message: what is wrong with it is its sender's fault, not the model's."""
+    """Around the reading of a message: an error in it is its sender's, not the model's."""
     try:
         yield
     except InputError as error:
@@ -193,7 +193,7 @@ def reading() -> Iterator[None]:
 
 
 def resident_memory() -> str:
-    """Memory this process has in RAM, in words."""
+    """Resident memory of this process, as text."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmRSS:"):
             return f"{int(line.split()[1]) / 1024:.0f} MiB"

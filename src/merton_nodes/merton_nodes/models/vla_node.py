@@ -1,4 +1,4 @@
-"""Decision: turns what is seen into a chunk of 7-DoF deltas."""
+"""Decision: turns an observation into a chunk of 7-DoF deltas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NoSceneError(InfrastructureError):
 
 
 class VlaNode(ModelNode[Observation, ActionChunk]):
-    """Every policy of the catalogue behind one service; one that is not preloaded is loaded when it is first asked."""
+    """Every policy of the catalogue behind one service; one that is not preloaded is loaded at its first request."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("vla_node", **options)
@@ -43,7 +43,7 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
         )
         self.state: CellState | None = None
         self.create_subscription(CellState, names.CELL_STATE, self.on_state, names.RELIABLE_QOS)
-        # in a group of its own: while a call waits, states and other calls must still come in
+        # reentrant: while a call waits, states and other calls must still come in
         self.create_service(PredictActions, names.PREDICT, self.on_predict, callback_group=ReentrantCallbackGroup())
 
     def on_state(self, state: CellState) -> None:
@@ -68,7 +68,7 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
         return convert.scene_of(state)
 
     async def observation(self, request: PredictActions.Request) -> Observation:
-        """What the policy is shown; raises InfrastructureError for what cannot be used, or a scene that is missing."""
+        """The policy's input; raises InfrastructureError for a malformed request or a missing scene."""
         needs_scene = self.entry(request.model_id).needs_scene
         with reading():
             return Observation(
@@ -105,7 +105,7 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
             stamp_ns = convert.nanoseconds_of(request.tcp.header.stamp)
             response.chunk = convert.chunk_message(chunk, stamp_ns, request.trial_id)
             self.counters["decisions"] += 1
-        except Exception as error:  # a model may raise anything; the node goes on
+        except Exception as error:  # a model may raise any type; the node goes on
             response.error_code, response.error_msg = self.failure(error)
         return response
 

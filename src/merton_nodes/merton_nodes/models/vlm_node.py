@@ -17,15 +17,15 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import run
 
-RESULT_KEPT_S = 0.5
-"""How long a result waits for whoever has not fetched it [s]; who comes later asks anew.
+RESULT_LIFETIME_S = 0.5
+"""How long a finished result is kept [s]; a client that comes later must send the goal again.
 
-Ours: each message about a goal lists all that are kept, 20 us each to read, and in rclpy's own 900 s that is thousands.
+Ours: each status message lists all goals that are kept, 20 us each to read; in rclpy's default of 900 s, thousands.
 """
 
 
 class VlmNode(ModelNode[Question, Answer]):
-    """Every model of the catalogue behind one action; one that is not preloaded is loaded when it is first asked."""
+    """Every model of the catalogue behind one action; one that is not preloaded is loaded at its first request."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("vlm_node", **options)
@@ -39,7 +39,7 @@ class VlmNode(ModelNode[Question, Answer]):
             names.ANSWER,
             self.on_answer,
             cancel_callback=self.on_cancel,
-            result_timeout=RESULT_KEPT_S,
+            result_timeout=RESULT_LIFETIME_S,
         )
         self.closing.callback(self.server.destroy)
 
@@ -49,7 +49,7 @@ class VlmNode(ModelNode[Question, Answer]):
         return CancelResponse.ACCEPT
 
     async def on_answer(self, goal: ServerGoalHandle) -> AnswerQuestion.Result:
-        """Action: look and answer. A model's failure is in the result, never an exception."""
+        """Action: answer a question about an image. A model's failure is in the result, never an exception."""
         result, request = AnswerQuestion.Result(), goal.request
         started = time.monotonic()
         try:
@@ -62,9 +62,9 @@ class VlmNode(ModelNode[Question, Answer]):
                 self.counters["answers"] += 1
         except Cancelled:
             pass
-        except Exception as error:  # a model may raise anything; the node goes on
+        except Exception as error:  # a model may raise any type; the node goes on
             result.error_code, result.error_msg = self.failure(error)
-        request.image = Image()  # rclpy keeps the request as long as the result; its memory is for the next image
+        request.image = Image()  # rclpy keeps the request as long as the result: free its memory for the next image
         if goal.is_cancel_requested:
             self.counters["cancelled"] += 1
             goal.canceled()

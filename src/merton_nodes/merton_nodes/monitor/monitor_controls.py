@@ -1,4 +1,4 @@
-"""The buttons of the operator's page as service calls, and whether a stop would be heard; nothing else of ROS."""
+"""The buttons of the operator's page as service calls, and whether the stop path is alive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner
 
 SILENT_S = 0.5
-"""A heartbeat 20 times a second that was not heard for so long has ceased [s]."""
+"""Silence after which the heartbeat, 20 times a second, counts as lost [s]."""
 VERDICTS = {
     "success": ConfirmSuccess.Request.SUCCESS,
     "failure": ConfirmSuccess.Request.FAILURE,
@@ -32,41 +32,40 @@ VERDICTS = {
 
 
 class ServiceControls(Node):
-    """Sends requests from the caller's thread; its own executor and thread take the answers, and do nothing else.
+    """Sends requests from the caller's thread; an executor and a thread of its own only take the answers.
 
-    So neither an image that is being converted nor one on its way to a browser can delay a stop, or the heartbeat that
-    tells that it would be heard.
+    So neither the conversion of an image nor its way to a browser can delay a stop or the check of the heartbeat.
 
     Args:
-        context: ROS, in which this node lives.
-        on_stop_path: told several times a second, from that thread, whether a stop would be heard.
+        context: of this node.
+        on_stop_path: called several times a second, from that thread, with whether the stop path is alive.
     """
 
     def __init__(self, context: Context, on_stop_path: Callable[[bool], None]) -> None:
         super().__init__("monitor_controls", context=context)
-        self.stopping = self.create_client(Trigger, names.STOP)
-        self.resetting = self.create_client(Trigger, names.RESET_STOP)
-        self.arranging = self.create_client(ConfirmSuccess, names.ARRANGED)
-        self.confirming = self.create_client(ConfirmSuccess, names.CONFIRM)
+        self.stop_client = self.create_client(Trigger, names.STOP)
+        self.reset_client = self.create_client(Trigger, names.RESET_STOP)
+        self.arranged_client = self.create_client(ConfirmSuccess, names.ARRANGED)
+        self.confirm_client = self.create_client(ConfirmSuccess, names.CONFIRM)
         self.on_stop_path = on_stop_path
         self.heartbeat = Watchdog([names.HEARTBEAT], SILENT_S)
-        self.heard = False
+        self.has_heartbeat = False
         self.create_subscription(Header, names.HEARTBEAT, self.on_heartbeat, names.LATEST_QOS, raw=True)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(SILENT_S / CHECKS_PER_TIMEOUT, self.look_at_stop_path, clock=steady)
+        self.create_timer(SILENT_S / CHECKS_PER_TIMEOUT, self.check_stop_path, clock=steady)
         self.spinner = Spinner(context)
         self.spinner.executor.add_node(self)
         self.spinner.start("controls")
 
     def on_heartbeat(self, _: bytes) -> None:
-        """The stop path is alive."""
-        self.heard = True
+        """The stop path has sent its heartbeat."""
+        self.has_heartbeat = True
         self.heartbeat.feed(names.HEARTBEAT)
 
-    def look_at_stop_path(self) -> None:
-        """Say whether a stop would be heard."""
-        alive = self.heartbeat.silence(time.monotonic()) is None and self.heard
-        self.on_stop_path(alive and self.stopping.service_is_ready())
+    def check_stop_path(self) -> None:
+        """Report whether a stop would arrive."""
+        alive = self.heartbeat.silence(time.monotonic()) is None and self.has_heartbeat
+        self.on_stop_path(alive and self.stop_client.service_is_ready())
 
     def end(self) -> None:
         """Stop listening."""
@@ -75,22 +74,22 @@ class ServiceControls(Node):
 
     def stop(self) -> Future[PressReply]:
         """Stop the arm."""
-        return self.send(self.stopping, Trigger.Request())
+        return self.send(self.stop_client, Trigger.Request())
 
     def reset(self) -> Future[PressReply]:
         """Release the stop."""
-        return self.send(self.resetting, Trigger.Request())
+        return self.send(self.reset_client, Trigger.Request())
 
     def confirm(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         """Judge the trial that waits."""
-        return self.send(self.confirming, reply(trial_id, verdict, who))
+        return self.send(self.confirm_client, reply(trial_id, verdict, who))
 
     def arranged(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
-        """Say that what the cell asked for is done, or cannot be done."""
-        return self.send(self.arranging, reply(trial_id, verdict, who))
+        """Answer a request of the cell: done, or it cannot be done."""
+        return self.send(self.arranged_client, reply(trial_id, verdict, who))
 
     def send(self, client: Client, request: Any) -> Future[PressReply]:
-        """The request is sent when this returns; the answer comes from this node's thread."""
+        """Send a request before this returns; the future is resolved in this node's thread."""
         pending: Future[PressReply] = Future()
 
         def on_answer(answered: Any) -> None:
@@ -101,7 +100,7 @@ class ServiceControls(Node):
             except Exception as error:
                 pending.set_exception(InfrastructureError(f"{client.srv_name} failed: {error}"))
                 return
-            with contextlib.suppress(Exception):  # whoever asked has given up
+            with contextlib.suppress(Exception):  # the caller has given up
                 pending.set_result(outcome)
 
         if not client.service_is_ready():

@@ -1,4 +1,4 @@
-"""The operator's screen: what the graph says, on a web page; what the operator presses, to the graph."""
+"""The operator's screen: the graph's messages on a web page, and the operator's presses as service calls."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from merton_nodes.ros.runtime import StageNode, run
 
 ARM_PERIOD_S = 0.25
 ARM_SILENT_S = 3.0
-"""Without joint states for so long the arm on the page is that of the past [s]; a cell at rest repeats them."""
+"""Silence of the joint states after which the arm on the page counts as outdated [s]; a cell at rest repeats them."""
 SHOWN_RESULTS = 30
 
 
 class MonitorNode(StageNode):
-    """Hands the newest of everything to the hub; the server does the rest in threads of its own."""
+    """Puts the newest messages into the hub; the server does the rest in threads of its own."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("monitor_node", **options)
 
     def set_up(self) -> None:
-        """Read who may look, take the port, listen to the graph."""
-        from merton.monitor.server import MonitorServer  # needs packages that not every machine has
+        """Read the tokens, take the port, subscribe to the graph."""
+        from merton.monitor.server import MonitorServer  # needs packages of an extra
         from merton_nodes.monitor.monitor_controls import ServiceControls
 
         cell = load_cell()
@@ -65,25 +65,30 @@ class MonitorNode(StageNode):
         )
         self.period_s = 1 / rate_hz
         self.due_s: dict[str, float] = {}
-        self.heard_s = {names.JOINT_STATES: float("-inf")}
+        self.last_message_s = {names.JOINT_STATES: float("-inf")}
         self.results: deque[dict[str, Any]] = deque(maxlen=SHOWN_RESULTS)
         self.distortions: dict[str, Any] = {}
         self.scene_view = SceneView(cell)
         self.hub = Hub()
         self.hub.put("cameras", list(cameras))
         self.hub.put("cell", self.scene_view.still())
-        self.controls = ServiceControls(self.context, lambda heard: self.hub.put("stop_path", heard))
+        self.controls = ServiceControls(self.context, lambda alive: self.hub.put("stop_path", alive))
         self.closing.callback(self.controls.end)
         self.server = MonitorServer(
-            self.hub, self.controls, Path(log).expanduser(), host, port,
-            tokens=Path(tokens).expanduser() if tokens else None, names=[name for name in hosts if name],
-        )  # fmt: skip
+            self.hub,
+            self.controls,
+            Path(log).expanduser(),
+            host,
+            port,
+            tokens=Path(tokens).expanduser() if tokens else None,
+            names=[name for name in hosts if name],
+        )
         self.closing.callback(self.server.stop)
         self.listen(cameras)
-        self.create_timer_s(ARM_PERIOD_S, self.look_at_arm)
+        self.create_timer_s(ARM_PERIOD_S, self.check_arm)
 
     def listen(self, cameras: list[str]) -> None:
-        """Everything that is shown."""
+        """Subscribe to every topic that is shown."""
         for camera in cameras:
             self.subscribe_throttled(Image, names.color(camera), partial(self.on_image, f"{camera}/before"))
             self.subscribe_throttled(Image, names.distorted(camera), partial(self.on_image, f"{camera}/after"))
@@ -114,10 +119,10 @@ class MonitorNode(StageNode):
         self.create_subscription(kind, topic, on_message, qos)
 
     def subscribe_throttled(self, kind: Any, topic: str, callback: Callable[[Any], None]) -> None:
-        """Take a message of a busy topic when one is due and somebody looks; the others are not even unpacked."""
+        """Take a message of a busy topic only if one is due and a browser is connected; others are not unpacked."""
 
         def on_bytes(data: bytes) -> None:
-            now_s = self.heard_s[topic] = time.monotonic()
+            now_s = self.last_message_s[topic] = time.monotonic()
             if now_s >= self.due_s.get(topic, 0.0) and self.hub.watched:
                 self.due_s[topic] = now_s + self.period_s
                 callback(deserialize_message(data, kind))
@@ -125,7 +130,7 @@ class MonitorNode(StageNode):
         self.create_subscription(kind, topic, on_bytes, names.LATEST_QOS, raw=True)
 
     def on_image(self, stream: str, message: Image) -> None:
-        """A frame for the page."""
+        """Put an image into the hub."""
         try:
             picture = jpeg(convert.color_array(message))
         except InputError as error:
@@ -136,12 +141,12 @@ class MonitorNode(StageNode):
         self.counters["frames"] += 1
 
     def on_distortion(self, camera: str, message: DistortionInfo) -> None:
-        """What the picture beside the camera's went through."""
+        """Put the distortion of a camera's images into the hub."""
         self.distortions = {**self.distortions, camera: views.distortion(message)}
         self.hub.put("distortion", self.distortions)
 
     def on_joints(self, message: JointState) -> None:
-        """Where the arm is."""
+        """Put the arm's pose into the hub."""
         try:
             joints_rad, opening_m = convert.joints_of(message)
         except InputError:
@@ -149,9 +154,9 @@ class MonitorNode(StageNode):
             return
         self.hub.put("arm", self.scene_view.arm(joints_rad, opening_m))
 
-    def look_at_arm(self) -> None:
-        """Whether the arm is heard."""
-        self.hub.put("arm_seen", time.monotonic() - self.heard_s[names.JOINT_STATES] < ARM_SILENT_S)
+    def check_arm(self) -> None:
+        """Put into the hub whether the arm's joint states arrive."""
+        self.hub.put("arm_seen", time.monotonic() - self.last_message_s[names.JOINT_STATES] < ARM_SILENT_S)
 
     def with_result(self, message: TrialResult) -> list[dict[str, Any]]:
         """The newest results, the newest first."""
@@ -159,7 +164,7 @@ class MonitorNode(StageNode):
         return list(self.results)
 
     def start(self) -> None:
-        """From now on the page is there."""
+        """Begin to serve the page."""
         self.server.start()
         self.get_logger().info(f"the operator's page is at {self.server.address}")
 

@@ -1,4 +1,4 @@
-"""What the operator's page shows of a message, ready for JSON: no NaN, no bytes, no ROS."""
+"""Messages as the operator's page shows them, ready for JSON: no NaN, no bytes, no ROS."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ MOST_POINTS = 200
 
 
 def number(value: float, digits: int = 4) -> float | None:
-    """A rounded number; None for what is none."""
+    """A rounded number; None for NaN and infinity."""
     return round(value, digits) if math.isfinite(value) else None
 
 
 def name_of(index: int, names: tuple[str, ...]) -> str:
-    """The name of a constant; its number if there is no such."""
+    """The name of a constant; its number if it has none."""
     return names[index] if index < len(names) else str(index)
 
 
@@ -50,7 +50,7 @@ def safety(message: SafetyState) -> dict[str, Any]:
 
 
 def answer(message: Answer) -> dict[str, Any]:
-    """What the VLM said."""
+    """An answer of the VLM."""
     return {
         "model": message.model_id,
         "question": message.question,
@@ -60,7 +60,7 @@ def answer(message: Answer) -> dict[str, Any]:
 
 
 def chunk(message: ActionChunk) -> dict[str, Any]:
-    """What the VLA decided: rows of translation [mm], rotation [deg] and gripper, 0 closed .. 1 open."""
+    """A chunk of the VLA: rows of translation [mm], rotation [deg] and gripper, 0 closed .. 1 open."""
     rows = []
     for action in message.actions[:MOST_ACTIONS]:
         t, r = action.translation, action.rotation
@@ -78,7 +78,7 @@ def chunk(message: ActionChunk) -> dict[str, Any]:
 
 
 def scene(message: CellState) -> dict[str, Any]:
-    """The simulator's scene: what was asked for, and where things are [m]."""
+    """The simulator's scene: instruction and positions of objects [m]."""
     return {
         "task": message.task,
         "seed": message.seed,
@@ -92,7 +92,7 @@ def scene(message: CellState) -> dict[str, Any]:
 
 
 def distortion(message: DistortionInfo) -> dict[str, Any]:
-    """What was done to the image of that stamp."""
+    """The distortion of an image."""
     return {"name": message.name, "level": number(message.level, 2)}
 
 

@@ -1,4 +1,4 @@
-"""What a recording has: topics, their types, and how they are delivered."""
+"""The topics of a recording, their types, and their delivery."""
 
 from __future__ import annotations
 
@@ -26,18 +26,16 @@ from visualization_msgs.msg import MarkerArray
 from merton_nodes.ros import names
 
 DIAGNOSTICS = "/diagnostics"
-IMAGES_WAITING = 10
-STATES_WAITING = 100
-"""How many messages of a topic may wait to be taken: more than for a reader that wants the last alone."""
+IMAGE_QUEUE = 10
+STATE_QUEUE = 100
+"""Queue lengths of a topic: a recorder needs more than a reader of the newest message."""
 
 
 def recorded_topics(cameras: Sequence[str]) -> Iterator[tuple[str, type, QoSProfile]]:
-    """Topic, type and delivery of everything that is recorded."""
+    """Topic, type and delivery of every recorded topic."""
     reliable = names.RELIABLE_QOS
-    latched = QoSProfile(
-        depth=STATES_WAITING, reliability=reliable.reliability, durability=names.LATCHED_QOS.durability
-    )
-    sensor = QoSProfile(depth=IMAGES_WAITING, reliability=names.SENSOR_QOS.reliability)
+    latched = QoSProfile(depth=STATE_QUEUE, reliability=reliable.reliability, durability=names.LATCHED_QOS.durability)
+    sensor = QoSProfile(depth=IMAGE_QUEUE, reliability=names.SENSOR_QOS.reliability)
     yield names.ROBOT_DESCRIPTION, String, latched
     yield names.CELL_SAFETY, SafetyState, latched
     yield names.ARM_SAFETY, SafetyState, latched
@@ -69,12 +67,12 @@ def recorded_topics(cameras: Sequence[str]) -> Iterator[tuple[str, type, QoSProf
 
 
 def type_name(kind: type) -> str:
-    """Such as "sensor_msgs/msg/Image"."""
+    """The name of a message type, such as "sensor_msgs/msg/Image"."""
     return f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
 
 
 def qos_text(qos: QoSProfile) -> str:
-    """How a topic is delivered, as rosbag2 writes it: players latch again what was latched."""
+    """The delivery of a topic as rosbag2 writes it, so that players latch a latched topic again."""
     endless = "{sec: 9223372036, nsec: 854775807}"
     return (
         f"- history: {qos.history.short_key}\n  depth: {qos.depth}\n  reliability: {qos.reliability.short_key}\n"

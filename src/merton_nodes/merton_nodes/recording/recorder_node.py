@@ -1,4 +1,4 @@
-"""Records what goes over the graph's topics as MCAP: images compressed, everything else as it was sent."""
+"""Records the graph's topics as MCAP: images compressed, every other message as it was sent."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from merton_nodes.ros.runtime import StageNode, run
 
 POLL_PERIOD_S = 0.02
 NICENESS = 5
-"""A recorder takes the time that nobody else wants."""
+"""Priority below all other processes of the graph."""
 
 
 class PolledCallbackGroup(CallbackGroup):
-    """Subscriptions that no executor waits for: waking up for every single message is what costs a recorder most."""
+    """Subscriptions that no executor waits for: waking up for every message would cost a recorder most."""
 
     def can_execute(self, entity: object) -> bool:
         """Never."""
@@ -60,13 +60,13 @@ def compress(data: bytes) -> bytes:
 
 
 class RecorderNode(StageNode):
-    """Subscribes; the library's writer does the rest in a thread of its own."""
+    """Subscribes; the library's writer encodes and writes in a thread of its own."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("recorder_node", **options)
 
     def set_up(self) -> None:
-        """Start the file and listen."""
+        """Start the file and subscribe."""
         path = self.parameter("path", "", "the MCAP file to write; it must not exist yet")
         if not path:
             raise InputError("recorder_node needs its parameter path: the MCAP file to write")
@@ -74,8 +74,8 @@ class RecorderNode(StageNode):
         self.last_image: dict[str, bytes] = {}
         self.last_number: dict[str, int] = {}
         self.lost: dict[str, int] = {}
-        self.heard: list[tuple[Subscription, Channel]] = []
-        self.polled = PolledCallbackGroup()
+        self.recorded: list[tuple[Subscription, Channel]] = []
+        self.polled_group = PolledCallbackGroup()
         for topic, kind, qos in recorded_topics(load_cell().camera_names):
             self.listen(topic, kind, qos)
         self.closing.callback(self.finish)
@@ -90,23 +90,23 @@ class RecorderNode(StageNode):
             channel = Channel(name, type_name(kind), None, metadata)
 
         subscription = self.create_subscription(
-            kind, topic, lambda message: None, qos, callback_group=self.polled, raw=True
+            kind, topic, lambda message: None, qos, callback_group=self.polled_group, raw=True
         )
-        self.heard.append((subscription, channel))
+        self.recorded.append((subscription, channel))
 
     def poll(self) -> None:
-        """Take what has come on every topic."""
-        for subscription, channel in self.heard:
+        """Take the messages that have come on every topic."""
+        for subscription, channel in self.recorded:
             with subscription.handle:
-                while (taken := subscription.handle.take_message(subscription.msg_type, True)) is not None:
-                    self.take(channel, *taken)
+                while (message := subscription.handle.take_message(subscription.msg_type, True)) is not None:
+                    self.on_message(channel, *message)
 
-    def take(self, channel: Channel, data: bytes, info: dict[str, int]) -> None:
-        """A message has come. An image is written once, however often the camera repeats it."""
+    def on_message(self, channel: Channel, data: bytes, info: dict[str, int]) -> None:
+        """Write a message. An image that the camera repeats is written once."""
         number = int(info.get("publication_sequence_number") or 0)
         missed = number - self.last_number.get(channel.topic, number) - 1
         self.last_number[channel.topic] = number
-        if missed > 0 and channel.topic != DIAGNOSTICS:  # which every node numbers for itself
+        if missed > 0 and channel.topic != DIAGNOSTICS:  # every node numbers its own
             self.lost[channel.topic] = self.lost.get(channel.topic, 0) + missed
         if channel.encode:
             if self.last_image.get(channel.topic) == data:
@@ -117,7 +117,7 @@ class RecorderNode(StageNode):
         self.writer.put(channel, data, received_ns, info.get("source_timestamp") or None, number)
 
     def observe(self) -> None:
-        """Messages written and dropped by topic; what ended the recording."""
+        """Messages written and dropped by topic; why the recording ended early."""
         writer = self.writer
         self.details |= {f"written {topic}": str(count) for topic, count in sorted(writer.written.copy().items())}
         self.counters["written"] = sum(writer.written.copy().values())

@@ -1,4 +1,4 @@
-"""Computes the scores of a recorded run anew, from the answers, action chunks and poses in its recording."""
+"""Recomputes the scores of a recorded run from the answers, action chunks and poses in its recording."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from merton_nodes.ros import names
 
 @dataclass(frozen=True)
 class Difference:
-    """A score that does not follow from what was recorded; None: not scored."""
+    """A score that does not follow from its recorded evidence; None: not scored."""
 
     trial: str
     score: str
@@ -30,11 +30,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Rescored:
-    """What came of a recording.
+    """The result of scoring a recording again.
 
     Attributes:
-        checked: trials whose scores were computed anew.
-        unchecked: trials whose result is there without what it follows from, as at the start of a late recording.
+        checked: trials whose scores were computed again.
+        unchecked: trials whose result was recorded without its evidence, as at the start of a late recording.
         differences: scores that differ by more than `merton.experiment.scoring.TOLERANCE`.
         torn: where the recording breaks off; empty if it does not.
     """
@@ -46,7 +46,7 @@ class Rescored:
 
 
 def rescored(path: Path) -> Rescored:
-    """Score every trial of a recording again. Raises InputError if it is none, or a message in it makes no sense."""
+    """Score every trial of a recording again. Raises InputError for another file or a malformed message."""
     reader = RecordingReader(path)
     results: dict[tuple[str, str], TrialRecord] = {}
     evidence: dict[tuple[str, str], Evidence] = {}
@@ -75,14 +75,15 @@ def rescored(path: Path) -> Rescored:
 
 
 def show(found: Rescored, console: Console) -> int:
-    """Say what came of it; returns the exit code: 1 if a score differs, or none could be computed."""
+    """Print the result; returns the exit code: 1 if a score differs, or none could be computed."""
     if found.torn:
-        console.print(f"{found.torn}; what stands before it was used", markup=False, soft_wrap=True)
+        console.print(f"{found.torn}; the messages before it were used", markup=False, soft_wrap=True)
     if found.unchecked:
         console.print(
             f"not checked, since their evidence is not in the recording: {', '.join(found.unchecked)}",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+            markup=False,
+            soft_wrap=True,
+        )
     if not found.checked:
         console.print("the recording has no trial with its result and its evidence", markup=False)
         return 1
@@ -91,9 +92,7 @@ def show(found: Rescored, console: Console) -> int:
         return 0
     table = Table("trial", "score", "recorded", "computed anew")
     for difference in found.differences:
-        table.add_row(
-            difference.trial, difference.score, _number(difference.recorded), _number(difference.computed)
-        )  # fmt: skip
+        table.add_row(difference.trial, difference.score, _number(difference.recorded), _number(difference.computed))
     console.print(table)
     return 1
 
@@ -103,7 +102,7 @@ def _number(value: float | None) -> str:
 
 
 def main() -> None:
-    """Entry point: exit code 0 if every score is what it was, 1 if not."""
+    """Entry point: exit code 0 if every score is as recorded, 1 if not."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("recording", type=Path)
     try:

@@ -1,4 +1,4 @@
-"""Between ROS messages and the library's values. The only place where either side learns of the other's form."""
+"""Conversions between ROS messages and the library's values, all in this module."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from merton_nodes.ros import names
 
 GRIPPER_JOINT = FINGER_JOINTS[0]
 UNKNOWN_M = float("nan")
-"""The clearance of a safety state, where nobody knows it."""
+"""The clearance of a safety state where it is not known [m]."""
 
 _OUTCOMES = {
     Outcome.SUCCESS: TrialResult.SUCCESS,
@@ -63,12 +63,12 @@ def header(nanoseconds: int, frame: str) -> Header:
 
 
 def _bytes(pixels: NDArray) -> memoryview:
-    """The array's own memory as rclpy takes it without looking at every element; copied once, when it is sent."""
+    """The array's own memory in the form that rclpy takes without a check of every element; copied when it is sent."""
     return np.ascontiguousarray(pixels).data.cast("B")
 
 
 def color_message(pixels: NDArray[np.uint8], stamp_ns: int, frame: str) -> Image:
-    """An rgb8 image from (height, width, 3) uint8 RGB. It uses their memory: leave them alone until it is sent."""
+    """An rgb8 image from (height, width, 3) uint8 RGB. It shares their memory: do not change them until it is sent."""
     height, width = pixels.shape[:2]
     message = Image(header=header(stamp_ns, frame), height=height, width=width, encoding="rgb8", step=3 * width)
     message._data = _bytes(pixels)
@@ -84,7 +84,7 @@ def depth_message(depth_m: NDArray[np.float32], stamp_ns: int, frame: str) -> Im
 
 
 def millimetre_message(depth_mm: NDArray[np.uint16], stamp_ns: int, frame: str) -> Image:
-    """A 16UC1 image from (height, width) uint16 millimetres. It uses their memory, as `color_message` does."""
+    """A 16UC1 image from (height, width) uint16 millimetres. It shares their memory, as in `color_message`."""
     height, width = depth_mm.shape
     message = Image(header=header(stamp_ns, frame), height=height, width=width, encoding="16UC1", step=2 * width)
     message._data = _bytes(depth_mm.astype("<u2", copy=False))
@@ -95,7 +95,7 @@ _CHANNELS = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
 
 
 def _plane(message: Image, bytes_per_pixel: int) -> NDArray[np.uint8]:
-    """The image's bytes as (height, step), checked against what the header promises."""
+    """The image's bytes as (height, step), checked against the sizes in its header."""
     height, width, step = message.height, message.width, message.step
     if not (0 < height <= 8192 and 0 < width <= 8192):
         raise InputError(f"an image of {width}x{height} pixels is not usable")

@@ -1,4 +1,4 @@
-"""What the launch files share: the nodes of a graph as launch actions. The list itself is config/graph/<name>.yaml.
+"""The nodes of a graph as launch actions, for all launch files. The list itself is config/graph/<name>.yaml.
 
 Imported by launch files alone: `launch` and `launch_ros` come with a full ROS installation, not with the wheels.
 """
@@ -108,7 +108,7 @@ def robot_description(**arguments: str) -> str:
 
 
 def state_publisher(_: LaunchContext, *, use_sim_time: bool = True, **arguments: str) -> list[Any]:
-    """robot_state_publisher: /tf for RViz and MoveIt. Merton's nodes do without; if it is absent, the log says so.
+    """robot_state_publisher: /tf for RViz and MoveIt. Merton's nodes do not need it; if it is absent, the log says so.
 
     `arguments` are those of `urdf/cell.urdf.xacro`.
     """
@@ -192,7 +192,7 @@ def require(*packages: str) -> None:
 
 
 def _go_on_without(name: str) -> Callable[[ProcessExited, LaunchContext], list[Any]]:
-    """What follows when a node ends that the graph can do without: a line in the log."""
+    """The reaction to the end of an optional node: a line in the log."""
 
     def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
         return [LogInfo(msg=f"{name} has ended with exit code {event.returncode}; the others go on without it")]
@@ -201,7 +201,7 @@ def _go_on_without(name: str) -> Callable[[ProcessExited, LaunchContext], list[A
 
 
 def _end_with(name: str) -> Callable[[ProcessExited, LaunchContext], None]:
-    """What follows when a node ends before it was told to: an exception ends a launch, and with exit code 1."""
+    """The reaction to the early end of a node: an exception, which ends the launch with exit code 1."""
 
     def ended(event: ProcessExited, context: LaunchContext) -> None:
         if not context.is_shutdown:

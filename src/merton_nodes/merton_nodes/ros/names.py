@@ -17,10 +17,10 @@ CELL_RELEASE = "cell/release_stop"
 AWAITING_ARRANGEMENT = "cell/awaiting_arrangement"
 ARRANGED = "cell/arranged"
 WANTED_LAYOUT = "cell/wanted_layout"
-"""A picture of the scene that a person is to arrange."""
+"""A drawing of the scene that a person is to arrange."""
 
 GAZEBO_CONTACTS = "gazebo/contacts"
-"""What the robot touches in Gazebo; through the bridge, as the poses and services below."""
+"""Contacts of the robot in Gazebo; through the bridge, as the poses and services below."""
 GAZEBO_SET_POSE = "/world/cell/set_pose"
 GAZEBO_CONTROL = "/world/cell/control"
 
@@ -75,17 +75,17 @@ def distorted(camera: str) -> str:
 
 
 def distortion_info(camera: str) -> str:
-    """What was done to the image of the same stamp."""
+    """The distortion of the image of the same stamp."""
     return f"distorted/{camera}/info"
 
 
 def answers(which: str) -> str:
-    """What the VLM said in a trial, about the "reference" or the "distorted" image."""
+    """The VLM's answers in a trial, about the "reference" or the "distorted" image."""
     return f"experiment/answer/{which}"
 
 
 def chunks(which: str) -> str:
-    """What the VLA decided in a trial, on the "reference" or the "distorted" images."""
+    """The VLA's chunks in a trial, on the "reference" or the "distorted" images."""
     return f"experiment/chunk/{which}"
 
 
@@ -95,7 +95,7 @@ def optical_frame(camera: str) -> str:
 
 
 def gazebo_pose(model: str) -> str:
-    """Where a model of Gazebo's world is."""
+    """The pose of a model of Gazebo's world."""
     return f"gazebo/{model}/pose"
 
 
@@ -104,12 +104,12 @@ def _profile(reliability: ReliabilityPolicy, durability: DurabilityPolicy, depth
 
 
 SENSOR_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 5)
-"""Images: a late one is worth less than none."""
+"""Images: a late image is worse than none."""
 LATEST_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 1)
 """For a reader that may be slower than the writer: it always gets the newest, old ones are dropped."""
 RELIABLE_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 500)
 """Commands and joint states: none may be lost."""
 KEPT_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 500)
-"""What a trial leaves: a recorder that is discovered a moment late still gets all of it."""
+"""Results of a trial: a recorder that is discovered a moment late still gets all of them."""
 LATCHED_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 1)
-"""States: whoever comes late gets the last one."""
+"""States: a late subscriber gets the last one."""

@@ -1,4 +1,4 @@
-"""The newest of everything that is heard, and waits for what is still to come."""
+"""The newest message of several topics, and waits for messages to come."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Message = TypeVar("Message")
 
 
 class NewestMessages:
-    """The newest message of every topic a look is made of, and a condition to wait on."""
+    """The newest message by key, and a condition that every new one notifies."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

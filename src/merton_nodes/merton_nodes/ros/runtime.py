@@ -1,4 +1,4 @@
-"""What every node shares: typed parameters, diagnostics, and a main function that starts, spins and ends cleanly."""
+"""The base of every node: typed parameters, diagnostics, and a main function that starts, spins and ends cleanly."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Value = TypeVar("Value")
 DIAGNOSTICS_PERIOD_S = 1.0
 ENDING = (signal.SIGINT, signal.SIGTERM)
 KEPT_BYTES = 128 << 20
-"""Memory that is free and yet kept for the next image, in a process, at most [bytes]."""
+"""The most free memory that a process keeps for the next image [bytes]."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
-_LARGEST_IN_HEAP = 32 << 20  # the most that every glibc of 64 bits takes
+_LARGEST_IN_HEAP = 32 << 20  # the largest value that every 64-bit glibc accepts
 
 
 class StageNode(LifecycleNode):
@@ -52,14 +52,14 @@ class StageNode(LifecycleNode):
         self.active = self.configured = False
         self.closing = contextlib.ExitStack()
         self.counters: Counter[str] = Counter()
-        """What happened how often; shown in diagnostics. Names that start with "dropped" or "error" make a warning."""
+        """Number of events by name, shown in diagnostics. Names that start with "dropped" or "error" make a warning."""
         self.details: dict[str, str] = {}
         self.wall_clock = Clock(clock_type=ClockType.STEADY_TIME)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer_s(DIAGNOSTICS_PERIOD_S, self._publish_diagnostics)
 
     def set_up(self) -> None:
-        """Build what the node works with. A MertonError raised here ends the configuration with its sentence."""
+        """Build the node. A MertonError raised here ends the configuration with its sentence."""
 
     def start(self) -> None:
         """Called on activation."""
@@ -74,15 +74,15 @@ class StageNode(LifecycleNode):
         except (MertonError, ParameterException) as error:
             self.get_logger().error(str(error))
             return TransitionCallbackReturn.FAILURE
-        except Exception as error:  # rclpy would drop it without a word
+        except Exception as error:  # rclpy would drop it silently
             self.describe(error)
             return TransitionCallbackReturn.FAILURE
         self.configured = True
         return super().on_configure(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Lifecycle callback: refused. A node is configured once; to change what is read-only, start it anew."""
-        self.get_logger().error("a node of Merton is configured once: start it anew instead of cleaning it up")
+        """Lifecycle callback: refused. A node is configured once; to change a read-only parameter, restart it."""
+        self.get_logger().error("a node of Merton is configured once: restart it instead of cleaning it up")
         return TransitionCallbackReturn.FAILURE
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -170,7 +170,7 @@ class StageNode(LifecycleNode):
 
 
 class Spinner:
-    """Spins nodes, and ends before anything that it uses is destroyed: then the executor, the nodes, the context last.
+    """Spins nodes. It ends before anything it uses is destroyed: first the executor, then the nodes, last the context.
 
     Ours: `Executor.shutdown` does not wait for the thread that spins, which then finds its guards gone.
 
@@ -184,13 +184,13 @@ class Spinner:
         self.thread: threading.Thread | None = None
 
     def spin(self) -> None:
-        """Spin in this thread until somebody asks to end, or ends the context."""
+        """Spin in this thread until `ask_to_end` or the end of the context."""
         with contextlib.suppress(ExternalShutdownException, ShutdownException):
             while not self.ending and self.executor.context.ok():
                 self.executor.spin_once()
 
     def start(self, name: str, on_failure: Callable[[], None] | None = None) -> threading.Thread:
-        """Spin in a thread of its own; `on_failure` is called while what a callback raised is being handled."""
+        """Spin in a thread of its own; `on_failure` is called while the exception of a callback is being handled."""
 
         def work() -> None:
             try:
@@ -205,16 +205,16 @@ class Spinner:
         return self.thread
 
     def ask_to_end(self) -> None:
-        """The callback under way is the last; from any thread."""
+        """Let the current callback be the last. From any thread."""
         self.ending = True
-        self.executor.create_task(lambda: None)  # only woken, it would wait for the next message
+        self.executor.create_task(lambda: None)  # `wake` alone would let it wait for the next message
 
     def end(self) -> None:
-        """Nothing spins any more; what was spun may be destroyed."""
+        """End spinning; then the nodes may be destroyed."""
         self.ask_to_end()
         if self.thread is not None:
             self.thread.join(5)
-        self.executor.shutdown(timeout_sec=0)  # the wait is over, also for a callback that never ends
+        self.executor.shutdown(timeout_sec=0)  # does not wait for a callback that never ends
 
 
 def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> int:
@@ -238,7 +238,7 @@ def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> in
             if node.trigger_configure() != succeeded or node.trigger_activate() != succeeded:
                 code = 1
         if code == 0:
-            gc.freeze()  # what is there now stays: no collection has to look at it again, and keep a stop waiting
+            gc.freeze()  # objects of the start-up live on: scanning them again would delay a stop
             with ended_by_signals(spinner):
                 spinner.spin()
             code = 0 if spinner.ending else 1
@@ -248,7 +248,7 @@ def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> in
         print(error, file=sys.stderr)
         code = 1
     finally:
-        on_signals(signal.SIG_IGN)  # what is on its way, such as braking an arm, is not to be cut off
+        on_signals(signal.SIG_IGN)  # the end of a node, such as braking an arm, is not to be interrupted
         spinner.end()
         if node is not None:
             node.closing.close()
@@ -258,24 +258,24 @@ def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> in
 
 
 def on_signals(handler: Any) -> None:
-    """What SIGINT and SIGTERM do from now on; in the main thread."""
+    """Set the handler of SIGINT and SIGTERM. In the main thread."""
     for number in ENDING:
         signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def ended_by_signals(spinner: Spinner) -> Iterator[None]:
-    """SIGINT and SIGTERM ask a spinner to end; the second, of either kind, interrupts a callback that does not end.
+    """SIGINT and SIGTERM ask a spinner to end; the second signal of either kind interrupts a callback that hangs.
 
-    Python's handlers run only between two instructions of the main thread, and that may be waiting in C for a message:
-    so the signal is also written into a socket, where another thread waits for it.
+    Python's handlers run only between two instructions of the main thread, which may be waiting in C for a message. So
+    the signal is also written into a socket, on which another thread waits.
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
 
     def listen() -> None:
         while number := reader.recv(1):
-            if number[0] in ENDING:  # every signal with a handler of Python's is written, such as SIGCHLD
+            if number[0] in ENDING:  # others with a handler of Python's are written, too, such as SIGCHLD
                 spinner.ask_to_end()
 
     listener = threading.Thread(target=listen, name="signals", daemon=True)
@@ -293,10 +293,10 @@ def ended_by_signals(spinner: Spinner) -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep what it frees for what it asks for next, in place of giving it back to the system.
+    """Let this process reuse the memory it frees, in place of giving it back to the system.
 
-    Ours: a message with images is copied again and again on its way through rclpy and DDS, each time into fresh pages,
-    and handing those out takes longer than the copying. Without glibc nothing happens.
+    Ours: a message with images is copied several times in rclpy and DDS, each time into fresh pages, and allocating
+    those takes longer than the copying. Without glibc nothing happens.
     """
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,4 +1,4 @@
-"""Services and actions of the graph, asked with a deadline, and asked again if an answer gets lost."""
+"""Calls of services and actions with a deadline, repeated if an answer gets lost."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rclpy.task import Future
 
 from merton.errors import MODEL_ERRORS, InfrastructureError
 
-ASK_AGAIN = 0.25
-"""Share of the deadline after which a service or an action is asked again: while nodes are still discovering
-each other, an answer can get lost on its way. Everything in the graph may be asked twice."""
+REPEAT_AFTER = 0.25
+"""Share of the deadline after which a call is repeated: while nodes are still discovering each other, an answer can get
+lost. Every service and action of the graph may be called twice."""
 
 
 class ServiceCaller:
-    """Asks other nodes, from a thread that does not spin the node; every wait ends with an InfrastructureError.
+    """Calls other nodes from a thread that does not spin the node; a call that is late raises InfrastructureError.
 
     Args:
-        node: spun by somebody else.
-        deadline_s: how long an answer may take unless said otherwise.
+        node: spun in another thread.
+        deadline_s: default time for an answer [s].
     """
 
     def __init__(self, node: Node, deadline_s: float) -> None:
@@ -39,21 +39,21 @@ class ServiceCaller:
         return future.result()
 
     def call(self, client: Any, request: Any, deadline_s: float | None = None, *, again: bool = True) -> Any:
-        """Call a service; raises InfrastructureError if it is absent, late, or says that it could not serve.
+        """Call a service; raises InfrastructureError if it is absent or late, or answers with an error of its own.
 
-        It is asked `again` after a while, unless a person may be at work on the answer.
+        With `again` a late call is repeated; without it a person may take the whole deadline for the answer.
         """
         deadline_s = deadline_s or self.deadline_s
         if not client.wait_for_service(timeout_sec=deadline_s):
             raise InfrastructureError(f"no node offers {client.srv_name}")
         future = client.call_async(request)
         try:
-            response = self.wait_for(future, client.srv_name, deadline_s * (ASK_AGAIN if again else 1))
+            response = self.wait_for(future, client.srv_name, deadline_s * (REPEAT_AFTER if again else 1))
         except InfrastructureError:
             if not again:
                 raise
             future = client.call_async(request)
-            response = self.wait_for(future, client.srv_name, deadline_s * (1 - ASK_AGAIN))
+            response = self.wait_for(future, client.srv_name, deadline_s * (1 - REPEAT_AFTER))
         code = getattr(response, "error_code", 0)
         if code and code not in MODEL_ERRORS:
             raise InfrastructureError(f"{client.srv_name}: {response.error_msg}")
@@ -62,9 +62,9 @@ class ServiceCaller:
     def act_on(self, client: ActionClient, goal: Any, what: str, deadline_s: float) -> Any:
         """Run an action to its end and return its result; the goal is cancelled if it is late.
 
-        What has not been answered after a while is asked again: the goal if it was not accepted, else its result.
-        Everything is sent from the executor's thread: rclpy's action client registers a request after sending it, and
-        from another thread the answer can be there first, and is then thrown away.
+        After a while without an answer the request is repeated: for the goal if it was not accepted, else for its
+        result. Everything is sent from the executor's thread: rclpy's action client registers a request after sending
+        it, so that an answer to a request from another thread can come too early, and is then dropped.
         """
         if not client.wait_for_server(timeout_sec=self.deadline_s):
             raise InfrastructureError(f"no node offers {what}")
@@ -76,7 +76,7 @@ class ServiceCaller:
 
         def on_result(future: Future) -> None:
             if future.result().status == GoalStatus.STATUS_UNKNOWN:
-                handles.clear()  # it was done and is forgotten by now: the goal is sent anew
+                handles.clear()  # its result has expired: send the goal again
                 return
             results.append(future.result())
             finished.set()
@@ -102,10 +102,10 @@ class ServiceCaller:
                     executor.create_task(handle.cancel_goal_async)
                 raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
             executor.create_task(ask)
-            finished.wait(min(left_s, self.deadline_s * ASK_AGAIN))
+            finished.wait(min(left_s, self.deadline_s * REPEAT_AFTER))
         if not results:
             raise InfrastructureError(f"{what} refused the goal: it is busy or not active")
         result = results[0]
-        if result.status != GoalStatus.STATUS_SUCCEEDED:  # rclpy answers for a node that raised, with an empty result
+        if result.status != GoalStatus.STATUS_SUCCEEDED:  # a node that raised: rclpy answers with an empty result
             raise InfrastructureError(f"{what} failed; the log of its node says why")
         return result.result
