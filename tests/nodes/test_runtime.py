@@ -1,4 +1,4 @@
-"""What every node shares: how it ends; and when arm_node ends by itself."""
+"""The base of every node: its parameters and its end; and when arm_node ends by itself."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ sys.exit(run(lambda: Slow("slow")))
 """
 
 
-def test_a_second_signal_interrupts_a_callback_and_not_what_a_node_does_last() -> None:
+def test_a_second_signal_interrupts_a_callback_but_not_the_closing_of_a_node() -> None:
     ended = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (0, "failed 1\na child\nbraked True True NO\n"), ended.stderr
     assert "Traceback" not in ended.stderr
@@ -68,14 +68,15 @@ def test_a_parameter_describes_its_choices_and_refuses_other_values(ros: Ros) ->
 
 
 def test_arm_node_ends_if_its_stop_path_fails(ros: Ros) -> None:
-    """What cannot be stopped any more must not go on: the end of the process is seen by everybody."""
+    """A motion that can no longer be stopped must not go on: the other nodes notice the end of the process."""
     arm = up(ros, ArmNode)
-    arm.draw(lambda: pytest.fail("made for nobody"))
-    assert arm.stop.send(arm.stop.commands, JointTrajectory())
+    arm.draw(lambda: pytest.fail("drawn without a subscriber"))
+    since = arm.stop.state.epoch
+    assert arm.stop.send(arm.stop.commands, JointTrajectory(), since)
 
     def fail() -> None:
-        raise ValueError("what nobody thought of")
+        raise ValueError("unforeseen")
 
     arm.stop.spinner.executor.create_task(fail)
     ros.until(lambda: not ros.context.ok())
-    assert not arm.stop.send(arm.stop.commands, JointTrajectory())
+    assert not arm.stop.send(arm.stop.commands, JointTrajectory(), since)
