@@ -156,7 +156,7 @@ def test_skill_is_recovered() -> None:
     assert not any("agents" in text or "groups" in text for text in ratings.warnings)
 
 
-def test_what_cannot_be_trusted_is_said() -> None:
+def test_ratings_that_cannot_be_trusted_have_a_warning() -> None:
     apart = rate([("a", "x", 0.5), ("a", "y", 0.6), ("b", "z", 0.5)], 0)
     assert "2 groups that never met" in apart.warnings[0]
     extreme = rate([("a", "x", 1.0), ("a", "y", 1.0), ("b", "x", 0.0), ("b", "y", 0.4)], 0)
@@ -171,7 +171,7 @@ def test_what_cannot_be_trusted_is_said() -> None:
         rate([], 0, shuffles=0)
 
 
-def test_intervals_of_agents_cover_what_other_cases_would_say() -> None:
+def test_intervals_of_agents_cover_other_cases() -> None:
     """95 % bootstrap intervals of one half of the cases hold the ratings that the other half gives, nearly always.
 
     Two halves differ by the square root of two times the error of one, which 95 % intervals of one cover in 83 %.
@@ -181,7 +181,7 @@ def test_intervals_of_agents_cover_what_other_cases_would_say() -> None:
         _, played = simulated(6, 300, 50 + seed)
         halves = [[match for match in played if (int(match[1].split()[1]) < 150) is side] for side in (True, False)]
         one, other = (rate(half, 0) for half in halves)
-        # which half is easier is not what the interval of an agent beside the others is about
+        # the interval of an agent beside the others does not cover which half is easier
         usual = np.mean([one.agents[name].mean - other.agents[name].mean for name in one.agents])
         for name, rating in one.agents.items():
             assert rating.interval[0] < rating.mean < rating.interval[1]
@@ -194,7 +194,7 @@ def test_more_cases_narrow_the_interval() -> None:
     assert many[1] - many[0] < 0.5 * (few[1] - few[0])
 
 
-def test_a_newcomer_is_placed_and_moves_nobody() -> None:
+def test_a_new_agent_is_placed_and_no_other_rating_changes() -> None:
     _, played = simulated(8, 1500, 9)
     ratings = rate([match for match in played if match[0] != "agent 3"], 0)
     before = repr(ratings)
@@ -225,7 +225,7 @@ def test_placing_needs_rated_cases_and_results() -> None:
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.25])
-def test_a_guessing_floor_is_said(floor: float) -> None:
+def test_a_guessing_floor_has_a_warning(floor: float) -> None:
     """Four choices to guess from, or none."""
     draw = np.random.default_rng(0)
     skill, hardness = draw.normal(0, 250, 15), draw.normal(0, 250, 1500)

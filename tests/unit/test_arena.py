@@ -1,4 +1,4 @@
-"""Boards by the rules of Embodied Arena: worked examples, published rows, laws, and what is refused."""
+"""Boards by the rules of Embodied Arena: worked examples, published rows, invariants, refused tables."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_benchmark_without_items_is_shown_and_changes_nothing(taxonomy: Taxono
 def test_an_agent_that_lacks_a_question_comes_last_and_is_never_averaged(taxonomy: Taxonomy) -> None:
     entries = [
         *worked("modest"),
-        *[entry for entry in worked("picky") if entry.score == 1],  # answers only what it can
+        *[entry for entry in worked("picky") if entry.score == 1],  # answers only the questions it can
         *items("guest", "HM3D", "Object Navigation", [1]),
     ]
     board = named(boards(entries, taxonomy), "task-embodied-task-planning")
@@ -315,7 +315,7 @@ def test_other_files_are_refused(tmp_path: Path, taxonomy: Taxonomy) -> None:
         read_items(tmp_path / "items.csv", taxonomy)
 
 
-def test_the_three_formats_say_the_same(tmp_path: Path, taxonomy: Taxonomy) -> None:
+def test_the_three_formats_give_the_same_items(tmp_path: Path, taxonomy: Taxonomy) -> None:
     pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs pyarrow")
     rows = [

@@ -1,4 +1,4 @@
-"""The likelihood fit: recovers what made the scores, says how sure it is, and keeps the laws of a rating."""
+"""The likelihood fit: recovers the ratings behind the scores, its intervals cover them, and its invariants hold."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_small_studies_give_ratings_that_can_be_believed(n_agents: int, n_cases:
 def test_it_is_the_maximum_of_the_marginal_likelihood() -> None:
     """Against a slow transcription: every case summed over a fixed fine grid, maximised without derivatives.
 
-    With what is assumed of the cases' spread: two more cases, one log-odd from the mean.
+    With the assumption on the cases' spread: two more cases, one log-odd from the mean.
     """
     played = simulated(3, 60, 7)[2]
     names = sorted({agent for agent, _, _ in played})
@@ -163,7 +163,7 @@ def test_a_case_twice_as_often_played_is_known_better() -> None:
     assert twice.agents["agent 00"].matches == 41
 
 
-def test_extremes_are_bounds_and_said() -> None:
+def test_extremes_are_bounds_with_a_warning() -> None:
     _, _, played = simulated(3, 50, 5)
     won = [("zenith", case, 1.0) for case in sorted({case for _, case, _ in played})]
     lost = [("nadir", case, 0.0) for _, case, _ in won]
@@ -179,7 +179,7 @@ def test_extremes_are_bounds_and_said() -> None:
     assert all(np.isfinite(agent_means(fit([("a", "x", 1.0), ("b", "x", 0.0)]))))
 
 
-def test_who_lost_nothing_is_not_below_who_lost_a_little() -> None:
+def test_an_agent_without_a_loss_is_not_below_one_with_a_small_loss() -> None:
     """As in the quickstart: one agent loses less in all its matches together than half a point."""
     draw = np.random.default_rng(4)
     played = [(agent, f"c{c:03}", score) for c in range(120) for agent, score in (("all", 1.0), ("none", 0.0))]
@@ -204,13 +204,13 @@ def test_it_arrives_where_little_is_known_of_the_cases(cases: int) -> None:
     assert not any("arrived" in warning for warning in fit(played).warnings)
 
 
-def test_what_cannot_be_compared_is_said() -> None:
+def test_groups_that_never_met_have_a_warning() -> None:
     apart = fit([("a", "x", 0.5), ("a", "y", 0.6), ("b", "z", 0.5), ("b", "w", 0.2)])
     assert any("2 groups that never met" in text for text in apart.warnings)
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.25])
-def test_a_guessing_floor_is_said(floor: float) -> None:
+def test_a_guessing_floor_has_a_warning(floor: float) -> None:
     """Four choices to guess from, or none, three studies each: said every time, or never."""
     for seed in range(3):
         played, draw = simulated(20, 1000, 20 + seed)[2], np.random.default_rng(seed)

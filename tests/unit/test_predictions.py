@@ -122,7 +122,7 @@ def test_score_functions_that_cannot_be_inverted_are_refused(build, message: str
 CASES = {f"case {i:03}": Estimate(1000.0 + 10.0 * i, 20.0, 5) for i in range(101)}
 
 
-def test_the_long_tail_is_what_is_predicted_below_the_threshold() -> None:
+def test_the_long_tail_is_the_cases_predicted_below_the_threshold() -> None:
     tail = long_tail(1900.0, CASES, 50.0, METRICS["execution"])
     assert tail == tuple(f"case {i:03}" for i in range(100, 90, -1))  # rated above 1900
     assert long_tail(1900.0, CASES, 0.0, METRICS["execution"]) == ()

@@ -200,7 +200,7 @@ def test_boards_show_missing_cells_and_rank_them_last() -> None:
     assert board.rows[2].cells[1] == BoardCell(None, None, 0)
 
 
-def test_json_is_canonical_and_comes_back() -> None:
+def test_json_is_canonical_and_is_read_back() -> None:
     taken = of(trials(), scores=imported())
     data = snapshot.to_json(taken)
     assert snapshot.from_json(data) == taken
@@ -268,7 +268,7 @@ def test_submissions_are_on_the_board_from_their_window_on(tmp_path: Path) -> No
         assert index.read_text().count("self-reported") == 1
         assert index.with_name("board.csv").read_text().count(receipt.id) == 1
         assert after.window == receipt.window
-        for taken in (after, before, never):  # those of earlier days are still what they were
+        for taken in (after, before, never):  # those of earlier days have not changed
             assert snapshot.verify(store, snapshot.to_json(taken)) == ()
         with pytest.raises(InputError, match="2026-11-30"):
             snapshot.take(store, window="soon")

@@ -1,4 +1,4 @@
-"""The board of world models as evaluators: a worked example, agreement, and what is refused."""
+"""The board of world models as evaluators: a worked example, agreement, refused sheets."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_worked_example(rules: Rules) -> None:
     assert found.board.warnings == ("team, task1: 1 of 4 videos have no score and count 0",)
     low, high = row.total.interval or (9.0, 9.0)
     assert 0 <= low < 8 / 3 < high <= 3
-    # task1: 4/9 of what can be had, on four videos; Wilson, solved by hand:
+    # task1: 4/9 of the points, on four videos; Wilson, solved by hand:
     # (4/9 + 1.9208/4) / (1 + 3.8415/4) = 0.4717, half 1.96 / 1.9604 * sqrt(0.2469/4 + 3.8415/64) = 0.3488
     assert row.cells[0].interval == pytest.approx((3 * 0.1229, 3 * 0.8205), abs=0.002)
 

@@ -74,7 +74,7 @@ class Board:
         columns: headings of the cells; a column without any score is shown and is no part of a total.
         rows: best first, those without a total last.
         maximum: the highest score there is; the lowest is 0.
-        warnings: what a reader must know, one sentence each.
+        warnings: caveats for the reader, one sentence each.
     """
 
     name: str

@@ -17,7 +17,7 @@ Q = math.log(10.0) / 400.0
 """Elo points to natural log-odds."""
 
 MAX_RATING = 1e6
-"""Ratings beyond it are a mistake upstream; far below what a float can hold, so sums of them stay exact enough."""
+"""Larger ratings are refused as a mistake of the caller; sums of smaller ones stay exact enough in a float."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

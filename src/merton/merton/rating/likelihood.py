@@ -53,7 +53,7 @@ class Estimate:
     Attributes:
         mean: agents: the maximum-likelihood estimate. Cases: the posterior mean.
         deviation: agents: standard error, against the mean of the cases' distribution.
-            Cases: posterior deviation, with what the agents' errors add to it.
+            Cases: posterior deviation, with the part that comes from the agents' errors.
         matches: how many matches the player took part in.
         flag: "only wins", "only losses", or empty: an agent's rating is then a bound, a case's leans on the prior.
         half_width: of the 95 % interval, in deviations. Cases: Student's, as the spread of cases is only estimated.

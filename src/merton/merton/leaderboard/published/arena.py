@@ -63,7 +63,7 @@ def read_items(path: Path, taxonomy: Taxonomy) -> list[ItemScore]:
     """The scores in a table with the columns `COLUMNS` and perhaps `ORIGINAL`; see `merton.results.tables.read_rows`.
 
     Raises:
-        InputError: what `read_rows` refuses, an empty or overlong name, or a score that is no number in 0..1.
+        InputError: as for `read_rows`; also an empty or overlong name, or a score that is no number in 0..1.
     """
     items = []
     for where, row in read_rows(path, COLUMNS, (ORIGINAL,)):

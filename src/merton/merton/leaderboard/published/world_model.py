@@ -86,7 +86,7 @@ def read_sheet(path: Path, rules: Rules) -> list[Annotation]:
     """The annotations in a table with the columns `COLUMNS`; see `merton.results.tables.read_rows`.
 
     Raises:
-        InputError: what `read_rows` refuses, an empty or overlong name, or a score that the rubric does not have.
+        InputError: as for `read_rows`; also an empty or overlong name, or a score that the rubric does not have.
     """
     sheet = []
     for where, row in read_rows(path, COLUMNS):
@@ -104,7 +104,7 @@ def read_ground_truth(path: Path) -> dict[str, int]:
     """The number of real videos of each task, from a table with the columns `COUNT_COLUMNS`.
 
     Raises:
-        InputError: what `read_rows` refuses, a task that is named twice, or a count that is no whole number from 1 up.
+        InputError: as for `read_rows`; also a task that is named twice, or a count that is no whole number from 1 up.
     """
     counts: dict[str, int] = {}
     for where, row in read_rows(path, COUNT_COLUMNS):
@@ -166,8 +166,8 @@ def _cell(videos: Mapping[str, Mapping[str, int]], n: int, rules: Rules) -> Boar
     """A task's score: every video counts with the mean of its scores, those without one count 0; n real videos."""
     annotators = {annotator for scores in videos.values() for annotator in scores}
     if len(annotators) < rules.annotators:
-        what = f"{len(annotators)} of {rules.annotators} annotators" if annotators else "no annotations"
-        return missing_cell(what, len(videos))
+        reason = f"{len(annotators)} of {rules.annotators} annotators" if annotators else "no annotations"
+        return missing_cell(reason, len(videos))
     points = math.fsum(sum(scores.values()) / (len(scores) * rules.maximum) for scores in videos.values())
     return share_cell(min(float(n), points), n, rules.maximum)
 

@@ -181,7 +181,7 @@ class Snapshot:
         shuffles, seed: of AGI-Elo.
         case_spread, dispersion: of the likelihood fit; None without one.
         chance_floor: mean execution score of doing nothing under distortion, 0..100.
-        warnings: what a reader must know, one sentence each.
+        warnings: caveats for the reader, one sentence each.
         diagnostics: one check a method.
     """
 

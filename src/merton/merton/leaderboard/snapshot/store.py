@@ -39,7 +39,7 @@ class StoredSnapshot:
         id: counts up.
         taken_utc: when it was stored, ISO 8601.
         name: as given.
-        inputs_sha256: of what it was computed from.
+        inputs_sha256: of the inputs it was computed from.
         sha256: of its bytes, `to_json`.
     """
 

@@ -48,7 +48,7 @@ function sort(table, column, descending) {
   heads[column].setAttribute("aria-sort", descending ? "descending" : "ascending");
   const keyed = [...table.tBodies[0].rows].map((row) => [value(row, column), row]);
   keyed.sort(([a], [b]) => {
-    if (a === "" || b === "") return (a === "") - (b === ""); // what is missing stays last either way
+    if (a === "" || b === "") return (a === "") - (b === ""); // missing values stay last in both orders
     return descending ? compare(b, a) : compare(a, b);
   });
   table.tBodies[0].append(...keyed.map(([, row]) => row));
@@ -102,7 +102,7 @@ function prepareFilter(form, table) {
 document.addEventListener("DOMContentLoaded", () => {
   prepareTheme();
   document.querySelectorAll("table.sortable").forEach(prepareSorting);
-  for (const box of document.querySelectorAll(".formula")) { // what scrolls can be reached by Tab
+  for (const box of document.querySelectorAll(".formula")) { // formulas that scroll are reached by Tab
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }
   const form = document.querySelector("form.controls"), table = document.querySelector("table[data-filtered]");
