@@ -38,7 +38,7 @@ BESIDE = {"arm_node": ["stop_node"], "monitor_node": ["monitor_controls"]}
 """Nodes that live in the process of another."""
 FOREIGN = {"robot_state_publisher", "operator"}
 """Processes whose nodes are not Merton's."""
-WITHOUT_HARDWARE = ("gripper_opening_m", 0.1), ("reading", None), ("trouble", "")
+WITHOUT_HARDWARE = ("gripper_opening_m", 0.1), ("reading", None), ("error", "")
 
 
 class NoHardware:

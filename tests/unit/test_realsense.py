@@ -209,7 +209,7 @@ def test_a_camera_whose_process_hangs_or_dies_comes_back_and_others_go_on(record
     until(lambda: top.silence_s > 0.3)
     assert "no frame for" in top.status()
     before = len(seen["side"].frames)
-    until(lambda: top.trouble == "its driver hangs")
+    until(lambda: top.error == "its driver hangs")
     assert len(seen["side"].frames) > before, "the other one did not wait"
     count = len(seen["top"].frames)
     seen["top"].until(count + 3)

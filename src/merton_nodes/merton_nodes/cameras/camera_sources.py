@@ -171,7 +171,7 @@ class RealsenseSource(Source):
             counters[f"errors: seconds without frames {name}"] += camera.silence_s > camera.settings.stall_s
             before = self.node.details.get(name, "")
             self.node.details[name] = camera.status()
-            if camera.trouble and camera.trouble not in before:
+            if camera.error and camera.error not in before:
                 self.node.get_logger().warning(f"camera {name}: {camera.status()}")
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ class RobotNode(StageNode, ABC):
     def check_gripper(self) -> None:
         """Take the newest opening; freeze the robot if the gripper is gone, or reports a fault."""
         if (reading := self.gripper.reading) is None:
-            self.freeze(f"no connection to the gripper: {self.gripper.trouble}")
+            self.freeze(f"no connection to the gripper: {self.gripper.error}")
             return
         self.opening_m = reading.opening_m
         if fault := fault_sentence(reading.fault):

@@ -112,7 +112,7 @@ class UrRobotNode(RobotNode):
         if self.motion and (result := self.robot.result_of(self.motion)) not in NO_ERROR:
             self.freeze(f"a motion was not carried out: {result}")
         if reading is None:
-            self.freeze(f"no connection to the controller: {self.robot.trouble}")
+            self.freeze(f"no connection to the controller: {self.robot.error}")
         self.check_gripper()
         if reading is not None and reading.time_s != self.controller_s:
             self.controller_s = reading.time_s

@@ -101,7 +101,7 @@ class RtdeRobot:
         self.hostname, self.command_timeout_s = hostname, command_timeout_s
         self.reading: RobotReading | None = None
         """The newest state; None while there is no connection."""
-        self.trouble = "not connected yet"
+        self.error = "not connected yet"
         """Why there is no connection."""
         self.connections = 0
         """How often a connection was made."""
@@ -172,7 +172,7 @@ class RtdeRobot:
         """Why a motion is over: "reached", or what ended it; empty while it runs or waits to be taken up."""
         reading = self.reading
         if reading is None or number <= self._lost_motions:
-            return f"connection lost: {self.trouble}"
+            return f"connection lost: {self.error}"
         if reading.motion > number:
             return "replaced by another motion"
         return reading.result if reading.motion == number else ""
@@ -188,8 +188,7 @@ class RtdeRobot:
             self._send("beat")
 
     def unlock_protective_stop(self) -> None:
-        """Unlock a protective stop through the dashboard, and wait until it is. Only after a person has inspected the
-        robot.
+        """Unlock a protective stop through the dashboard, and wait until it is. A person must have inspected the robot.
 
         Raises:
             InfrastructureError: there is none, another stop is in force, or the controller refused (it does for 5 s).
@@ -240,7 +239,7 @@ class RtdeRobot:
             raise InfrastructureError(f"the driver of the UR controller at {self.hostname} ended") from None
 
     def _not_connected(self) -> InfrastructureError:
-        return InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.trouble}")
+        return InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.error}")
 
     def _on_message(self, message: Any) -> float | InfrastructureError:
         """Take a reading of the driver, or the sentence with which it ends."""
@@ -256,7 +255,7 @@ class RtdeRobot:
         return SILENCE_S
 
     def _on_end(self, error: MertonError | None) -> float:
-        self.trouble = "closed" if error is None else str(error)
+        self.error = "closed" if error is None else str(error)
         with self._numbering:
             self.reading = None
             self._lost_motions = self._motions

@@ -163,7 +163,7 @@ class UrcapGripper:
         self._on_reading = on_reading or (lambda reading: None)
         self.reading: GripperReading | None = None
         """The newest state; None while there is no connection."""
-        self.trouble = "not connected yet"
+        self.error = "not connected yet"
         """Why there is none."""
         self._pending: dict[str, int] | None = None
         self._command_lock = threading.Lock()
@@ -182,7 +182,7 @@ class UrcapGripper:
         if not self._thread.is_alive():
             self._thread.start()
         if not self._ready.wait(limit_s):
-            raise InfrastructureError(self.trouble)
+            raise InfrastructureError(self.error)
 
     def close(self) -> None:
         """End the connection. The fingers stay where they are."""
@@ -210,13 +210,13 @@ class UrcapGripper:
     def gripper_opening_m(self) -> float:
         """Distance between the pads [m]. Raises InfrastructureError if it is not known."""
         if self.reading is None:
-            raise InfrastructureError(self.trouble)
+            raise InfrastructureError(self.error)
         return self.reading.opening_m
 
     def _command(self, registers: dict[str, int]) -> None:
         with self._command_lock:
             if self.reading is None:
-                raise InfrastructureError(f"the gripper is not connected: {self.trouble}")
+                raise InfrastructureError(f"the gripper is not connected: {self.error}")
             self._pending = registers
         self._wake.set()
 
@@ -225,7 +225,7 @@ class UrcapGripper:
             try:
                 self._serve()
             except (InfrastructureError, InputError) as error:
-                self.trouble = str(error)
+                self.error = str(error)
             with self._command_lock:
                 self.reading, self._pending = None, None
             self._ready.clear()

@@ -51,7 +51,7 @@ class RealsenseCamera:
 
     Attributes:
         description: model, serial number, firmware, bus; empty before the first connection.
-        trouble: why no frames come, as a sentence; empty while they do.
+        error: why no frames come, as a sentence; empty while they do.
         frames, dropped, reconnections: counts since the start. A frame is dropped if it comes while `on_frame` is busy.
         driver_pid: the process that holds the camera.
 
@@ -63,7 +63,7 @@ class RealsenseCamera:
         if importlib.util.find_spec("pyrealsense2") is None:
             raise missing("pyrealsense2", "lab", "a RealSense camera")
         self.name, self.settings, self._on_frame = name, settings, on_frame
-        self.description, self.trouble = "", "not connected yet"
+        self.description, self.error = "", "not connected yet"
         self.frames = self.dropped = self.reconnections = 0
         self._optics: tuple[Intrinsics, tuple[float, ...]]
         self._recent: deque[tuple[int, int]] = deque(maxlen=STATISTICS_FRAMES)
@@ -97,7 +97,7 @@ class RealsenseCamera:
             self._changed.wait_for(lambda: self.frames or self._refused, limit_s)
         if not self.frames:
             kind = InputError if self._refused else InfrastructureError
-            raise kind(f"camera {self.name}: {self.trouble}")
+            raise kind(f"camera {self.name}: {self.error}")
 
     def start(self) -> None:
         """Start connecting."""
@@ -123,7 +123,7 @@ class RealsenseCamera:
         recent, silence_s = list(self._recent), self.silence_s
         if not recent or silence_s > self.settings.stall_s:
             since = f"no frame for {silence_s:.1f} s" if recent else "no frame yet"
-            return f"{since}: {self.trouble}" if self.trouble else since
+            return f"{since}: {self.error}" if self.error else since
         span_s = (recent[-1][0] - recent[0][0]) / 1e9
         rate_hz = (len(recent) - 1) / span_s if span_s else 0.0
         delays_ms = np.array([delay for _, delay in recent]) / 1e6
@@ -157,12 +157,12 @@ class RealsenseCamera:
         self._on_frame(CameraFrame(color, depth_mm, intrinsics, stamp_ns, distortion))
         with self._changed:
             self.frames += 1
-            self.trouble, self._refused = "", False
+            self.error, self._refused = "", False
             self._changed.notify_all()
 
     def _on_end(self, error: MertonError | None) -> float:
         with self._changed:
-            self.trouble, self._refused = str(error or "closed"), isinstance(error, InputError)
+            self.error, self._refused = str(error or "closed"), isinstance(error, InputError)
             self._changed.notify_all()
         if error is not None:
             self.reconnections += 1
