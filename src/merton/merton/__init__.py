@@ -1,3 +1,25 @@
-"""Merton measures how well embodied AI can use what it sees."""
+"""Merton measures how well embodied AI can use what it sees; docs/python.md shows how programs use these packages."""
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "__version__",
+    "annotate",
+    "calibration",
+    "cognition",
+    "config",
+    "decision",
+    "errors",
+    "execution",
+    "experiment",
+    "leaderboard",
+    "models",
+    "perception",
+    "rating",
+    "recording",
+    "results",
+    "seeding",
+    "simulation",
+    "study",
+    "world",
+]
