@@ -78,11 +78,11 @@ def test_a_recorded_run_begins_when_its_recorder_subscribes(
 
     server = ActionServer(probe, RunExperiment, names.RUN_EXPERIMENT, execute)
     node = ros.add(Client)
-    asked: list[str] = []
+    counted: list[str] = []
 
     def count(topic: str) -> int:
-        asked.append(topic)
-        if comes and len(asked) == 3:
+        counted.append(topic)
+        if comes and len(counted) == 3:
             probe.listen(TrialEvidence, names.TRIAL_EVIDENCE, names.RELIABLE_QOS)
         return Client.count_subscribers(node, topic)
 

@@ -213,7 +213,7 @@ def _state_difference(reference: ActionChunk, candidate: ActionChunk) -> float:
 
 
 def _share(values: Values, ends: tuple[float, float], without_range: float) -> Values:
-    """Where values lie between the two ends, 0..1."""
+    """The position of each value between the two ends, 0..1; values beyond them are clipped."""
     low, high = ends
     if high == low:
         return np.full(len(values), without_range)

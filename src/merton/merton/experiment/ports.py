@@ -83,7 +83,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether the task was done, and who judged it.
+    """A judgement of whether the task was done.
 
     Attributes:
         success: None if it could not be judged: then the trial is an infrastructure fault, and has no score.
@@ -127,7 +127,7 @@ class Ports(Protocol):
         ...
 
     def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
-        """Whether the task is done in `view`, the last one; by the simulator, or by a person at the robot."""
+        """Judge whether the task is done in `view`, the last one: by the simulator, or by a person at the robot."""
         ...
 
     def score(self, evidence: Evidence, outcome: Outcome) -> Scores:

@@ -63,7 +63,7 @@ class TrialReport:
         evidence: what the scores follow from.
         scores: with the parts each of them is made of.
         instruction: the task in words, as the VLA gets it.
-        question: asked of the VLM.
+        question: in words, as the VLM gets it.
         judged_by: "cell", the operator's name, or empty where the outcome needed no judgement.
         path: of the tool.
         reference_path: of the tool in the run measured against; `path` without one.
@@ -83,7 +83,7 @@ class TrialReport:
 
     @property
     def reference(self) -> ReferenceRun | None:
-        """What later trials can be measured against; None unless this trial is undistorted."""
+        """The run that later trials can be measured against; None unless this trial is undistorted."""
         if not self.record.case.is_reference:
             return None
         success = self.record.outcome is Outcome.SUCCESS
@@ -274,7 +274,7 @@ class _Run:
             raise OperatorStopError(f"the arm was stopped: {execution.error_message}")
 
     def judge(self) -> tuple[Outcome, str]:
-        """How the trial ended, and who judged it; an outcome that is known already needs no judge."""
+        """The outcome and its judge; the judge is empty for an outcome that follows from the execution."""
         if self.outcome is not None:
             return self.outcome, ""
         judgement = self.ports.judge(self.trial_id, self.instruction, self.view)

@@ -138,7 +138,7 @@ class ViewCollector:
         return [key for key in keys if not fits(key)]
 
     def _missing(self) -> str:
-        """What the view still lacks, in words."""
+        """The missing parts of the view, in words."""
         state = self.latest.messages.get("state")
         if state is None:
             return f"{names.CELL_STATE}, which no node publishes"
@@ -146,7 +146,7 @@ class ViewCollector:
         if not state.at_rest or stamp_ns < self.minimum_stamp_ns or state.scene < self.minimum_scene:
             return "the cell to come to rest"
         if self.free_cameras is not None:
-            return "anything seen since the cell came to rest of " + ", ".join(
+            return "anything newer than the moment the cell came to rest from " + ", ".join(
                 self._not_seen_at_rest(self.latest.messages)
             )
         return "images and joint states of one instant; stale: " + ", ".join(self._stale(stamp_ns))
