@@ -152,7 +152,7 @@ def test_a_submission_is_accepted_and_the_second_refused(page: Any, address: str
     page.goto(address)
     page.get_by_role("link", name="Submissions", exact=True).click()
     listed = page.get_by_role("main").get_by_text("one a calendar month is accepted").first
-    for _ in range(100):  # the pages are written anew in the background
+    for _ in range(100):  # the pages are written again in the background
         if listed.is_visible():
             break
         page.wait_for_timeout(200)
@@ -191,6 +191,6 @@ def test_the_command_sends_to_a_server(address: str, run: Path) -> None:
     assert sent.returncode == 2
     assert "one a calendar month is accepted" in sent.stderr
     assert "Traceback" not in sent.stderr
-    nobody = merton("leaderboard", "submit", "http://127.0.0.1:9", run.parent / "servo.zip")
-    assert nobody.returncode == 1
-    assert "cannot reach" in nobody.stderr
+    unreachable = merton("leaderboard", "submit", "http://127.0.0.1:9", run.parent / "servo.zip")
+    assert unreachable.returncode == 1
+    assert "cannot reach" in unreachable.stderr

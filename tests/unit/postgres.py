@@ -104,5 +104,5 @@ def _answers(server: subprocess.Popen[bytes], folder: Path) -> bool:
 
 def _stop(server: subprocess.Popen[bytes], starter: int) -> None:
     if os.getpid() == starter:  # not in a child that a test forked
-        server.send_signal(signal.SIGQUIT)  # at once: nobody needs what it has still to write
+        server.send_signal(signal.SIGQUIT)  # at once: its unwritten data is not needed
         server.wait(30)

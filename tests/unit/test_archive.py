@@ -234,7 +234,7 @@ def with_password(data: bytes) -> bytes:
     ],
     ids=short,
 )
-def test_what_is_no_whole_archive_is_refused(data: bytes, reason: str) -> None:
+def test_an_incomplete_or_foreign_archive_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         unpack(data)
 
@@ -251,7 +251,7 @@ def test_a_directory_of_another_zip_cannot_be_smuggled_in() -> None:
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
-def test_a_tar_is_refused_with_a_sentence_that_names_what_to_send(mode: str) -> None:
+def test_a_tar_is_refused_with_a_sentence_that_names_the_formats(mode: str) -> None:
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode=mode) as target:  # type: ignore[call-overload]
         target.addfile(tarfile.TarInfo("manifest.yaml"))

@@ -77,7 +77,7 @@ def test_csv_comes_back_whole_and_numbers_are_left_alone(store: ResultStore, tmp
     assert "'1e-17" not in text
 
 
-def test_json_names_what_the_rows_come_from(store: ResultStore, tmp_path: Path) -> None:
+def test_json_names_the_sources_of_the_rows(store: ResultStore, tmp_path: Path) -> None:
     export(store, tmp_path / "trials.json")
     content = json.loads((tmp_path / "trials.json").read_text(encoding="utf-8"))
     assert [row["id"] for row in content["rows"]] == store.ids("study")
@@ -123,7 +123,7 @@ def test_either_database_exports_the_same_bytes(store: ResultStore, tmp_path: Pa
             assert (tmp_path / "one.json").read_bytes() == (tmp_path / "other.json").read_bytes()
 
 
-def test_what_cannot_be_exported_is_said(store: ResultStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_export_names_the_reason(store: ResultStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"must end in one of \.csv, \.json, \.parquet"):
         export(store, tmp_path / "trials.xlsx")
     with pytest.raises(InputError, match="unknown table 'secrets'; choose one of: agents, cases"):

@@ -146,4 +146,4 @@ def test_each_vlm_has_its_own_corpus() -> None:
     assert both["servo"] == alone["servo"]
     shared = [output(case, ANSWERS[case.task, case.seed], chunk_for(case), "third") for case in CASES]
     again = study.floors([*RUN, *shared], board(("servo", 0.8, 0.9), ("third", 0.8, 0.9)))
-    assert again["servo"] == again["third"] == alone["servo"]  # one document a scene, whoever asked
+    assert again["servo"] == again["third"] == alone["servo"]  # one document a scene, for each agent

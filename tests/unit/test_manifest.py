@@ -90,7 +90,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
         (yaml(agent="evil\u202etxt"), 3),
         (yaml(agent='"evil\\u202etxt"'), 3),
         (yaml(agent='"zero\\u200bwidth"'), 3),
-        (yaml(manufacturer='"ACME\u034f"'), 2),  # a mark and letters that nobody sees would make another ACME
+        (yaml(manufacturer='"ACME\u034f"'), 2),  # invisible marks and letters would make another ACME
         (yaml(manufacturer='"ACME\ufe0f"'), 2),
         (yaml(manufacturer='"ACME \u3164"'), 2),
         (yaml(manufacturer='"ACME\\uffa0"'), 2),
@@ -154,7 +154,7 @@ def test_poison_in_json_is_refused_with_its_line(data: bytes, line: int) -> None
 
 
 @pytest.mark.parametrize("name", ["manifest.yaml", "manifest.json"])
-def test_what_is_missing_or_no_mapping_or_too_long_is_named(name: str) -> None:
+def test_a_missing_key_or_a_foreign_or_long_text_is_named(name: str) -> None:
     assert "mapping" in refused(b"[1, 2]", name)
     assert "mapping" in refused(b"", name)
     assert "larger than" in refused(b"#" * 20_000, name)
@@ -165,7 +165,7 @@ def test_what_is_missing_or_no_mapping_or_too_long_is_named(name: str) -> None:
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.text(alphabet=st.sampled_from("&*!{}[]:,-'\"\n |>%@#?a1.\t\\u"), max_size=80), st.integers(0, 150))
-def test_whatever_is_put_into_a_manifest_it_is_read_or_refused(text: str, where: int) -> None:
+def test_a_manifest_with_any_text_is_read_or_refused(text: str, where: int) -> None:
     data = (yaml()[:where].decode() + text + yaml()[where:].decode()).encode()
     for name in ("manifest.yaml", "manifest.json"):
         refused = name
@@ -214,7 +214,7 @@ BAD_SCORES = ["nan", "NaN", "inf", "-inf", "-0.1", "1.0001", "1e999", "2", "", "
 
 
 @pytest.mark.parametrize("score", BAD_SCORES)
-def test_what_is_no_score_in_range_is_refused_with_its_line(score: str) -> None:
+def test_a_score_that_is_no_number_in_range_is_refused_with_its_line(score: str) -> None:
     with pytest.raises(InputError, match=r"^scores\.csv, line 3: ") as caught:
         read_scores(f"item,score\nok,0.5\nbad,{score}\nmore,0.5\n".encode(), "scores.csv")
     assert len(str(caught.value)) < 200
@@ -237,7 +237,7 @@ def test_what_is_no_score_in_range_is_refused_with_its_line(score: str) -> None:
     ],
     ids=lambda value: str(len(value)),
 )
-def test_what_is_no_table_of_scores_is_refused_with_its_line(table: str, reason: str) -> None:
+def test_a_broken_table_of_scores_is_refused_with_its_line(table: str, reason: str) -> None:
     with pytest.raises(InputError) as caught:
         read_scores(table.encode(), "scores.csv")
     assert reason in str(caught.value)

@@ -138,7 +138,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, name: str) -> None:
+def test_faults_of_a_matrix_are_refused_with_their_place(tmp_path: Path, name: str) -> None:
     """Faults 18 and 19."""
     text, sentence = BAD[name]
     with ResultStore(tmp_path / "record.sqlite") as store:
@@ -150,7 +150,7 @@ def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("words", [["matrix.csv"], ["absent.csv"], ["good.csv", "--source", "=x"]])
-def test_what_is_refused_leaves_no_record_behind(
+def test_a_refused_import_leaves_no_record_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

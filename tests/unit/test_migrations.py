@@ -152,7 +152,7 @@ def test_two_that_open_an_old_file_at_once_migrate_it_once(old: Path) -> None:
     assert version(old) == SCHEMA_VERSION
 
 
-def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "browser.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE bookmarks (url TEXT)")

@@ -71,7 +71,7 @@ def test_rank_correlation_knows_only_the_order() -> None:
     assert found.average == pytest.approx(-1 / 3)
 
 
-def test_what_does_not_vary_correlates_with_nothing() -> None:
+def test_a_constant_correlates_with_nothing() -> None:
     one = random_rows("one", 1)
     jitter = np.random.default_rng(3).choice([1.0, 1.0 - 1e-15], len(one))
     rows = one + [("still", *row[1:5], float(value)) for row, value in zip(one, jitter, strict=True)]
@@ -173,7 +173,7 @@ def test_the_paper_normalisation_spans_the_run(tmp_path: Path) -> None:
     assert models.decision_by_study_range([]) == []
 
 
-def test_a_correlation_matrix_is_drawn_with_what_is_undefined() -> None:
+def test_a_correlation_matrix_shows_undefined_cells() -> None:
     matrix = np.array([[1.0, np.nan], [np.nan, 1.0]])
     svg = figures.correlation_matrix(["one", "<b>"], matrix, "title")
     assert svg.count("<rect") == 4

@@ -35,7 +35,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "record.sqlite") if request.param == "sqlite" else new_database()
 
 
-def test_what_is_recorded_comes_back_equal_and_in_order_of_code_points(where: str) -> None:
+def test_records_come_back_equal_and_in_order_of_code_points(where: str) -> None:
     records = [trial(number, agent=agent) for number in (10, 2, 1) for agent in ("zeta", "Zeta", "_a", "Ärger")]
     records.append(trial(3, outcome=Outcome.INFRASTRUCTURE, cognition=None, decision=None, execution=None))
     records.append(trial(4, error_message="torn \udcff and \0", case=TestCase("pick", 2**63 - 1, "reference", 0)))
@@ -73,7 +73,7 @@ def test_many_trials_are_all_stored_or_none(where: str) -> None:
         assert store.records() == sorted(many, key=lambda record: record.id)
 
 
-def test_a_case_is_what_its_id_says_it_is(where: str) -> None:
+def test_a_case_has_the_task_scene_and_level_of_its_id(where: str) -> None:
     """Two cases that would share an id are told apart, not mixed up."""
     with ResultStore(where) as store:
         store.record(trial(case=TestCase("a", 0, "b.1.c", 2)))
@@ -81,7 +81,7 @@ def test_a_case_is_what_its_id_says_it_is(where: str) -> None:
             store.record(trial(experiment="other", case=TestCase("a.0.b", 1, "c", 2)))
 
 
-def test_agents_experiments_and_cases_say_more_with_time_and_never_something_else(where: str) -> None:
+def test_facts_of_agents_experiments_and_cases_are_added_and_never_changed(where: str) -> None:
     with ResultStore(where) as store:
         store.record(trial())
         assert store.agents() == [AgentRecord("servo")]
@@ -106,7 +106,7 @@ def test_agents_experiments_and_cases_say_more_with_time_and_never_something_els
         assert store.cases() == [case]
 
 
-def test_a_run_says_what_it_is_and_who_its_agents_are(where: str, tmp_path: Path) -> None:
+def test_a_run_stores_its_facts_and_those_of_its_agents(where: str, tmp_path: Path) -> None:
     file = tmp_path / "experiment.yaml"
     file.write_text("{name: tiny, seed: 5, agents: [{id: mine, vla: servo}], tasks: [pick], levels: [0]}\n")
     run = RunDirectory.create(tmp_path / "runs", file, "first")
@@ -143,7 +143,7 @@ def test_matches_are_a_view_of_trials_and_scores(where: str) -> None:
 
 
 def test_the_database_itself_refuses_scores_that_are_none(where: str) -> None:
-    """The last fence, should somebody write past the checks."""
+    """The last check, for a program that writes past the others."""
     with ResultStore(where) as store:
         store.record(trial())
         for change in ({"cognition": 1.5}, {"execution": -1.0}, {"outcome": "infrastructure", "execution": 5.0}):
@@ -158,7 +158,7 @@ def test_a_reader_sees_a_running_writer_and_cannot_write(where: str) -> None:
         assert reader.ids("study") == [trial(1).id]
         with pytest.raises(InfrastructureError, match=r"read-?only"):
             reader.record(trial(2))
-        with writer.database.transaction() as connection:  # nobody who reads waits for one who writes
+        with writer.database.transaction() as connection:  # readers do not wait for writers
             connection.execute(sa.update(TRIALS).values(steps=5))
             assert reader.records("study") == [trial(1)]
         assert reader.records("study") == [trial(1, steps=5)]
@@ -175,8 +175,8 @@ def test_a_reading_transaction_is_one_state(where: str) -> None:
         assert len(reader.ids("study")) == 2
 
 
-def test_what_reads_a_whole_record_reads_one_state(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody registers an agent and stores its trial between two reads of a snapshot, or of a merge."""
+def test_a_read_of_a_whole_record_sees_one_state(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process registers an agent and stores its trial between two reads of a snapshot, or of a merge."""
     with ResultStore(where) as writer, ResultStore(where, read_only=True) as reader:
         writer.record(trial(1))
         writer.register_agent("servo", "1.0")
@@ -232,8 +232,8 @@ def test_two_stores_and_many_threads_write_at_once(where: str) -> None:
         assert len(one.ids("study")) == 40
 
 
-def test_what_is_read_inside_a_transaction_stays_true_until_its_end(where: str) -> None:
-    """Count, then add if there is room: with one writer at a time nobody slips in between."""
+def test_content_read_inside_a_transaction_does_not_change_until_its_end(where: str) -> None:
+    """Count, then add if there is room: with one writer at a time no other comes between."""
     count = sa.select(sa.func.count()).select_from(SUBMISSIONS)
 
     def submit(number: int) -> None:
@@ -430,7 +430,7 @@ def test_a_crash_of_the_server_loses_nothing_it_acknowledged() -> None:
     assert sorted(record.case.seed for record in records) == list(range(20))
 
 
-def test_a_server_that_would_acknowledge_too_early_is_told_not_to() -> None:
+def test_a_server_is_set_to_acknowledge_durable_commits_only() -> None:
     url = new_database()
     with ResultStore(f"{url}&options=-csynchronous_commit%3Doff") as store, store.database.reading() as connection:
         assert connection.scalar(sa.text("SHOW synchronous_commit")) == "on"
@@ -455,7 +455,7 @@ def test_a_database_that_cannot_hold_all_names_is_refused() -> None:
         ("schema_version (version integer, installed_by text)", "is not a result store"),
     ],
 )
-def test_a_server_that_holds_something_else_is_left_alone(table: str, sentence: str) -> None:
+def test_a_database_of_another_program_is_left_alone(table: str, sentence: str) -> None:
     url = new_database()
     name, filled = table.split()[0], "INSERT INTO schema_version (version) VALUES ('1')"
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))

@@ -1,4 +1,4 @@
-"""The report: one safe, complete file, whatever the run left behind."""
+"""The report: one safe, complete file, for complete and for broken runs."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_names_and_texts_are_shown_not_obeyed(tmp_path: Path) -> None:
     assert "{{7*7}}" in page.text
 
 
-def test_what_a_trial_did_not_keep_is_said(tmp_path: Path) -> None:
+def test_missing_files_of_a_trial_are_shown_as_missing(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     records = make_fake_run(directory, agents=("servo",), **SMALL)
     for record in records:
@@ -238,7 +238,7 @@ def test_missing_cells_are_hatched(tmp_path: Path) -> None:
     assert text.count('class="missing" title="n = 0"') == 3 * 2 * 3  # stages x distortions x levels 2, 3, 4
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no run at .*nowhere"):
         write_report(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"run\.json is missing or is not a JSON object"):
@@ -338,7 +338,7 @@ def test_trajectories_keep_scale_and_orientation() -> None:
     assert figures.trajectory(path[:0], path[:0], "top", figures.window_of([])).count("polyline") == 0
 
 
-def test_elements_escape_what_they_are_given() -> None:
+def test_elements_escape_their_content() -> None:
     assert svg.tag("text", "<b>", class_='a"b', x=1.5) == '<text class="a&#34;b" x="1.5">&lt;b&gt;</text>'
 
 

@@ -82,20 +82,20 @@ def address(server: HTTPServer) -> str:
         (200, b"garbage", InfrastructureError, "did not answer with a receipt"),
     ],
 )
-def test_what_a_server_says_is_one_sentence(
+def test_a_refusal_of_the_server_is_one_sentence(
     server: HTTPServer, submission: Path, status: int, content: bytes, error: type[Exception], said: str
 ) -> None:
     server.answer = (status, "/elsewhere", content)
     with pytest.raises(error, match=said):
         send(address(server), submission, "secret")
-    [(path, headers, body)] = server.asked  # the token goes to nobody else, and nothing is tried again
+    [(path, headers, body)] = server.asked  # the token goes to no other server, and the request is not repeated
     assert path == "/api/submissions"
     assert headers["Authorization"] == "Bearer secret"
     files = {name: (submission / name).read_bytes() for name in ("manifest.yaml", "scores.csv")}
     assert pack(files) in body
 
 
-def test_what_is_not_in_order_is_not_sent(server: HTTPServer, submission: Path) -> None:
+def test_an_invalid_submission_is_not_sent(server: HTTPServer, submission: Path) -> None:
     (submission / "scores.csv").write_text("item,score\nfirst,2\n")
     with pytest.raises(InputError, match=r"scores\.csv, line 2"):
         send(address(server), submission)
@@ -104,7 +104,7 @@ def test_what_is_not_in_order_is_not_sent(server: HTTPServer, submission: Path) 
     assert server.asked == []
 
 
-def test_nobody_there(server: HTTPServer, submission: Path) -> None:
+def test_an_unreachable_server_is_an_infrastructure_error(server: HTTPServer, submission: Path) -> None:
     server.server_close()
     with pytest.raises(InfrastructureError, match="cannot reach"):
         send(address(server), submission)

@@ -71,7 +71,7 @@ def archive_of(record: Path, agent: str = "servo", manufacturer: str = "Acme") -
 
 
 def client(app: FastAPI) -> TestClient:
-    """Asks the app under a name it goes by; a fault of the server is an answer, as it is for everybody else."""
+    """Asks the app under a name it goes by; a fault of the server is an answer, as for any client."""
     return TestClient(app, base_url="http://localhost:8080", raise_server_exceptions=False)
 
 
@@ -123,7 +123,7 @@ def test_the_site_is_served_as_it_was_written(shown: TestClient) -> None:
     assert shown.get("/assets/site.css").headers["content-type"].startswith("text/css")
 
 
-def test_what_is_no_page_is_a_404_and_nothing_else_can_be_reached(shown: TestClient) -> None:
+def test_unknown_addresses_are_a_404_and_no_other_file_can_be_reached(shown: TestClient) -> None:
     for path in (
         "/nothing.html",
         "/agents/",
@@ -203,7 +203,7 @@ def test_a_wrong_question_gets_one_sentence(shown: TestClient, path: str, status
 @pytest.mark.parametrize(
     "path", ["/api/board", "/api/agents/servo", "/api/cases", "/api/submissions", "/", "/board.csv"]
 )
-def test_what_a_client_has_already_is_not_sent_again(shown: TestClient, path: str) -> None:
+def test_an_answer_that_the_client_has_is_not_sent_again(shown: TestClient, path: str) -> None:
     first = shown.get(path)
     tag = first.headers["etag"]
     assert re.fullmatch(r'"[0-9a-f]{64}"', tag)
@@ -298,7 +298,7 @@ def test_a_name_can_be_added(record: Path) -> None:
         ({"origin": "null"}, True),
     ],
 )
-def test_forms_of_other_sites_are_told(shown: TestClient, headers: dict[str, str], elsewhere: bool) -> None:
+def test_forms_of_other_sites_are_recognised(shown: TestClient, headers: dict[str, str], elsewhere: bool) -> None:
     assert is_from_elsewhere(Headers({"host": "localhost:8080", **headers})) is elsewhere
     for path in ("/submit", "/api/submissions"):
         answer = shown.post(path, headers=headers, files={"archive": b"no archive"})
@@ -337,7 +337,7 @@ def test_a_submission_is_accepted_once_a_month(served: TestClient, record: Path)
     assert "Acme" in served.get("/submissions.html").text
 
 
-def test_the_form_says_what_became_of_it(served: TestClient, record: Path) -> None:
+def test_the_form_answers_with_the_verdict(served: TestClient, record: Path) -> None:
     page = served.get("/submit").text
     assert 'enctype="multipart/form-data"' in page
     assert 'name="token"' not in page
@@ -366,14 +366,14 @@ def part(about: str, content: bytes) -> bytes:
 
 
 def chunks(size: int) -> Iterator[bytes]:
-    """A form of a size that nobody announces."""
+    """A form without a Content-Length."""
     yield b'--x\r\nContent-Disposition: form-data; name="archive"; filename="a"\r\n\r\n'
     for _ in range(size // 2**18):
         yield bytes(2**18)
     yield b"\r\n--x--\r\n"
 
 
-def test_what_is_too_large_is_refused_before_it_is_read(shown: TestClient) -> None:
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(shown: TestClient) -> None:
     multipart = {"Content-Type": FORM}
     for length in (str(10**12), "9" * 5000, "-1", "many"):
         announced = shown.post("/api/submissions", content=b"", headers={**multipart, "Content-Length": length})
@@ -454,7 +454,7 @@ def test_a_token_speaks_for_its_manufacturer_alone(record: Path, tokens: Path) -
 @pytest.mark.parametrize(
     "text", ["", "tokens: {}\n", "tokens:\n  Acme: plain\n", "tokens:\n  Acme: &a x\n  Other: *a\n"]
 )
-def test_a_wrong_file_of_tokens_is_told(record: Path, tmp_path: Path, text: str) -> None:
+def test_a_wrong_file_of_tokens_is_refused_with_a_sentence(record: Path, tmp_path: Path, text: str) -> None:
     path = tmp_path / "tokens.yaml"
     path.write_text(text)
     with pytest.raises(InputError, match=r"tokens\.yaml"):
@@ -491,7 +491,7 @@ def test_only_loopback_is_open_without_tokens(
     assert ("--tokens" in said[-1]) is not open_to_all
 
 
-def test_a_port_that_is_taken_is_told(record: Path) -> None:
+def test_a_port_in_use_is_refused_with_a_sentence(record: Path) -> None:
     with web.listening("127.0.0.1", 0) as listening:
         listening.listen()
         with pytest.raises(InputError, match=r"cannot listen on 127\.0\.0\.1 port"):
@@ -535,7 +535,7 @@ def test_a_flood_is_turned_away(record: Path, monkeypatch: pytest.MonkeyPatch) -
         assert submit(asking, archive).status_code == 200
 
 
-def test_who_sends_nothing_is_not_waited_for(served: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_sends_nothing_is_given_up(served: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads_module, "UPLOAD_DEADLINE_S", 0.05)
     sent: list[Any] = []
 
@@ -675,7 +675,7 @@ def test_old_pages_go_when_new_ones_are_there(served: TestClient, record: Path) 
     assert publisher.current.files["index.html"].exists()
 
 
-def test_a_snapshot_that_is_kept_stands_in_for_one_that_cannot_be_taken(
+def test_a_stored_snapshot_stands_in_for_one_that_cannot_be_taken(
     record: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ResultStore(record / "results.sqlite") as store:

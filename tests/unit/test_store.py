@@ -50,7 +50,7 @@ def in_child(work: Callable[[], None]) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def test_what_is_recorded_comes_back_equal_and_ordered(tmp_path: Path) -> None:
+def test_records_come_back_equal_and_ordered(tmp_path: Path) -> None:
     records = [trial(number) for number in (10, 2, 1)]
     records.append(
         trial(3, outcome=Outcome.INFRASTRUCTURE, cognition=None, decision=None, execution=None, distance_m=None)
@@ -72,7 +72,7 @@ def test_the_same_trial_again_is_accepted_and_stored_once(tmp_path: Path) -> Non
         assert store.records("study") == [trial()]
 
 
-def test_numpy_numbers_are_stored_as_what_they_mean(tmp_path: Path) -> None:
+def test_numpy_numbers_are_stored_as_plain_numbers(tmp_path: Path) -> None:
     with ResultStore(tmp_path / "r.sqlite") as store:
         store.record(trial(decision=np.float32(0.5), steps=np.int64(4), execution=np.float64(93.125)))
         assert store.record(trial()) is False

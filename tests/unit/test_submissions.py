@@ -1,4 +1,4 @@
-"""One submission a manufacturer and month, by the server's clock, whoever sends what at the same time."""
+"""One submission a manufacturer and month, by the server's clock, also when many arrive at the same time."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def shown(database: Database, now: datetime) -> dict[str, dict[str, float]]:
         return {entry.receipt.agent_id: dict(entry.scores) for entry in on_board(connection, now)}
 
 
-def test_what_is_accepted_is_in_the_record_with_its_receipt(database: Database) -> None:
+def test_an_accepted_submission_is_in_the_record_with_its_receipt(database: Database) -> None:
     scores = {item: number / 3 for number, item in enumerate(ITEMS)}
     sent = archived(scores)
     receipt = submit(database, sent, now=NOVEMBER)
@@ -149,7 +149,7 @@ def test_the_second_of_a_month_is_refused_however_the_name_is_spelt(local: Datab
         ("ACME", "\u0410\u0421\u041c\u0415"),  # all of it Cyrillic
         ("ACME", "A\u0421ME"),
         ("Ozone", "\u039fzone"),  # Greek
-        ("\u0420\u043e\u0441\u0430", "Poca"),  # the first to come keeps the name, in whatever script
+        ("\u0420\u043e\u0441\u0430", "Poca"),  # the first one keeps the name, in any script
         ("IBM", "\u0406\u0412\u041c"),
     ],
 )
@@ -189,7 +189,7 @@ def test_another_manufacturer_and_another_month_are_accepted(database: Database)
     ]  # fmt: skip
 
 
-def test_a_month_is_a_month_of_utc_whatever_zone_the_clock_tells(local: Database) -> None:
+def test_a_month_is_a_month_of_utc_for_clocks_of_any_zone(local: Database) -> None:
     in_tokyo = timezone(timedelta(hours=9))
     receipt = submit(local, archived(), now=datetime(2026, 12, 1, 3, 0, tzinfo=in_tokyo))
     assert receipt.month == "2026-11"
@@ -239,7 +239,7 @@ def test_a_clock_that_is_set_back_buys_nothing(local: Database) -> None:
         (lambda: archived(dict.fromkeys([*ITEMS, "=1+1"], 0.5)), "invalid", "line 2: '=1+1' is no item of study"),
     ],
 )
-def test_what_is_wrong_is_refused_and_logged(
+def test_an_invalid_submission_is_refused_and_logged(
     local: Database, source: Callable[[], io.BytesIO], kind: str, reason: str
 ) -> None:
     error = refusal(local, source())
@@ -253,7 +253,7 @@ def test_what_is_wrong_is_refused_and_logged(
     assert submit(local, archived(), now=NOVEMBER).month == "2026-11"  # a refusal uses nothing up
 
 
-def test_a_sender_who_is_known_can_submit_for_nobody_else(local: Database) -> None:
+def test_a_known_sender_can_submit_for_itself_alone(local: Database) -> None:
     error = refusal(local, archived(), who="Emca")
     assert error.kind == "not yours"
     assert logged(local)[0].manufacturer == "emca"
@@ -383,7 +383,7 @@ def test_a_newer_version_takes_the_place_of_the_older_at_its_window(database: Da
     assert shown(database, day("2026-12-14")) == {"SERVO 2 (ACME)": dict.fromkeys(ITEMS, 0.75)}
 
 
-def test_what_was_accepted_is_shown_though_the_rules_for_names_have_changed(local: Database) -> None:
+def test_accepted_submissions_are_shown_after_a_change_of_the_rules_for_names(local: Database) -> None:
     receipt = submit(local, archived(), now=NOVEMBER)
     with local.transaction() as connection:
         said = connection.scalar(sa.select(SUBMISSIONS.c.manifest)).replace('"ACME"', '"ACME*"')
@@ -398,7 +398,7 @@ def test_other_agents_of_a_manufacturer_stay(local: Database) -> None:
     assert list(shown(local, day("2027-01-01"))) == ["describe 1 (ACME)", "servo 1 (ACME)"]
 
 
-def test_what_is_withdrawn_stays_in_the_list_and_brings_nothing_back(local: Database) -> None:
+def test_a_withdrawn_submission_stays_in_the_list_and_brings_nothing_back(local: Database) -> None:
     old = submit(local, archived(), now=NOVEMBER)
     new = submit(local, archived(version="2"), now=day("2026-12-02"))
     assert withdraw(local, new.id, now=day("2026-12-20")).status == "withdrawn"
@@ -412,7 +412,7 @@ def test_what_is_withdrawn_stays_in_the_list_and_brings_nothing_back(local: Data
     assert withdraw(local, old.id).status == "withdrawn"
 
 
-def test_what_is_packed_is_accepted_and_has_the_trials_scores(local: Database, tmp_path: Path) -> None:
+def test_a_packed_submission_is_accepted_and_has_the_trials_scores(local: Database, tmp_path: Path) -> None:
     with ResultStore(tmp_path / "record.sqlite", read_only=True) as store:
         data = make_submission(store, "servo", "ACME", version="1.0", weights_sha256="none")
         assert data == make_submission(store, "servo", "ACME", version="1.0", weights_sha256="none")
@@ -423,7 +423,7 @@ def test_what_is_packed_is_accepted_and_has_the_trials_scores(local: Database, t
     assert shown(local, day("2026-11-30")) == {"servo 1.0 (ACME)": expected}
 
 
-def test_packing_takes_what_the_record_knows_and_says_what_it_lacks(tmp_path: Path) -> None:
+def test_packing_uses_the_record_and_names_missing_facts(tmp_path: Path) -> None:
     fill(tmp_path / "r.sqlite")
     with ResultStore(tmp_path / "r.sqlite") as store:
         with pytest.raises(InputError, match="version"):

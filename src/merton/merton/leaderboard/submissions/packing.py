@@ -38,7 +38,7 @@ def make_submission(
     Args:
         store: the record.
         agent: its id there.
-        manufacturer: who submits.
+        manufacturer: the sender of the submission.
         version, weights_sha256: of the agent; may be left out if the record knows them. Weights may be "none".
         dataset: an experiment or an imported matrix; may be left out if the agent took part in one alone.
         contact: where the manufacturer can be reached.
@@ -47,18 +47,11 @@ def make_submission(
         InputError: no such agent or dataset, an item without a score, or a value that `Manifest` refuses.
     """
     with store.database.reading() as connection:
-        scores = _scores_by_dataset(connection, agent)
-        if not scores:
-            raise UnknownNameError("agent", agent, connection.scalars(sa.select(AGENTS.c.id)).all())
-        if dataset is None and len(scores) > 1:
-            raise InputError(f"{agent!r} took part in several datasets; choose one of: {', '.join(sorted(scores))}")
-        name = dataset or next(iter(scores))
-        if name not in scores:
-            raise UnknownNameError(f"dataset of {agent!r}", name, scores)
+        name, scores = _scores_of(connection, agent, dataset)
         items = dataset_items(connection)[name]
         registered = connection.execute(sa.select(AGENTS).where(AGENTS.c.id == agent)).mappings().one()
-        ran = connection.scalar(sa.select(EXPERIMENTS.c.merton_version).where(EXPERIMENTS.c.id == name))
-    if missing := sorted(items - scores[name].keys()):
+        harness_version = connection.scalar(sa.select(EXPERIMENTS.c.merton_version).where(EXPERIMENTS.c.id == name))
+    if missing := sorted(items - scores.keys()):
         raise InputError(
             f"{agent!r} has no score for {len(missing)} of the {len(items)} items of {name}, such as {missing[0]!r}; "
             "a submission needs all of them"
@@ -73,18 +66,30 @@ def make_submission(
         )
     manifest = Manifest.model_construct(
         format=FORMAT,
-        version=fields["version"],
-        weights_sha256=fields["weights_sha256"],
+        **fields,
         manufacturer=manufacturer,
         agent=agent,
         contact=contact,
-        harness_version=ran or merton.__version__,
+        harness_version=harness_version or merton.__version__,
         dataset_sha256=dataset_sha256(items),
         scores=SCORES_FILE,
     )
     written = manifest_bytes(manifest)
     loads(written.decode(), Manifest, "the manifest")  # a manifest that the host would refuse is refused here
-    return archive.pack({MANIFESTS[-1]: written, SCORES_FILE: scores_bytes(scores[name])})
+    return archive.pack({MANIFESTS[-1]: written, SCORES_FILE: scores_bytes(scores)})
+
+
+def _scores_of(connection: sa.Connection, agent: str, dataset: str | None) -> tuple[str, dict[str, float]]:
+    """The dataset, by name or the only one of the agent, and the agent's scores in it, 0..1, by item."""
+    scores = _scores_by_dataset(connection, agent)
+    if not scores:
+        raise UnknownNameError("agent", agent, connection.scalars(sa.select(AGENTS.c.id)).all())
+    if dataset is None and len(scores) > 1:
+        raise InputError(f"{agent!r} took part in several datasets; choose one of: {', '.join(sorted(scores))}")
+    name = dataset or next(iter(scores))
+    if name not in scores:
+        raise UnknownNameError(f"dataset of {agent!r}", name, scores)
+    return name, scores[name]
 
 
 def _scores_by_dataset(connection: sa.Connection, agent: str) -> dict[str, dict[str, float]]:
