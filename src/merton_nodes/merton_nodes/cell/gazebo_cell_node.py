@@ -18,9 +18,9 @@ from merton_interfaces.srv import ResetCell
 from numpy.typing import NDArray
 from rclpy.callback_groups import ReentrantCallbackGroup
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, Header
+from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import ErrorCode, InfrastructureError, MertonError
 from merton.execution.kinematics import base_from_tcp
@@ -28,11 +28,11 @@ from merton.execution.robots.gripper import Gripper
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gazebo_scene, model_name, parked, places
 from merton.simulation.model import OBJECTS
 from merton.simulation.scene import Scene
-from merton.world.cell import ARM_JOINTS, load_cell
+from merton.world.cell import load_cell
 from merton.world.geometry import Matrix
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.cell.lockstep import Lockstep
-from merton_nodes.cell.messages import cell_safety, cell_state
+from merton_nodes.cell.messages import cell_safety, cell_state, motion_to
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
@@ -130,12 +130,7 @@ class GazeboCellNode(StageNode):
 
     def move_to(self, joints_rad: NDArray[np.float64], duration_s: float) -> None:
         """Replace the motion under way by one to joints (6,) [rad], at rest there."""
-        goal = JointTrajectoryPoint(
-            positions=joints_rad.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(duration_s)
-        )
-        self.trajectories.publish(
-            JointTrajectory(header=Header(frame_id=OWN), joint_names=list(ARM_JOINTS), points=[goal])
-        )
+        self.trajectories.publish(motion_to(joints_rad, duration_s, OWN))
         self.time.run_for(duration_s + self.cell.simulation.settle_s + MARGIN_S)
 
     def on_touches(self, touches: list[Touch], stamp_ns: int) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from merton_interfaces.msg import CellState, SafetyState
-from trajectory_msgs.msg import JointTrajectory
+from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from merton.execution.trajectory import JointSpline
 from merton.simulation.scene import Scene
+from merton.world.cell import ARM_JOINTS
+from merton.world.geometry import Array
 from merton.world.observation import SceneState
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -59,3 +62,11 @@ def spline_of(message: JointTrajectory) -> JointSpline:
     joints_rad = [list(point.positions) for point in message.points]
     velocities_rad_s = [list(point.velocities) for point in message.points]
     return JointSpline(times_s, joints_rad, velocities_rad_s if any(velocities_rad_s) else None)
+
+
+def motion_to(joints_rad: Array, duration_s: float, frame: str = "") -> JointTrajectory:
+    """The command of a motion to joints (6,) [rad], at rest there; `frame` is the frame_id of its header."""
+    goal = JointTrajectoryPoint(
+        positions=joints_rad.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(duration_s)
+    )
+    return JointTrajectory(header=Header(frame_id=frame), joint_names=list(ARM_JOINTS), points=[goal])

@@ -17,7 +17,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import InputError, MertonError, MissingDependencyError
 from merton.execution.robots.deviation import DeviationMonitor
@@ -25,7 +25,7 @@ from merton.execution.robots.gripper import Gripper
 from merton.execution.robots.urcap import UrcapGripper
 from merton.execution.robots.watchdog import Watchdog
 from merton.world.cell import ARM_JOINTS, load_cell
-from merton_nodes.cell.messages import spline_of
+from merton_nodes.cell.messages import motion_to, spline_of
 from merton_nodes.cell.robot_node import RobotNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -165,12 +165,7 @@ class UrDriverNode(RobotNode):
         self.monitor.end()
         self.gripper.stop()
         if joints_rad is not None:
-            point = JointTrajectoryPoint(
-                positions=joints_rad.tolist(),
-                velocities=[0.0] * 6,
-                time_from_start=convert.duration_message(BRAKE_S),
-            )
-            self.commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=[point]))
+            self.commands.publish(motion_to(joints_rad, BRAKE_S))
 
     def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service: accept commands again; unlocks a protective stop. For a person who has inspected the robot."""

@@ -1,0 +1,47 @@
+"""The messages that every cell publishes or takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from merton_interfaces.msg import SafetyState
+
+from merton.errors import InputError
+from merton.simulation.cell import Contact
+from merton.simulation.scene import make_scene
+from merton.world.cell import ARM_JOINTS
+from merton_nodes.cell.messages import cell_safety, cell_state, motion_to, spline_of
+
+JOINTS = np.linspace(0.1, 0.6, 6)
+
+
+def test_the_state_of_a_scene() -> None:
+    scene = make_scene("push", 2)
+    state = cell_state(scene, 3, 1_500_000_000, at_rest=True)
+    assert (state.task, state.seed, state.scene, state.instruction) == ("push", 2, 3, scene.command.instruction)
+    assert (state.header.stamp.sec, state.header.stamp.nanosec, state.header.frame_id) == (1, 500_000_000, "base_link")
+    assert (list(state.qpos), list(state.objects), state.success, state.at_rest) == ([], [], False, True)
+
+
+def test_a_contact_comes_before_any_other_reason() -> None:
+    stop = cell_safety(0, Contact("wrist_3_link", "table", 7.4), SafetyState.FAULT, "no heartbeat")
+    assert (stop.mode, stop.message) == (SafetyState.COLLISION_STOP, "wrist_3_link touched table with 7 N")
+    assert (stop.link_a, stop.link_b, stop.force) == ("wrist_3_link", "table", 7.4)
+    fault = cell_safety(0, None, SafetyState.FAULT, "no heartbeat")
+    assert (fault.mode, fault.message, fault.link_a) == (SafetyState.FAULT, "no heartbeat", "")
+
+
+def test_a_trajectory_is_read_as_it_was_written() -> None:
+    command = motion_to(JOINTS, 0.25, "here")
+    assert (list(command.joint_names), command.header.frame_id) == (list(ARM_JOINTS), "here")
+    spline = spline_of(command)
+    assert spline.times_s.tolist() == [0.25]
+    assert spline.joints_rad.tolist() == [JOINTS.tolist()]
+    assert not spline.velocities_rad_s.any()
+
+
+def test_points_of_different_lengths_are_refused() -> None:
+    command = motion_to(JOINTS, 0.25)
+    command.points.append(motion_to(JOINTS[:5], 0.5).points[0])
+    with pytest.raises(InputError, match="the same count at each time"):
+        spline_of(command)
