@@ -15,7 +15,7 @@ from merton.errors import InputError
 from merton.leaderboard import commands
 from merton.leaderboard.board import NOT_MEASURED, Board, BoardRow, missing_cell, share_cell, total_cell
 from merton.leaderboard.published import arena
-from merton.leaderboard.published import commands as board_commands
+from merton.leaderboard.published import commands as published_commands
 from merton.leaderboard.published.arena import ItemScore, boards, read_items
 from merton.leaderboard.published.taxonomy import Benchmark, Task, Taxonomy, load_taxonomy
 from merton.leaderboard.terminal import render_board
@@ -339,18 +339,18 @@ def test_the_command_shows_boards_and_writes_the_same_bytes(tmp_path: Path, caps
     file = tmp_path / "items.csv"
     body = [f"{e.agent},{e.benchmark},{e.item},{e.dimension},{e.score}\n" for e in [*worked("a"), *worked("b")[3:]]]
     file.write_text(HEADER + "".join(body))
-    board_commands.arena_command(file, tmp_path / "one.json")
+    published_commands.arena_command(file, tmp_path / "one.json")
     shown = capsys.readouterr().out
     assert "56.25 n=18" in shown
     assert "Columns without any score: EB-Habitat." in shown
     assert "b has no total: lacks EB-ALFRED" in shown
     file.write_text(HEADER + "".join(reversed(body)))
-    board_commands.arena_command(file, tmp_path / "two.json")
+    published_commands.arena_command(file, tmp_path / "two.json")
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
     written = json.loads((tmp_path / "one.json").read_text())["boards"]
     assert written[2]["rows"][0]["total"]["score"] == 56.25
     with pytest.raises(InputError, match="cannot write"):
-        board_commands.arena_command(file, tmp_path / "no such folder" / "one.json")
+        published_commands.arena_command(file, tmp_path / "no such folder" / "one.json")
 
 
 def test_the_boards_are_among_the_pages_of_a_record(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from merton.errors import InputError
-from merton.leaderboard.published import commands as board_commands
+from merton.leaderboard.published import commands as published_commands
 from merton.leaderboard.published.agreement import agreement
 from merton.leaderboard.published.world_model import (
     Annotation,
@@ -192,9 +192,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     sheet, counts = tmp_path / "sheet.csv", tmp_path / "counts.csv"
     sheet.write_text(HEADER + "".join(f"{m.team},{m.task},{m.video},{m.annotator},{m.score}\n" for m in worked()))
     with pytest.raises(InputError, match="--ground-truth"):
-        board_commands.world_model_command(sheet)
+        published_commands.world_model_command(sheet)
     counts.write_text("task,videos\n" + "".join(f"{task},{videos}\n" for task, videos in COUNTS.items()))
-    board_commands.world_model_command(sheet, counts, tmp_path / "out.json")
+    published_commands.world_model_command(sheet, counts, tmp_path / "out.json")
     shown = capsys.readouterr().out
     assert "2.67 n=13" in shown
     # ann, ben, cem over nine videos: observed 1 + 1 + 2; expected 12.333 + 8.333 + 12.444; 1 - 4 / 33.111 = 0.879

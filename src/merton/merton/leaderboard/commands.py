@@ -11,7 +11,7 @@ import typer
 
 from merton.console import STDERR, Record, print_out
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.published import commands as board_commands
+from merton.leaderboard.published import commands as published_commands
 from merton.leaderboard.submissions import commands as submission_commands
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from merton.leaderboard.snapshot.compute import Progress
 
 app = typer.Typer(help="Leaderboards from a record of results.", no_args_is_help=True)
-app.command("arena")(board_commands.arena_command)
-app.command("world-model")(board_commands.world_model_command)
+app.command("arena")(published_commands.arena_command)
+app.command("world-model")(published_commands.world_model_command)
 app.command("pack")(submission_commands.pack_command)
 app.command("check")(submission_commands.check_command)
 app.command("submit")(submission_commands.submit_command)
@@ -71,7 +71,7 @@ def build(
     world_model: Annotated[
         Path | None, typer.Option(help="Also show the board of this annotation sheet, as for `world-model`.")
     ] = None,
-    ground_truth: board_commands.GroundTruthOption = None,
+    ground_truth: published_commands.GroundTruthOption = None,
 ) -> None:
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
     from merton.leaderboard import site
@@ -80,9 +80,9 @@ def build(
 
     published: list[Board] = []
     if arena is not None:
-        published += [board for board in board_commands.arena_boards(arena) if board.has_scores]
+        published += [board for board in published_commands.arena_boards(arena) if board.has_scores]
     if world_model is not None:
-        published.append(board_commands.world_model_board(world_model, ground_truth).board_with_agreement)
+        published.append(published_commands.world_model_board(world_model, ground_truth).board_with_agreement)
     with open_record(record, read_only=True) as store, _progress() as progress:
         snapshot = snapshots.take(store, name, progress)
     try:
