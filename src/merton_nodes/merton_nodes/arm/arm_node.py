@@ -14,6 +14,7 @@ from merton_interfaces.action import ExecuteActions
 from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
+from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 from sensor_msgs.msg import CameraInfo
@@ -41,6 +42,8 @@ CAMERA_CHECK_PERIOD_S = 0.02
 """Period of the check for silent cameras [s]."""
 RESULT_KEPT_S = 10
 """How long a result is kept for a client that has not fetched it [s]; every goal's status lists all that are kept."""
+DELIVERY_TIME = Duration(seconds=1)
+"""How long the last stop command may take to be acknowledged before the node ends."""
 CANCELLED = Verdict(message="cancelled")
 DEACTIVATED = Verdict(ErrorCode.STOPPED, "arm_node was deactivated")
 FAILED = Verdict(ErrorCode.STOPPED, "carrying out the chunk failed")
@@ -189,6 +192,7 @@ class ArmNode(StageNode):
         """Called first when the node ends, while a command can still be sent."""
         if self.arm.moving and self.context.ok():
             self.stop.halt(ENDING)
+            self.stop.commands.wait_for_all_acked(DELIVERY_TIME)  # else the process may end before it is delivered
 
     def observe(self) -> None:
         """Publish the safety state in words, repeatedly: a viewer may subscribe late."""

@@ -1,4 +1,4 @@
-"""How a chunk is carried out: step by step, the same in the simulator's process and in arm_node."""
+"""The steps that carry out a chunk, the same in the simulator's process and in arm_node."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Carrying:
     """One chunk on its way through the gate: its plan, and the steps that carry it out.
 
     Args:
-        chunk: what to carry out.
+        chunk: the deltas to carry out.
         joints_rad: (6,) where the arm is now [rad].
         hand: the gripper and what it holds.
         cell: geometry of the cell.
@@ -100,10 +100,7 @@ class Carrying:
         )
 
     def steps(self, is_stopped: Callable[[], bool]) -> Iterator[Step]:
-        """What to do next, again and again; each step is to be completed before the next is asked for.
-
-        Nothing that moves is yielded once `is_stopped()` is true.
-        """
+        """The steps, each to be completed before the next is taken; none moves anything once `is_stopped()` is true."""
         index = 0
         while not is_stopped() and index < len(parts := segments(self.motion)):
             part = parts[index]

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -82,7 +83,7 @@ class EmergencyStopLatch:
         """Apply an event of `TRIPS`.
 
         Args:
-            event: what happened.
+            event: the event.
             reason: one sentence; while the stop is latched, the first one stays.
             halt: sends the stop command. Called first, before anything slow.
             announce: says so to others. Called last, even if the file cannot be written.
@@ -133,7 +134,7 @@ class EmergencyStopLatch:
             except BaseException:
                 with self._gate:
                     if self.stop.state is StopState.RELEASING:
-                        self.stop = before
+                        self.stop = replace(before, epoch=self.stop.epoch)
                 raise
             with self._gate:
                 self.stop = self.stop.after(StopEvent.RELEASE_WRITTEN)

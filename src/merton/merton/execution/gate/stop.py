@@ -137,7 +137,7 @@ class Stop:
         """The state after an event; this one if the event is refused.
 
         Args:
-            event: what happened.
+            event: the event.
             why: the reason of a trip, or the verdict on the motion that a halt ends.
         """
         state = TABLE[self.state, event]
