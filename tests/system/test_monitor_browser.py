@@ -196,7 +196,7 @@ def test_the_cell_asks_for_a_scene_and_hears_that_it_is_done(cell: Cell, window:
     page.locator("#arrange-text", has_text="the cube there").wait_for()
     wait_for(page, "() => document.getElementById('picture-layout').width === 160")
     assert fits(page)
-    page.get_by_role("button", name="Done, and nobody").click()
+    page.get_by_role("button", name="Done, all clear").click()
     thread.join(60)
     assert (judgements[0].success, judgements[0].judge) == (True, "Ada Lovelace")
     page.locator("#arrange").wait_for(state="hidden")
@@ -227,7 +227,7 @@ def test_a_stop_latches_until_somebody_releases_it_twice_asked(cell: Cell, windo
     page.locator("#guard").wait_for(state="hidden")
     ros.until(lambda: [one["press"] for one in cell.logged[-2:]] == ["stop", "stop"])
     page.get_by_role("button", name="Release").click()
-    page.get_by_role("button", name="Everybody is clear").click()
+    page.get_by_role("button", name="All clear").click()
     ros.until(lambda: states[-1].mode == SafetyState.NORMAL)
     page.locator("#safety.normal").wait_for()
     assert fits(page)
@@ -252,8 +252,8 @@ def test_a_stop_that_nobody_hears_is_told(cell: Cell, window: Window) -> None:
     """Last: arm_node does not come back."""
     page = window.page
     cell.graph.processes["arm_node"].kill()
-    page.locator("#safety.stopped", has_text="would not be heard").wait_for()
-    assert page.locator("#safety-mode").inner_text() == "SILENT", "what was heard last is no news of now"
+    page.locator("#safety.stopped", has_text="would not arrive").wait_for()
+    assert page.locator("#safety-mode").inner_text() == "SILENT", "the last message says nothing about the present"
     page.keyboard.press("Escape")
     page.locator("#alarm", has_text="THE STOP IS NOT CONFIRMED").wait_for()
     wait_for(page, "() => document.querySelector('#presses li')?.textContent.includes('FAILED')")

@@ -1,9 +1,9 @@
-// The operator's page: one WebSocket for what is shown, one request for every press.
+// The operator's page: one WebSocket for its content, one request for every press.
 
 import { ArmView } from "/page/arm.js";
 import * as show from "/page/show.js";
 
-const SILENT_MS = 3000; // the server says something every second
+const SILENT_MS = 3000; // the server sends an update every second
 const OLD_PICTURE_MS = 3000;
 const TRIES = 3;
 const byId = (id) => document.getElementById(id);
@@ -11,14 +11,14 @@ const byId = (id) => document.getElementById(id);
 const state = {};
 const view = new ArmView(byId("arm"));
 let pictures = {};
-let heardAt = 0;
+let lastUpdateAt = 0;
 let session = { needs_token: false, allowed: true, who: "" };
 let token = takeToken();
 let name = localStorage.getItem("merton-name") || "";
 let waitingSince = 0;
 let changingName = false;
 
-// A token may come behind the # of the address, which no server sees; it leaves the address bar and the history.
+// A token may stand behind the # of the address, which is never sent; it is removed from address bar and history.
 function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given) {
@@ -39,8 +39,8 @@ async function send(path, content, tries = 1) {
     let answer;
     try {
       const response = await fetch(path, { method: "POST", headers, body, cache: "no-store", signal: AbortSignal.timeout(4000) });
-      const said = await response.json();
-      answer = { done: response.ok, status: response.status, text: said.answer || said.detail || "", logged: said.logged !== false };
+      const reply = await response.json();
+      answer = { done: response.ok, status: response.status, text: reply.answer || reply.detail || "", logged: reply.logged !== false };
     } catch (error) {
       answer = { done: false, status: 0, text: "this page does not reach its server", logged: true };
     }
@@ -50,12 +50,12 @@ async function send(path, content, tries = 1) {
 
 function alarm(text) {
   byId("alarm").hidden = !text;
-  show.say("alarm", text);
+  show.setText("alarm", text);
 }
 
 async function stop() {
   byId("guard").hidden = true;
-  show.say("stop-text", "STOPPING");
+  show.setText("stop-text", "STOPPING");
   const answer = await send("/api/stop", {}, TRIES);
   if (!answer.done) alarm(`THE STOP IS NOT CONFIRMED: ${answer.text}. Use the emergency stop of the robot.`);
   else alarm(answer.logged ? "" : "The press was not logged: see the log of monitor_node.");
@@ -72,10 +72,10 @@ let pointerAt = -Infinity;
 byId("stop").addEventListener("pointerdown", (event) => {
   if (event.button !== 0) return;
   pointerAt = performance.now();
-  stop(); // when the button goes down, not when it comes up
+  stop(); // when the button goes down
 });
 byId("stop").addEventListener("click", () => {
-  if (performance.now() - pointerAt > 2000) stop(); // from the keyboard or a screen reader; a pointer has stopped already
+  if (performance.now() - pointerAt > 2000) stop(); // from the keyboard or a screen reader; a press of a pointer has sent it already
 });
 
 function stopsByKey(event) {
@@ -89,7 +89,7 @@ window.addEventListener("keydown", (event) => {
   if (!event.repeat) stop();
 }, true);
 window.addEventListener("keyup", (event) => {
-  if (stopsByKey(event)) event.preventDefault(); // or the button in focus would be pressed as well
+  if (stopsByKey(event)) event.preventDefault(); // else it would press the button in focus as well
 }, true);
 
 byId("release").addEventListener("click", () => {
@@ -109,7 +109,7 @@ document.querySelectorAll("[data-arranged]").forEach((button) =>
   button.addEventListener("click", () => pressed("/api/arranged", { trial_id: state.arranging.trial_id, verdict: button.dataset.arranged })),
 );
 
-// Who
+// Name and token
 
 function askName(wanted) {
   changingName = wanted;
@@ -146,10 +146,10 @@ byId("token-form").addEventListener("submit", (event) => {
   connect();
 });
 
-// What is shown
+// Content
 
 function showSafety() {
-  show.safety(state, performance.now() - heardAt < SILENT_MS);
+  show.safety(state, performance.now() - lastUpdateAt < SILENT_MS);
 }
 
 const onSection = {
@@ -161,7 +161,7 @@ const onSection = {
   scene: (content) => { view.objects = content.objects.filter((o) => o.at.every((v) => v !== null)); view.redraw(); show.scene(content); },
   results: show.results,
   ratings: show.ratings,
-  board: (text) => show.say("board", text),
+  board: (text) => show.setText("board", text),
   presses: show.presses,
   arranging: (content) => show.arranging(content),
   waiting: () => { waitingSince = performance.now(); showWaiting(); },
@@ -179,8 +179,8 @@ function showWaiting() {
   const waiting = state.waiting;
   byId("confirm").hidden = !waiting || !waiting.trial_id;
   if (byId("confirm").hidden) return;
-  show.say("confirm-task", waiting.instruction);
-  show.say("confirm-trial", waiting.trial_id);
+  show.setText("confirm-task", waiting.instruction);
+  show.setText("confirm-trial", waiting.trial_id);
 }
 
 function caption(picture) {
@@ -209,7 +209,7 @@ async function paint(frame, bytes) {
 }
 
 async function onUpdate(buffer) {
-  heardAt = performance.now();
+  lastUpdateAt = performance.now();
   const length = new DataView(buffer).getUint32(0);
   const update = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   apply(update.state);
@@ -217,54 +217,54 @@ async function onUpdate(buffer) {
   await Promise.all(update.frames.map((frame) => {
     const bytes = new Uint8Array(buffer, at, frame.bytes);
     at += frame.bytes;
-    return paint(frame, bytes).catch(() => {}); // a picture that is none is not worth the rest
+    return paint(frame, bytes).catch(() => {}); // a malformed picture must not cost the rest of the update
   }));
 }
 
 function onLine(kind, text) {
   byId("line").className = `dot ${kind}`;
-  show.say("line", text);
+  show.setText("line", text);
 }
 
-// Connecting, again and again
+// Connection
 
 let socket = null;
-let again = 0;
+let retryTimer = 0;
 
 async function connect() {
-  clearTimeout(again);
+  clearTimeout(retryTimer);
   if (socket) { socket.onclose = null; socket.close(); socket = null; }
   try {
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
     session = await (await fetch("/api/session", { headers, cache: "no-store", signal: AbortSignal.timeout(4000) })).json();
   } catch (error) {
-    return later();
+    return retryLater();
   }
   showSession();
   if (!session.allowed) return onLine("lost", "a token is needed");
   const mine = (socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`));
   mine.binaryType = "arraybuffer";
-  heardAt = performance.now();
+  lastUpdateAt = performance.now();
   mine.onopen = () => mine.send(JSON.stringify({ token }));
   mine.onmessage = async (event) => {
     await onUpdate(event.data);
     onLine("live", "live");
     if (mine.readyState === WebSocket.OPEN) mine.send("ready");
   };
-  mine.onclose = later;
+  mine.onclose = retryLater;
 }
 
-function later() {
+function retryLater() {
   onLine("lost", "connection lost");
-  heardAt = 0;
+  lastUpdateAt = 0;
   showSafety();
-  clearTimeout(again);
-  again = setTimeout(connect, 1000);
+  clearTimeout(retryTimer);
+  retryTimer = setTimeout(connect, 1000);
 }
 
 setInterval(() => {
   const now = performance.now();
-  if (socket && heardAt && now - heardAt > SILENT_MS) { socket.onclose = null; socket.close(); socket = null; later(); }
+  if (socket && lastUpdateAt && now - lastUpdateAt > SILENT_MS) { socket.onclose = null; socket.close(); socket = null; retryLater(); }
   for (const picture of Object.values(pictures)) {
     if (!picture.figure || now - picture.seen < OLD_PICTURE_MS) continue;
     picture.figure.classList.add("old");

@@ -1,4 +1,4 @@
-// What the page shows of each section of the state. Text only ever goes in as text.
+// Shows each section of the state. All text is set as text, never as HTML.
 
 const byId = (id) => document.getElementById(id);
 
@@ -9,8 +9,8 @@ export function element(tag, text = "", className = "") {
   return made;
 }
 
-// Screen readers speak what changes: leave alone what does not.
-export function say(id, text) {
+// Screen readers speak changes: do not set the same text again.
+export function setText(id, text) {
   if (byId(id).textContent !== text) byId(id).textContent = text;
 }
 
@@ -47,7 +47,7 @@ export function safety(state, known) {
   const held = cell && STOPPED.includes(cell.mode);
   let kind = "";
   let mode = "unknown";
-  let why = "nothing was heard of the arm yet";
+  let why = "no message of the arm yet";
   if (arm) {
     mode = arm.mode.replace("_", " ");
     why = arm.message + (arm.links.length ? ` (${arm.links.join(" – ")})` : "");
@@ -57,15 +57,15 @@ export function safety(state, known) {
     }
   }
   if (!known || state.stop_path !== true) {
-    if (arm && !stopped && !held) mode = known ? "SILENT" : "LOST"; // what was heard last is no news of now
+    if (arm && !stopped && !held) mode = known ? "SILENT" : "LOST"; // the last message says nothing about the present
     kind = arm ? "stopped" : "reduced";
-    why = known ? "A stop would not be heard: arm_node is silent." : "This is the past: the connection is lost.";
+    why = known ? "A stop would not arrive: arm_node is silent." : "The connection is lost: this content is outdated.";
     why += " Use the robot's own stop.";
   }
   byId("safety").className = `safety ${kind}`;
-  say("safety-mode", mode);
-  say("safety-why", why === "released" ? "" : why);
-  say("stop-text", stopped ? "STOPPED" : "STOP");
+  setText("safety-mode", mode);
+  setText("safety-why", why === "released" ? "" : why);
+  setText("stop-text", stopped ? "STOPPED" : "STOP");
   byId("release").hidden = !(stopped || held);
   if (byId("release").hidden) byId("guard").hidden = true;
 }
@@ -79,20 +79,20 @@ export function arm(content) {
   ]);
 }
 
-// A picture of the past must not look like one of now.
+// An outdated picture must look so.
 export function armSeen(seen) {
   byId("arm").classList.toggle("old", !seen);
-  say("arm-silent", seen ? "" : "its joints are silent: what is drawn is the past");
+  setText("arm-silent", seen ? "" : "no joint states arrive: this drawing is outdated");
 }
 
 export function scene(content) {
-  say("task", content.instruction ? `${content.instruction}${content.success ? " – done" : ""}` : "");
+  setText("task", content.instruction ? `${content.instruction}${content.success ? " – done" : ""}` : "");
 }
 
 export function answers(state) {
-  const said = ["reference", "distorted"].map((which) => [which, state[`answer/${which}`]]).filter(([, one]) => one);
-  say("question", said.length ? said[0][1].question : "");
-  list("answers", said.length ? said.map(([which, one]) => [which, `${one.answer || "(nothing)"}  – ${one.model}, ${fixed(one.latency_ms, 0)} ms`])
+  const shown = ["reference", "distorted"].map((which) => [which, state[`answer/${which}`]]).filter(([, one]) => one);
+  setText("question", shown.length ? shown[0][1].question : "");
+  list("answers", shown.length ? shown.map(([which, one]) => [which, `${one.answer || "(nothing)"}  – ${one.model}, ${fixed(one.latency_ms, 0)} ms`])
     : [["", "no model was asked yet"]]);
 }
 
@@ -122,7 +122,7 @@ export function results(rows) {
 }
 
 export function ratings(content) {
-  say("board-of", content.experiment);
+  setText("board-of", content.experiment);
   const heads = [["", ""], ["agent", "text"], ["rating", ""], ["±", ""], ["matches", ""]];
   const rows = content.agents.map((one, i) => [i + 1, one.id, fixed(one.mean, 0), one.deviation ? fixed(one.deviation, 0) : "–", one.matches]);
   byId("ratings").replaceChildren(table("", heads, rows));
@@ -138,10 +138,10 @@ export function presses(rows) {
   );
 }
 
-// What the cell asks for before a trial: hands in, or out.
+// Requests of the cell before a trial.
 export function arranging(content) {
   byId("arrange").hidden = !content.trial_id;
-  say("arrange-text", content.instruction);
+  setText("arrange-text", content.instruction);
   byId("picture-layout").hidden = content.trial_id === "home";
 }
 
