@@ -90,6 +90,12 @@ def create_app(
         separate_input_output_schemas=False,
     )
     app.state.publisher, app.state.uploads = publisher, uploads
+    _add_operations(app, names)
+    return app
+
+
+def _add_operations(app: FastAPI, names: Iterable[str]) -> None:
+    """The form of refusals, the API, the pages, and the guard before all of them."""
     app.add_exception_handler(HTTPException, _refusal)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.add_exception_handler(Exception, _fault)
@@ -104,7 +110,6 @@ def create_app(
         longest_body=LONGEST_BODY,
         uploads=(pages.FORM, "/api/submissions"),
     )
-    return app
 
 
 def run(

@@ -12,9 +12,9 @@ from merton.leaderboard.site import figures
 from merton.leaderboard.site.record_extras import Earlier, RecordExtras
 from merton.leaderboard.site.view import View
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
+from merton.pages.svg import SERIES_COLORS
 from merton.rating.predictions import MASTERY, oracle
 from merton.results.text import printable
-from merton.study.figures import SERIES_COLORS
 
 COLUMNS = 12
 """Snapshots in the table of all agents, the latest."""
