@@ -228,7 +228,7 @@ def test_a_board_printed_to_another_size_is_noticed() -> None:
     sightings = [replace(item, corners_m=corners_of(told)) for item in seen(taken, np.random.default_rng(2))]
     result = solve(taken, sightings)
     assert result.board_scale == pytest.approx(0.97, abs=0.003)
-    assert any(f"{result.board_scale:.3f} times as long as told" in warning for warning in result.warnings)
+    assert any(f"{result.board_scale:.3f} times as long as given" in warning for warning in result.warnings)
 
 
 def test_turns_about_one_axis_are_refused_and_small_ones_warned_of() -> None:

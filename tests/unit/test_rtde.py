@@ -359,7 +359,7 @@ def test_a_delayed_driver_does_not_take_its_delay_for_the_controllers_silence(
         now_s += 0.05
         driver.read()
         now_s += 0.05
-        with pytest.raises(InfrastructureError, match=r"the controller has said nothing for 0\.2 s"):
+        with pytest.raises(InfrastructureError, match=r"the controller has been silent for 0\.2 s"):
             driver.read()
 
 

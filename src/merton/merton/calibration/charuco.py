@@ -27,7 +27,7 @@ FEWEST_CORNERS = 6
 _SMALL_PX, _ENLARGED = 1000, 2
 """Images narrower than this are enlarged for the detector. Ours: it finds next to nothing with 2 pixels a module."""
 _PX_PER_BLUR, _SHARP_PX = 2.5, 0.4
-"""A Gaussian blur takes this many times its sigma from black to white, and even a sharp edge some of it."""
+"""Width of a Gaussian blur's edge in sigmas, and the sigma [px] that even a sharp edge seems to have."""
 
 
 @dataclass(frozen=True)

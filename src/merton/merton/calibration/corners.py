@@ -19,7 +19,7 @@ _TEXELS = 8
 _MARGIN = 1
 """White paper around the board, in modules; beyond it the surroundings are unknown."""
 _PIXEL_BLUR = 0.5
-"""A Gaussian blur about as wide as a pixel, which is what a camera takes the mean over [px]."""
+"""A Gaussian blur about as wide as a pixel, over which a camera averages [px]."""
 _SMOOTHING = 0.03
 """Gaussian blur of image and drawing before they are compared, as a share of the square's edge. Ours: a linear step
 leads as far as an edge is wide."""
@@ -50,7 +50,7 @@ def register_corners(
 
     Lucas and Kanade's registration ("An iterative image registration technique", 1981), with an affine map, brightness
     and contrast of its own for each corner, which the lens and the light may ask for. Ours: a corner alone is some
-    pixels of two edges, which does not say much at 15 pixels a square; the markers around have many more.
+    pixels of two edges, which is little information at 15 pixels a square; the markers around have many more edges.
 
     Args:
         grey: (height, width) the image.
@@ -59,7 +59,7 @@ def register_corners(
         places: (n, 3) the corners on the board [m].
         pattern: the board with one pixel a module, see `CharucoBoard.pattern`.
         module_m: edge of a module [m].
-        blur_px: Gaussian blur of the image [px], roughly: sharp edges in a blurred image say little.
+        blur_px: Gaussian blur of the image [px], roughly; the drawing is blurred alike.
     """
     centres, *sides = (
         cv2.perspectiveTransform(places[None, :, :2] + np.array(side), drawn_from_board)[0]

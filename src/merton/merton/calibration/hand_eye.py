@@ -34,13 +34,13 @@ FEWEST_POSES = 3
 GOOD_POSES = 12
 LEAST_TURN_RAD = np.radians(1.0)
 GOOD_TURN_RAD = np.radians(8.0)
-"""Spread of the arm's turns about the second most turned axis, below which nothing, or little, can be told."""
+"""Spread of the arm's turns about the second most turned axis, below which the result is undetermined, or uncertain."""
 GOOD_SPAN = 0.1
 SHARP_EDGE_PX = 4.5
 """A Gaussian blur of about 1.7 pixels; see `Sighting`."""
 ARM_SCATTER_M, ARM_SCATTER_RAD = 3e-4, float(np.radians(0.05))
 """How far the tool is from where the robot reports it, along and about each axis: as errors of 0.02 deg in every joint
-give. Only its ratio to the scatter of the corners matters, and that not much."""
+give. Only its ratio to the scatter of the corners matters, and little."""
 LEAST_SCATTER_PX = 0.05
 OUTLIER_TIMES = 4.0
 LEAST_OUTLIER_PX = 1.0
@@ -116,7 +116,7 @@ def calibrate(
 
     Raises:
         InputError: fewer than 3 images, poses that are not one for each image or no rigid transforms, images of another
-            size than the lens is for, a board that is not what it is said to be, or an arm that hardly turned.
+            size than the lens is for, a board of another layout, or an arm that hardly turned.
     """
     _check(sightings, base_from_tool0, lens)
     problem = _Problem(sightings, base_from_tool0, lens, parent)
@@ -327,7 +327,7 @@ def _contradictions(poses: Sequence[PoseResidual], error_px: float, scale: float
         )
     if abs(scale - 1) > WRONG_SCALE:
         warnings.append(
-            f"the squares seem to be {scale:.3f} times as long as told: measure them, printers scale "
+            f"the squares seem to be {scale:.3f} times as long as given: measure them, printers scale "
             "(or the focal length is wrong)"
         )
     return warnings

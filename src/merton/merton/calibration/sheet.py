@@ -91,7 +91,7 @@ def _pdf(board: CharucoBoard, page_mm: tuple[float, float]) -> bytes:
 
 
 def _png(board: CharucoBoard, page_mm: tuple[float, float]) -> bytes:
-    """The page in pixels, a whole number of them per module, with a pHYs chunk that says how long a pixel is."""
+    """The page in pixels, a whole number of them per module, with the length of a pixel in a pHYs chunk."""
     pixels_per_mm = _PIXELS_PER_MODULE / (1000 * board.square_m / MODULES)
     width, height = (round(side * pixels_per_mm) for side in page_mm)
     page = np.full((height, width), 255, np.uint8)

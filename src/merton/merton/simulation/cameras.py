@@ -64,8 +64,8 @@ class SceneCameras:
         """One camera's view: colour, aligned depth [m] (0 beyond 6 m) and the pose of its optical frame in `base_link`.
 
         Args:
-            task, seed: the scene, which says where mats and fixtures are, and what colours props have.
-            qpos: configuration vector of the cell's model, as `SimulatedCell.qpos` gives it.
+            task, seed: the scene, for the places of mats and fixtures and the colours of props.
+            qpos: configuration vector of the cell's model, as in `SimulatedCell.qpos`.
             camera: one of `names`.
             stamp_ns: passed on to the view.
 

@@ -28,7 +28,7 @@ from merton.world.observation import SceneObject, SceneState
 _STEP_NS = round(TIMESTEP_S * 1e9)
 
 LONGEST_TRAJECTORY_S = 3600.0
-"""The set points of a trajectory are worked out at once, 100 bytes for each 2 ms; the longest chunk takes 2560 s."""
+"""All set points of a trajectory are computed at once, 100 bytes for each 2 ms; the longest chunk takes 2560 s."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class SimulatedCell:
 
     @property
     def qpos(self) -> NDArray[np.float64]:
-        """MuJoCo's configuration vector: with (task, seed), all a camera needs to know."""
+        """MuJoCo's configuration vector: with (task, seed), all that rendering needs."""
         return self.data.qpos.copy()
 
     def scene_state(self) -> SceneState:

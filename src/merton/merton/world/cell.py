@@ -284,7 +284,7 @@ class Cameras(_Section):
 
 
 class CellConfig(_Section):
-    """Everything `config/cell.yaml` says.
+    """The content of `config/cell.yaml`.
 
     Attributes:
         robot, tool, gripper, table, floor, objects, workspace, cameras, simulation: the sections of the file.

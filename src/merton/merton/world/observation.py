@@ -70,7 +70,7 @@ class CameraView:
 
 @dataclass(frozen=True)
 class SceneObject:
-    """A thing as the simulator knows it: `name` is "<color> <shape>" (such as "red cube"), pose in `base_link`.
+    """A thing in the simulator's state: `name` is "<color> <shape>" (such as "red cube"), pose in `base_link`.
 
     Origin and axes are those of docs/tasks.md; a button, drawer or knob shows its joint in its pose.
     """

@@ -43,7 +43,7 @@ HOME = "home"
 
 
 class LabCellNode(StageNode):
-    """`cell/reset` by the hands of the operator, `cell/state` as far as a real cell knows it: without objects."""
+    """`cell/reset` through the operator, and `cell/state` without objects, whose places a real cell does not know."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("lab_cell_node", **options)
@@ -146,7 +146,7 @@ class LabCellNode(StageNode):
         self.stamp_ns = max(self.stamp_ns, self.get_clock().now().nanoseconds)  # a frame from before does not count
 
     async def ask_operator(self, what: str, text: str) -> None:
-        """Have the operator do something; raises InfrastructureError unless they say that it is done."""
+        """Have the operator do something; raises InfrastructureError unless they confirm it."""
         answer: Future = Future()
         threading.Thread(target=lambda: answer.set_result(self.desk.ask(what, text)), daemon=True).start()
         judgement = await self.waits.result(answer, self.desk.limit_s + TIMEOUT_S, "the operator")

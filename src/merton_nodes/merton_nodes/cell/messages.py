@@ -1,4 +1,4 @@
-"""The messages that every cell publishes or takes, from and to the library's values."""
+"""The messages of every cell, from and to the library's values."""
 
 from __future__ import annotations
 

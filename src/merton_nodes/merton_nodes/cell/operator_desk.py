@@ -19,7 +19,7 @@ VERDICTS = {
 
 
 class OperatorDesk:
-    """A latched topic that says which trial waits (or which scene), and the service through which the operator answers.
+    """A latched topic with the trial (or the scene) that waits, and the service through which the operator answers.
 
     `ask` is called from a worker thread while an executor spins the node.
 
@@ -53,7 +53,7 @@ class OperatorDesk:
         return judgement or Judgement(None, "", f"no operator judged the trial within {self.limit_s:g} s")
 
     def on_confirm(self, request: ConfirmSuccess.Request, response: ConfirmSuccess.Response) -> ConfirmSuccess.Response:
-        """Service: the operator's answer; refused if it is not about the trial that waits, or says nothing."""
+        """Service: the operator's answer; refused if it is not about the trial that waits, or incomplete."""
         with self.lock:
             if not self.trial_id or request.trial_id != self.trial_id:
                 waiting = f"{self.trial_id!r} does" if self.trial_id else "none does"
@@ -73,7 +73,7 @@ class OperatorDesk:
         return response
 
     def publish(self, trial_id: str = "", instruction: str = "", limit_s: float = 0.0) -> None:
-        """Say which trial waits; none if empty."""
+        """Publish the trial that waits; none if empty."""
         message = ConfirmationRequest(trial_id=trial_id, instruction=instruction, limit=limit_s)
         message.header.stamp = self.node.get_clock().now().to_msg()
         self.requests.publish(message)

@@ -121,7 +121,7 @@ class RtdeDriver:
             self.controller_s = controller_s
             self.controller_watchdog.feed(CONTROLLER)
         if self.controller_watchdog.silence(time.monotonic()):
-            raise InfrastructureError(f"the controller has said nothing for {self.controller_watchdog.timeout_s:g} s")
+            raise InfrastructureError(f"the controller has been silent for {self.controller_watchdog.timeout_s:g} s")
         if not (self.receive.isConnected() and self.control.isConnected()):
             raise InfrastructureError("the controller closed the connection")
         joints, velocities = self.receive.getActualQ(), self.receive.getActualQd()

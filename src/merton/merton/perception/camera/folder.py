@@ -22,13 +22,13 @@ D455_FOCAL_PX = 640.0
 
 
 class FolderCamera(Sequence[CameraFrame]):
-    """The PNG and JPEG files of a folder in the order of their names; files are read when they are asked for.
+    """The PNG and JPEG files of a folder in the order of their names; files are read on access.
 
     Stamps count from the first frame.
 
     Args:
         directory: the folder; hidden files and subfolders are left out.
-        rate_hz: frame rate the stamps tell, > 0.
+        rate_hz: frame rate of the stamps, > 0.
 
     Raises:
         InputError: there is no such folder, no picture in it, or the rate is not positive.

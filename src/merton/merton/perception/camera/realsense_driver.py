@@ -178,7 +178,7 @@ class RealsenseStream:
         return connected[wanted]
 
     def _profiles(self, device: Any) -> dict[Any, Any]:
-        """The profiles of colour and depth asked for."""
+        """The profiles of colour and depth of the settings' size and rate."""
         rs, own = self._rs, self.settings
         formats = {rs.stream.color: rs.format.rgb8, rs.stream.depth: rs.format.z16}
         offered: dict[Any, dict[tuple[int, int, int], Any]] = {stream: {} for stream in formats}
@@ -279,7 +279,7 @@ def _set(sensor: Any, option: Any, value: float) -> None:
 
 
 def _set_in_range(sensor: Any, option: Any, value: float, unit: float, what: str) -> None:
-    """Set an option that was asked for; InputError if the sensor does not have it or not this value."""
+    """Set an option; InputError if the sensor does not have it, or not this value."""
     if not sensor.supports(option):
         raise InputError(f"{what} cannot be set: its colour sensor has no such option")
     limits = sensor.get_option_range(option)
@@ -290,7 +290,7 @@ def _set_in_range(sensor: Any, option: Any, value: float, unit: float, what: str
 
 
 def _describe(rs: Any, device: Any) -> str:
-    """Model, serial number, firmware and bus of a device, as far as it tells."""
+    """Model, serial number, firmware and bus of a device, as far as known."""
     info = rs.camera_info
     parts = (
         ("", info.name),
