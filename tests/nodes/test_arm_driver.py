@@ -31,7 +31,7 @@ UP = [0.0, 0.0, 0.02, 0, 0, 0, 1.0]
 
 
 class LateArm(Node):
-    """Follows trajectories later and slower than told, and no further than a part of their way; then it may shake."""
+    """Follows trajectories late and slowly, and no further than a part of their way; then it may shake."""
 
     def __init__(
         self, speed: float = 1.0, way: float = 1.0, delay_s: float = 0.0, shaking: bool = False, **kwargs: Any
@@ -43,7 +43,7 @@ class LateArm(Node):
         self.path_rad = np.array([CELL.home_joints])
         self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
-        self.create_timer(0.01, self.tell)
+        self.create_timer(0.01, self.publish_joints)
 
     def on_trajectory(self, message: JointTrajectory) -> None:
         if not message.points:  # a halt
@@ -59,13 +59,13 @@ class LateArm(Node):
         shake_rad = 0.01 * np.sin(50 * time.monotonic()) if self.shaking else 0.0
         return np.array([np.interp(now_s, self.times_s, angle) for angle in self.path_rad.T]) + shake_rad
 
-    def tell(self) -> None:
+    def publish_joints(self) -> None:
         stamp_ns = self.get_clock().now().nanoseconds
         self.joints.publish(convert.joint_state_message(stamp_ns, self.joints_rad, np.zeros(6), 0.14))
 
 
 class Lift:
-    """What a lift of 20 mm came to: its result, how high it went [m], how far a joint was from its goal [rad]."""
+    """Outcome of a lift of 20 mm: its result, how high it went [m], how far a joint was from its goal [rad]."""
 
     def __init__(self, ros: Ros, probe: Probe, robot: LateArm, **parameters: Any) -> None:
         arm = up(ros, ArmNode, **parameters)
@@ -105,7 +105,7 @@ def test_an_arm_that_never_comes_to_rest_is_given_up(ros: Ros, probe: Probe) -> 
 
 
 def test_results_do_not_heap_up(ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every message of a goal's status lists all results that are kept: each chunk would take longer than the last."""
+    """Every message of a goal's status lists all kept results: each chunk would take longer than the last."""
     monkeypatch.setattr(arm_node, "RESULT_KEPT_S", 1)
     assert Lift(ros, probe, ros.add(LateArm)).result.error_code == 0
     arm = next(node for node in ros.nodes if isinstance(node, ArmNode))

@@ -1,4 +1,4 @@
-"""Rows 1 to 9 of the fault table: what is done to the running cell and arm, and what must happen then."""
+"""Rows 1 to 9 of the fault table: faults in the running cell and arm, and the reaction they must have."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LIFT_M = 0.0125
 LIFT = [[0.0, 0.0, LIFT_M, 0, 0, 0, 1.0]] * 15
 """Upwards, 0.19 m: long enough to be in the middle of."""
 LIFT_STEP_S, UNDER_WAY_M = 0.4, 0.015
-"""A lift is slow: what halts it has seconds before its end, also on a busy machine."""
+"""A lift is slow: it can be halted for seconds before its end, also on a busy machine."""
 
 
 class Robot:
@@ -87,7 +87,7 @@ class Robot:
         return self.ros.act(self.probe, ExecuteActions, names.EXECUTE, goal)
 
     def start(self, goal: ExecuteActions.Goal) -> tuple[Any, Callable[[], Any]]:
-        """Send a goal and leave it under way; its handle, and what waits for its status and result.
+        """Send a goal and leave it under way; its handle, and a function that waits for status and result.
 
         To an arm_node in another process it must have a trial: its answer may get lost, and it is sent again.
         """
@@ -113,7 +113,7 @@ class Robot:
         return handles[0], lambda: self.ros.until(lambda: answers)[0]
 
     def lifting(self, **about: Any) -> tuple[Any, Callable[[], Any]]:
-        """A lift under way, seen to have begun."""
+        """A lift under way that has visibly begun."""
         height = self.position[2]
         handle, answer = self.start(self.goal(*LIFT, step_s=LIFT_STEP_S, **about))
         self.ros.until(lambda: self.position[2] > height + UNDER_WAY_M)
@@ -590,7 +590,7 @@ def test_row_9_a_stop_in_mid_motion_ends_it_and_holds(slow: Robot, ros: Ros, pro
 
 
 def test_row_9_a_stop_that_is_released_at_once_ends_the_chunk_as_well(slow: Robot, ros: Ros) -> None:
-    """Before arm_node has looked: what is left of the chunk begins where the arm is not."""
+    """Before arm_node has noticed: the rest of the chunk begins where the arm is not."""
     arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
     begin = slow.position[2]
     _, answer = slow.lifting()
@@ -693,4 +693,4 @@ def test_row_9_the_latch_survives_kill_and_restart(
     assert not trigger(ros, probe, names.RELEASE_COLLISION).success
     assert trigger(ros, probe, names.RESET_STOP).success
     assert robot.execute(UP).error_code == 0
-    assert not EmergencyStopLatch(file).tripped, "what was reset stays reset"
+    assert not EmergencyStopLatch(file).tripped, "a reset is kept"

@@ -102,7 +102,7 @@ class Robot:
         return self.ros.act(self.probe, ExecuteActions, names.EXECUTE, self.goal(*deltas, step_s=step_s))
 
     def lifting(self) -> tuple[float, Callable[[], ExecuteActions.Result]]:
-        """A lift of 0.19 m under way: the height it began at, and what waits for its result."""
+        """A lift of 0.19 m under way: the height it began at, and a function that waits for its result."""
         begin_m, results = self.height_m, []
 
         def lift() -> None:
@@ -167,7 +167,7 @@ def test_row_5_a_dive_ends_above_the_table_latched(ros: Ros, probe: Probe, ur: S
 
 
 def test_row_5_a_protective_stop_ends_the_motion_and_latches(ros: Ros, probe: Probe, ur: SimulatedUr) -> None:
-    """What the controller does when it feels a contact."""
+    """The controller's reaction to a contact."""
     robot = Robot(ros, probe, ur)
     arm = robot.with_arm()
     begin_m, answer = robot.lifting()
@@ -435,7 +435,7 @@ def test_row_11_malformed_images_are_dropped_and_counted_and_the_trial_goes_on(
     assert (result.outcome, result.error_code) == (TrialResult.SUCCESS, 0), result.error_msg
     ros.until(lambda: lab.distortion.counters["dropped malformed frames"] >= 3)
     kept = [len(exposures) for exposures in lab.node.ports.views.free_cameras._exposures.values()]
-    assert max(kept) <= 30, "what never becomes whole is forgotten"
+    assert max(kept) <= 30, "incomplete exposures are dropped"
 
 
 def test_row_11_ten_thousand_malformed_images_leave_the_memory_flat(ros: Ros) -> None:

@@ -1,4 +1,4 @@
-"""MoveIt as a planner: a stand-in takes the calls that moveit_py would get; what it plans has to pass the gate."""
+"""MoveIt as a planner: a stand-in takes the calls that moveit_py would get; its ways have to pass the gate."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_nothing_gets_past_the_gate(cell: CellConfig) -> None:
 
 
 class Record:
-    """What the simulator itself says, step by step, while the arm moves freely.
+    """Speeds and accelerations in the simulator itself, step by step, while the arm moves freely.
 
     Not after a stop, which brakes as hard as it can, and not while or just after the hand meets an object: what pushing
     an object does to the arm is nothing a gate that knows no objects can bound.
@@ -142,7 +142,7 @@ class Record:
         return bool(body)
 
     def run(self) -> None:
-        """To the end of what was commanded."""
+        """To the end of the command."""
         touched_s = np.inf
         before = self.cell.joint_velocities
         tcp = self.cell.base_from_tcp[:3, 3]

@@ -334,7 +334,7 @@ class TestSolve:
         assert UR3e.solve(UR3e.forward(joints), joints).joints == pytest.approx(joints, abs=1e-9)
         assert abs(UR5e.solve(UR5e.forward(joints), joints).joints[5]) <= 2 * np.pi
 
-    def test_limits_that_leave_no_solution_are_told(self) -> None:
+    def test_limits_that_leave_no_solution_are_explained(self) -> None:
         narrow = replace(UR5, joint_limits_rad=(3.0, 3.0, 0.9, 3.0, 3.0, 3.0))
         joints = np.array([0.1, -1.0, 1.0, 0.5, 1.0, 0.2])
         result = narrow.solve(UR5.forward(joints), joints)
@@ -366,7 +366,7 @@ class TestSolve:
         self, robot: UniversalRobot, elbow: float, side: str, outward: int
     ) -> None:
         """An arm stretched (or folded) along a line, then pulled (pushed) along that line."""
-        rng, exact, told = np.random.default_rng(6), 0, 0
+        rng, exact, refused = np.random.default_rng(6), 0, 0
         joints = random_joints(300, seed=6)
         joints[:, 2] = elbow
         frames = robot.link_frames(joints)
@@ -378,13 +378,13 @@ class TestSolve:
             result = robot.solve(pose, near)
             if result.success:
                 continue  # another shoulder or wrist reaches it
-            told += 1
+            refused += 1
             number = re.fullmatch(r"in this orientation the pose is (\S+) mm (.*)", result.why)
             assert number, result.why
             assert float(number[1]) <= 1000 * shift_m * 1.01, "another branch may be less far away, none farther"
             exact += side == number[2] and float(number[1]) == pytest.approx(1000 * shift_m, rel=0.01)
-        assert told > 3
-        assert exact > told / 6
+        assert refused > 3
+        assert exact > refused / 6
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300, -1e300, 1e154])
     @pytest.mark.parametrize("entry", [(0, 0), (0, 3), (2, 2), (2, 3)])

@@ -37,7 +37,7 @@ def test_many_small_chunks_come_no_nearer_than_one(delta_m: float) -> None:
         (MARGIN_M, 0.9 * MARGIN_M, 0.9 * MARGIN_M),
         (0.92 * MARGIN_M, 0.9 * MARGIN_M, 0.9 * MARGIN_M),  # no further from there
         (0.002, 0.0015, 0.0019),
-        (1e-5, 0.0, 0.0),  # not into what it stands before
+        (1e-5, 0.0, 0.0),  # not into the obstacle before it
         (-0.002, -0.002, -0.002),  # nor deeper
     ],
 )

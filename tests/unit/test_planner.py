@@ -1,4 +1,4 @@
-"""From deltas to motions: composition, limits, what is refused, and that nothing gets past the gate."""
+"""From deltas to motions: composition, limits, refusals, and that nothing gets past the gate."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ class TestPace:
         motion = run(cell, actions, limits=limits)
         assert motion.verdict.code is ErrorCode.ACCELERATION_LIMIT
         assert not motion.verdict.stops
-        # The neighbour is bent by the long step too; what is left is gentle.
+        # The neighbour is bent by the long step too; the rest is gentle.
         assert motion.executed == motion.verdict.index in (2, 3)
         assert motion.slowdown <= 1.2
         fast = run(cell, actions, limits=Limits(most_slowdown=1.5, peak_tcp_speed_m_s=0.05))

@@ -47,7 +47,7 @@ class ArmDriver:
         joints_rad: (6,) measured, or None before the first message.
         opening_m: of the gripper.
         stamp_ns: of the newest joint states.
-        hand: the gripper and what it holds.
+        hand: the gripper and the object it holds.
         path: tool positions since `begin`.
         moving: whether a chunk is being carried out.
         since: the generation of the stop in which that chunk began.
@@ -120,7 +120,7 @@ class ArmDriver:
             raise InfrastructureError(f"{names.JOINT_STATES} made no progress for {self.patience_s:g} s")
 
     async def wait_for_state_after(self, stamp_ns: int) -> None:
-        """Wait until the joints have been seen at an observation's stamp, or once if that is 0; a stop ends it.
+        """Wait for joint states of an observation's stamp or later, or for any if that is 0; a stop ends it.
 
         Raises InfrastructureError if they are not after `patience_s`: they may run on another clock, and never be.
         """
@@ -142,7 +142,7 @@ class ArmDriver:
             raise InfrastructureError(f"the arm still moves {self.patience_s:g} s after it should have come to rest")
 
     async def wait_until_still(self, given_up: Callable[[], bool]) -> None:
-        """Wait until an arm that was just halted has been seen standing still; raises as `wait_until_settled`."""
+        """Wait until an arm that was just halted is measured standing still; raises as `wait_until_settled`."""
         settle_s, halted_ns = self.cell.simulation.settle_s, self.stamp_ns
 
         def time_has_passed() -> bool:

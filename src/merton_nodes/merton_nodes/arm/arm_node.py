@@ -61,7 +61,7 @@ class ArmNode(StageNode):
         self.cell = load_cell()
         mode = self.parameter("mode", "normal", "robot mode, whose limits hold", choices=MODES)
         self.limits = self.declared_limits(mode)
-        # once before anything moves: what is compiled is loaded at its first use, and a stop would wait for that
+        # once before anything moves: compiled code is loaded at its first use, and a stop would wait for that
         plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, "base_link", self.cell, self.limits)
         self.planner = self.declared_planner()
         self.stop = self.stop_path(SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL)
@@ -173,7 +173,7 @@ class ArmNode(StageNode):
             self.arm.interrupt(stale)
 
     def silence(self) -> Verdict | None:
-        """The verdict on a silent camera, None if all watched ones are heard."""
+        """The verdict on a silent camera, None if there is none."""
         camera = self.watchdog.silence(time.monotonic())
         if camera is None:
             return None
@@ -217,7 +217,7 @@ class ArmNode(StageNode):
         return CancelResponse.ACCEPT
 
     async def execute(self, goal: ServerGoalHandle) -> ExecuteActions.Result:
-        """Action: carry out a chunk; the result says how far it got and why it ended."""
+        """Action: carry out a chunk; the result has the number of deltas carried out, and why it ended."""
         if self.answered is not None:  # under way, and sent again because an answer got lost
             result = await self.answered
         else:

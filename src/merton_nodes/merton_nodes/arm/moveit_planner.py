@@ -26,7 +26,7 @@ GROUP = "arm"
 HELD = "held"
 """Name of the held object in MoveIt's scene."""
 PIPELINES = (("pilz_industrial_motion_planner", "PTP"), ("ompl", "RRTConnect"))
-"""Tried in this order: a straight way in joint space, then a search around what is in the way."""
+"""Tried in this order: a straight way in joint space, then a search around obstacles."""
 PLANNING_TIME_S = 1.0
 START_LIMIT_S, ANSWER_LIMIT_S = 60.0, 5.0
 _FILES = ("kinematics", "joint_limits", "pipelines")

@@ -85,7 +85,7 @@ class Carrying:
     Args:
         chunk: the deltas to carry out.
         joints_rad: (6,) where the arm is now [rad].
-        hand: the gripper and what it holds.
+        hand: the gripper and the object it holds.
         cell: geometry of the cell.
         limits: of the gate.
 

@@ -42,7 +42,7 @@ class EmergencyStopLatch:
         self.lock = threading.Lock()
         """Around the file and the announcements; may be held while the file is written."""
         self._gate = threading.Lock()
-        """Around the state and what is sent because of it."""
+        """Around the state and the commands sent because of it."""
         self._file = None if path is None else _LatchFile(Path(path))
         if self._file is not None and self._file.tripped:
             self.stop = self.stop.after(StopEvent.LATCH_FOUND, self._file.reason)
@@ -86,7 +86,7 @@ class EmergencyStopLatch:
             event: the event.
             reason: one sentence; while the stop is latched, the first one stays.
             halt: sends the stop command. Called first, before anything slow.
-            announce: says so to others. Called last, even if the file cannot be written.
+            announce: publishes it. Called last, even if the file cannot be written.
 
         Raises:
             InfrastructureError: the file cannot be written; tripped nevertheless.
@@ -110,7 +110,7 @@ class EmergencyStopLatch:
 
         Args:
             event: RESET_BY_OPERATOR or RESET_BY_EXPERIMENT.
-            announce: says so to others; called with the stop as it was, once the release is written.
+            announce: publishes it; called with the stop as it was, once the release is written.
 
         Returns:
             False if the table refuses the event in this state.
@@ -180,7 +180,7 @@ class _LatchFile:
         os.fsync(file.fileno())
 
     def _read(self) -> str | None:
-        """The reason of the trip that the file tells of, None if it tells of none."""
+        """The reason of the trip in the file, None if there is none."""
         try:
             state = json.loads(self._path.read_text(encoding="utf-8"))
             return str(state["reason"]) if state["tripped"] is not False else None

@@ -64,7 +64,7 @@ def velocities(joints: Array, gripper: Array, step_s: float) -> Array:
 
     Zero wherever a stretch begins or ends and where a joint turns back, and at most three times the slower of the
     deltas beside it (Fritsch and Carlson 1980). Else a delta that hardly moves, before one that does, would swing the
-    arm back first, and press what it has just grasped into the table.
+    arm back first, and press an object that it has just grasped into the table.
     """
     slopes = np.diff(joints, axis=0) / step_s
     before, after = slopes[:-1], slopes[1:]

@@ -3,7 +3,7 @@
 The deltas are composed open loop from the pose the arm starts in (Embodied-IQA, Appendix B). The motion is a cubic
 Hermite spline through one waypoint per delta, which is how a joint trajectory controller executes positions with
 velocities; the checks follow that spline, not straight lines between the waypoints. A motion that would
-be too fast or too abrupt is slowed down as a whole: the path, and with it what is measured, stays the same.
+be too fast or too abrupt is slowed down as a whole: the path, and with it every measured pose, stays the same.
 """
 
 from __future__ import annotations
@@ -245,8 +245,8 @@ def _longest_safe(
                 verdict = replace(hit, index=index, message=f"delta {index} {hit.message}")
         elif verdict.code is not ErrorCode.WORKSPACE or len(joints) == verdict.index + 1:
             break
-        kept = verdict.index - first + 1
-        joints, gripper = joints[:kept], gripper[:kept]
+        count = verdict.index - first + 1
+        joints, gripper = joints[:count], gripper[:count]
     if len(joints) == 1:
         least, slowdown = predictor.clearance_m, 1.0
     if verdict.code not in (ErrorCode.COLLISION, ErrorCode.SELF_COLLISION):

@@ -1,4 +1,4 @@
-"""The stop as one state machine: a state, a generation, and a table of what each event does in each state.
+"""The stop as one state machine: a state, a generation, and a table of the effect of each event in each state.
 
 The machine is a value without locks or messages, `Stop`; its one owner in a process is the `EmergencyStopLatch`. A
 program that commands a motion keeps the generation in which the motion began, and asks `is_stopped(since)`; there is no

@@ -3,7 +3,7 @@
 The link frames are those of Craig's modified Denavit-Hartenberg convention, which Table 3 of Embodied-IQA (arXiv
 2505.16815) and the public URDF use: frame i turns about its own z axis by joint angle i, and frame 6 is `tool0`. The
 paper multiplies matrices of the *other* convention with these numbers and solves a spherical wrist that a UR5 does not
-have; docs/kinematics.md shows what that costs. The inverse below is the closed form of the robot as it is built
+have; docs/kinematics.md shows the error. The inverse below is the closed form of the robot as it is built
 (`closed_form`).
 """
 
@@ -123,7 +123,7 @@ class UniversalRobot:
         """The joint angles that reach one pose (4, 4) of `tool0`, nearest to `near` (6,) within the limits.
 
         Every joint of every branch is taken at the image (plus or minus whole turns) nearest to `near`; the branch with
-        the least sum of squared joint differences wins. No pose raises: `why` says what is wrong with it, in figures.
+        the least sum of squared joint differences wins. No pose raises: `why` explains a failure in figures.
 
         Raises:
             InputError: wrong shapes.
