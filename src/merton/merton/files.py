@@ -59,7 +59,7 @@ def written_whole(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
             False for many files whose hashes are checked before they are used.
 
     Raises:
-        OSError: the file cannot be written; the caller knows what to call it.
+        OSError: the file cannot be written.
     """
     draft = path.with_name(
         f".{os.getpid()}.{next(_DRAFTS)}{UNFINISHED}"

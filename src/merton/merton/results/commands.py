@@ -58,7 +58,7 @@ def import_command(
     from merton.results.matrix import import_matrix, read_matrix
     from merton.results.store import ResultStore
 
-    # read before the record is made: what is refused leaves no empty record behind
+    # read before the record is made: a refused matrix leaves no empty record behind
     read = read_matrix(matrix, source, agent_column=agent_column, version_column=version_column)
     with ResultStore(record) as store, progress("importing") as on_progress:
         done = import_matrix(store, read, on_progress)

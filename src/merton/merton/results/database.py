@@ -1,7 +1,7 @@
 """The database behind the record: an SQLite file (the default) or a PostgreSQL server that a lab shares.
 
-Both keep the same promise: when a transaction has ended without an error, what it wrote survives the loss of this
-process and of power; when it has ended with one, nothing of it was written.
+Both give the same guarantee: a transaction that ends without an error survives the loss of this process and of power;
+one that ends with an error leaves nothing behind.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Studies of a run: the report, chance floors, and the study of models."""

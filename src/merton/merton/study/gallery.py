@@ -33,7 +33,7 @@ class Card:
         detail: its trial.json; nothing in it has been checked.
         camera: which camera the pictures are from.
         pictures: data URIs of the reference and the distorted image, each None if there is none to show.
-        answers: to the reference image, and to the distorted one with what differs in <mark>.
+        answers: to the reference image, and to the distorted one with the differences in <mark>.
         paths: the tool's path from above and from the side.
     """
 

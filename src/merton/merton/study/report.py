@@ -132,7 +132,7 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
 
 
 def headline(board: Snapshot) -> str:
-    """One sentence: how large the run is, who lost most under distortion, and which distortion is hardest."""
+    """One sentence: the size of the run, the agent that lost most under distortion, and the hardest distortion."""
     agents, trials = len(board.agents), sum(row.trials + row.infrastructure for row in board.agents)
     size = f"{agents} agent{'s' * (agents != 1)}, {trials} trial{'s' * (trials != 1)}"
     sensitive = most_sensitive(board)

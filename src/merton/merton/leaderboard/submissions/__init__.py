@@ -1,1 +1,1 @@
-"""Scores that others measured, sent as archives: packing, checking, the rules."""
+"""Scores that manufacturers measured and send as archives: packing, checks, rules."""

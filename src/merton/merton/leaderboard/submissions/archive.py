@@ -205,7 +205,7 @@ def _from_zip(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_zip_end(data: bytes) -> None:
-    """Refuse what `zipfile` would accept or read at length before its entries can be counted.
+    """Refuse archives that `zipfile` would misread, or read at length before their entries can be counted.
 
     It reads a directory of any size as a whole, passes over bytes before the first file and after the end, and follows
     the locator of a 64-bit directory wherever it finds one.

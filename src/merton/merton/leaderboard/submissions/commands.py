@@ -110,6 +110,6 @@ def list_command(
         else:
             table = Table("id", "received (UTC)", "manufacturer", "agent", "version", "status", "on the board from")
             for receipt in receipts.submissions(connection):
-                who = (receipt.manufacturer, receipt.agent, receipt.version)
-                add_row(table, receipt.id, receipt.received_utc, *who, receipt.status, receipt.window)
+                agent = (receipt.manufacturer, receipt.agent, receipt.version)
+                add_row(table, receipt.id, receipt.received_utc, *agent, receipt.status, receipt.window)
     STDOUT.print(table)

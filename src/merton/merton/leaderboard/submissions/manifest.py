@@ -96,7 +96,7 @@ class Manifest(Model):
 
     Attributes:
         format: of the submission; 1.
-        manufacturer: who submits. Compared as `canonical` says.
+        manufacturer: the sender. Compared as `canonical` says.
         agent, version: as measured. A newer version of an agent replaces the older one on the board.
         contact: where the manufacturer can be reached; not shown on the board.
         weights_sha256: of the weights that were measured; "none" if the agent has none.
@@ -229,7 +229,7 @@ def manifest_bytes(manifest: Manifest) -> bytes:
 
 
 def scores_bytes(scores: Mapping[str, float]) -> bytes:
-    """The table of scores, sorted by item; what is read back is equal to the last bit."""
+    """The table of scores, sorted by item; `read_scores` gives the same numbers to the last bit."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(("item", "score"))

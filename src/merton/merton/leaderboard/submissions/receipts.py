@@ -17,7 +17,7 @@ from merton.leaderboard.submissions.manifest import canonical
 from merton.results.schema import ATTEMPTS, COUNTED_STATES, SUBMISSION_SCORES, SUBMISSIONS
 
 FIRST_WINDOW = date(2024, 1, 1)
-"""A Monday; the board takes in what has come every `WINDOW_DAYS` from here on, at 00:00 UTC."""
+"""A Monday. From here on the board takes in new submissions every `WINDOW_DAYS`, at 00:00 UTC."""
 WINDOW_DAYS = 14
 
 
