@@ -1,4 +1,4 @@
-"""The dataset builder: what it takes in, what it makes, and that a kill leaves no trace."""
+"""The dataset builder: input, output, and that a kill leaves no trace."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def die(done, total):
 if __name__ == "__main__":
     build(Path(sys.argv[1]), Path(sys.argv[2]), workers=2, on_progress=die)
 """
-    # returns when nobody holds its end of the pipe any longer: the workers have gone too
+    # returns when every end of the pipe is closed: the workers have ended too
     killed = subprocess.run(
         [sys.executable, "-c", script, str(references), str(out)], capture_output=True, text=True, timeout=240
     )
@@ -190,7 +190,7 @@ def test_each_worker_of_a_build_computes_in_one_thread(
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that nobody has buried yet does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
@@ -409,7 +409,7 @@ def test_a_jpeg_with_a_hole_is_refused_and_what_follows_a_whole_one_is_not_looke
     for damaged in (
         whole[:third] + whole[2 * third :],  # a lost piece
         whole[:third] + bytes(third) + whole[2 * third :],  # a sector of zeros
-        whole[: 2 * third] + b"\xff\xd9",  # a cut that somebody closed
+        whole[: 2 * third] + b"\xff\xd9",  # a cut with an end marker after it
     ):
         with pytest.raises(InputError, match=r"the JPEG file is damaged: [a-z0-9]"):
             decode(damaged)

@@ -37,7 +37,7 @@ def validated(model: type[Checked] | TypeAdapter[Checked], data: Any, where: str
         where: the file, or what else the data are of; the error text begins with it.
 
     Raises:
-        InputError: the model refuses a value; the text names the first one, what would be right, and how many follow.
+        InputError: the model refuses a value; the text names the first, the valid choices, and the number of others.
     """
     return _validated(model, data, where, None)
 
@@ -46,8 +46,8 @@ def load(path: Path, model: type[ModelType]) -> ModelType:
     """Read the YAML file at `path` as `model`.
 
     Raises:
-        InputError: unreadable, not YAML, aliases (a few lines can expand to gigabytes), a duplicate or unknown key,
-            or a value the model refuses; the text names file, line, key and what would be right.
+        InputError: an unreadable file, no YAML, aliases (a few lines can expand to gigabytes), a duplicate or unknown
+            key, or a value the model refuses; the text names file, line, key and the valid choices.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -120,7 +120,7 @@ def _plain(node: Any) -> Any:
 
 
 def _sentence(where: str, tree: CommentedMap | None, model: Any, fault: Any) -> str:
-    """One sentence for a fault that pydantic found: file, line, key, what is wrong, what is right."""
+    """One sentence for a fault that pydantic found: file, line, key, fault and valid choices."""
     location = tuple(part for part in fault["loc"] if not isinstance(part, str) or not part.startswith("function-"))
     message = str(fault["msg"]).removeprefix("Value error, ")
     if fault["type"] == "missing":

@@ -1,4 +1,4 @@
-"""A named collection that things register themselves in."""
+"""A named collection of entries that register themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeds that depend on what a thing is called, never on when it happens to run."""
+"""Seeds that depend on names, never on the order or time of a run."""
 
 from __future__ import annotations
 

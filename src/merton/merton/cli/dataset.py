@@ -1,4 +1,4 @@
-"""`merton dataset`: the sample, the builder and the check of what was built."""
+"""`merton dataset`: the built-in sample, the builder, and the check of a built dataset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(help="Build datasets of distorted images, and verify them.", n
 
 @app.command("sample")
 def sample_command(out: Annotated[Path, typer.Option(help="A new or empty folder for the references.")]) -> None:
-    """Write the built-in references: 50 pictures of the embedded cell, and photographs with tags and tasks."""
+    """Write the built-in references: 50 images of the embedded cell, and photographs, with tags and tasks."""
     from merton.perception.dataset import write_sample
 
     count = write_sample(out)

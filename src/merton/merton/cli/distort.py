@@ -1,4 +1,4 @@
-"""`merton distort`: one image made worse, all ways side by side, and the list of them."""
+"""`merton distort`: one distorted image, a gallery of all distortions, and the list of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from merton.console import STDOUT, add_row
 
 
 class _ImageFirst(TyperGroup):
-    """`merton distort IMAGE ...`: what names no command is an image to distort."""
+    """`merton distort IMAGE ...`: a first argument that is no command is an image to distort."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `image` in front of a line that begins with neither a command nor a request for help."""
@@ -25,7 +25,7 @@ class _ImageFirst(TyperGroup):
 
 app = typer.Typer(
     cls=_ImageFirst,
-    help="Distort an image: merton distort IMAGE --name lens_blur --level 3 -o out.png; or see what there is.",
+    help="Distort an image: merton distort IMAGE --name lens_blur --level 3 -o out.png; or see the list.",
     no_args_is_help=True,
 )
 _Source = Annotated[Path, typer.Argument(metavar="IMAGE", help="A PNG, JPEG or WEBP file.")]

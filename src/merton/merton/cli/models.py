@@ -1,4 +1,4 @@
-"""`merton models`: what the catalogue holds, what it says of one model, and whether a model can be used here."""
+"""`merton models`: the catalogue, one entry of it, and whether a model can be used here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from merton.cognition.models.base import ModelEntry
     from merton.decision.models.base import PolicyEntry
 
-app = typer.Typer(help="The catalogue of models: what there is, and what works here.", no_args_is_help=True)
+app = typer.Typer(help="The catalogue of models, and which of them work here.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -42,7 +42,7 @@ def list_command(
 
 @app.command("show")
 def show_command(name: Annotated[str, typer.Argument(help="A name of `merton models list`.")]) -> None:
-    """Print what the catalogue says of a model, as YAML: a copy in a catalogue of yours replaces it."""
+    """Print the entry of a model as YAML; a copy in a catalogue of your own replaces it."""
     typer.echo(as_yaml(_named(name)), nl=False)
 
 
@@ -50,10 +50,10 @@ def show_command(name: Annotated[str, typer.Argument(help="A name of `merton mod
 def check_command(
     name: Annotated[str | None, typer.Argument(help="A name of `merton models list`; without it, all.")] = None,
 ) -> None:
-    """Say what is there and what is missing, without the network; exit code 1 if something is missing.
+    """Check models without downloading anything; exit code 1 if something is missing.
 
-    Loads processor and configuration where the checkpoint is on disk, asks a server where one should answer, and lets
-    the model answer its example where its weights are there.
+    Loads processor and configuration if the checkpoint is on disk, sends a request to a server if the model is one,
+    and lets the model answer its example if its weights are installed.
     """
     checked = missing = 0
     for kind, entry in _entries() if name is None else _named(name):

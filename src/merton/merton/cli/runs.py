@@ -120,7 +120,7 @@ def _execute(
     name: str = "sim",
     values: dict[str, str] | None = None,
 ) -> None:
-    """Start the graph called `name`, run the experiment in it, end it, write the report.
+    """Start the graph called `name`, run the experiment in it, end the graph, write the report.
 
     The embedded cell gets a ROS domain of its own; any other graph is in the user's, where its operator's screen is.
     """

@@ -17,14 +17,14 @@ from merton.world.observation import Image
 
 @dataclass(frozen=True)
 class Attributes:
-    """What an image looks like, in five numbers.
+    """Five numbers that describe an image.
 
     Attributes:
         luminance: mean luma, 0 (black) .. 1 (white). Luma is ITU-R BT.601's weighted sum of R, G and B.
         contrast: root mean square contrast, the standard deviation of luma, 0 .. 0.5 (Peli, 1990).
         chrominance: colourfulness M3 of Hasler and Suesstrunk (2003), from 0 (grey) to about 298 (8-bit units).
         blur: variance of the Laplacian of the 8-bit luma, >= 0 (Pech-Pacheco et al., 2000). **Falls** as an image gets
-            more blurred: Fig. 12's axis runs this way too, its blurs lie left and its sharpening right.
+            more blurred: the axis of Fig. 12 runs this way too, with blurs on the left and sharpening on the right.
         spatial_information: SI of ITU-T P.910, the standard deviation of the Sobel gradient of the 8-bit luma, >= 0.
     """
 

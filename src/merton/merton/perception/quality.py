@@ -1,8 +1,8 @@
-"""How good an image is, next to a reference or on its own: one registry of metrics.
+"""Metrics of image quality, with or without a reference image: one registry.
 
 `psnr`, `ssim`, `ms_ssim`, `blur_effect` and `noise_sigma` need OpenCV alone; `vif` is torchmetrics' and needs
-`pip install .[quality]`. The two without a reference each see one fault and are named for it. General scores such as
-NIQE or Q-Align come with trained models, which Merton does not ship.
+`pip install .[quality]`. The two without a reference each measure one fault and are named after it. General scores
+such as NIQE or Q-Align come with trained models, which Merton does not ship.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Metric:
         needs_reference: whether it compares with an undistorted image.
         smallest_side_px: images with a shorter side cannot be measured.
         description: one line for people, with the source.
-        build: gives the function that measures; raises MissingDependencyError if something must be installed.
+        build: returns the function that measures; raises MissingDependencyError if something must be installed.
     """
 
     name: str
@@ -112,7 +112,7 @@ def ms_ssim(image: Image, reference: Image) -> float:
 
 
 def blur_effect(image: Image) -> float:
-    """How little an image loses when it is blurred once more: 0 (sharp) .. 1 (it had nothing left to lose).
+    """How little sharpness an image loses when it is blurred once more: 0 (sharp) .. 1 (already blurred).
 
     Crete et al. (2007) compare the differences of neighbours before and after a running mean of 11 pixels, and take the
     worse of the two directions. Differences are Sobel's, as in scikit-image. An image without any edge counts as 1.

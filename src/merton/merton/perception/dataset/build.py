@@ -1,8 +1,8 @@
-"""Building a dataset: every reference distorted in every way, in parallel, so that a kill at any time costs little.
+"""Building a dataset: every reference is distorted in every way, in parallel; a kill at any time costs little.
 
-A reference's images are written first and its record last, each whole or not at all. Building again into the same
-folder keeps whatever is right and makes the rest. The tables are put together from all records at the end, in a fixed
-order, so their bytes do not depend on what was interrupted or on how many processes worked.
+The images of a reference are written first and its record last, each whole or not at all. A further build in the same
+folder keeps valid references and makes the rest. The tables are made from all records at the end, in a fixed order, so
+their bytes depend neither on interruptions nor on the number of processes.
 """
 
 from __future__ import annotations
@@ -57,24 +57,24 @@ def build(
     bounds: Mapping[str, float] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> BuildResult:
-    """Make a dataset from a folder of images, or finish one that was begun.
+    """Make a dataset from a folder of images, or continue one that was interrupted.
 
     Args:
         references: folder of PNG, JPEG and WEBP files; hidden files and subfolders are left out. The file name without
             its ending becomes the id.
-        out: where the dataset goes: a new or empty folder, or one that holds a dataset with the same settings.
+        out: folder of the dataset: new, empty, or with a dataset of the same settings.
         tasks: the tag file (see `read_tags`); if None, the one in `references`.
         levels: "random" or "all".
         seed: everything random follows from it, from the image file's sha256 and from the type's name.
         workers: number of processes; if None, as many as there are cores for this one.
-        bounds: largest value of a metric in `REFERENCE_METRICS` that a reference may have: one that is worse was
-            distorted before anything was done to it, and is refused, as in Embodied-IQA, section 3.1.
+        bounds: largest values of metrics in `REFERENCE_METRICS`: a reference above one is distorted already and is
+            refused, as in Embodied-IQA, section 3.1.
         on_progress: called with (images done, images in all) after every reference.
 
     Raises:
         InputError: no images, a faulty tag file, a folder that holds something else or that another build is writing
             into, or a wrong argument.
-        InfrastructureError: the folder cannot be written, or a worker was killed; the same call goes on from there.
+        InfrastructureError: the folder cannot be written, or a worker was killed; the same call continues the build.
         MissingDependencyError: pyarrow is not installed.
     """
     require_pyarrow()
@@ -93,7 +93,7 @@ def build(
             return _built(jobs, refused, out, settings, workers, on_progress)
     except BrokenProcessPool:
         raise InfrastructureError(
-            "a process of the build was killed, perhaps for lack of memory, which fewer workers need less of; "
+            "a process of the build was killed, perhaps for lack of memory (fewer workers need less); "
             "the same command goes on from there"
         ) from None
     except OSError as error:
@@ -110,7 +110,7 @@ def _built(
     workers: int,
     on_progress: Callable[[int, int], None] | None,
 ) -> BuildResult:
-    """Do all jobs, then write the tables."""
+    """Run all jobs, then write the tables."""
     images = len(DISTORTIONS) * (ALL_LEVELS if settings["levels"] == "all" else RANDOM_LEVELS)
     finished = []
     for done in _work(jobs, workers):
@@ -159,7 +159,7 @@ def _jobs(
 
 
 def _claim(out: Path, settings: dict[str, Any]) -> None:
-    """Mark a folder as ours; refuse one that holds anything else."""
+    """Write the settings into a new folder; refuse a folder with other content or other settings."""
     file = out / layout.SETTINGS
     if file.is_file():
         try:
@@ -189,7 +189,7 @@ def _work(jobs: Sequence[ReferenceJob], workers: int) -> Iterator[JobResult]:
 
 
 def _sweep(out: Path, records: Sequence[dict[str, Any]]) -> None:
-    """Remove what no record names: unfinished files, and images of references that are gone."""
+    """Remove files that no record names: unfinished ones, and images of removed references."""
     keep = {entry["file"] for record in records for entry in (record, *record["images"])}
     keep |= {f"{layout.RECORDS}/{record['id']}.json" for record in records}
     for file in layout.files_of(out) - keep:

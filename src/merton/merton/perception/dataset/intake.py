@@ -1,4 +1,4 @@
-"""Taking in a picture somebody else made: whole PNG, JPEG and WEBP stills, and a reason for everything else."""
+"""Decoding of foreign images: intact PNG, JPEG and WEBP stills; any other file is refused with a reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from merton.world.observation import Image
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"
 _HARMLESS = ("Adobe color transform", "JFIF revision", "SOS parameters", "ICC marker")
-"""Warnings of the JPEG decoder that some phones and editors cause in all their files: about the header alone."""
+"""Warnings of the JPEG decoder about the header alone, which all files of some phones and editors cause."""
 
 
 def decode(content: bytes) -> Image:
@@ -22,8 +22,8 @@ def decode(content: bytes) -> Image:
 
     Deeper channels are reduced to 8 bit, transparency is dropped.
 
-    Damage in the middle of a file shows where the format lets it: PNG has checksums, a JPEG's codes fall out of step,
-    but almost any bytes inside a WEBP are some picture.
+    Damage in the middle of a file is found as far as the format allows: PNG has checksums, the codes of a JPEG lose
+    their synchrony, but almost any bytes inside a WEBP decode to some image.
 
     Raises:
         InputError: not a whole, still PNG, JPEG or WEBP picture with sides of 16 .. 16383 pixels; the text says why.
@@ -53,7 +53,7 @@ def decode(content: bytes) -> Image:
 
 
 def _check_png(content: bytes) -> None:
-    """Walk over the chunks: their sums must be right, the last one must be there, and no animation among them."""
+    """Check every chunk: the checksums must be right, the last chunk must exist, and none may be an animation."""
     position, kind = len(_PNG), b""
     while kind != b"IEND":
         length = int.from_bytes(content[position : position + 4], "big")
@@ -69,13 +69,15 @@ def _check_png(content: bytes) -> None:
 
 
 def _check_jpeg(content: bytes) -> None:
-    """Decode at an eighth of the size and take the decoder's warnings for errors; OpenCV only prints them."""
+    """Decode at an eighth of the size; warnings of the decoder are errors here, while OpenCV only prints them."""
     try:
         color = simplejpeg.decode_jpeg_header(content)[2]
         space = "CMYK" if color in ("CMYK", "YCCK") else "GRAY"
         simplejpeg.decode_jpeg(content, space, min_height=1, min_width=1, min_factor=8, strict=True)
     except ValueError as error:
-        if any(name in str(error) for name in _HARMLESS):  # it says no more of such a file: look for the end at least
+        if any(
+            name in str(error) for name in _HARMLESS
+        ):  # the decoder stops at this warning: check at least the end marker
             if content.rfind(b"\xff\xd9") < content.rfind(b"\xff\xda"):
                 raise InputError("the JPEG file is cut off") from None
             return

@@ -1,4 +1,4 @@
-"""One reference of a dataset: taken in, distorted and described, as a job for a worker process."""
+"""One reference of a dataset: decoded, distorted and described in a worker process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL_LEVELS = 5
 
 @dataclass(frozen=True)
 class ReferenceJob:
-    """One reference: all that a worker needs."""
+    """One reference, with everything a worker needs."""
 
     id: str
     source: Path
@@ -43,7 +43,7 @@ class ReferenceJob:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a worker answers: a record, or the reason for a refusal."""
+    """Result of a worker: a record, or the reason for a refusal."""
 
     id: str
     record: dict[str, Any] | None
@@ -52,7 +52,7 @@ class JobResult:
 
 
 def make_reference(job: ReferenceJob) -> JobResult:
-    """Take in one reference and write its copies, unless all that is there already."""
+    """Write the images and the record of a reference, unless valid ones exist already."""
     try:
         content = job.source.read_bytes()
     except OSError as error:
@@ -88,7 +88,7 @@ def make_reference(job: ReferenceJob) -> JobResult:
 
 
 def _valid_record(job: ReferenceJob, file: Path, source_sha256: str) -> dict[str, Any] | None:
-    """The record an earlier build has left, if it is of this source and these tags and every image is as it says."""
+    """The record of an earlier build, if source and tags are the same and every image has its hash."""
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         tags = {**asdict(job.tags), "tasks": list(job.tags.tasks)}
@@ -112,9 +112,9 @@ def _wanted(job: ReferenceJob, source_sha256: str) -> list[tuple[str, int]]:
 
 
 def _distorted(job: ReferenceJob, reference: Image, source_sha256: str, name: str, level: int) -> dict[str, Any]:
-    """Write one copy; the row of the manifest that tells of it."""
+    """Write one copy; returns its row of the manifest."""
     entry = DISTORTIONS[name]
-    # the same seed at every level: what differs between levels is the strength alone
+    # the same seed at every level: levels differ in strength alone
     seed = derive_seed(job.seed, source_sha256, name)
     image = distort(reference, name, level, np.random.default_rng(seed))
     return {
@@ -133,7 +133,7 @@ def _distorted(job: ReferenceJob, reference: Image, source_sha256: str, name: st
 
 
 def _described(out: Path, file: str, image: Image) -> dict[str, Any]:
-    """Write an image; where it is, its hash, size and attributes."""
+    """Write an image; returns its file, hash, size and attributes."""
     height, width = image.shape[:2]
     sha256 = layout.write(out / file, encode_image(image))
     return {"file": file, "sha256": sha256, "width": width, "height": height, **asdict(attributes(image))}

@@ -1,4 +1,4 @@
-"""The built-in sample: pictures of the embedded cell, and photographs that come with Python packages."""
+"""The built-in sample: rendered images of the embedded cell, and photographs that come with Python packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from merton.perception.dataset.tags import TAG_FILES, Tags, read_tags
 from merton.perception.images import encode_image
 
 RENDERED = 50
-"""Number of pictures of the cell."""
+"""Number of images of the cell."""
 
 _CAMERAS = {"wrist": "first_person", "top": "third_person", "side": "third_person"}
 
@@ -25,31 +25,30 @@ _PHOTOGRAPHS = Path(__file__).with_name("photographs.yaml")
 def write_sample(out: Path) -> int:
     """Write the sample's references and their tag file into a new or empty folder; returns the number of images.
 
-    50 pictures are rendered from the embedded cell, through its three cameras in turn. The nine photographs are added
-    as far as scikit-image and scikit-learn are installed.
+    50 images are rendered from the embedded cell, through its three cameras in turn. The nine photographs are added
+    if scikit-image and scikit-learn are installed.
 
     Raises:
         InputError: the folder is not empty.
-        MissingDependencyError: this machine cannot draw off screen.
+        MissingDependencyError: this machine cannot render off screen.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{str(out)!r} is not an empty folder; choose another one")
-    tags = {}
-    pictures = ((f"photo_{file.stem}.png", encode_image(decode(file.read_bytes())), of) for file, of in photographs())
-    for name, content, described in (*_rendered(), *pictures):
+    entries = {}
+    for name, content, tags in (*_rendered(), *_encoded_photographs()):
         layout.write(out / name, content)
-        tags[name] = {**asdict(described), "tasks": list(described.tasks)}
-    layout.write(out / TAG_FILES[0], dumps(tags, width=120).encode())
-    return len(tags)
+        entries[name] = {**asdict(tags), "tasks": list(tags.tasks)}
+    layout.write(out / TAG_FILES[0], dumps(entries, width=120).encode())
+    return len(entries)
 
 
 def _rendered() -> Iterator[tuple[str, bytes, Tags]]:
-    # here, because nothing else of perception needs a simulator
+    # here, because no other module of perception needs a simulator
     from merton.simulation.cameras import SceneCameras
     from merton.simulation.cell import SimulatedCell
 
     cell, cameras = SimulatedCell(), SceneCameras()
-    verbs = ("reach", "push", "pick", "place")  # whose scenes have three things to speak of
+    verbs = ("reach", "push", "pick", "place")  # their scenes have three objects to name
     try:
         for number in range(RENDERED):
             scene = cell.reset(verbs[number % len(verbs)], number)
@@ -78,3 +77,8 @@ def photographs() -> Iterator[tuple[Path, Tags]]:
         file = Path(module.origin).parent / path if module and module.origin else None
         if file and file.is_file():
             yield file, tags
+
+
+def _encoded_photographs() -> Iterator[tuple[str, bytes, Tags]]:
+    for file, tags in photographs():
+        yield f"photo_{file.stem}.png", encode_image(decode(file.read_bytes())), tags

@@ -48,7 +48,7 @@ REFERENCE_COLUMNS = {
     "blur_effect": "float64",
     "noise_sigma": "float64",
 }
-"""Column to Arrow type. The last two tell of faults a reference had before anything was done to it."""
+"""Column to Arrow type. The last two measure faults of the reference itself."""
 
 
 def require_pyarrow() -> Any:

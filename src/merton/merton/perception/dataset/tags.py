@@ -1,4 +1,4 @@
-"""What people say about each reference image: four tags and five tasks, from a YAML or CSV file beside the images."""
+"""Four tags and five tasks of every reference image, from a YAML or CSV file beside the images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VERBS = ("Cover", "Insert", "Move", "Pick", "Place", "Pour", "Press", "Pull", "P
 TASKS_PER_IMAGE = 5
 
 TAG_FILES = ("tags.yaml", "tags.csv", "tasks.yaml", "tasks.csv")
-"""Names under which the file is looked for."""
+"""Names of the tag file; a folder holds one of them."""
 
 _COLUMNS = (*CATEGORIES, *(f"task_{number}" for number in range(1, TASKS_PER_IMAGE + 1)))
 
@@ -56,7 +56,7 @@ class Tags:
 
 @dataclass(frozen=True)
 class _Text:
-    """A piece of the file, and the line it stands in."""
+    """A value of the file, and its line."""
 
     value: str
     line: int

@@ -1,4 +1,4 @@
-"""Whether a dataset is still what was built."""
+"""The check of a dataset against its hashes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from merton.perception.dataset.tables import read_table
 
 
 def verify(out: Path, on_progress: Callable[[int, int], None] | None = None) -> list[str]:
-    """Hash every file of a dataset again; a sentence for each difference, none if all is well.
+    """Hash every file of a dataset again; returns a sentence for each difference.
 
-    Found are files that are missing, changed, or in the folders of images without being in a table.
+    Differences are files that are missing, changed, or in a folder of images without a row in a table.
 
     Args:
         out: the dataset.
         on_progress: called with (files done, files in all).
 
     Raises:
-        InputError: there is no finished dataset, or a table is beyond reading.
+        InputError: there is no finished dataset, or a table cannot be read.
         MissingDependencyError: pyarrow is not installed.
     """
     try:
@@ -31,7 +31,7 @@ def verify(out: Path, on_progress: Callable[[int, int], None] | None = None) -> 
     tables = (layout.MANIFEST, layout.REFERENCE_TABLE, layout.REFUSED)
     wrong = [_compared(out, name, sums.get(name, "")) for name in tables]
     if any(wrong):
-        return [difference for difference in wrong if difference]  # tables that are wrong say nothing about images
+        return [difference for difference in wrong if difference]  # wrong tables say nothing about images
     references = read_table(out / layout.REFERENCE_TABLE)
     rows = [*references, *read_table(out / layout.MANIFEST)]
     for done, row in enumerate(rows, 1):

@@ -1,4 +1,4 @@
-"""What a distortion is, where the distortions are kept, and how one is applied."""
+"""The entry of a distortion, the registry of all of them, and `distort`, which applies one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CATEGORIES = ("blur", "luminance", "chrominance", "noise", "compression", "spati
 """The seven families of Embodied-IQA, section 3.1."""
 
 LevelSet = Literal["merton", "kadid"]
-"""Whose level values: Merton's, which rise in severity for every type, or KADID-10k's own where it has the type."""
+"""Source of the level values: Merton's rise in severity for every type; KADID-10k's own exist for the types it has."""
 
 LEVELS = (0, 1, 2, 3, 4, 5)
 """Levels of severity; 0 is the undistorted image."""
@@ -26,7 +26,7 @@ SMALLEST_SIDE_PX = 16
 """Images smaller than this hold less than one macro block, so block distortions would have nothing to act on."""
 
 LARGEST_SIDE_PX = 16383
-"""WebP holds no more."""
+"""The limit of WebP."""
 
 Operation = Callable[[Image, float, np.random.Generator], Image]
 """(contiguous image, level value, generator) to a new image of the same shape; must not write to its input."""
@@ -41,7 +41,7 @@ class Distortion:
         name: such as "gaussian_blur".
         category: one of `CATEGORIES`.
         levels: parameter value of levels 1..5, in `unit`, in order of rising severity.
-        unit: what the values are.
+        unit: quantity and unit of the values.
         stochastic: the result depends on the generator.
         source: where the level values come from.
         description: one line for people.

@@ -1,4 +1,4 @@
-"""Colour: fewer of them, weaker, stronger, or in the wrong place."""
+"""Colours: fewer, weaker, stronger, or in the wrong place."""
 
 from __future__ import annotations
 

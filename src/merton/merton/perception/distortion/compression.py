@@ -1,4 +1,4 @@
-"""Lossy codecs: encode, decode, keep what is left."""
+"""Lossy codecs: the image after encoding and decoding."""
 
 from __future__ import annotations
 

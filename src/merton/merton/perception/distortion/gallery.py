@@ -1,4 +1,4 @@
-"""All distortions of one image: a row a type, a column a level, PSNR and SSIM under each."""
+"""All distortions of one image: a row for each type, a column for each level, PSNR and SSIM below each tile."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LABEL_PX = 150
 _CAPTION_PX = 16
 _PAGE_TILE_PX = (240, 180)
 _PICTURE_TILE_PX = (160, 120)
-"""Width and height, at most, of what is shown of an image."""
+"""Largest width and height of a tile, which shows the middle of an image."""
 _PICTURE_ROWS = 10
-"""A picture has blocks of so many types side by side, which fit a screen better than one of all."""
+"""Types in a block; blocks stand side by side, because one column of all types is too high for a screen."""
 _STYLE = "body{font:13px sans-serif;margin:1em}td,th{padding:3px;text-align:left}"
 
 Cell = tuple[int, Image, float, float]
@@ -35,17 +35,17 @@ def gallery(image: Image, path: Path, seed: int = 0, levels: Sequence[int] = (1,
 
     Args:
         image: (height, width, 3) uint8 RGB. All of it is measured; its middle is shown, pixel for pixel, because
-            noise and the marks of codecs vanish from a picture that is made smaller.
+            noise and the artefacts of codecs vanish from an image that is scaled down.
         path: ends in .html (one file that works offline), .png or .jpg.
         seed: of the stochastic types.
         levels: the columns.
 
     Raises:
-        InputError: another ending, or a folder that is not there or not writable.
+        InputError: another ending, or a folder that does not exist or is not writable.
     """
     if path.suffix not in (".html", ".png", ".jpg"):
         raise InputError(f"a gallery is .html, .png or .jpg, not {path.name!r}")
-    if not path.parent.is_dir():  # told before the work, not after it
+    if not path.parent.is_dir():  # checked before the work, not after it
         raise InputError(f"cannot write {path}: there is no folder {str(path.parent)!r}")
     rows = ((entry, list(_cells(image, entry, seed, levels))) for entry in DISTORTIONS.values())
     if path.suffix == ".html":
@@ -65,7 +65,7 @@ def _cells(image: Image, entry: Distortion, seed: int, levels: Sequence[int]) ->
 
 
 def _middle(image: Image, size_px: tuple[int, int]) -> Image:
-    """What is shown of an image: at most `size_px` (width, height), as a view."""
+    """The middle of an image, at most `size_px` (width, height), as a view."""
     width, height = (min(side, limit) for side, limit in zip(image.shape[1::-1], size_px, strict=True))
     top, left = (image.shape[0] - height) // 2, (image.shape[1] - width) // 2
     return image[top : top + height, left : left + width]

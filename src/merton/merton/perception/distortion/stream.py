@@ -16,12 +16,12 @@ from merton.seeding import generator
 from merton.world.observation import Image
 
 REFERENCE = "reference"
-"""Name of what is not distorted at all."""
+"""Name of the setting that distorts nothing."""
 
 
 @dataclass(frozen=True)
 class DistortionSetting:
-    """What is done to the frames of a stream.
+    """How the frames of a stream are distorted.
 
     Attributes:
         name: a distortion, or its id, which is replaced by the name; or "reference", at level 0 only.
@@ -39,7 +39,9 @@ class DistortionSetting:
     def __post_init__(self) -> None:
         if not isinstance(self.seed, int) or self.seed < 0:
             raise InputError(f"the seed of a distortion must be a whole number >= 0, got {self.seed!r}")
-        if isinstance(self.level, float) and self.level.is_integer():  # a parameter of type double, too, names a level
+        if (
+            isinstance(self.level, float) and self.level.is_integer()
+        ):  # a ROS parameter of type double may name a whole level
             object.__setattr__(self, "level", int(self.level))
         if self.name == REFERENCE and self.level == 0:
             return
@@ -53,10 +55,10 @@ class DistortionSetting:
         return self.name if self.level else REFERENCE
 
     def apply(self, camera: str, pixels: Image) -> Image:
-        """The frame (height, width, 3) as it is to be seen; the frame itself at level 0.
+        """The distorted frame (height, width, 3); the frame itself at level 0.
 
-        The noise depends on the seed, the camera and the frame's own pixels. Ours: the same scene looks the same every
-        time, whenever it is seen, and two frames that differ never carry the same noise.
+        The noise depends on the seed, the camera and the frame's own pixels. Ours: equal frames get equal noise at any
+        time, and frames that differ get different noise.
         """
         if self.level == 0:
             return pixels
@@ -66,7 +68,7 @@ class DistortionSetting:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Settings one after the other, each for its time, over and over.
+    """Settings one after the other, each for its time, repeated without end.
 
     Attributes:
         steps: (setting, seconds > 0) pairs, at least one.
