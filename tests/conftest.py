@@ -1,4 +1,4 @@
-"""Every test process gets a ROS domain nobody else uses, before anything of ROS is imported."""
+"""Every test process gets an unused ROS domain before any import of ROS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What tests of a file share is made once: by the same worker, unless the file names a group itself."""
+    """Shared fixtures of a file are made once: by one worker, unless the file names a group itself."""
     for item in items:
         defined = item._fixtureinfo.name2fixturedefs.values() if hasattr(item, "_fixtureinfo") else ()
         shared = any(one[-1].scope == "module" and one[-1].baseid.startswith("tests") for one in defined)

@@ -22,7 +22,7 @@ LIMIT_S = 60.0
 
 
 class Ros:
-    """A context with an executor thread; whatever that thread raises is raised in the test."""
+    """A context with an executor thread; its exceptions are raised in the test."""
 
     def __init__(self) -> None:
         self.context = rclpy.Context()
@@ -58,7 +58,7 @@ class Ros:
             if result := condition():
                 return result
             pause.wait(0.005)
-        raise AssertionError(f"nothing came of {condition} in {limit_s} s")
+        raise AssertionError(f"{condition} was never true within {limit_s} s")
 
     def result(self, future: Any, limit_s: float = LIMIT_S) -> Any:
         """The result of an rclpy future."""
@@ -124,14 +124,14 @@ class Ros:
 
 
 class Probe(Node):
-    """A node that keeps what it hears."""
+    """A node that keeps the messages it receives."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__("probe", **kwargs)
         self.heard: dict[str, list[Any]] = {}
 
     def listen(self, kind: Any, name: str, qos: Any) -> list[Any]:
-        """Everything said on a topic from now on."""
+        """All messages on a topic from now on."""
         heard = self.heard.setdefault(name, [])
         self.create_subscription(kind, name, heard.append, qos)
         return heard
@@ -147,5 +147,5 @@ def up(ros: Ros, make: Callable[..., Node], **parameters: Any) -> Any:
 
 
 def trigger(ros: Ros, node: Node, name: str) -> Trigger.Response:
-    """Call a service that takes nothing."""
+    """Call a service of std_srvs/Trigger."""
     return ros.call(node, Trigger, name, Trigger.Request())

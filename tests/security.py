@@ -1,4 +1,4 @@
-"""The SROS 2 policy as sets of names, and what the nodes of the graphs really use."""
+"""The SROS 2 policy as sets of names, and the real endpoints of the nodes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _full(namespace: str, node: str, name: str) -> str:
 
 
 def used(observer: Node, names: Iterable[str]) -> Permissions:
-    """What nodes of these names have: asked through another node, as `ros2 node info` does."""
+    """The endpoints of nodes of these names, as `ros2 node info` finds them from another node."""
     found = Permissions()
     queries: dict[str, Any] = {
         "publish": observer.get_publisher_names_and_types_by_node,

@@ -1,4 +1,4 @@
-"""What messages make of images and memory."""
+"""Images in messages, and their memory."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 20)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="there is no glibc")
-def test_memory_that_was_freed_is_used_again_without_asking_for_it() -> None:
-    """Eight arrays of 3 MB are 5,900 pages; whoever keeps them faults on none."""
+def test_freed_memory_is_reused_without_the_system() -> None:
+    """Eight arrays of 3 MB are 5,900 pages; a process that keeps them has no page fault."""
     faults = {
         how: float(
             subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""vlm_node and vla_node over real ROS 2: batches, exchange of models, cancelling, and whose failure it is."""
+"""vlm_node and vla_node over real ROS 2: batches, exchange of models, cancelling, and error codes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FAILURES: dict[str, Exception] = {
 
 
 class Parrot(VisionLanguageModel):
-    """Repeats the question once its gate is open, or raises what the question asks for."""
+    """Repeats the question once its gate is open, or raises the error that the question names."""
 
     gate = threading.Event()
     batches: ClassVar[list[list[str]]] = []
@@ -72,7 +72,7 @@ class Parrot(VisionLanguageModel):
 
 
 class Fickle(Policy):
-    """Holds still for a fifteenth of a second, or raises what the instruction asks for."""
+    """Stands still for a fifteenth of a second, or raises the error that the instruction names."""
 
     name = "fickle"
 
@@ -115,7 +115,7 @@ def question(text: str, model: str = "parrot") -> AnswerQuestion.Goal:
     return AnswerQuestion.Goal(model_id=model, image=convert.color_message(picture(), 0, ""), question=text)
 
 
-class Asked:
+class PendingGoal:
     """A goal on its way: its handle, then its result."""
 
     def __init__(self, ros: Ros, probe: Probe, goal: AnswerQuestion.Goal) -> None:
@@ -165,12 +165,12 @@ def test_vlm_answers_and_reports_a_model_that_does_not_exist(ros: Ros, probe: Pr
     assert result.error_code == 0
     assert 3 <= len(result.answer.split()) <= 20
     result = ros.act(probe, AnswerQuestion, names.ANSWER, question(asked, "oracle"))
-    assert result.error_code == 405, "nobody was asked, so nobody failed"
+    assert result.error_code == 405, "no model was asked, so no model failed"
     assert "choose one of: " in result.error_msg
     assert "describe" in result.error_msg
 
 
-def test_vla_decides_and_reports_what_it_cannot(ros: Ros, probe: Probe) -> None:
+def test_vla_decides_and_reports_errors(ros: Ros, probe: Probe) -> None:
     up(ros, VlaNode, preload=["hold"], scene_deadline_s=0.2)
     response = ros.call(probe, PredictActions, names.PREDICT, predict("hold"))
     assert response.error_code == 0
@@ -195,7 +195,7 @@ def test_vla_decides_and_reports_what_it_cannot(ros: Ros, probe: Probe) -> None:
         ("no extra", 401, "errors of the infrastructure"),
     ],
 )
-def test_whose_failure_it_is(ros: Ros, probe: Probe, failure: str, code: int, counter: str) -> None:
+def test_each_kind_of_failure_has_its_code(ros: Ros, probe: Probe, failure: str, code: int, counter: str) -> None:
     vlm, vla = up(ros, VlmNode, preload=["parrot"]), up(ros, VlaNode, preload=["fickle"])
     result = ros.act(probe, AnswerQuestion, names.ANSWER, question(failure))
     told = "no action" if failure == "no text" else failure
@@ -218,15 +218,15 @@ def test_a_malformed_request_is_not_the_models_failure(ros: Ros, probe: Probe) -
     assert "yuv422" in result.error_msg
 
 
-def test_what_is_answered_keeps_no_picture(ros: Ros, probe: Probe) -> None:
+def test_a_finished_goal_keeps_no_picture(ros: Ros, probe: Probe) -> None:
     node = up(ros, VlmNode, preload=["parrot"])
     assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello")).answer == "hello"
     kept = list(node.server._goal_handles.values())
-    assert kept, "the result is still there for whoever asks again"
+    assert kept, "the result is still there for a repeated request"
     assert [len(handle.request.image.data) for handle in kept] == [0] * len(kept)
 
 
-def test_what_is_answered_is_soon_forgotten(ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_goal_expires_soon(ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vlm_node, "RESULT_LIFETIME_S", 0.05)
     node = up(ros, VlmNode, preload=["parrot"])
     client = ros.action_client(probe, AnswerQuestion, names.ANSWER)
@@ -237,7 +237,7 @@ def test_what_is_answered_is_soon_forgotten(ros: Ros, probe: Probe, monkeypatch:
 
 
 class Forgetful:
-    """An action whose result is forgotten when it is first asked for."""
+    """An action whose result has expired at its first request."""
 
     def __init__(self) -> None:
         self.goals: list[Any] = []
@@ -262,7 +262,7 @@ def done(value: Any) -> Future:
     return future
 
 
-def test_a_result_that_was_forgotten_is_asked_for_anew(ros: Ros, probe: Probe) -> None:
+def test_the_goal_of_an_expired_result_is_sent_again(ros: Ros, probe: Probe) -> None:
     ports, client = RosPorts(probe, load_cell(), deadline_s=1.0), Forgetful()
     assert ports.act_on(client, "goal", "it", LIMIT_S) == AnswerQuestion.Result()
     assert client.goals == ["goal", "goal"]
@@ -303,7 +303,7 @@ def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
 
 def test_requests_that_come_together_are_answered_together(ros: Ros, probe: Probe) -> None:
     up(ros, VlmNode, preload=["parrot"], batch_size=2, batch_window_s=10.0)
-    first, second = (Asked(ros, probe, question(text)) for text in ("one", "two"))
+    first, second = (PendingGoal(ros, probe, question(text)) for text in ("one", "two"))
     assert (first.answer.result.answer, second.answer.result.answer) == ("one", "two")
     assert Parrot.batches == [["one", "two"]]
 
@@ -312,9 +312,9 @@ def test_the_node_serves_while_a_model_thinks_and_goals_can_be_cancelled(ros: Ro
     node = up(ros, VlmNode, preload=["parrot", "describe"])
     heard = probe.listen(DiagnosticArray, "/diagnostics", 10)
     Parrot.gate.clear()
-    running = Asked(ros, probe, question("running"))
+    running = PendingGoal(ros, probe, question("running"))
     ros.until(lambda: Parrot.batches)
-    queued, last = Asked(ros, probe, question("queued")), Asked(ros, probe, question("last"))
+    queued, last = PendingGoal(ros, probe, question("queued")), PendingGoal(ros, probe, question("last"))
     assert ros.act(probe, AnswerQuestion, names.ANSWER, question("what?", "describe")).error_code == 0
 
     def told(what: str) -> bool:
@@ -328,7 +328,7 @@ def test_the_node_serves_while_a_model_thinks_and_goals_can_be_cancelled(ros: Ro
     assert running.answer.result.answer == ""
     Parrot.gate.set()
     assert last.answer.result.answer == "last"
-    assert Parrot.batches == [["running"], ["last"]], "what was cancelled in the queue never reached the model"
+    assert Parrot.batches == [["running"], ["last"]], "requests cancelled in the queue never reach the model"
     assert node.counters["cancelled"] == 2
     heard.clear()
     ros.until(lambda: told("over 2"))
@@ -339,7 +339,7 @@ def test_the_node_serves_while_a_model_thinks_and_goals_can_be_cancelled(ros: Ro
 def test_a_request_that_takes_too_long_is_an_infrastructure_failure(ros: Ros, probe: Probe) -> None:
     node = up(ros, VlmNode, preload=["parrot"], deadline_s=0.3)
     Parrot.gate.clear()
-    running, queued = Asked(ros, probe, question("running")), Asked(ros, probe, question("queued"))
+    running, queued = PendingGoal(ros, probe, question("running")), PendingGoal(ros, probe, question("queued"))
     for asked in (running, queued):
         assert asked.answer.result.error_code == 405
         assert "0.3 s" in asked.answer.result.error_msg
@@ -358,14 +358,14 @@ def test_models_are_exchanged_by_parameter(ros: Ros, probe: Probe) -> None:
     assert prefer(ros, probe, "vlm_node", "macaw").successful
     ros.until(lambda: node.exchange == "warm: macaw")
     assert Parrot.warm == ["parrot", "macaw"]
-    assert [worker.name for worker in node.pool.workers] == ["describe", "macaw"], "what takes no memory stays"
+    assert [worker.name for worker in node.pool.workers] == ["describe", "macaw"], "models without memory_gb stay"
     assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello", "parrot")).answer == "hello", "on demand"
     assert prefer(ros, probe, "vlm_node", "offline").successful
     ros.until(lambda: node.exchange == "warm: none; not loaded: offline")
     assert [worker.name for worker in node.pool.workers] == ["describe", "offline"]
 
 
-def test_a_server_that_is_not_up_yet_keeps_no_node_down_but_a_missing_extra_does(ros: Ros, probe: Probe) -> None:
+def test_a_node_starts_without_a_remote_server_but_not_without_an_extra(ros: Ros, probe: Probe) -> None:
     up(ros, VlmNode, preload=["offline"])
     assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello", "offline")).answer == "hello"
     for wrong in ("absent", "oracle"):

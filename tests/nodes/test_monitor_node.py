@@ -1,4 +1,4 @@
-"""monitor_node: what messages become, and that neither broken ones nor busy topics get through to the page."""
+"""monitor_node: views of messages; malformed messages and busy topics do not reach the page."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from merton_nodes.ros import names
 
 @pytest.fixture
 def node(ros: Ros, tmp_path: Path) -> Any:
-    """Active, with somebody who looks."""
+    """An active node with a connected browser."""
     node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"))
     with node.hub.listening(lambda: None):
         yield node
 
 
 def broken_messages() -> list[tuple[Any, Any]]:
-    """A view, and a message whose numbers are none."""
+    """Views, each with a message of NaN and infinite numbers."""
     nan = math.nan
     delta = ActionDelta(gripper=nan)
     delta.translation.x = delta.rotation.z = math.inf
@@ -72,7 +72,7 @@ def broken_messages() -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize(("view", "message"), broken_messages(), ids=lambda value: getattr(value, "__name__", ""))
-def test_whatever_a_message_holds_its_view_is_json(view: Any, message: Any) -> None:
+def test_the_view_of_any_message_is_json(view: Any, message: Any) -> None:
     assert len(json.dumps(view(message), allow_nan=False)) < 20_000
 
 
@@ -105,8 +105,8 @@ def test_broken_messages_are_counted_and_not_shown(ros: Ros, probe: Probe, node:
     assert [(f.stream, f.stamp_ns) for f in node.hub.since(0).frames] == [("top/before", 7)]
 
 
-def test_a_busy_topic_is_taken_seldom(ros: Ros, probe: Probe, tmp_path: Path) -> None:
-    """Before anybody looks none is taken, then the first, and no other before its time, which here never comes."""
+def test_a_busy_topic_is_throttled(ros: Ros, probe: Probe, tmp_path: Path) -> None:
+    """Without a browser no message is taken, then the first, and no other before its time, which here never comes."""
     node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"))
     node.period_s = math.inf
     joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
@@ -130,10 +130,10 @@ def test_a_busy_topic_is_taken_seldom(ros: Ros, probe: Probe, tmp_path: Path) ->
         assert node.hub.get("arm") is shown
 
 
-def test_an_arm_that_is_no_longer_heard_of_is_told(
+def test_a_silent_arm_is_shown_as_silent(
     ros: Ros, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also while nobody looks: whoever opens the page must not take the past for now."""
+    """Also without a browser: a page that is opened later must not show an outdated arm as current."""
     node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"))
     ros.until(lambda: node.hub.get("arm_seen") is False)
     joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
@@ -143,7 +143,7 @@ def test_an_arm_that_is_no_longer_heard_of_is_told(
     ros.until(lambda: node.hub.get("arm_seen") is False)
 
 
-def test_whether_a_stop_would_be_heard_does_not_wait_for_anything_else(ros: Ros, probe: Probe, tmp_path: Path) -> None:
+def test_the_check_of_the_stop_path_waits_for_nothing_else(ros: Ros, probe: Probe, tmp_path: Path) -> None:
     node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"))
     heartbeat = probe.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
     probe.create_service(Trigger, names.STOP, lambda _, response: response)
@@ -158,7 +158,7 @@ def test_whether_a_stop_would_be_heard_does_not_wait_for_anything_else(ros: Ros,
         free.set()
 
 
-def test_what_is_wrong_is_one_sentence(ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_parameter_is_one_sentence(ros: Ros, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from rclpy.parameter import Parameter
 
     wrong = [Parameter("host", value="0.0.0.0"), Parameter("log", value=str(tmp_path / "log"))]

@@ -32,7 +32,7 @@ TRIAL = "hold.reach.0.reference.0"
 
 
 def stand_in(ports: Any) -> None:
-    """A world in which nothing happens, and of which no cell knows whether the task is done."""
+    """A world in which nothing happens, and whose cell cannot judge the task."""
     views = {
         name: SimpleNamespace(color=np.zeros((4, 4, 3), np.uint8), depth_m=None) for name in ("top", "wrist", "side")
     }
@@ -97,7 +97,7 @@ def test_the_operator_judges_and_only_the_trial_that_waits(ros: Ros, probe: Prob
     assert not loop.confirm(FAILURE).accepted, "too late"
 
 
-def test_the_trials_file_says_who_judged(ros: Ros, probe: Probe) -> None:
+def test_the_file_of_a_trial_names_its_judge(ros: Ros, probe: Probe) -> None:
     loop = Loop(ros, probe, limit_s=60.0)
     spec, trial = one_trial(RunTrial.Goal(vla_id="hold", task="reach", max_steps=1))
     reports: list[TrialReport] = []
@@ -108,7 +108,7 @@ def test_the_trials_file_says_who_judged(ros: Ros, probe: Probe) -> None:
     assert (details["success"], details["judged_by"]) == (True, "Ada")
 
 
-def test_what_the_operator_cannot_tell_is_no_score(ros: Ros, probe: Probe) -> None:
+def test_an_undecidable_trial_has_no_score(ros: Ros, probe: Probe) -> None:
     loop = Loop(ros, probe, limit_s=60.0)
     for verdict, outcome in ((FAILURE, TrialResult.FAILURE), (UNDECIDABLE, TrialResult.INFRASTRUCTURE)):
         results = loop.start()

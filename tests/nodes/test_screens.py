@@ -1,4 +1,4 @@
-"""What RViz, rqt and Foxglove are configured to show exists. None of these programs is here: their files are read.
+"""The names in the configurations of RViz, rqt and Foxglove exist. The programs are not needed: their files are read.
 
 Classes of plugins are those of the public packages: rviz_default_plugins/plugins_description.xml and
 rviz_common/src/rviz_common/panel_factory.cpp of ros2/rviz; plugin.xml of rqt_image_view, rqt_plot, rqt_service_caller
@@ -102,7 +102,7 @@ def test_rviz_uses_plugins_that_exist(rviz: dict[str, Any]) -> None:
     assert set(found(rviz, "Class")) - {""} == RVIZ_CLASSES
 
 
-def test_rviz_hears_what_is_published_with_a_delivery_that_fits(rviz: dict[str, Any]) -> None:
+def test_rviz_subscribes_to_existing_topics_with_a_fitting_delivery(rviz: dict[str, Any]) -> None:
     wanted = {"RobotModel": String, "MarkerArray": MarkerArray, "Image": Image}
     for kind, message in wanted.items():
         for display in displays(rviz, kind):

@@ -1,4 +1,4 @@
-"""The SROS 2 policy and the graph agree: what nodes use is allowed, and nothing else commands the arm."""
+"""The SROS 2 policy and the graph agree: all endpoints of nodes are allowed, and no other process commands the arm."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "experiment_node": {"success": "operator"},
     "arm_node": {"watch_cameras": CAMERAS},
 }
-"""What makes a node use all that it ever uses."""
+"""Parameters with which a node uses all of its endpoints."""
 BESIDE = {"arm_node": ["stop_node"], "monitor_node": ["monitor_controls"]}
 """Nodes that live in the process of another."""
 FOREIGN = {"robot_state_publisher", "operator"}
@@ -73,7 +73,7 @@ def stage_class(program: str) -> type[StageNode]:
 
 @pytest.fixture
 def ros(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ros]:
-    """In a domain that nobody else was ever in: the graph remembers for a while what earlier tests killed."""
+    """In an unused domain: the graph remembers killed nodes of earlier tests for a while."""
     domain, claim = claim_domain()
     with claim:
         monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
@@ -106,14 +106,14 @@ def started(ros: Ros, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
     return ros.add(Probe)
 
 
-def test_all_that_the_nodes_use_is_allowed_and_nothing_else(ros: Ros, started: Node) -> None:
+def test_the_policy_allows_exactly_the_endpoints_of_the_nodes(ros: Ros, started: Node) -> None:
     policy = enclaves()
     all_programs = [*programs(), "run_experiment", "calibration_collector"]
     assert [program for program in all_programs if program not in policy] == [], "policy.xml lacks an enclave"
     uses: dict[str, Permissions] = {}
 
     def idle() -> list[str]:
-        """What is allowed and nobody has, so far: who has what becomes known bit by bit."""
+        """Rights without a holder so far: endpoints are discovered bit by bit."""
         uses.update({program: used(started, [program, *BESIDE.get(program, [])]) for program in all_programs})
         known = {name for use in uses.values() for how in KINDS for name in getattr(use, how)}
         return [
@@ -126,7 +126,7 @@ def test_all_that_the_nodes_use_is_allowed_and_nothing_else(ros: Ros, started: N
 
     with contextlib.suppress(AssertionError):
         ros.until(lambda: not idle())
-    assert idle() == [], "policy.xml allows what nobody has"
+    assert idle() == [], "policy.xml has rights without a holder"
     for program, use in uses.items():
         assert use.publish, f"{program} is not there"
         for how in KINDS:
@@ -149,7 +149,7 @@ def test_one_process_commands_the_arm() -> None:
         assert may("reply", service) == {"arm_node"}
 
 
-def test_everybody_may_stop_and_few_may_release() -> None:
+def test_all_may_stop_and_few_may_release() -> None:
     assert may("request", names.STOP) == set(enclaves())
     assert may("request", names.RESET_STOP) == {"operator", "monitor_node"}
     assert may("request", names.RELEASE_COLLISION) == {"experiment_node", "operator"}
@@ -173,7 +173,7 @@ def test_every_process_is_started_with_its_keys(name: str) -> None:
         assert node.name in policy
 
 
-def test_the_policy_has_nothing_on_which_sros2_breaks() -> None:
+def test_the_policy_avoids_known_faults_of_sros2() -> None:
     """Measured with sros2 0.13: a comment between enclaves is taken for one, and xi:include crashes lxml."""
     parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
     root = ElementTree.parse(POLICY, parser).getroot()
@@ -183,7 +183,7 @@ def test_the_policy_has_nothing_on_which_sros2_breaks() -> None:
     assert "XInclude" not in POLICY.read_text(encoding="utf-8")
 
 
-def test_the_policy_is_one_that_sros2_takes() -> None:
+def test_the_policy_is_valid_for_sros2() -> None:
     """Validated against its own schema; the tool is no part of the wheels."""
     policy = pytest.importorskip("sros2.policy", reason="sros2 comes with a ROS installation, not with the wheels")
     assert policy.load_policy(POLICY) is not None

@@ -1,4 +1,4 @@
-"""What a node loads before it can do anything: nine of them start at once on two cores."""
+"""The imports of a node at its start: nine nodes start at once on two cores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAVY = ("scipy.linalg", "scipy.sparse", "sacrebleu", "matplotlib", "torch", "tr
 """Each takes longer to import than a node's own code; scorer_node and some distortions use the first three."""
 
 
-def test_most_nodes_and_the_command_start_without_what_they_do_not_use() -> None:
+def test_most_nodes_and_the_command_start_without_heavy_imports() -> None:
     modules = ["merton.cli.main", *(f"merton_nodes.{node}" for node in LIGHT)]
     code = f"import sys, {', '.join(modules)}; print([name for name in {HEAVY} if name in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

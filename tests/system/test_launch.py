@@ -31,7 +31,7 @@ NO_LAUNCH = "launch_ros comes with a ROS installation, not with the wheels"
 
 
 def programs() -> dict[str, str]:
-    """What setup.cfg installs: executable to module."""
+    """The programs of setup.cfg: executable to module."""
     config = configparser.ConfigParser()
     config.read(NODES / "setup.cfg")
     lines = config["options.entry_points"]["console_scripts"].split("\n")
@@ -151,7 +151,7 @@ def test_wrong_arguments_are_refused():
 
 
 def described(name: str, **values: str) -> list:
-    """What a launch file starts, when its arguments have their defaults."""
+    """The actions of a launch file with default arguments."""
     from launch import LaunchContext
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
@@ -216,7 +216,7 @@ def test_sim_does_without_a_state_publisher(monkeypatch):
         ("monitor", "rviz2", {"page": "false"}),
     ],
 )
-def test_what_is_missing_is_named_before_anything_starts(name, package, values, monkeypatch):
+def test_missing_packages_are_named_before_any_start(name, package, values, monkeypatch):
     pytest.importorskip("launch_ros", reason=NO_LAUNCH)
     monkeypatch.setattr("merton_nodes.ros.launching.is_installed", lambda package: False)
     with pytest.raises(MissingDependencyError, match=package):

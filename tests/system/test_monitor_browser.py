@@ -48,7 +48,7 @@ class Cell:
 
 @dataclass
 class Window:
-    """A page, and everything that it asked for and complained of."""
+    """A page with its requests and its errors."""
 
     page: Any
     asked: list[str] = field(default_factory=list)
@@ -85,7 +85,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(params=WINDOWS)
 def window(request: pytest.FixtureRequest, browser: Any, cell: Cell) -> Iterator[Window]:
-    """The page, live; the test fails if anything in it asks another machine, or complains."""
+    """The page, live; the test fails on any request to another machine and any error in its log."""
     width, height = WINDOWS[request.param]
     context = browser.new_context(viewport={"width": width, "height": height})
     context.set_default_timeout(LIMIT_MS)
@@ -113,7 +113,7 @@ def window(request: pytest.FixtureRequest, browser: Any, cell: Cell) -> Iterator
 
 
 def fits(page: Any) -> bool:
-    """Whether nothing sticks out of the window."""
+    """Whether the page fits into the window."""
     return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 
@@ -177,8 +177,8 @@ def test_a_trial_is_seen_and_judged(cell: Cell, window: Window, ros: Any) -> Non
     assert judged["detail"].endswith(": success")
 
 
-def test_the_cell_asks_for_a_scene_and_hears_that_it_is_done(cell: Cell, window: Window, ros: Any) -> None:
-    """The graph of the lab asks so; here a node of the test does."""
+def test_a_scene_requested_by_the_cell_is_confirmed(cell: Cell, window: Window, ros: Any) -> None:
+    """In the lab lab_cell_node requests it; here a node of the test does."""
     import numpy as np
     from rclpy.node import Node
     from sensor_msgs.msg import Image
@@ -203,7 +203,7 @@ def test_the_cell_asks_for_a_scene_and_hears_that_it_is_done(cell: Cell, window:
 
 
 @pytest.mark.parametrize("how", ["button", "Space", "Escape"])
-def test_a_stop_latches_until_somebody_releases_it_twice_asked(cell: Cell, window: Window, ros: Any, how: str) -> None:
+def test_a_stop_latches_until_its_release_is_confirmed(cell: Cell, window: Window, ros: Any, how: str) -> None:
     from rclpy.node import Node
 
     page, node = window.page, ros.add(Node, "observer")
@@ -233,8 +233,10 @@ def test_a_stop_latches_until_somebody_releases_it_twice_asked(cell: Cell, windo
     assert fits(page)
     wait_for(page, "() => document.querySelector('#presses li')?.textContent.includes('reset')")
     assert [(one["press"], one["who"]) for one in cell.logged[-3:]] == [
-        ("stop", "Ada Lovelace"), ("stop", "Ada Lovelace"), ("reset", "Ada Lovelace"),
-    ]  # fmt: skip
+        ("stop", "Ada Lovelace"),
+        ("stop", "Ada Lovelace"),
+        ("reset", "Ada Lovelace"),
+    ]
 
 
 def test_a_space_in_a_name_is_a_space(cell: Cell, window: Window) -> None:
@@ -248,8 +250,8 @@ def test_a_space_in_a_name_is_a_space(cell: Cell, window: Window) -> None:
 
 
 @pytest.mark.parametrize("window", ["desktop"], indirect=True)
-def test_a_stop_that_nobody_hears_is_told(cell: Cell, window: Window) -> None:
-    """Last: arm_node does not come back."""
+def test_a_silent_stop_path_is_shown(cell: Cell, window: Window) -> None:
+    """Last in this file: arm_node is not restarted."""
     page = window.page
     cell.graph.processes["arm_node"].kill()
     page.locator("#safety.stopped", has_text="would not arrive").wait_for()

@@ -1,4 +1,4 @@
-"""A recorded run: scored anew to the same numbers, and none the worse for its recorder's death."""
+"""A recorded run: rescored to the same numbers, and unharmed by the death of its recorder."""
 
 from __future__ import annotations
 
@@ -48,8 +48,12 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     variables = {key: value for key, value in os.environ.items() if key != "ROS_DOMAIN_ID"}
     return subprocess.Popen(
         [sys.executable, "-m", "merton", *map(str, arguments)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables, start_new_session=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=variables,
+        start_new_session=True,
+    )
 
 
 def merton(*arguments: object) -> tuple[int, str]:
@@ -97,7 +101,7 @@ def killed(recorded: RunDirectory) -> Iterator[tuple[RunDirectory, str, int, int
 
 
 def has_a_result(path: Path) -> bool:
-    """Whether a recording, that may be growing, has a trial by now, with what its scores follow from."""
+    """Whether a recording, which may be growing, has a trial with its evidence."""
     wanted = {"/trial_results", "/trial_evidence"}
     if not path.is_file() or path.stat().st_size <= 8:
         return False
@@ -134,7 +138,7 @@ def test_the_recording_has_the_whole_run_for_both_readers(recorded: RunDirectory
             assert counts[topic] >= TRIALS, topic
 
 
-def test_it_is_scored_anew_to_the_same_numbers(recorded: RunDirectory) -> None:
+def test_it_is_rescored_to_the_same_numbers(recorded: RunDirectory) -> None:
     code, output = merton("replay", recorded.path / "recording.mcap")
     assert (code, f"identical: {TRIALS} trials, all scores" in output) == (0, True), output
     found = rescored(recorded.path / "recording.mcap")
@@ -147,7 +151,7 @@ def test_it_is_scored_anew_to_the_same_numbers(recorded: RunDirectory) -> None:
     assert compare(in_file, records(recorded)) == []
 
 
-def test_a_score_that_does_not_follow_is_shown(recorded: RunDirectory, tmp_path: Path) -> None:
+def test_a_score_that_does_not_follow_from_its_evidence_is_shown(recorded: RunDirectory, tmp_path: Path) -> None:
     """The last digits of a cognition score are changed: by less than the tolerance, then by more."""
     for change, code_wanted in ((1e-13, 0), (1e-9, 1)):
         path = tmp_path / f"changed{change}.mcap"
@@ -174,7 +178,7 @@ def test_the_death_of_the_recorder_does_not_cost_the_run(
     assert compare(records(run), records(recorded)) == []
 
 
-def test_what_a_killed_recorder_leaves_is_read_up_to_its_tear(
+def test_the_file_of_a_killed_recorder_is_read_up_to_its_tear(
     killed: tuple[RunDirectory, str, int, int], tmp_path: Path
 ) -> None:
     from rosbags.rosbag2 import Reader
@@ -210,7 +214,7 @@ def test_its_cameras_are_played_on_their_topics(recorded: RunDirectory, ros: Ros
     ("content", "says"),
     [(None, "cannot read the recording"), (b"no MCAP at all", "is no recording"), (b"\x89MCAP0\r\n", "no trial")],
 )
-def test_what_is_no_recording_is_one_sentence(content: bytes | None, says: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_recording_is_one_sentence(content: bytes | None, says: str, tmp_path: Path) -> None:
     path = tmp_path / "x.mcap"
     if content is not None:
         path.write_bytes(content)

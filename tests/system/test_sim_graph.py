@@ -1,4 +1,4 @@
-"""The graph `sim`, started once: seen from another process, stopped, and out of reach of other machines."""
+"""The graph `sim`, started once: used from another process, stopped, and unreachable from other machines."""
 
 from __future__ import annotations
 
@@ -141,14 +141,14 @@ def test_a_stop_by_a_person_ends_the_trial_and_the_next_waits_for_that_person(gr
     result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
     assert result.outcome == TrialResult.INFRASTRUCTURE
     assert "arm was stopped" in result.error_msg
-    assert safety[-1].mode == SafetyState.EMERGENCY_STOP, "nobody but a person may release it"
+    assert safety[-1].mode == SafetyState.EMERGENCY_STOP, "only a person may release it"
     assert ros.call(node, Trigger, names.RESET_STOP, Trigger.Request()).success
     assert ros.act(node, RunTrial, names.RUN_TRIAL, goal).result.outcome == TrialResult.SUCCESS
 
 
 @LINUX
-def test_nothing_is_heard_that_does_not_come_through_loopback(graph: Supervisor, ros: Any) -> None:
-    """DDS binds ports beyond loopback to send; what arrives there waits in the system, and is never read."""
+def test_datagrams_from_beyond_loopback_are_never_read(graph: Supervisor, ros: Any) -> None:
+    """DDS binds ports beyond loopback to send; datagrams to them wait in the system, and are never read."""
     node = ros.add(Node, "observer")
     expected = {spec.name for spec in graph.graph.nodes} | {"stop_node"}
     ros.until(lambda: expected <= set(node.get_node_names()), 240)

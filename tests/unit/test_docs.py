@@ -1,4 +1,4 @@
-"""The documents say what the code says: links lead somewhere, and no name is missing."""
+"""The documents agree with the code: links have targets, and no name is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARAMETER = re.compile(r"(?:self|node)\.parameter\(\s*f?\"([^\"]+)\"")
 
 
 def in_code(text: str) -> set[str]:
-    """Everything a document sets in backticks."""
+    """All text in backticks of a document."""
     return set(re.findall(r"`([^`\n]+)`", text))
 
 
@@ -61,7 +61,7 @@ def declared_parameters() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_have_targets(document: Path) -> None:
     for link in LINK.findall(document.read_text(encoding="utf-8")):
         if link.startswith(("http://", "https://", "mailto:")):
             continue

@@ -1,4 +1,4 @@
-"""The operator's screen without a graph and without a port: who may look and press, what is kept, who is too slow."""
+"""The operator's screen without a graph and without a port: permission, the log of presses, slow browsers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HELLO = json.dumps({"token": ""})
 
 
 class Desk:
-    """Controls that keep what they are asked, and answer at once, or never if `silent`."""
+    """Controls that keep their requests, and answer at once, or never if `silent`."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
@@ -72,7 +72,7 @@ class Desk:
 
 
 class Screen:
-    """An app, what is behind it, and a client that asks it by a name it goes by."""
+    """An app, its parts, and a client that uses a valid host name."""
 
     def __init__(self, folder: Path, tokens: Tokens | None = None, names: tuple[str, ...] = ()) -> None:
         self.hub, self.desk, self.log = Hub(), Desk(), folder / "presses.jsonl"
@@ -101,7 +101,7 @@ def screen(tmp_path: Path) -> Iterator[Screen]:
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[Screen]:
-    """As where others can reach it: with tokens."""
+    """A screen with tokens, as for other machines."""
     file = tmp_path / "tokens.yaml"
     file.write_text(f"tokens:\n  Grace: {hashlib.sha256(TOKEN.encode()).hexdigest()}\n", encoding="utf-8")
     screen = Screen(tmp_path, Tokens(file), names=("lab.example",))
@@ -123,28 +123,36 @@ def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
 # Presses
 
 
-def test_every_press_is_done_and_logged_with_who_and_when(screen: Screen) -> None:
+def test_every_press_is_carried_out_and_logged_with_name_and_time(screen: Screen) -> None:
     assert screen.press("stop", {"who": "Ada"}).json() == {
-        "accepted": True, "answer": "noted", "who": "Ada", "logged": True,
-    }  # fmt: skip
+        "accepted": True,
+        "answer": "noted",
+        "who": "Ada",
+        "logged": True,
+    }
     assert screen.press("reset", {"who": " Ada\n\x1b[31m "}).status_code == 200
     assert screen.press("confirm", {"who": "Ada", "trial_id": "t.1", "verdict": "failure"}).status_code == 200
     assert screen.press("arranged", {"who": "Ada", "trial_id": "pick.3", "verdict": "success"}).status_code == 200
     assert screen.desk.asked == [
-        ("stop",), ("reset",), ("confirm", "t.1", "failure", "Ada"), ("arranged", "pick.3", "success", "Ada"),
-    ]  # fmt: skip
+        ("stop",),
+        ("reset",),
+        ("confirm", "t.1", "failure", "Ada"),
+        ("arranged", "pick.3", "success", "Ada"),
+    ]
     lines = screen.logged
     assert [(line["press"], line["who"], line["detail"]) for line in lines] == [
-        ("stop", "Ada", ""), ("reset", "Ada[31m", ""), ("confirm", "Ada", "t.1: failure"),
+        ("stop", "Ada", ""),
+        ("reset", "Ada[31m", ""),
+        ("confirm", "Ada", "t.1: failure"),
         ("arranged", "Ada", "pick.3: success"),
-    ]  # fmt: skip
+    ]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}\+00:00", line["at_utc"]) for line in lines)
     assert {line["address"] for line in lines} == {"192.0.2.7"}
     assert [one["press"] for one in screen.hub.get("presses")] == ["arranged", "confirm", "reset", "stop"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"who": 7}', b"\xff\xfe", b"[" * 4000], ids=range(7))
-def test_a_stop_needs_no_name_and_no_sense(screen: Screen, body: bytes) -> None:
+def test_a_stop_needs_no_name_and_no_valid_body(screen: Screen, body: bytes) -> None:
     assert screen.client.post("/api/stop", content=body).status_code == 200
     assert screen.desk.asked == [("stop",)]
     assert screen.logged[0]["who"] == "unnamed"
@@ -164,14 +172,14 @@ def test_a_stop_needs_no_name_and_no_sense(screen: Screen, body: bytes) -> None:
         ("arranged", {"who": "Ada", "trial_id": "t", "verdict": "unclear"}),
     ],
 )
-def test_whatever_lets_the_arm_go_on_needs_a_name_and_sense(screen: Screen, what: str, content: Any) -> None:
+def test_every_other_press_needs_a_name_and_a_valid_body(screen: Screen, what: str, content: Any) -> None:
     refused = screen.press(what, content)
     assert refused.status_code == 422
     assert refused.json()["detail"].count(".") == 0
     assert screen.desk.asked == []
 
 
-def test_a_stop_that_nobody_confirms_is_said_and_logged(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unconfirmed_stop_is_reported_and_logged(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buttons, "ANSWER_LIMIT_S", 0.05)
     screen.desk.silent = True
     late = screen.press("stop")
@@ -182,7 +190,7 @@ def test_a_stop_that_nobody_confirms_is_said_and_logged(screen: Screen, monkeypa
     assert [line["accepted"] for line in screen.logged] == [False, False]
 
 
-def test_a_full_disk_stops_no_stop(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_works_with_a_full_disk(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise InfrastructureError("a press was not logged: no space left on device")
 
@@ -191,7 +199,7 @@ def test_a_full_disk_stops_no_stop(screen: Screen, monkeypatch: pytest.MonkeyPat
     assert screen.desk.asked == [("stop",)]
 
 
-def test_a_log_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"cannot be logged in .*file.log"):
         PressLog(tmp_path / "file" / "log")
@@ -200,7 +208,7 @@ def test_a_log_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> No
 # Who may
 
 
-def test_with_tokens_nobody_else_looks_or_presses(guarded: Screen) -> None:
+def test_with_tokens_only_their_owners_view_and_press(guarded: Screen) -> None:
     for token in ("", "wrong", "ü" * 40):
         header = {"Authorization": f"Bearer {token}".encode()}
         for what in ("stop", "reset", "confirm", "arranged"):
@@ -213,7 +221,7 @@ def test_with_tokens_nobody_else_looks_or_presses(guarded: Screen) -> None:
                 socket.receive_bytes()
             assert closed.value.code == 1008
     assert guarded.desk.asked == []
-    assert guarded.press("stop", {"who": "somebody else"}, TOKEN).json()["who"] == "Grace"
+    assert guarded.press("stop", {"who": "another person"}, TOKEN).json()["who"] == "Grace"
     assert guarded.logged[0]["who"] == "Grace"
     with guarded.watch() as socket:
         guarded.hub.put("safety", {"mode": "NORMAL"})
@@ -276,7 +284,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(tmp_path: Path) -> None:
 # Pages
 
 
-def test_every_answer_forbids_what_is_not_of_this_server(screen: Screen) -> None:
+def test_every_answer_forbids_content_of_other_servers(screen: Screen) -> None:
     for path in ("/", "/page/monitor.js", "/nowhere", "/api/session"):
         policy = screen.client.get(path).headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -302,7 +310,7 @@ def test_no_path_leads_out_of_the_page(screen: Screen) -> None:
 # Updates
 
 
-def test_an_update_has_everything_once_and_then_only_what_is_new(screen: Screen) -> None:
+def test_updates_have_all_content_once_and_then_changes_only(screen: Screen) -> None:
     screen.hub.put("safety", {"mode": "NORMAL"})
     screen.hub.put_frame(HubFrame("top/before", 5, b"picture"))
     with screen.watch() as socket:
@@ -316,7 +324,7 @@ def test_an_update_has_everything_once_and_then_only_what_is_new(screen: Screen)
         assert unpacked(socket.receive_bytes()) == ({}, {})  # the server is alive
 
 
-def test_a_slow_browser_gets_the_newest_and_holds_up_nobody(screen: Screen) -> None:
+def test_a_slow_browser_gets_the_newest_frame_and_blocks_no_other(screen: Screen) -> None:
     """While one update is being shown, a hundred frames pass: of those the browser gets the last, alone."""
     with screen.watch() as slow, screen.watch() as fast:
         for socket in (slow, fast):
@@ -360,7 +368,7 @@ def test_garbage_instead_of_ready_ends_the_connection(screen: Screen, say: Calla
     assert screen.desk.asked == []
 
 
-def test_who_says_nothing_is_shown_the_door(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_client_is_disconnected(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "HELLO_LIMIT_S", 0.05)
     with screen.watch() as socket, pytest.raises(WebSocketDisconnect) as closed:
         socket.receive_bytes()

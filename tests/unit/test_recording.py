@@ -1,4 +1,4 @@
-"""Recordings: what two other readers find in them, and what is left of one after a crash, a full disk, or damage."""
+"""Recordings: read by two other readers, and after a crash, a full disk, or damage."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def texts(path: Path) -> list[str]:
     return [entry.decode().data for entry in RecordingReader(path).entries()]
 
 
-def test_what_is_written_is_read_by_rosbags_and_mcap(tmp_path: Path) -> None:
+def test_rosbags_and_mcap_read_a_recording(tmp_path: Path) -> None:
     from mcap.reader import make_reader
     from rosbags.rosbag2 import Reader
     from rosbags.typesys import Stores, get_typestore
@@ -98,7 +98,7 @@ while True:
 """
 
 
-def test_kill_9_costs_what_came_since_the_last_flush(tmp_path: Path) -> None:
+def test_kill_9_loses_only_messages_since_the_last_flush(tmp_path: Path) -> None:
     """Messages get to the file while it is written, though all of them together do not fill a chunk."""
     path = tmp_path / "recording.mcap"
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True)
@@ -126,9 +126,7 @@ def test_kill_9_costs_what_came_since_the_last_flush(tmp_path: Path) -> None:
         repair(path, whole)
 
 
-def test_a_file_cut_off_anywhere_gives_what_stands_before_the_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_cut_off_anywhere_is_read_up_to_the_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "CHUNK_BYTES", 2_000)
     path = tmp_path / "recording.mcap"
     write(path, 500)
@@ -175,7 +173,7 @@ def test_damage_is_one_sentence_and_never_another_error(tmp_path: Path) -> None:
         (b"SQLite format 3\0", "is no recording"),
     ],
 )
-def test_what_is_no_recording_is_said_in_one_sentence(content: bytes | None, says: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_recording_is_one_sentence(content: bytes | None, says: str, tmp_path: Path) -> None:
     path = tmp_path / "x.mcap"
     if content is not None:
         path.write_bytes(content)
@@ -184,8 +182,8 @@ def test_what_is_no_recording_is_said_in_one_sentence(content: bytes | None, say
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full, which is Linux' full disk")
-def test_a_full_disk_is_said_and_nobody_waits(tmp_path: Path) -> None:
-    """The file turns into /dev/full once it has begun; what comes then is counted as dropped."""
+def test_a_full_disk_is_reported_and_blocks_no_caller(tmp_path: Path) -> None:
+    """The file turns into /dev/full once it has begun; later messages are counted as dropped."""
     writer = RecordingWriter(tmp_path / "recording.mcap")
     full = os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, writer._stream.fileno())

@@ -166,9 +166,11 @@ class RecordingWriter:
             if schema.name not in self._schemas:
                 self._schemas[schema.name] = self._writer.register_schema(schema.name, "ros2msg", schema.text.encode())
             self._ids[channel.topic] = self._writer.register_channel(
-                channel.topic, "cdr", self._schemas[schema.name],
+                channel.topic,
+                "cdr",
+                self._schemas[schema.name],
                 {"topic_type_hash": schema.type_hash, **channel.metadata},
-            )  # fmt: skip
+            )
         return self._ids[channel.topic]
 
     def _end(self, problem: str) -> None:
