@@ -55,7 +55,7 @@ def test_red_and_green_in_halves_are_the_formula_by_hand() -> None:
     assert attributes(image).chrominance == pytest.approx(255 + 0.3 * 127.5, rel=1e-6)
 
 
-def test_blur_lowers_what_edges_make(texture: np.ndarray) -> None:
+def test_blur_lowers_the_measures_of_edges(texture: np.ndarray) -> None:
     found = [attributes(cv2.GaussianBlur(texture, (0, 0), sigma)) for sigma in (0.5, 1, 2, 4)]
     for sharper, blurred in itertools.pairwise(found):
         assert blurred.blur < sharper.blur

@@ -79,7 +79,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 # Building -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_manifest_tells_what_was_made(references: Path, tmp_path: Path) -> None:
+def test_the_manifest_describes_every_image(references: Path, tmp_path: Path) -> None:
     progress: list[tuple[int, int]] = []
     out = tmp_path / "out"
     result = build(references, out, seed=5, workers=2, on_progress=lambda done, total: progress.append((done, total)))
@@ -357,10 +357,10 @@ def test_broken_images_are_refused_with_a_reason(references: Path, tmp_path: Pat
     }
     for name, (content, _) in bad.items():
         (references / name).write_bytes(content)
-    (references / "untold.png").write_bytes(whole["a.png"])
+    (references / "without_entry.png").write_bytes(whole["a.png"])
     write_tags(references, [*SIZES, *bad])
     result = build(references, tmp_path / "out", workers=1)
-    expected = {**{name: reason for name, (_, reason) in bad.items()}, "untold.png": "no entry in tags.yaml"}
+    expected = {**{name: reason for name, (_, reason) in bad.items()}, "without_entry.png": "no entry in tags.yaml"}
     assert result.refused == expected
     assert result.references == 3
     with (tmp_path / "out" / "refused.csv").open() as file:
@@ -401,7 +401,7 @@ def test_pixels_survive_intake() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_blocks": 4}], ids=str)
-def test_a_jpeg_with_a_hole_is_refused_and_what_follows_a_whole_one_is_not_looked_at(options: dict) -> None:
+def test_a_jpeg_with_a_hole_is_refused_and_bytes_after_a_whole_one_are_ignored(options: dict) -> None:
     """A decoder paints grey over a hole and goes on; phones append a film or a second picture to a whole JPEG."""
     noise = np.random.default_rng(0).integers(0, 256, (90, 120, 3), np.uint8)
     whole = encoded(noise, "JPEG", **options)

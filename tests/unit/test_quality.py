@@ -120,7 +120,7 @@ def test_the_smallest_image_works_and_a_smaller_one_is_refused(name: str) -> Non
             measure(name, image[1:], image[1:])
 
 
-def test_what_cannot_be_measured_is_refused(pair: tuple[Image, Image]) -> None:
+def test_unmeasurable_pairs_are_refused(pair: tuple[Image, Image]) -> None:
     image, reference = pair
     with pytest.raises(UnknownNameError, match="ssim"):
         measure("sism", image, reference)

@@ -58,7 +58,7 @@ def test_an_id_stands_for_the_name() -> None:
         {"seed": None},
     ],
 )
-def test_what_does_not_exist_is_refused_before_any_frame(bad: dict) -> None:
+def test_unknown_settings_are_refused_before_any_frame(bad: dict) -> None:
     with pytest.raises(InputError):
         DistortionSetting(**bad)
 
@@ -74,6 +74,6 @@ def test_a_schedule_goes_round() -> None:
 @pytest.mark.parametrize(
     "lines", [[], ["jpeg 4"], ["jpeg four 1"], ["jpeg 4 0"], ["jpeg 4 1 2"], ["fog 1 1"], ["jpeg 4 inf"]]
 )
-def test_a_line_nobody_understands_is_named(lines: list[str]) -> None:
+def test_a_malformed_line_is_named(lines: list[str]) -> None:
     with pytest.raises(InputError, match=r"name level seconds|choose one of"):
         parse_schedule(lines)

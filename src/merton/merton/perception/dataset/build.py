@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,10 +88,16 @@ def build(
     jobs, refused = _jobs(references, out, tasks, levels, seed, bounds)
     if out.exists() and not out.is_dir():
         raise InputError(f"{str(out)!r} is not a folder; choose another one")
+    with _infrastructure_errors(out), locked_folder(out, "merton dataset build"):
+        _claim(out, settings)
+        return _built(jobs, refused, out, settings, workers, on_progress)
+
+
+@contextmanager
+def _infrastructure_errors(out: Path) -> Iterator[None]:
+    """Turn a killed worker and a folder that cannot be written into an InfrastructureError with a sentence."""
     try:
-        with locked_folder(out, "merton dataset build"):
-            _claim(out, settings)
-            return _built(jobs, refused, out, settings, workers, on_progress)
+        yield
     except BrokenProcessPool:
         raise InfrastructureError(
             "a process of the build was killed, perhaps for lack of memory (fewer workers need less); "
