@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 import merton
@@ -56,7 +58,7 @@ def make_submission(
             f"{agent!r} has no score for {len(missing)} of the {len(items)} items of {name}, such as {missing[0]!r}; "
             "a submission needs all of them"
         )
-    fields = {
+    fields: dict[str, Any] = {
         "version": version or registered["version"],
         "weights_sha256": weights_sha256 or registered["weights_sha256"],
     }
