@@ -68,7 +68,8 @@ def make_submission(
         )
     manifest = Manifest.model_construct(
         format=FORMAT,
-        **fields,
+        version=fields["version"],
+        weights_sha256=fields["weights_sha256"],
         manufacturer=manufacturer,
         agent=agent,
         contact=contact,
