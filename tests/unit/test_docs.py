@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from merton.cli.main import app
 from merton.cognition.models.base import MODELS
 from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode
@@ -118,6 +119,12 @@ def test_every_limit_is_documented_with_its_default() -> None:
 def test_the_table_of_error_codes_is_the_enumeration() -> None:
     rows = re.findall(r"^\| (\d{3}) \| ([A-Z_]+) \| [^|]+ \| ([^|]+) \|$", INTERFACES, re.MULTILINE)
     assert rows == [(str(int(code)), code.name, code.meaning) for code in ErrorCode if code is not ErrorCode.OK]
+
+
+def test_merton_errors_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    app(["errors"], standalone_mode=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(maxsplit=2) for line in lines] == [[str(int(c)), c.name, c.meaning] for c in ErrorCode]
 
 
 def test_nodes_answer_with_named_error_codes() -> None:
