@@ -394,8 +394,11 @@ class Process:
         words = [word for parameter in parameters for word in ("-p", parameter)]
         self.process = subprocess.Popen(
             [*ORPHANS_END, program, "--ros-args", *words],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def kill(self) -> None:
         """As the kernel does it when memory is short."""

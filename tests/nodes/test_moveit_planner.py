@@ -105,10 +105,11 @@ def test_the_calls_that_moveit_py_gets(monkeypatch: pytest.MonkeyPatch) -> None:
     for time_s in (0.0, 1.0):
         answer.points.append(
             JointTrajectoryPoint(
-                positions=(HOME + 0.1 * time_s)[::-1].tolist(), velocities=[0.0] * 6,
+                positions=(HOME + 0.1 * time_s)[::-1].tolist(),
+                velocities=[0.0] * 6,
                 time_from_start=convert.duration_message(time_s),
             )
-        )  # fmt: skip
+        )
     arm, scene, moveit = MagicMock(), MagicMock(), MagicMock()
     moveit.get_planning_component.return_value = arm
     moveit.get_planning_scene_monitor.return_value.read_write.return_value.__enter__.return_value = scene

@@ -122,7 +122,7 @@ def peaks(joints: Array, speeds: Array, step_s: float, tool0_from_tcp: Matrix) -
     )
 
 
-def too_abrupt(peak: Peaks, limits: Limits) -> tuple[Verdict | None, float]:
+def needed_slowdown(peak: Peaks, limits: Limits) -> tuple[Verdict | None, float]:
     """How much slower the motion has to be for the peak limits, 1 if not at all; a verdict if that is too much.
 
     As in `Predictor.first_hit`, the verdict's message is the end of a sentence on the delta it names.

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 
 from merton.errors import ErrorCode, InfrastructureError, InputError
 from merton.execution.gate.collision import HeldObject
-from merton.execution.gate.peaks import gripper_intervals, peaks, too_abrupt, velocities
+from merton.execution.gate.peaks import gripper_intervals, peaks, needed_slowdown, velocities
 from merton.execution.gate.prediction import Predictor
 from merton.execution.gate.safety import Limits, Verdict
-from merton.execution.gate.waypoints import WORKSPACE_TOLERANCE_M, checked, waypoints
+from merton.execution.gate.waypoints import WORKSPACE_TOLERANCE_M, checked_actions, waypoints
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.trajectory import JointSpline
 from merton.world.cell import CellConfig
@@ -115,7 +115,7 @@ def plan(
         raise InputError(f"the start must be six finite joint angles, got {start_joints!r}")
     limits = limits or Limits()
     opened = np.nan if start_gripper is None else float(start_gripper)
-    actions, fault = checked(deltas, step_s, frame, limits)
+    actions, fault = checked_actions(deltas, step_s, frame, limits)
     if fault is not None:
         return _motion(start[None], np.array([opened]), 1.0, cell, fault)
 
@@ -203,7 +203,7 @@ def detour(
     if max(outside) > max(WORKSPACE_TOLERANCE_M, outside[0], outside[-1]):
         raise refuse(f"leaves the workspace by {max(outside):.3f} m")
     peak = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
-    hit, slowdown = too_abrupt(peak, limits)
+    hit, slowdown = needed_slowdown(peak, limits)
     if hit is None:
         gripper = np.full(count + 1, opened)
         predictor = Predictor(joints[0], gripper, cell, limits.stopping_margin_m, held)
@@ -234,7 +234,7 @@ def _longest_safe(
     while len(joints) > 1:
         speeds = velocities(joints, gripper, step_s)
         peak = peaks(joints, speeds, step_s, cell.tool0_from_tcp)
-        hit, slowdown = too_abrupt(peak, limits)
+        hit, slowdown = needed_slowdown(peak, limits)
         if hit is None:
             hit, least = predictor.first_hit(joints, gripper, speeds, step_s, peak)
         if hit is not None:

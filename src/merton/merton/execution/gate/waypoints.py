@@ -22,7 +22,7 @@ WORKSPACE_TOLERANCE_M = 0.001
 """How far outside the workspace a waypoint may be: arms do not stop exactly where they were sent."""
 
 
-def checked(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:
+def checked_actions(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:
     """The deltas as (n, 7), and the verdict if they are no action; arguments as of `planner.plan`. Raises nothing."""
     nothing = np.empty((0, DIMENSIONS))
 
