@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from merton.errors import ErrorCode, InfrastructureError, InputError
 from merton.execution.gate.collision import HeldObject
-from merton.execution.gate.peaks import gripper_intervals, peaks, needed_slowdown, velocities
+from merton.execution.gate.peaks import gripper_intervals, needed_slowdown, peaks, velocities
 from merton.execution.gate.prediction import Predictor
 from merton.execution.gate.safety import Limits, Verdict
 from merton.execution.gate.waypoints import WORKSPACE_TOLERANCE_M, checked_actions, waypoints
