@@ -1,4 +1,4 @@
-"""Annotation: nothing is asked twice, a kill leaves no trace, and what went wrong is told apart from what was said."""
+"""Annotation: no request is repeated, a kill leaves no trace, and failures are told apart from answers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ from PIL import Image as Pillow
 
 from merton.annotate import commands, views
 from merton.annotate import identity as who
-from merton.annotate.cache import Cache, Cached
-from merton.annotate.dataset import Reference, Shown, pixels_sha256, read_dataset
+from merton.annotate.cache import Cache, CachedResponse
+from merton.annotate.dataset import DatasetImage, Reference, pixels_sha256, read_dataset
 from merton.annotate.engines import LocalEngine
-from merton.annotate.prompting import Asker
+from merton.annotate.prompting import ModelRunner
 from merton.annotate.run import ROUNDS, Progress, Summary, annotate
 from merton.annotate.tables import ANNOTATIONS, LOG, SCORES
 from merton.annotate.work import Job, Reply, rows_and_jobs
@@ -77,9 +78,9 @@ class Inline:
         return None
 
     def run(self, jobs: Sequence[Job]) -> Iterator[list[Reply]]:
-        asker = Asker()
+        runner = ModelRunner()
         for job in jobs:
-            yield asker.ask(job)
+            yield runner.run(job)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +148,7 @@ def test_tables_and_a_second_run_from_the_cache(dataset: Path, catalogue: Path, 
     first = run(dataset, ["teller", "leaner"], tmp_path / "one", on_progress=told.append)
     asked = calls_in(catalogue)
     assert first.rows == 2 * IMAGES * len(TASKS)
-    assert first.asked == len(asked) <= first.rows
+    assert first.requested == len(asked) <= first.rows
     assert (first.cached, first.unanswered) == (0, 0)
     assert first.cost == pytest.approx(0.002 * sum(call.startswith("teller") for call in asked))
     assert (told[-1].done, told[-1].total, told[-1].cost_left) == (first.rows, first.rows, 0.0)
@@ -163,7 +164,7 @@ def test_tables_and_a_second_run_from_the_cache(dataset: Path, catalogue: Path, 
 
     second = run(dataset, ["teller", "leaner"], tmp_path / "two", cache=tmp_path / "one" / "cache.sqlite")
     assert calls_in(catalogue) == asked
-    assert (second.asked, second.cached) == (0, first.asked)
+    assert (second.requested, second.cached) == (0, first.requested)
     assert outcome(tmp_path / "two") == outcome(tmp_path / "one")
     assert {row["hit"] for row in rows_of(tmp_path / "one" / LOG)} == {False}
     assert {row["hit"] for row in rows_of(tmp_path / "two" / LOG)} == {True}
@@ -202,7 +203,7 @@ def check_scores(found: list[dict[str, Any]]) -> None:
     assert min(row["cognition"] for row in found if row["model"] == "teller") < 0.9
 
 
-def test_a_failing_model_is_an_outcome_and_takes_nobody_with_it(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
+def test_a_failing_model_is_an_outcome_of_that_request_alone(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
     summary = run(dataset, ["blinded"], tmp_path / "one")
     assert summary.failed > 0 == summary.unanswered
     found = rows_of(tmp_path / "one" / ANNOTATIONS)
@@ -211,7 +212,7 @@ def test_a_failing_model_is_an_outcome_and_takes_nobody_with_it(dataset: Path, c
     assert {(row["reason"], row["answer"]) for row in failed} == {("blinded", None)}
     assert {row["cognition"] for row in failed if row["level"] > 0} == {0.0}
     asked = len(calls_in(catalogue))
-    assert run(dataset, ["blinded"], tmp_path / "one").asked == 0
+    assert run(dataset, ["blinded"], tmp_path / "one").requested == 0
     assert len(calls_in(catalogue)) == asked
 
 
@@ -219,7 +220,7 @@ def test_each_request_of_a_batch_has_an_outcome_of_its_own(dataset: Path, catalo
     """Of the first batch two requests fail: they alone are asked again, and the model's own failure is kept."""
     summary = run(dataset, ["some"], tmp_path / "one")
     assert (summary.unanswered, summary.failed) == (0, 1)
-    assert len(calls_in(catalogue)) == summary.asked + 2
+    assert len(calls_in(catalogue)) == summary.requested + 2
     assert [row["reason"] for row in rows_of(tmp_path / "one" / ANNOTATIONS) if row["outcome"] == "failed"] == [
         "blinded"
     ]
@@ -296,7 +297,7 @@ def test_two_runs_do_not_write_into_one_folder(dataset: Path, catalogue: Path, t
     assert run(dataset, ["teller"], tmp_path / "out").unanswered == 0
 
 
-def test_batches_do_not_depend_on_what_is_known(dataset: Path, catalogue: Path) -> None:
+def test_batches_do_not_depend_on_the_cache(dataset: Path, catalogue: Path) -> None:
     entry = who.entry_of("teller")
     shown = read_dataset(dataset)
     rows, jobs = rows_and_jobs(entry, {}, shown, 4)
@@ -304,23 +305,23 @@ def test_batches_do_not_depend_on_what_is_known(dataset: Path, catalogue: Path) 
     keys = [key for job in jobs for key in job.keys]
     assert len(keys) == len(set(keys)) == len({row.key for row in rows})
     assert list(dict.fromkeys(row.key for row in rows)) == keys
-    assert max(len(job.pictures) for job in jobs) == 4
+    assert max(len(job.items) for job in jobs) == 4
 
 
 # Keys -----------------------------------------------------------------------------------------------------------------
 
 
-def a_shown(image: np.ndarray, reference_pixels: str = "r") -> Shown:
+def dataset_image(image: np.ndarray, reference_pixels: str = "r") -> DatasetImage:
     reference = Reference("x", "real", "third_person", (TASKS[0],), reference_pixels)
-    return Shown(reference, "jpeg", 3, Path("x.png"), pixels_sha256(image), (image.shape[1], image.shape[0]))
+    return DatasetImage(reference, "jpeg", 3, Path("x.png"), pixels_sha256(image), (image.shape[1], image.shape[0]))
 
 
 def key(entry: ModelEntry | PolicyEntry, image: np.ndarray, reference_pixels: str = "r") -> str:
-    rows, _ = rows_and_jobs(entry, who.identity(entry, entry.build()), [a_shown(image, reference_pixels)], 1)
+    rows, _ = rows_and_jobs(entry, who.identity(entry, entry.build()), [dataset_image(image, reference_pixels)], 1)
     return rows[0].key
 
 
-def test_a_key_is_of_all_that_matters_and_of_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_covers_everything_that_matters_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     image = np.random.default_rng(0).integers(0, 256, (40, 48, 3), dtype=np.uint8)
     base: dict[str, Any] = {
         "name": "x",
@@ -357,7 +358,7 @@ def test_a_key_is_of_all_that_matters_and_of_nothing_else(monkeypatch: pytest.Mo
     assert len(set(different)) == len(different)
 
 
-def test_where_a_server_is_counts_only_without_a_revision() -> None:
+def test_the_address_of_a_server_counts_only_without_a_revision() -> None:
     pytest.importorskip("httpx2", reason="the extra remote is not installed")
 
     def of(port: int, **more: str) -> dict[str, Any]:
@@ -369,7 +370,7 @@ def test_where_a_server_is_counts_only_without_a_revision() -> None:
     assert of(1) != of(2)
 
 
-def test_weights_in_a_folder_are_known_by_what_they_are(tmp_path: Path) -> None:
+def test_weights_in_a_folder_are_known_by_their_hash(tmp_path: Path) -> None:
     folder = tmp_path / "weights"
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(b"one")
@@ -397,19 +398,19 @@ def test_an_adapter_without_a_version_is_known_by_its_sources(tmp_path: Path, mo
 def test_a_pair_shares_its_noise_and_other_references_have_their_own(catalogue: Path) -> None:
     entry = who.entry_of("leaner")
     reference = Reference("x", "real", "third_person", (TASKS[0],), "pixels")
-    both = [Shown(reference, "jpeg", level, Path("x"), str(level), (8, 8)) for level in (0, 3)]
-    other = Shown(Reference("x", "real", "third_person", (TASKS[0],), "others"), "jpeg", 3, Path("x"), "4", (8, 8))
+    both = [DatasetImage(reference, "jpeg", level, Path("x"), str(level), (8, 8)) for level in (0, 3)]
+    other = DatasetImage(
+        Reference("x", "real", "third_person", (TASKS[0],), "others"), "jpeg", 3, Path("x"), "4", (8, 8)
+    )
     _, jobs = rows_and_jobs(entry, {}, [*both, other], 1)
-    seeds = [request.seed for job in jobs for picture in job.pictures for request in picture.requests]
+    seeds = [request.seed for job in jobs for item in job.items for request in item.requests]
     assert seeds[0] == seeds[1] != seeds[2]
 
 
 # What goes wrong ------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_the_models_fault_is_tried_again_then_left_open(
-    dataset: Path, catalogue: Path, tmp_path: Path
-) -> None:
+def test_failures_outside_the_model_are_retried_then_left_open(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
     assert run(dataset, ["once"], tmp_path / "once").unanswered == 0
     for name, reason, times in (
         ("dead", "the server is dead", ROUNDS),
@@ -430,7 +431,7 @@ def test_what_is_not_the_models_fault_is_tried_again_then_left_open(
         assert asked == times * requests
 
 
-def test_exit_code_and_how_to_go_on(
+def test_exit_code_and_how_to_continue(
     dataset: Path, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(commands, "_engine", lambda *_: Inline())
@@ -441,7 +442,7 @@ def test_exit_code_and_how_to_go_on(
     assert ended.value.code == commands.INCOMPLETE == 3
     said = capsys.readouterr().err
     assert "unanswered: dead: the server is dead" in said
-    assert f"Go on with: merton annotate {dataset} --model=dead" in said
+    assert f"Continue with: merton annotate {dataset} --model=dead" in said
     monkeypatch.setattr(sys, "argv", command(dataset, tmp_path / "out", ["teller"])[2:])
     with pytest.raises(SystemExit) as finished:
         cli.main()
@@ -452,7 +453,7 @@ def test_exit_code_and_how_to_go_on(
 def test_a_worker_that_dies_is_replaced(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
     summary = run(dataset, ["dies"], tmp_path / "out", engine=LocalEngine(1))
     assert (summary.unanswered, summary.failed) == (0, 0)
-    assert summary.asked < len(calls_in(catalogue))
+    assert summary.requested < len(calls_in(catalogue))
 
 
 @pytest.mark.parametrize(
@@ -464,7 +465,7 @@ def test_a_worker_that_dies_is_replaced(dataset: Path, catalogue: Path, tmp_path
         ([], "at least one model"),
     ],
 )
-def test_models_that_cannot_be_served_are_refused(
+def test_models_that_need_more_than_an_image_are_refused(
     names: list[str], message: str, dataset: Path, catalogue: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -473,8 +474,8 @@ def test_models_that_cannot_be_served_are_refused(
 
 
 def test_a_wrong_name_or_dataset_is_refused(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown model 'nobody'; choose one of: .*describe.*leaner"):
-        run(dataset, ["nobody"], tmp_path / "out")
+    with pytest.raises(UnknownNameError, match=r"unknown model 'no-model'; choose one of: .*describe.*leaner"):
+        run(dataset, ["no-model"], tmp_path / "out")
     with pytest.raises(InputError, match="holds no finished dataset"):
         run(tmp_path, ["teller"], tmp_path / "out")
     with pytest.raises(InputError, match="at least one worker"):
@@ -483,9 +484,9 @@ def test_a_wrong_name_or_dataset_is_refused(dataset: Path, catalogue: Path, tmp_
 
 def test_an_image_that_has_changed_is_no_image_of_the_dataset(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
     _, jobs = rows_and_jobs(who.entry_of("teller"), {}, read_dataset(dataset), 1)
-    picture = jobs[0].pictures[0]
-    job = Job(jobs[0].entry, (type(picture)(picture.file, "other", "", picture.requests),))
-    assert {reply.response for reply in Asker().ask(job)} == {None}
+    item = jobs[0].items[0]
+    job = Job(jobs[0].entry, (replace(item, pixels="other"),))
+    assert {reply.response for reply in ModelRunner().run(job)} == {None}
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-r", str(dataset), str(copy)], check=True)
     changed = next((copy / "distorted").rglob("*.png"))
@@ -506,9 +507,9 @@ def test_the_rate_limit_is_kept_by_all_workers_together(dataset: Path, catalogue
 
     entry = who.entry_of("teller").model_copy(update={"requests_per_minute": 30.0})
     _, jobs = rows_and_jobs(entry, {}, read_dataset(dataset), 4)
-    asker = Asker(2, clock=lambda: now[0], sleep=sleep)
+    runner = ModelRunner(2, clock=lambda: now[0], sleep=sleep)
     for job in jobs[:3]:
-        for _ in asker.ask(job):
+        for _ in runner.run(job):
             asked.append(now[0])
     assert len(asked) == 60
     assert now[0] == pytest.approx((len(asked) - 1) * 4.0)  # half of the 30 a minute, the other worker has the rest
@@ -520,8 +521,8 @@ def test_writers_share_a_cache(tmp_path: Path) -> None:
     def write(number: int) -> None:
         with Cache(file) as cache:
             for step in range(20):
-                cache.add([(f"{number}.{step}.{i}", Cached(f'"{i}"', 0.5)) for i in range(5)])
-                cache.add([("shared", Cached(f'"{number}"', 1.0))])
+                cache.add([(f"{number}.{step}.{i}", CachedResponse(f'"{i}"', 0.5)) for i in range(5)])
+                cache.add([("shared", CachedResponse(f'"{number}"', 1.0))])
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
     for thread in threads:
@@ -532,14 +533,14 @@ def test_writers_share_a_cache(tmp_path: Path) -> None:
         keys = [f"{n}.{step}.{i}" for n in range(3) for step in range(20) for i in range(5)]
         assert set(cache.find([*keys, "nothing"])) == set(keys)
         first = cache.find(["shared"])["shared"]
-        cache.add([("shared", Cached('"late"', 2.0))])
+        cache.add([("shared", CachedResponse('"late"', 2.0))])
         assert cache.find(["shared"])["shared"] == first
     (tmp_path / "text").write_text("no database, and longer than the header of one would be " * 20)
     with pytest.raises(InfrastructureError, match="is no cache"):
         Cache(tmp_path / "text")
 
 
-def test_a_picture_of_the_cell_comes_with_its_calibration() -> None:
+def test_an_image_of_the_cell_has_its_true_calibration() -> None:
     cell = load_cell()
 
     def seen_by(name: str, domain: str = "simulation", perspective: str = "third_person") -> str:
@@ -563,7 +564,7 @@ def test_a_picture_of_the_cell_comes_with_its_calibration() -> None:
 # Beyond one machine ---------------------------------------------------------------------------------------------------
 
 
-def test_ray_is_asked_for_by_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_ray_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     from merton.annotate.ray_engine import RayEngine
 
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -583,7 +584,7 @@ def test_a_ray_cluster_with_a_worker_killed(
     summary = run(dataset, ["dies", "teller", "leaner"], tmp_path / "died", engine=RayEngine(2), batch=2)
     assert (summary.unanswered, (tmp_path / "dies").exists()) == (0, True)
     again = run(dataset, ["teller", "leaner"], tmp_path / "ray", cache=tmp_path / "died" / "cache.sqlite")
-    assert again.asked == 0
+    assert again.requested == 0
     assert outcome(tmp_path / "ray") == outcome(tmp_path / "local")
 
 

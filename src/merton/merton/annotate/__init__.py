@@ -1,1 +1,1 @@
-"""Models x dataset x tasks to answers, actions and scores, every answer kept; see `merton.annotate.run`."""
+"""Models x dataset x tasks to answers, actions and scores, all cached; see `merton.annotate.run`."""

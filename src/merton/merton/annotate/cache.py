@@ -1,9 +1,9 @@
-"""Every response that was ever got, under the hash of what was asked: one SQLite file.
+"""The cache of all responses, under the hash of their requests: one SQLite file.
 
 Ours: SQLite in WAL mode rather than a directory of files. A response is a hundred bytes and there are millions; a batch
 is one transaction, so a kill -9 leaves whole batches, and a power cut too (synchronous=FULL). Several runs may write to
-one file at the same time. The file has to lie on a local disk: WAL does not work over a network, and workers of a
-cluster never touch it.
+one file at the same time. The file must be on a local disk: WAL does not work over a network. Workers of a
+cluster never open it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from types import TracebackType
 
 from merton.errors import InfrastructureError
 
-_AT_ONCE = 500
-"""Keys that are looked up in one query."""
-_PATIENCE_S = 60.0
-"""How long another writer is waited for [s]."""
+_KEYS_PER_QUERY = 500
+_LOCK_TIMEOUT_S = 60.0
+"""Longest wait for another writer [s]."""
 
 
 @dataclass(frozen=True)
-class Cached:
-    """A response as it is kept: JSON (see `asking`), and how long it took when it was asked for [s]."""
+class CachedResponse:
+    """A stored response: JSON (see `merton.annotate.prompting`), and the time that its request took [s]."""
 
     response: str
     latency_s: float
 
 
 class Cache:
-    """The file at `path`, made if it is not there; to be used from one thread, as a context.
+    """The file at `path`, created if it does not exist; to be used from one thread, as a context.
 
     Raises:
         InfrastructureError: here or later, the file is no such cache, or cannot be read or written.
@@ -41,7 +40,7 @@ class Cache:
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None)
+            self._connection = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute(
@@ -59,22 +58,22 @@ class Cache:
     ) -> None:
         self._connection.close()
 
-    def find(self, keys: Sequence[str]) -> dict[str, Cached]:
-        """The responses there are to some keys."""
-        found: dict[str, Cached] = {}
+    def find(self, keys: Sequence[str]) -> dict[str, CachedResponse]:
+        """The stored responses among some keys."""
+        found: dict[str, CachedResponse] = {}
         try:
-            for start in range(0, len(keys), _AT_ONCE):
-                some = keys[start : start + _AT_ONCE]
+            for start in range(0, len(keys), _KEYS_PER_QUERY):
+                some = keys[start : start + _KEYS_PER_QUERY]
                 marks = ",".join("?" * len(some))
                 query = f"SELECT key, response, latency_s FROM responses WHERE key IN ({marks})"
                 rows = self._connection.execute(query, some)
-                found |= {key: Cached(response, latency_s) for key, response, latency_s in rows}
+                found |= {key: CachedResponse(response, latency_s) for key, response, latency_s in rows}
         except sqlite3.Error as error:
             raise InfrastructureError(f"{self.path} cannot be read: {error}") from None
         return found
 
-    def add(self, responses: Iterable[tuple[str, Cached]]) -> None:
-        """Keep responses, all or none; of two to one question the first is kept."""
+    def add(self, responses: Iterable[tuple[str, CachedResponse]]) -> None:
+        """Store responses, all or none; of two under one key the first is stored."""
         rows = [(key, cached.response, cached.latency_s) for key, cached in responses]
         try:
             self._connection.execute("BEGIN IMMEDIATE")

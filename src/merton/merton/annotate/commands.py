@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from merton.annotate.run import Progress
 
 INCOMPLETE = 3
-"""Exit code of a run that left rows unanswered."""
+"""Exit code of a run with unanswered rows."""
 ENGINES = ("local", "ray")
 PAGE = "models.html"
-"""The study of models, beside the tables."""
+"""The study of models, written beside the tables."""
 
 
 def annotate_command(
@@ -33,11 +33,11 @@ def annotate_command(
     engine: Annotated[str, typer.Option(help="local: processes of this machine; ray: a Ray cluster.")] = "local",
     workers: Annotated[int, typer.Option(help="Workers, each with its own copy of the model.")] = 2,
     gpus: Annotated[float, typer.Option(help="With ray: GPUs of each worker.")] = 0.0,
-    batch: Annotated[int, typer.Option(help="Images a worker is given at a time, with all their tasks.")] = 8,
+    batch: Annotated[int, typer.Option(help="Images in a worker's unit of work, with all their tasks.")] = 8,
 ) -> None:
-    """Ask models about every image and task of a dataset; writes answers, actions and scores as Parquet, and a page.
+    """Run models on every image and task of a dataset; writes answers, actions and scores as Parquet, and a page.
 
-    Every response is kept and never asked for again: after a kill, run the same command again.
+    Every response is cached, and no request is repeated: after a kill, run the same command again.
     """
     from merton.annotate.run import annotate
     from merton.annotate.tables import SCORES
@@ -46,29 +46,29 @@ def annotate_command(
     cache = cache or default_cache()
     parts = ["merton", "annotate", str(dataset), *(f"--model={name}" for name in model), f"--out={out}"]
     parts += [f"--cache={cache}", f"--engine={engine}", f"--workers={workers}", f"--gpus={gpus:g}", f"--batch={batch}"]
-    how_to_go_on = f"Every response is kept in {cache}. Go on with: {shlex.join(parts)}"
+    how_to_continue = f"All responses so far are in {cache}. Continue with: {shlex.join(parts)}"
     chosen = _engine(engine, workers, gpus)
     try:
         with _progress() as on_progress:
             summary = annotate(dataset, model, out, cache=cache, engine=chosen, batch=batch, on_progress=on_progress)
     except KeyboardInterrupt:
-        print_err(f"Interrupted. {how_to_go_on}")
+        print_err(f"Interrupted. {how_to_continue}")
         raise
     write_models_page(out / SCORES, out / PAGE)
     cost = f", cost {summary.cost:.2f}" if summary.cost else ""
     print_out(
-        f"{summary.rows} rows: {summary.asked} requests asked{cost}, {summary.cached} in the cache, "
-        f"{summary.failed} rows of failures of the model: {out}"
+        f"{summary.rows} rows: {summary.requested} requests made{cost}, {summary.cached} in the cache, "
+        f"{summary.failed} rows with a failure of the model: {out}"
     )
     if summary.unanswered:
         for reason in summary.reasons:
             print_err(f"unanswered: {reason}")
-        print_err(f"{summary.unanswered} rows are unanswered. {how_to_go_on}")
+        print_err(f"{summary.unanswered} rows are unanswered. {how_to_continue}")
         raise typer.Exit(INCOMPLETE)
 
 
 def default_cache() -> Path:
-    """Where responses are kept unless told otherwise: once for this user, whatever the dataset."""
+    """The default cache: one for this user, for all datasets."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "merton" / "responses.sqlite"
 
 
@@ -86,14 +86,18 @@ def _engine(name: str, workers: int, gpus: float) -> Engine:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Progress], None]]:
-    """A bar with cost and time left, on stderr; gives the function that moves it."""
+    """A progress bar on stderr with cost and time left; yields the function that moves it."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[cost]}"),
-        TimeRemainingColumn(), TextColumn("left"),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[cost]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
     with Bar(*columns, console=STDERR) as bar:
         task = bar.add_task("reading the dataset", total=None, cost="")
 

@@ -1,4 +1,4 @@
-"""A built dataset as models are shown it: every reference, then its distorted copies."""
+"""The images of a built dataset in the order of annotation: every reference, then its distorted copies."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from merton.perception.dataset.tables import read_table
 from merton.world.observation import Image
 
 REFERENCE = "reference"
-"""What stands for the distortion of an undistorted image, as everywhere in Merton."""
+"""The name in place of a distortion for an undistorted image, as everywhere in Merton."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """An undistorted image: id, who saw it (`domain`, `perspective`), its tasks, `pixels_sha256` of its pixels."""
+    """An undistorted image: id, origin (`domain`, `perspective`), tasks, `pixels_sha256` of its pixels."""
 
     id: str
     domain: str
@@ -31,11 +31,11 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """An image that models are shown.
+class DatasetImage:
+    """An image of the dataset, undistorted or distorted.
 
     Attributes:
-        reference: what it is a copy of, or itself.
+        reference: its undistorted original; itself if it is one.
         distortion, level: "reference" and 0 for the reference itself.
         file: absolute path of the PNG.
         pixels: `pixels_sha256` of its pixels.
@@ -51,15 +51,15 @@ class Shown:
 
 
 def pixels_sha256(image: Image) -> str:
-    """Hash of decoded pixels (height, width, 3) uint8: how they were compressed does not count."""
+    """Hash of decoded pixels (height, width, 3) uint8, independent of their compression."""
     return hashlib.sha256(repr(image.shape).encode() + image.tobytes()).hexdigest()
 
 
-def read_dataset(folder: Path, threads: int = 2) -> list[Shown]:
+def read_dataset(folder: Path, threads: int = 2) -> list[DatasetImage]:
     """Every image of a dataset, decoded once and hashed: references in their order, each before its copies.
 
     Raises:
-        InputError: no finished dataset, or an image that is not what the tables say.
+        InputError: no finished dataset, or an image that differs from the tables.
         MissingDependencyError: pyarrow is not installed.
     """
     if not (folder / layout.MANIFEST).is_file():
@@ -68,18 +68,20 @@ def read_dataset(folder: Path, threads: int = 2) -> list[Shown]:
     copies: dict[str, list[Mapping[str, Any]]] = {row["id"]: [] for row in references}
     for row in read_table(folder / layout.MANIFEST):
         if row["reference_id"] not in copies:
-            raise InputError(f"{str(folder)!r}: the manifest names a reference {row['reference_id']!r} there is not")
+            raise InputError(
+                f"{str(folder)!r}: the manifest names a reference {row['reference_id']!r} that does not exist"
+            )
         copies[row["reference_id"]].append(row)
-    with ThreadPoolExecutor(threads) as pool:  # hashing and decoding let go of the interpreter
+    with ThreadPoolExecutor(threads) as pool:  # hashing and decoding release the GIL
         rows = [row for reference in references for row in (reference, *copies[reference["id"]])]
         hashes = dict(zip((row["file"] for row in rows), pool.map(lambda row: _hashed(folder, row), rows), strict=True))
-    shown = []
+    images = []
     for row in references:
-        who = Reference(row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), hashes[row["file"]])
+        reference = Reference(row["id"], row["domain"], row["perspective"], tuple(row["tasks"]), hashes[row["file"]])
         for one in (row, *copies[row["id"]]):
-            shown.append(
-                Shown(
-                    who,
+            images.append(
+                DatasetImage(
+                    reference,
                     one.get("distortion", REFERENCE),
                     one.get("level", 0),
                     (folder / one["file"]).absolute(),
@@ -87,11 +89,11 @@ def read_dataset(folder: Path, threads: int = 2) -> list[Shown]:
                     (one["width"], one["height"]),
                 )
             )
-    return shown
+    return images
 
 
 def _hashed(folder: Path, row: Mapping[str, Any]) -> str:
-    """The hash of a file's pixels; raises InputError if the file is not what the tables say."""
+    """The hash of a file's pixels; raises InputError if the file differs from the tables."""
     try:
         content = (folder / row["file"]).read_bytes()
     except OSError as error:

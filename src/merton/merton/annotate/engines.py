@@ -1,4 +1,4 @@
-"""Who works: processes of this machine, or a Ray cluster (`ray_engine`)."""
+"""The engines that run jobs: processes of this machine, or a Ray cluster (`ray_engine`)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import Protocol
 
 from merton import processes
-from merton.annotate.prompting import Asker
+from merton.annotate.prompting import ModelRunner
 from merton.annotate.work import Job, Reply
 from merton.errors import InputError
 
 
 class Engine(Protocol):
-    """A context in which jobs are done."""
+    """A context that runs jobs."""
 
     def __enter__(self) -> Engine: ...
 
@@ -25,17 +25,17 @@ class Engine(Protocol):
     ) -> None: ...
 
     def run(self, jobs: Sequence[Job]) -> Iterator[list[Reply]]:
-        """Replies to every request of every job, once each, a job at a time, in whatever order they are done."""
+        """One reply to every request of every job, a job at a time, in the order of completion."""
         ...
 
 
 class LocalEngine:
     """Processes of this machine, each with its own copy of the model.
 
-    A worker that dies takes what is under way with it, unanswered; others take its place.
+    If a worker dies, the jobs under way stay unanswered, and new workers are started.
 
     Args:
-        count: how many, >= 1.
+        count: number of workers, >= 1.
     """
 
     def __init__(self, count: int) -> None:
@@ -56,7 +56,7 @@ class LocalEngine:
         self._end(self._pool)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[list[Reply]]:
-        """See `Engine`; jobs are begun in their order."""
+        """See `Engine`; jobs are started in their order."""
         waiting = iter(jobs)
         under_way: dict[Future[list[Reply]], tuple[Job, ProcessPoolExecutor]] = {}
         while True:
@@ -72,15 +72,15 @@ class LocalEngine:
                     yield future.result()
                 except BrokenProcessPool:
                     self._end(pool)
-                    yield [Reply(key, None, error="the worker that was asking died") for key in job.keys]
+                    yield [Reply(key, None, error="the worker process died") for key in job.keys]
 
     def _submit(self, job: Job) -> tuple[Future[list[Reply]], ProcessPoolExecutor]:
         if self._pool is None:
             self._pool = processes.worker_pool(self._count)
         pool = self._pool
         try:
-            return pool.submit(_ask, job, self._count), pool
-        except BrokenProcessPool as error:  # a worker died, and no result has told yet
+            return pool.submit(_run_job, job, self._count), pool
+        except BrokenProcessPool as error:  # a worker died, and no future has reported it yet
             failed: Future[list[Reply]] = Future()
             failed.set_exception(error)
             return failed, pool
@@ -93,12 +93,12 @@ class LocalEngine:
                 self._pool = None
 
 
-_asker: Asker | None = None
+_runner: ModelRunner | None = None
 
 
-def _ask(job: Job, count: int) -> list[Reply]:
-    """In a worker, which keeps its model from job to job."""
-    global _asker
-    if _asker is None:
-        _asker = Asker(count)
-    return _asker.ask(job)
+def _run_job(job: Job, count: int) -> list[Reply]:
+    """Runs in a worker process, which keeps its model from job to job."""
+    global _runner
+    if _runner is None:
+        _runner = ModelRunner(count)
+    return _runner.run(job)

@@ -1,4 +1,4 @@
-"""Who answers: everything about a model that its answers may depend on, as it goes into the key of each."""
+"""The identity of a model: everything that its answers may depend on, as part of the key of each answer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.models.checkpoints import locate, revision_of
 
 _TRANSPORT = ("patience", "parallel", "api_key_env", "deadline_s")
-"""Settings that say how a model is reached, not what it answers."""
+"""Settings that affect how a model is reached, not its answers."""
 
 
 def entry_of(name: str) -> ModelEntry | PolicyEntry:
-    """The catalogue's entry of a VLM or VLA; raises UnknownNameError with the names there are, InputError for two."""
+    """The catalogue's entry of a VLM or VLA; raises UnknownNameError with the valid names, InputError if two match."""
     if name in MODELS and name in POLICIES:
         raise InputError(f"the catalogue has both a VLM and a VLA called {name!r}; give one of them another name")
     if name in MODELS:
@@ -31,7 +31,7 @@ def entry_of(name: str) -> ModelEntry | PolicyEntry:
 
 
 def refuse_unsuitable(entry: ModelEntry | PolicyEntry) -> None:
-    """Raise InputError for a policy that a still image cannot serve."""
+    """Raise InputError for a policy that needs more than a still image."""
     if isinstance(entry, PolicyEntry):
         for needed, what in ((entry.needs_scene, "the simulator's state"), (entry.needs_depth, "depth")):
             if needed:
@@ -39,16 +39,16 @@ def refuse_unsuitable(entry: ModelEntry | PolicyEntry) -> None:
 
 
 def identity(entry: ModelEntry | PolicyEntry, model: VisionLanguageModel | Policy) -> dict[str, Any]:
-    """What stands for a model in the keys of its answers; JSON values.
+    """The part of a key that stands for the model; JSON values.
 
     The checkpoint and its revision (the hash of its files, if it is a folder), the adapter and its version, prompt,
-    preparation of images, and settings. Not the name where there is a checkpoint: the same weights asked the same way
-    are the same model. Where a server is counts only if the entry does not say which revision it serves.
+    preparation of images, and settings. Not the name if there is a checkpoint: the same weights with the same prompt
+    and settings are the same model. The address of a server counts only if the entry names no revision.
     """
     settings = {key: value for key, value in entry.settings.items() if key not in _TRANSPORT}
     if entry.revision:
         settings.pop("url", None)
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "model": entry.checkpoint or entry.name,
         "revision": entry.revision or _weights(entry.checkpoint),
         "adapter": f"{type(model).__module__}:{type(model).__qualname__}",
@@ -59,8 +59,8 @@ def identity(entry: ModelEntry | PolicyEntry, model: VisionLanguageModel | Polic
     }
     if isinstance(entry, PolicyEntry):
         names = ("cameras", "convention", "unnorm_key", "state")
-        return {"kind": "vla", **found, **{name: getattr(entry, name) for name in names}}
-    return {"kind": "vlm", **found, "max_tokens": MAX_TOKENS}
+        return {"kind": "vla", **values, **{name: getattr(entry, name) for name in names}}
+    return {"kind": "vlm", **values, "max_tokens": MAX_TOKENS}
 
 
 def _weights(checkpoint: str) -> str:
@@ -78,7 +78,7 @@ def _weights(checkpoint: str) -> str:
 def _sources(kind: type) -> str:
     """A hash over the adapter's module, weights of the module's name beside it, and all of Merton that it imports.
 
-    For an adapter that declares no version: whatever could have changed its answers is taken to have done so.
+    For an adapter that declares no version: every change that could affect its answers counts as one that does.
     """
     here = Path(inspect.getfile(kind))
     files = {path for path in here.parent.glob(f"{here.stem}.*") if path.is_file()}
@@ -97,7 +97,7 @@ def _sources(kind: type) -> str:
 
 
 def _imports(file: Path) -> set[str]:
-    """What a file imports of Merton; "from a import b" is both a and a.b, of which one may be no module."""
+    """The modules of Merton that a file imports; "from a import b" gives a and a.b, one of which may be no module."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

@@ -1,7 +1,7 @@
-"""How a worker asks: one model in memory at a time, in batches, at the pace the model allows.
+"""The work inside a worker: one model in memory at a time, requests in batches, within the model's rate limit.
 
 A response is JSON. Of a VLM: {"text", "truncated"}. Of a policy: {"deltas", "step_s", "frame", "done"}. Of either, if
-the model itself failed, which is an outcome: {"failed": why}.
+the model itself failed, which is an outcome: {"failed": reason}.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from merton.annotate.dataset import pixels_sha256
 from merton.annotate.views import observation
-from merton.annotate.work import Job, Picture, Reply, Request
+from merton.annotate.work import Job, Reply, Request, WorkItem
 from merton.cognition.models.base import Answer, ModelEntry, Question
 from merton.decision.models.base import PolicyEntry
 from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, MertonError, MissingDependencyError
@@ -22,15 +22,16 @@ from merton.perception.dataset.intake import decode
 from merton.world.action import ActionChunk
 from merton.world.observation import Image, Observation
 
-Asked = tuple[Request, Question | Observation]
+Prompt = tuple[Request, Question | Observation]
+"""A request and the input of the model that is made from it."""
 
 
-class Asker:
-    """Asks whatever model a job names; keeps the last one.
+class ModelRunner:
+    """Runs the model that a job names; keeps the last one loaded.
 
     Args:
-        workers: how many such askers share a model's rate limit.
-        clock, sleep: time [s] and waiting for it.
+        workers: number of runners that share a model's rate limit.
+        clock, sleep: the time [s], and a wait [s].
     """
 
     def __init__(
@@ -44,88 +45,90 @@ class Asker:
         self._model: ModelAdapter[Any, Any] | None = None
         self._not_before = 0.0
 
-    def ask(self, job: Job) -> list[Reply]:
-        """A reply to every request of a job, in its order. What went wrong stands in the replies."""
+    def run(self, job: Job) -> list[Reply]:
+        """A reply to every request of a job, in its order; errors are in the replies."""
         try:
             if self._entry != job.entry:
-                self._model, self._entry = None, None  # the old one goes before the new one comes
+                self._model, self._entry = None, None  # frees the old model before the new one is built
                 self._model, self._entry = job.entry.build(), job.entry
         except MertonError as error:
-            return [_unanswered(key, error, hopeless=True) for key in job.keys]
-        asked: list[Asked] = []
+            return [_unanswered(key, error, permanent=True) for key in job.keys]
+        prompts: list[Prompt] = []
         replies: list[Reply] = []
-        for picture in job.pictures:
+        for item in job.items:
             try:
-                image = _read(picture)
+                image = _read(item)
             except InfrastructureError as error:
-                replies += [_unanswered(request.key, error) for request in picture.requests]
+                replies += [_unanswered(request.key, error) for request in item.requests]
             else:
-                asked += [(request, _input(job.entry, picture, request, image)) for request in picture.requests]
+                prompts += [(request, _model_input(job.entry, item, request, image)) for request in item.requests]
         interval_s = self._workers * 60.0 / job.entry.requests_per_minute if job.entry.requests_per_minute else 0.0
-        size = 1 if job.one_by_one else max(1, int(1.0 / interval_s)) if interval_s else max(1, len(asked))
-        for start in range(0, len(asked), size):
-            replies += self._together(asked[start : start + size], interval_s)
+        size = 1 if job.one_by_one else max(1, int(1.0 / interval_s)) if interval_s else max(1, len(prompts))
+        for start in range(0, len(prompts), size):
+            replies += self._run_batch(prompts[start : start + size], interval_s)
         places = {key: place for place, key in enumerate(job.keys)}
         return sorted(replies, key=lambda reply: places[reply.key])
 
-    def _together(self, asked: Sequence[Asked], interval_s: float) -> list[Reply]:
-        """Ask as one batch; one after the other if it fails as a whole, so that the others have their say."""
-        keys = [request.key for request, _ in asked]
-        self._pace(len(asked), interval_s)
+    def _run_batch(self, prompts: Sequence[Prompt], interval_s: float) -> list[Reply]:
+        """Run one batch; if it fails as a whole by the model's fault, one request after the other."""
+        keys = [request.key for request, _ in prompts]
+        self._pace(len(prompts), interval_s)
         started = self._clock()
         try:
             assert self._model is not None
-            outputs: Sequence[Any] = self._model.respond([one for _, one in asked])
-            if len(outputs) != len(asked):
-                raise InfrastructureError(f"{len(asked)} requests gave {len(outputs)} responses")
+            outputs: Sequence[Any] = self._model.respond([model_input for _, model_input in prompts])
+            if len(outputs) != len(prompts):
+                raise InfrastructureError(f"{len(prompts)} requests gave {len(outputs)} responses")
         except Exception as error:
             own = isinstance(error, MertonError) and not isinstance(error, INFRASTRUCTURE_ERRORS)
-            if own and len(asked) > 1:
-                return [reply for one in asked for reply in self._together([one], interval_s)]
-            outputs = [error] * len(asked)
-        each_s = (self._clock() - started) / len(asked)
+            if own and len(prompts) > 1:
+                return [reply for prompt in prompts for reply in self._run_batch([prompt], interval_s)]
+            outputs = [error] * len(prompts)
+        each_s = (self._clock() - started) / len(prompts)
         return [_reply(key, output, each_s) for key, output in zip(keys, outputs, strict=True)]
 
     def _pace(self, count: int, interval_s: float) -> None:
-        """Wait until `count` requests may be made, `interval_s` apart on the average."""
+        """Wait until `count` requests may be made, `interval_s` apart on average."""
         now = self._clock()
         if self._not_before > now:
             self._sleep(self._not_before - now)
         self._not_before = max(now, self._not_before) + count * interval_s
 
 
-def _read(picture: Picture) -> Image:
-    """The image; raises InfrastructureError if it is no longer the one that was planned with."""
+def _read(item: WorkItem) -> Image:
+    """The image; raises InfrastructureError if it has changed since the jobs were made."""
     try:
-        image = decode(picture.file.read_bytes())
+        image = decode(item.file.read_bytes())
     except (OSError, InputError) as error:
-        raise InfrastructureError(f"{picture.file.name} cannot be read: {error}") from None
-    if pixels_sha256(image) != picture.pixels:
-        raise InfrastructureError(f"{picture.file.name} has other pixels than when the work was planned")
+        raise InfrastructureError(f"{item.file.name} cannot be read: {error}") from None
+    if pixels_sha256(image) != item.pixels:
+        raise InfrastructureError(f"{item.file.name} has changed since the jobs were made")
     return image
 
 
-def _input(entry: ModelEntry | PolicyEntry, picture: Picture, request: Request, image: Image) -> Question | Observation:
+def _model_input(
+    entry: ModelEntry | PolicyEntry, item: WorkItem, request: Request, image: Image
+) -> Question | Observation:
     if isinstance(entry, PolicyEntry):
-        return observation(image, picture.taken_by, entry.cameras, request.text, request.seed)
+        return observation(image, item.taken_by, entry.cameras, request.text, request.seed)
     return Question((image,), request.text)
 
 
 def _reply(key: str, output: object, latency_s: float) -> Reply:
-    """What came of one request: an answer, a chunk or a failure of the model's own, or nothing from the model."""
+    """The reply to one request: an answer, a chunk, a failure of the model itself, or no outcome of the model."""
     if isinstance(output, INFRASTRUCTURE_ERRORS):
         return _unanswered(key, output, isinstance(output, MissingDependencyError))
     if isinstance(output, Answer | ActionChunk | MertonError):
         return Reply(key, _response(output), latency_s)
-    if isinstance(output, Exception):  # a fault of the adapter or of what it calls is not the model's answer
+    if isinstance(output, Exception):  # an error in the adapter is not the model's answer
         return _unanswered(key, f"{type(output).__name__}: {output}")
     return _unanswered(key, f"the adapter gave a {type(output).__name__} instead of an answer or an action")
 
 
 def _response(output: Answer | ActionChunk | MertonError) -> str:
-    """The JSON of an answer, a chunk, or a failure of the model's own."""
+    """The JSON of an answer, a chunk, or a failure of the model itself."""
     if isinstance(output, Answer):
-        # half of a surrogate pair is no text that could be stored
+        # half of a surrogate pair cannot be stored as UTF-8
         text = output.text.encode("utf-8", "replace").decode()
         value: dict[str, Any] = {"text": text, "truncated": output.truncated}
     elif isinstance(output, ActionChunk):
@@ -135,5 +138,5 @@ def _response(output: Answer | ActionChunk | MertonError) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _unanswered(key: str, reason: object, hopeless: bool = False) -> Reply:
-    return Reply(key, None, 0.0, " ".join(str(reason).split()), hopeless)
+def _unanswered(key: str, reason: object, permanent: bool = False) -> Reply:
+    return Reply(key, None, 0.0, " ".join(str(reason).split()), permanent)

@@ -1,8 +1,8 @@
-"""The work on a Ray cluster, by Ray Data: the same jobs and the same code in each worker.
+"""Jobs on a Ray cluster, by Ray Data: the same jobs and the same code in each worker.
 
 Needs the extra `cluster`. The cluster is the one of RAY_ADDRESS, or one that is started on this machine. Workers read
-images, and checkpoints in folders, by the paths they have here: a shared file system. The cache stays with the process
-that hands out the work. A worker that dies is replaced by Ray, and what it was at is asked again.
+images, and checkpoints in folders, by their paths on this machine, so they need a shared file system. The cache stays
+in the process that distributes the jobs. Ray replaces a worker that dies and repeats its block.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from merton.annotate.prompting import Asker
+from merton.annotate.prompting import ModelRunner
 from merton.annotate.work import Job, Reply
 from merton.errors import InputError, require
 from merton.processes import ONE_THREAD
 
 _BLOCKS = 2000
-"""Most blocks the jobs are dealt into; a block is what is lost with a worker."""
+"""Most blocks that the jobs are split into; a dying worker loses one block."""
 
 
 class RayEngine:
     """Actors of a cluster, each with its own copy of the model.
 
     Args:
-        count: how many, >= 1.
+        count: number of actors, >= 1.
         gpus: GPUs of each; a fraction lets several share one.
 
     Raises:
@@ -40,19 +40,19 @@ class RayEngine:
         self._ray: Any = require("ray", "cluster", "--engine ray")
         require("ray.data", "cluster", "--engine ray")
         self._count, self._gpus = count, gpus
-        self._ours = False
+        self._started_here = False
 
     def __enter__(self) -> RayEngine:
         if not self._ray.is_initialized():
             self._ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
-            self._ours = True
+            self._started_here = True
         self._ray.data.DataContext.get_current().enable_progress_bars = False
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._ours:
+        if self._started_here:
             self._ray.shutdown()
 
     def run(self, jobs: Sequence[Job]) -> Iterator[list[Reply]]:
@@ -74,14 +74,14 @@ class RayEngine:
 
 
 class RayWorker:
-    """What each actor is; `count` of them share a model's rate limit."""
+    """The class of each actor; `count` of them share a model's rate limit."""
 
     def __init__(self, count: int) -> None:
-        self._asker = Asker(count)
+        self._runner = ModelRunner(count)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The replies to a batch of packed jobs, packed."""
         replies = np.empty(len(batch["job"]), dtype=object)
         for index, job in enumerate(batch["job"]):
-            replies[index] = pickle.dumps(self._asker.ask(pickle.loads(job)))
+            replies[index] = pickle.dumps(self._runner.run(pickle.loads(job)))
         return {"replies": replies}

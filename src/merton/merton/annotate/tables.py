@@ -1,8 +1,7 @@
-"""The tables that come out, made from the cache alone: who worked, in what order and how often it was killed is of no
-influence on them.
+"""The tables of annotation, made from the cached responses alone: engine, order and interruptions do not affect them.
 
-`annotations.parquet` has a row for every model, image and task; `scores.parquet` the same scores one below the other,
-as `merton.study.models` reads them; `log.parquet` what differs from run to run.
+`annotations.parquet` has a row for every model, image and task; `scores.parquet` a row for every score, as
+`merton.study.models` reads them; `log.parquet` the values that differ from run to run.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from merton.annotate.cache import Cached
+from merton.annotate.cache import CachedResponse
 from merton.annotate.work import Row
 from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import CIDER_MAXIMUM, Cider
@@ -27,11 +26,11 @@ from merton.world.action import ActionChunk
 
 ANNOTATIONS, SCORES, LOG = "annotations.parquet", "scores.parquet", "log.parquet"
 
-_WHICH = {"model": "string", "reference": "string", "distortion": "string", "level": "int8", "task": "string"}
+_KEY_COLUMNS = {"model": "string", "reference": "string", "distortion": "string", "level": "int8", "task": "string"}
 _SCORES = ("cognition", "bleu", "rouge_l", "cider", "decision", "position", "rotation", "state")
 _COLUMNS: Mapping[str, Mapping[str, str]] = {
     ANNOTATIONS: {
-        **_WHICH,
+        **_KEY_COLUMNS,
         "outcome": "string",
         "reason": "string",
         "answer": "string",
@@ -50,31 +49,31 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
         "level": "int8",
         "score": "float64",
     },
-    LOG: {**_WHICH, "hit": "bool", "latency_s": "float64"},
+    LOG: {**_KEY_COLUMNS, "hit": "bool", "latency_s": "float64"},
 }
 """Table to its columns and their Arrow types. Scores are 0..1, CIDEr too; those of the other stage are null."""
 
 ANSWERED, FAILED, UNANSWERED = "answered", "failed", "unanswered"
-"""Outcomes: the model's answer or action; the model failed; nothing is known, because something else did."""
+"""Outcomes: the model's answer or action; a failure of the model; no outcome, because something else failed."""
 
 
 @dataclass(frozen=True)
-class Annotated:
-    """What came of one model.
+class ModelResult:
+    """The results of one model.
 
     Attributes:
         model: its name.
-        acts: whether it is a VLA.
+        is_policy: whether it is a VLA.
         rows: one for every image and task, references before their copies.
-        responses: key to what was found in the cache.
-        reasons: key to why it is not there.
-        hits: keys that were there before this run asked.
+        responses: responses by key.
+        reasons: why there is no response, by key.
+        hits: keys that were in the cache when this run began.
     """
 
     model: str
-    acts: bool
+    is_policy: bool
     rows: Sequence[Row]
-    responses: Mapping[str, Cached]
+    responses: Mapping[str, CachedResponse]
     reasons: Mapping[str, str]
     hits: frozenset[str]
 
@@ -84,7 +83,7 @@ class Tables:
 
     Raises:
         MissingDependencyError: pyarrow is not installed.
-        InfrastructureError: here or later, a file cannot be written.
+        InfrastructureError: here or later: a file cannot be written.
     """
 
     def __init__(self, out: Path, about: Mapping[str, Any]) -> None:
@@ -119,23 +118,23 @@ class Tables:
             else:
                 self._unfinished(name).unlink()
 
-    def add(self, annotated: Annotated) -> None:
+    def add(self, result: ModelResult) -> None:
         """Score a model's responses and write its rows."""
-        values = [_value(annotated.responses.get(row.key)) for row in annotated.rows]
+        values = [_value(result.responses.get(row.key)) for row in result.rows]
         scores: list[dict[str, float]] = [{} for _ in values]
-        pairs = _pairs(annotated.rows, values)
-        if annotated.acts:
+        pairs = _pairs(result.rows, values)
+        if result.is_policy:
             _score_actions(pairs, values, scores)
         elif pairs:
-            self._corpora[annotated.model] = _score_answers(annotated.rows, pairs, values, scores)
+            self._corpora[result.model] = _score_answers(result.rows, pairs, values, scores)
         written, listed, logged = [], [], []
-        for row, value, score in zip(annotated.rows, values, scores, strict=True):
-            which = _which(annotated.model, row)
-            written.append({**which, **_told(value, annotated.reasons.get(row.key)), **score})
+        for row, value, score in zip(result.rows, values, scores, strict=True):
+            columns = _key_columns(result.model, row)
+            written.append({**columns, **_outcome(value, result.reasons.get(row.key)), **score})
             image = f"{row.shown.reference.id}.{row.shown.distortion}"
-            listed += [{**which, "image": image, "dimension": name, "score": one} for name, one in score.items()]
-            cached = annotated.responses.get(row.key)
-            logged.append({**which, "hit": row.key in annotated.hits, "latency_s": cached and cached.latency_s})
+            listed += [{**columns, "image": image, "dimension": name, "score": one} for name, one in score.items()]
+            cached = result.responses.get(row.key)
+            logged.append({**columns, "hit": row.key in result.hits, "latency_s": cached and cached.latency_s})
         for name, rows in ((ANNOTATIONS, written), (SCORES, listed), (LOG, logged)):
             columns = {column: [row.get(column) for row in rows] for column in _COLUMNS[name]}
             self._writers[name].write_table(self._arrow.table(columns, schema=self._schemas[name]))
@@ -147,19 +146,19 @@ class Tables:
 Value = dict[str, Any] | None
 
 
-def _value(cached: Cached | None) -> Value:
+def _value(cached: CachedResponse | None) -> Value:
     return json.loads(cached.response) if cached else None
 
 
 def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]]:
-    """Places of (reference, copy) where both are known; a reference is its own copy too."""
+    """Rows (reference, copy) where both have a response; a reference is also its own copy."""
     references: dict[tuple[str, str], int] = {}
     pairs = []
     for place, row in enumerate(rows):
-        which = row.shown.reference.id, row.task
+        key = row.shown.reference.id, row.task
         if row.shown.level == 0:
-            references.setdefault(which, place)
-        reference = references[which]
+            references.setdefault(key, place)
+        reference = references[key]
         if values[place] is not None and values[reference] is not None:
             pairs.append((reference, place))
     return pairs
@@ -168,26 +167,26 @@ def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]
 def _score_answers(
     rows: Sequence[Row], pairs: Sequence[tuple[int, int]], values: Sequence[Value], scores: list[dict[str, float]]
 ) -> str:
-    """Returns the version of CIDEr's corpus, which is every answer to a reference; "" if that is too small for one.
+    """Returns the version of CIDEr's corpus (every answer to a reference), or "" if that is too small for a corpus.
 
-    A model that failed has said nothing, and that is scored, as in a trial.
+    A failure of the model is scored as an empty answer, as in a trial.
     """
     texts = [(value or {}).get("text", "") for value in values]
     corpus = [
         text for row, value, text in zip(rows, values, texts, strict=True) if row.shown.level == 0 and value is not None
     ]
     cider = Cider(corpus) if len(corpus) >= 2 else None
-    found = cognition_scores([texts[one] for one, _ in pairs], [texts[other] for _, other in pairs], cider)
+    batch = cognition_scores([texts[one] for one, _ in pairs], [texts[other] for _, other in pairs], cider)
     for index, (_, place) in enumerate(pairs):
-        scores[place].update(cognition=found.total[index], bleu=found.bleu[index], rouge_l=found.rouge_l[index])
-        if not np.isnan(found.cider[index]):
-            scores[place]["cider"] = found.cider[index] / CIDER_MAXIMUM
+        scores[place].update(cognition=batch.total[index], bleu=batch.bleu[index], rouge_l=batch.rouge_l[index])
+        if not np.isnan(batch.cider[index]):
+            scores[place]["cider"] = batch.cider[index] / CIDER_MAXIMUM
     return cider.version if cider else ""
 
 
 def _score_actions(pairs: Sequence[tuple[int, int]], values: Sequence[Value], scores: list[dict[str, float]]) -> None:
-    """Ours: a policy that fails on a copy alone is as unfaithful as can be; one that fails on the reference has nothing
-    to be faithful to. The same if it changes the frame it speaks in, which nothing can compare."""
+    """Ours: a policy that fails on a copy alone scores 0; one that fails on the reference has no score. A chunk in
+    another frame than the reference's cannot be compared with it and scores 0, too."""
     chunks = [_chunk(value) for value in values]
     comparable = []
     for one, other in pairs:
@@ -198,13 +197,13 @@ def _score_actions(pairs: Sequence[tuple[int, int]], values: Sequence[Value], sc
             scores[other].update(decision=0.0, position=0.0, rotation=0.0, state=0.0)
         else:
             comparable.append((reference, candidate, other))
-    found = decision_scores([one for one, _, _ in comparable], [other for _, other, _ in comparable])
+    batch = decision_scores([one for one, _, _ in comparable], [other for _, other, _ in comparable])
     for index, (_, _, place) in enumerate(comparable):
         scores[place].update(
-            decision=found.total[index],
-            position=found.position[index],
-            rotation=found.rotation[index],
-            state=found.state[index],
+            decision=batch.total[index],
+            position=batch.position[index],
+            rotation=batch.rotation[index],
+            state=batch.state[index],
         )
 
 
@@ -214,7 +213,7 @@ def _chunk(value: Value) -> ActionChunk | None:
     return ActionChunk(np.array(value["deltas"], np.float64).reshape(-1, 7), value["step_s"], value["frame"])
 
 
-def _which(model: str, row: Row) -> dict[str, Any]:
+def _key_columns(model: str, row: Row) -> dict[str, Any]:
     shown = row.shown
     return {
         "model": model,
@@ -225,9 +224,9 @@ def _which(model: str, row: Row) -> dict[str, Any]:
     }
 
 
-def _told(value: Value, reason: str | None) -> dict[str, Any]:
+def _outcome(value: Value, reason: str | None) -> dict[str, Any]:
     if value is None:
         return {"outcome": UNANSWERED, "reason": reason or "it was not asked"}
     if "failed" in value:
         return {"outcome": FAILED, "reason": value["failed"]}
-    return {"outcome": ANSWERED, **{"answer" if name == "text" else name: one for name, one in value.items()}}
+    return {"outcome": ANSWERED, **{"answer" if name == "text" else name: field for name, field in value.items()}}
