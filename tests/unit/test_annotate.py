@@ -171,7 +171,7 @@ def test_tables_and_a_second_run_from_the_cache(dataset: Path, catalogue: Path, 
 
     table = models.from_parquet(tmp_path / "one" / SCORES)
     assert set(models.stages(table)) == {"cognition", "decision"}
-    assert models.profiles(table, "cognition")[0].levels[0] == models.Cell(1.0, REFERENCES * len(TASKS))
+    assert models.profiles(table, "cognition")[0].levels[0] == models.TableCell(1.0, REFERENCES * len(TASKS))
     page = report.write_models_page(tmp_path / "one" / SCORES, tmp_path / "page.html")
     assert "leaner" in page.read_text()
 
