@@ -24,7 +24,7 @@ def words(sentence: str) -> list[str]:
 
 
 def corpus_version(reference_corpus: Iterable[str]) -> str:
-    """16 hexadecimal digits that stand for a corpus of answers: equal if the words are, whatever the order.
+    """16 hexadecimal digits that stand for a corpus of answers: equal for equal words, in any order.
 
     CIDEr scores compare only if they were made with the same corpus, so this is kept beside them.
     """

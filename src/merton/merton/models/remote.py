@@ -1,6 +1,6 @@
 """How Merton talks to models behind servers: one deadline for a whole call, few retries, no patience with the dead.
 
-Calls run on one event loop in a thread of their own, because only there a deadline holds whatever the other side does:
+Calls run on one event loop in a thread of their own, because only there a deadline always holds:
 a server that sends one byte a second would outlast every timeout of a blocking client.
 """
 
@@ -161,10 +161,10 @@ def _grouped(tried: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server said over HTTP.
+    """The reply of a server over HTTP.
 
     Attributes:
-        url: who said it.
+        url: of the server.
         status: the HTTP status.
         headers: lower-case name to value.
         body: the bytes.
@@ -192,7 +192,7 @@ class Reply:
         return value
 
     def value(self) -> Any:
-        """The JSON value in the body whatever the status, or None."""
+        """The JSON value in the body, for any status, or None."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):

@@ -344,7 +344,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing: a line for each of a million requests helps nobody."""
+        """Nothing: a million requests would give a million lines."""
 
 
 def _error(text: str, kind: str) -> dict:

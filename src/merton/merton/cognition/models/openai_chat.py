@@ -52,7 +52,7 @@ class OpenAIChat(VisionLanguageModel):
     """Asks with images as PNG, at temperature 0.
 
     Args:
-        name: what it is asked for by.
+        name: its name in the catalogue.
         chosen: where the server is, and how it is asked.
         prompt: text with {question} in it.
 

@@ -1,6 +1,6 @@
 """VLMs in this process, by the classes of Hugging Face transformers 5.
 
-Whatever `AutoModelForImageTextToText` knows and has a chat template (InternVL3, Qwen2-VL, Qwen2.5-VL, Ovis2, LLaVA),
+Models of `AutoModelForImageTextToText` with a chat template (InternVL3, Qwen2-VL, Qwen2.5-VL, Ovis2, LLaVA),
 and `VisionEncoderDecoderModel`, whose decoder is given the question as the beginning of its text. Images are always
 prepared by the Pillow versions of the image processors, installed torchvision or not: the two resize differently, and
 answers must not depend on what else is installed.
@@ -25,10 +25,10 @@ class TransformersVlm(VisionLanguageModel):
     """A checkpoint on disk, answering greedily; in bfloat16 on a GPU, in float32 on a CPU.
 
     Args:
-        name: the name it is asked for by.
+        name: its name in the catalogue.
         checkpoint: a folder or "owner/name" of the hub; must be on this machine already.
         revision: commit of the checkpoint, "" for the newest that is here.
-        prompt: what is said to the model, with {question}.
+        prompt: text for the model, with {question}.
         remote_code: run code that the checkpoint brings along; needs a revision.
         device: such as "cuda:1"; "" is the GPU if there is one.
         batch_size: most questions answered at once.

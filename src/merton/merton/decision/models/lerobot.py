@@ -1,4 +1,4 @@
-"""Policies of Hugging Face LeRobot in this process: Pi0, SmolVLA, ACT and whatever else its factory knows.
+"""Policies of Hugging Face LeRobot in this process: Pi0, SmolVLA, ACT and the others of its factory.
 
 LeRobot needs Python 3.12 and torchvision, so it is an extra of its own. Its asynchronous server is not spoken: it
 unpickles what it is sent.
@@ -30,7 +30,7 @@ class LeRobot(Policy):
     """A checkpoint of LeRobot's with its own pre- and postprocessor.
 
     Args:
-        name: what it is asked for by.
+        name: its name in the catalogue.
         checkpoint, revision: see `merton.models.checkpoints.locate`.
         convention: what the numbers mean, and the state of the arm at rest.
         images: the checkpoint's name of an image to the camera shown there, such as

@@ -1,4 +1,4 @@
-"""How a hand does the tasks, given where things are: as deltas in `base_link`, whoever found out where things are.
+"""The motions of the hand for each task, as deltas in `base_link`, given the places of the objects.
 
 Translations are added in `base_link`, rotation vectors are applied from the left, the gripper value is absolute.
 All lengths in metres, angles in radians.

@@ -105,7 +105,7 @@ class OpenPi(Policy):
     """Keeps one connection, and one request under way on it.
 
     Args:
-        name: what it is asked for by.
+        name: its name in the catalogue.
         chosen: where the server is and what it wants to be sent.
         convention: what the numbers of the reply mean, and the state to send for another arm than the cell's.
         cameras: the views it looks at, in the order of the dialect's keys.
@@ -214,7 +214,7 @@ class OpenPi(Policy):
         return await self._in_turn(talk)
 
     async def _in_turn(self, talk: Callable[[Any], Awaitable[Any]]) -> Any:
-        """One attempt. Whatever goes wrong ends the connection: a late reply must not be taken for the next one."""
+        """One attempt. Any error ends the connection: a late reply must not be taken for the next one."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # the first call, or a fork, after which the connection is the parent's
             self._loop, self._turn, self._connection = loop, asyncio.Lock(), None

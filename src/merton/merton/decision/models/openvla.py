@@ -32,7 +32,7 @@ class OpenVla(Policy):
     """One camera, one action (7,) a call; greedy, so that equal images give equal actions.
 
     Args:
-        name: what it is asked for by.
+        name: its name in the catalogue.
         checkpoint, revision: see `merton.models.checkpoints.locate`.
         convention: what the seven numbers mean.
         unnorm_key: data set whose statistics un-normalise them.

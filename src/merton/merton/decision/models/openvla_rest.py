@@ -41,7 +41,7 @@ class OpenVlaRest(Policy):
     """Sends the image of one camera as it is: the server prepares it.
 
     Args:
-        name: what it is asked for by.
+        name: its name in the catalogue.
         chosen: where the server is.
         convention: what the numbers of the reply mean.
         camera: the one view it looks at.

@@ -1,4 +1,4 @@
-"""Drives into the table: a check that the emergency stop works, whatever a model may want."""
+"""A policy that drives into the table: a check that the emergency stop works for any model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STEPS = 10
 
 
 class Plunge(Policy):
-    """Straight down, 5 cm a step, until somebody stops it."""
+    """Straight down, 5 cm a step, until it is stopped."""
 
     name = "plunge"
 
