@@ -56,7 +56,7 @@ def seconds(work: Callable[[], Any], repetitions: int = 9, clock: Callable[[], f
 
 
 def cpu_seconds(work: Callable[[], Any], repetitions: int = 9) -> float:
-    """The same in processor time of this thread: for what runs in one thread, whatever else the machine does."""
+    """The same in processor time of this thread, which other work on the machine does not disturb."""
     return seconds(work, repetitions, time.thread_time)
 
 

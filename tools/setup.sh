@@ -95,8 +95,8 @@ install_requirements() {
   compile_requirements
 }
 
-# What pip would do on one core, on all of them, and without what hardly anybody imports: that is compiled when it is
-# imported. Some packages hold files that are no Python of today, which is no fault.
+# Byte-compiles on all cores; pip would use one. Tests of packages and rarely used models are compiled on their first
+# import instead. Some packages hold files of other Python versions: their failure is none of ours.
 compile_requirements() {
   "$venv/bin/python" -m compileall -qq -j 0 -x '/site-packages/.*/tests?/|/transformers/models/' "$venv/lib" || true
 }

@@ -94,7 +94,7 @@ class Load:
         self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         if self.process.stdout.readline() != "ready\n":
-            raise RuntimeError("nobody answers: there would be no load")
+            raise RuntimeError("no node answers, so there would be no load")
         return self
 
     def __exit__(self, *_: object) -> None:
