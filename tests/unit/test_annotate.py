@@ -24,8 +24,8 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from merton.annotate import commands, views
 from merton.annotate import identity as who
+from merton.annotate import views
 from merton.annotate.cache import Cache, CachedResponse
 from merton.annotate.dataset import DatasetImage, Reference, pixels_sha256, read_dataset
 from merton.annotate.engines import LocalEngine
@@ -33,6 +33,7 @@ from merton.annotate.prompting import ModelRunner
 from merton.annotate.run import ROUNDS, Progress, Summary, annotate
 from merton.annotate.tables import ANNOTATIONS, LOG, SCORES
 from merton.annotate.work import Job, Reply, rows_and_jobs
+from merton.cli import annotate as commands
 from merton.cli import main as cli
 from merton.cognition.models.base import MODELS, ModelEntry
 from merton.cognition.score import score as cognition_score

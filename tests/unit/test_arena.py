@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from merton.cli import boards as published_commands
+from merton.cli import leaderboard as commands
 from merton.errors import InputError
-from merton.leaderboard import commands
 from merton.leaderboard.board import NOT_MEASURED, Board, BoardRow, missing_cell, share_cell, total_cell
 from merton.leaderboard.published import arena
-from merton.leaderboard.published import commands as published_commands
 from merton.leaderboard.published.arena import ItemScore, boards, read_items
 from merton.leaderboard.published.taxonomy import Benchmark, Task, Taxonomy, load_taxonomy
 from merton.leaderboard.terminal import render_board

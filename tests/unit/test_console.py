@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.table import Table
 
-from merton import console
+from merton.cli import console
 
 
 def test_lines_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

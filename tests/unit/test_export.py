@@ -18,8 +18,8 @@ from test_store import trial
 from typer.testing import CliRunner
 
 from merton import __version__
+from merton.cli import results as commands
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
-from merton.results import commands
 from merton.results.export import FORMULA_STARTS, TABLES, export, formula_safe
 from merton.results.merge import Merged, merge
 from merton.results.records import ForeignScore, Outcome, TrialRecord

@@ -16,8 +16,8 @@ from postgres import new_database
 from test_store import trial
 from typer.testing import CliRunner
 
+from merton.cli import results as commands
 from merton.errors import InputError
-from merton.results import commands
 from merton.results.matrix import Imported, import_matrix, read_matrix
 from merton.results.records import AgentRecord, CaseRecord, ForeignScore
 from merton.results.schema import IMPORTS

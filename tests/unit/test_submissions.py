@@ -20,8 +20,8 @@ from postgres import new_database
 from typer.testing import CliRunner
 
 from merton import __version__
+from merton.cli.leaderboard import app
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.commands import app
 from merton.leaderboard.submissions import receipts, rules
 from merton.leaderboard.submissions.archive import pack, unpack
 from merton.leaderboard.submissions.manifest import (

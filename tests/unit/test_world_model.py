@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from merton.cli import boards as published_commands
 from merton.errors import InputError
-from merton.leaderboard.published import commands as published_commands
 from merton.leaderboard.published.agreement import agreement
 from merton.leaderboard.published.world_model import (
     Annotation,

@@ -1,1 +1,3 @@
 """The `merton` command."""
+
+__all__ = ["main"]

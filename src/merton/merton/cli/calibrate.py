@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from merton.console import STDOUT, print_out
+from merton.cli.console import STDOUT, print_out
 from merton.errors import InputError
 
 if TYPE_CHECKING:

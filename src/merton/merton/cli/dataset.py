@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from merton.console import print_err, print_out, progress
+from merton.cli.console import print_err, print_out, progress
 
 app = typer.Typer(help="Build datasets of distorted images, and verify them.", no_args_is_help=True)
 

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from typer.core import TyperGroup
 
-from merton.console import STDOUT, add_row
+from merton.cli.console import STDOUT, add_row
 
 
 class _ImageFirst(TyperGroup):

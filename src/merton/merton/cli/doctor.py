@@ -13,7 +13,7 @@ from collections.abc import Callable
 import typer
 from rich.markup import escape
 
-from merton.console import STDOUT, print_out
+from merton.cli.console import STDOUT, print_out
 from merton.errors import MertonError
 from merton.files import resource
 from merton.graph.spec import graph_names, load_graph

@@ -9,15 +9,13 @@ from typing import Annotated
 import typer
 
 from merton import __version__
-from merton.annotate.commands import annotate_command
-from merton.cli import calibrate, dataset, distort, models, runs
+from merton.cli import calibrate, dataset, distort, leaderboard, models, results, runs
+from merton.cli.annotate import annotate_command
+from merton.cli.console import print_err, print_out
 from merton.cli.doctor import doctor_command
-from merton.console import print_err, print_out
+from merton.cli.monitor import monitor_command
+from merton.cli.recordings import replay_command
 from merton.errors import ErrorCode, InputError, MertonError
-from merton.leaderboard import commands as leaderboard_commands
-from merton.monitor.commands import monitor_command
-from merton.recording.commands import replay_command
-from merton.results import commands as results_commands
 
 USER_MISTAKE = 2
 INTERRUPTED = 130
@@ -33,7 +31,7 @@ app.command("demo")(runs.demo_command)
 app.command("run")(runs.run_command)
 app.command("report")(runs.report_command)
 app.command("compare")(runs.compare_command)
-app.command("rate")(leaderboard_commands.rate_command)
+app.command("rate")(leaderboard.rate_command)
 app.command("replay")(replay_command)
 app.command("up")(runs.up_command)
 app.command("monitor")(monitor_command)
@@ -42,9 +40,9 @@ app.command("doctor")(doctor_command)
 app.add_typer(calibrate.app, name="calibrate")
 app.add_typer(dataset.app, name="dataset")
 app.add_typer(distort.app, name="distort")
-app.add_typer(leaderboard_commands.app, name="leaderboard")
+app.add_typer(leaderboard.app, name="leaderboard")
 app.add_typer(models.app, name="models")
-app.add_typer(results_commands.app, name="results")
+app.add_typer(results.app, name="results")
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,8 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from merton.cli.console import STDOUT, print_out
 from merton.config import dumps
-from merton.console import STDOUT, print_out
 from merton.errors import UnknownNameError
 from merton.models.catalogue import Entry, examine
 

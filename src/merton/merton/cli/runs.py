@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.console import STDERR, print_err, print_out
+from merton.cli.console import STDERR, print_err, print_out
 from merton.errors import InputError
 from merton.files import locked_folder, resource
 from merton.graph.spec import load_graph

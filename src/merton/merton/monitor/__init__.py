@@ -9,3 +9,5 @@ app         the pages, the buttons, and the right to use them
 server      a port and a thread
 page/       the static page
 """
+
+__all__ = ["buttons", "hub", "pictures", "scene", "server"]

@@ -1,0 +1,3 @@
+"""Perception: distortions of images, cameras, datasets, image quality."""
+
+__all__ = ["camera", "dataset", "distortion", "images"]

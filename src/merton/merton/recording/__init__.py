@@ -1,1 +1,3 @@
 """Runs recorded as MCAP: writing that never blocks, and reading also after a crash."""
+
+__all__ = ["images", "reader", "writer"]

@@ -1,1 +1,3 @@
 """Studies of a run: the report, chance floors, and the study of models."""
+
+__all__ = ["report"]

@@ -1,1 +1,3 @@
 """VLMs and policies as nodes."""
+
+__all__ = ["vla_node", "vlm_node"]

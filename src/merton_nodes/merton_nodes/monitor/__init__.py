@@ -1,1 +1,3 @@
 """The operator's page, fed from the graph."""
+
+__all__ = ["monitor_node"]

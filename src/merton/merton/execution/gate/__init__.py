@@ -1,1 +1,3 @@
 """The gate: every chunk passes its checks before anything moves, and the stop that ends every motion."""
+
+__all__ = ["capsules", "carrying", "collision", "contact", "latch", "ledger", "peaks", "planner", "safety", "stop"]

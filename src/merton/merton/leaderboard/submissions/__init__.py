@@ -1,1 +1,3 @@
 """Scores that manufacturers measured and send as archives: packing, checks, rules."""
+
+__all__ = ["archive", "datasets", "manifest", "packing", "receipts", "rules", "sending"]

@@ -12,7 +12,10 @@ __all__ = [
     "BuildResult",
     "Tags",
     "build",
+    "intake",
+    "layout",
     "read_tags",
+    "tables",
     "verify",
     "write_sample",
 ]

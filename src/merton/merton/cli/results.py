@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from merton.console import STDOUT, Record, add_row, print_out, progress
+from merton.cli.console import STDOUT, Record, add_row, print_out, progress
 
 app = typer.Typer(help="List, export, import and merge records of results.", no_args_is_help=True)
 

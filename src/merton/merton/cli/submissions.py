@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from merton.console import STDOUT, Record, add_row, print_out
+from merton.cli.console import STDOUT, Record, add_row, print_out
 from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from merton.console import print_out
+from merton.cli.console import print_out
 from merton.errors import InputError
 from merton.graph.supervisor import environment, find_executable
 from merton.recording.reader import RecordingReader, repair

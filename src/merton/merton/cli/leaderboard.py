@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.console import STDERR, Record, print_out
+from merton.cli import boards, submissions
+from merton.cli.console import STDERR, Record, print_out
 from merton.errors import InfrastructureError, InputError
-from merton.leaderboard.published import commands as published_commands
-from merton.leaderboard.submissions import commands as submission_commands
 
 if TYPE_CHECKING:
     from merton.leaderboard.board import Board
     from merton.leaderboard.snapshot.compute import Progress
 
 app = typer.Typer(help="Leaderboards from a record of results.", no_args_is_help=True)
-app.command("arena")(published_commands.arena_command)
-app.command("world-model")(published_commands.world_model_command)
-app.command("pack")(submission_commands.pack_command)
-app.command("check")(submission_commands.check_command)
-app.command("submit")(submission_commands.submit_command)
-app.command("withdraw")(submission_commands.withdraw_command)
-app.command("list")(submission_commands.list_command)
+app.command("arena")(boards.arena_command)
+app.command("world-model")(boards.world_model_command)
+app.command("pack")(submissions.pack_command)
+app.command("check")(submissions.check_command)
+app.command("submit")(submissions.submit_command)
+app.command("withdraw")(submissions.withdraw_command)
+app.command("list")(submissions.list_command)
 
 
 NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
@@ -71,7 +70,7 @@ def build(
     world_model: Annotated[
         Path | None, typer.Option(help="Also show the board of this annotation sheet, as for `world-model`.")
     ] = None,
-    ground_truth: published_commands.GroundTruthOption = None,
+    ground_truth: boards.GroundTruthOption = None,
 ) -> None:
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
     from merton.leaderboard import site
@@ -80,9 +79,9 @@ def build(
 
     published: list[Board] = []
     if arena is not None:
-        published += [board for board in published_commands.arena_boards(arena) if board.has_scores]
+        published += [board for board in boards.arena_boards(arena) if board.has_scores]
     if world_model is not None:
-        published.append(published_commands.world_model_board(world_model, ground_truth).board_with_agreement)
+        published.append(boards.world_model_board(world_model, ground_truth).board_with_agreement)
     with open_record(record, read_only=True) as store, _progress() as progress:
         snapshot = snapshots.take(store, name, progress)
     try:

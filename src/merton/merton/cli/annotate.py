@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.console import STDERR, print_err, print_out
+from merton.cli.console import STDERR, print_err, print_out
 from merton.errors import InputError
 
 if TYPE_CHECKING:
