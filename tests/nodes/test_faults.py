@@ -161,7 +161,7 @@ def test_row_1_a_camera_that_stalls_halts_the_arm_which_goes_on_without_a_jump(r
     camera = StallingCamera(probe, "top")
     robot = robot_of(ros, probe, 1.0, watch_cameras=["top"])
     arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
-    ros.until(lambda: arm.arm.joints_rad is not None and arm.silence() is None)
+    ros.until(lambda: arm.arm.joints_rad is not None and arm.cameras.silence() is None)
     begin = robot.position[2]
     _, answer = robot.lifting()
     camera.running = False
@@ -177,7 +177,7 @@ def test_row_1_a_camera_that_stalls_halts_the_arm_which_goes_on_without_a_jump(r
     assert robot.position[2] == pytest.approx(halted, abs=1e-3)
 
     camera.running = True
-    ros.until(lambda: arm.silence() is None)
+    ros.until(lambda: arm.cameras.silence() is None)
     robot.joints.clear()
     assert robot.execute(UP, UP).error_code == 0
     assert robot.position[2] - halted == pytest.approx(0.04, abs=0.003), "from where it was, not from where it was sent"

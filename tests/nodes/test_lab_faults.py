@@ -126,7 +126,7 @@ def test_row_1_a_camera_that_stalls_halts_the_arm_which_goes_on_without_a_jump(
     camera = StallingCamera(probe, "top")
     robot = Robot(ros, probe, ur)
     arm = robot.with_arm(watch_cameras=["top"], camera_timeout_s=0.5)
-    ros.until(lambda: arm.silence() is None)
+    ros.until(lambda: arm.cameras.silence() is None)
     begin_m, answer = robot.lifting()
     camera.running = False
     result = answer()
@@ -138,7 +138,7 @@ def test_row_1_a_camera_that_stalls_halts_the_arm_which_goes_on_without_a_jump(
     assert robot.execute(UP).error_code == 307, "nor does it start again before the camera is back"
     assert robot.height_m == pytest.approx(halted_m, abs=1e-3)
     camera.running = True
-    ros.until(lambda: arm.silence() is None)
+    ros.until(lambda: arm.cameras.silence() is None)
     stood = len(robot.joints) - 1
     assert robot.execute(UP).error_code == 0
     assert robot.height_m == pytest.approx(halted_m + 0.02, abs=0.003)

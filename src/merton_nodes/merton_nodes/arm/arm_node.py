@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from rclpy.action.server import ServerGoalHandle
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
-from sensor_msgs.msg import CameraInfo
 from visualization_msgs.msg import MarkerArray
 
 from merton.errors import ErrorCode, InvalidActionError, MertonError
@@ -26,9 +24,9 @@ from merton.execution.gate.ledger import CommandLedger
 from merton.execution.gate.planner import plan
 from merton.execution.gate.safety import MODES, Limits, Verdict, limits_of_mode
 from merton.execution.gate.stop import StopEvent
-from merton.execution.robots.watchdog import Watchdog
 from merton.world.cell import load_cell
 from merton_nodes.arm.arm_driver import ArmDriver
+from merton_nodes.arm.camera_watch import CameraWatch
 from merton_nodes.arm.chunk_runner import ChunkRunner
 from merton_nodes.arm.markers import safety_marker
 from merton_nodes.arm.moveit_planner import MoveItPlanner
@@ -38,8 +36,6 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
 
 PLANNERS = ("merton", "moveit")
-CAMERA_CHECK_PERIOD_S = 0.02
-"""Period of the check for silent cameras [s]."""
 RESULT_KEPT_S = 10
 """How long a result is kept for a client that has not fetched it [s]; every goal's status lists all that are kept."""
 DELIVERY_TIME = Duration(seconds=1)
@@ -73,7 +69,7 @@ class ArmNode(StageNode):
             maximum=600.0,
         )
         self.arm = ArmDriver(self, self.stop, self.cell, patience_s)
-        self.watchdog = self.camera_watchdog()
+        self.cameras = CameraWatch(self, self.cell.camera_names, self.halt_if_blind)
         self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
         self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.draw)
         self.offer_action()
@@ -109,33 +105,6 @@ class ArmNode(StageNode):
         self.closing.callback(stop.end)
         return stop
 
-    def camera_watchdog(self) -> Watchdog:
-        """Subscribe to the cameras that must not be silent while the arm moves."""
-        watched = self.parameter(
-            "watch_cameras",
-            [""],
-            "cameras without whose frames nothing moves; [''] for none",
-            choices=self.cell.camera_names,
-        )
-        timeout_s = self.parameter(
-            "camera_timeout_s",
-            0.2,
-            "silence of a watched camera after which a motion is halted [s]",
-            minimum=0.05,
-            maximum=60.0,
-        )
-        cameras = [name for name in watched if name]
-        watchdog = Watchdog(cameras, timeout_s)
-        for camera in cameras:
-
-            def on_info(_: CameraInfo, camera: str = camera) -> None:
-                watchdog.feed(camera)
-
-            self.create_subscription(CameraInfo, names.color_info(camera), on_info, names.SENSOR_QOS)
-        if cameras:
-            self.create_timer_s(CAMERA_CHECK_PERIOD_S, self.halt_if_blind)
-        return watchdog
-
     def offer_action(self) -> None:
         """Take goals of `arm/execute`; in the end the arm is halted before anything else."""
         max_age_s = self.parameter(
@@ -169,15 +138,8 @@ class ArmNode(StageNode):
 
     def halt_if_blind(self) -> None:
         """Halt a motion once a watched camera is silent; no latch: the next chunk starts from where the arm is."""
-        if (stale := self.silence()) is not None:
+        if (stale := self.cameras.silence()) is not None:
             self.arm.interrupt(stale)
-
-    def silence(self) -> Verdict | None:
-        """The verdict on a silent camera, None if there is none."""
-        camera = self.watchdog.silence(time.monotonic())
-        if camera is None:
-            return None
-        return Verdict(ErrorCode.STALE, f"camera {camera!r} has sent no frame for {self.watchdog.timeout_s:g} s")
 
     def start(self) -> None:
         """Start the stop path."""
@@ -255,7 +217,7 @@ class ArmNode(StageNode):
             if verdict.ok and (counted or stamp_ns):  # with neither it comes from a person beside the arm
                 verdict = self.ledger.check(request.trial, request.sequence, stamp_ns, self.arm.stamp_ns)
                 counted = counted and verdict.ok
-            verdict = (self.silence() if verdict.ok else None) or verdict
+            verdict = (self.cameras.silence() if verdict.ok else None) or verdict
             if verdict.ok:
                 verdict = await self.runner.carry_out(chunk, on_segment)
             result.error_code, result.error_msg = int(verdict.code), verdict.message
