@@ -6,6 +6,7 @@ __all__ = [
     "__version__",
     "annotate",
     "calibration",
+    "cli",
     "cognition",
     "config",
     "decision",

@@ -6,11 +6,11 @@ from merton.perception.dataset.tags import CATEGORIES, TASKS_PER_IMAGE, VERBS, T
 from merton.perception.dataset.verify import verify
 
 __all__ = [
+    "BuildResult",
     "CATEGORIES",
     "TASKS_PER_IMAGE",
-    "VERBS",
-    "BuildResult",
     "Tags",
+    "VERBS",
     "build",
     "intake",
     "layout",
