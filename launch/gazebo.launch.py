@@ -71,5 +71,4 @@ def simulator(context):
 
 
 def generate_launch_description():
-    """Entry point of `ros2 launch`."""
     return describe("gazebo", ARGUMENTS, [simulator, robot, experiment])

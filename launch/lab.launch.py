@@ -32,7 +32,6 @@ ARGUMENTS = [
 
 
 def value(context, name):
-    """An argument's text."""
     return LaunchConfiguration(name).perform(context)
 
 
@@ -66,5 +65,4 @@ def robot(context):
 
 
 def generate_launch_description():
-    """Entry point of `ros2 launch`."""
     return describe("lab", ARGUMENTS, [robot, experiment], variant)

@@ -56,7 +56,6 @@ def page():
 
 
 def generate_launch_description():
-    """Entry point of `ros2 launch`."""
     time = DeclareLaunchArgument(
         "use_sim_time", default_value="false", choices=["true", "false"], description="true beside a simulator"
     )

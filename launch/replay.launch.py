@@ -8,5 +8,4 @@ from merton_nodes.ros.launching import describe
 
 
 def generate_launch_description():
-    """Entry point of `ros2 launch`."""
     return describe("replay")

@@ -24,5 +24,4 @@ def window(context):
 
 
 def generate_launch_description():
-    """Entry point of `ros2 launch`."""
     return describe("sim", ARGUMENTS, [state_publisher, window, experiment])

@@ -219,7 +219,6 @@ def _report_death(exit_: Exit) -> None:
 
 
 def _count(directory: RunDirectory) -> int:
-    """Number of results of a run."""
     from merton.results.store import ResultStore
 
     if not directory.database.exists():

@@ -54,7 +54,6 @@ class LocalPorts:
         self._path: list[tuple[float, float, float]] = []
 
     def reset(self, task: str, scene: int) -> str:
-        """Release the stop, put the cell into the start state, and return the instruction."""
         self.latch.reset(StopEvent.RESET_BY_EXPERIMENT)
         instruction = self.cell.reset(task, scene).command.instruction
         self._hand = self._new_hand()
@@ -68,7 +67,6 @@ class LocalPorts:
             raise InfrastructureError(str(error)) from None
 
     def view(self) -> CellView:
-        """Render every camera, and distort its image."""
         cell = self.cell
         if cell.scene is None:
             raise InfrastructureError("the cell has no scene yet: reset it first")
@@ -138,11 +136,9 @@ class LocalPorts:
         return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
 
     def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
-        """The cell's own judgement."""
         return Judgement(view.success, "cell")
 
     def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
-        """The scores of a trial."""
         return score(evidence, outcome)
 
     def __enter__(self) -> Self:

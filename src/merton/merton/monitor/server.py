@@ -99,7 +99,6 @@ class MonitorServer:
         )
 
     def start(self) -> None:
-        """Begin to serve."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -238,5 +238,4 @@ class ArmNode(StageNode):
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(ArmNode))

@@ -47,7 +47,6 @@ class CalibrationCollector(Node):
             self.create_subscription(message_type, topic, partial(self.on_message, kind), qos)
 
     def on_message(self, kind: str, message: Any) -> None:
-        """Callback of every topic."""
         with self.changed:
             self.latest[kind] = message
             self.counts[kind] += 1

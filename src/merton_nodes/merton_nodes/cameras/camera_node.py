@@ -26,7 +26,6 @@ class CameraNode(StageNode):
         super().__init__("camera_node", **options)
 
     def set_up(self) -> None:
-        """Open the source."""
         source = self.parameter("source", "cell", "where frames come from", choices=SOURCES)
         cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to play"))
         folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
@@ -100,10 +99,8 @@ class CameraNode(StageNode):
             depth.publish(convert.millimetre_message(frame.depth_mm, stamp_ns, optical))
 
     def observe(self) -> None:
-        """How the source is doing."""
         self.source.observe()
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(CameraNode))

@@ -54,7 +54,6 @@ class CellSource(Source):
         node.create_subscription(CellState, names.CELL_STATE, self.on_state, names.LATEST_QOS)
 
     def on_state(self, state: CellState) -> None:
-        """Render a state of the cell."""
         if not self.node.active:
             return
         key = (state.scene, convert.nanoseconds_of(state.header.stamp))
@@ -77,7 +76,6 @@ class FolderSource(Source):
         node.create_timer_s(1.0 / rate_hz, self.play)
 
     def play(self) -> None:
-        """Publish the next picture; start again after the last."""
         if not self.node.active:
             return
         frame = next(self.frames, None)
@@ -162,7 +160,6 @@ class RealsenseSource(Source):
         return on_frame
 
     def observe(self) -> None:
-        """Counts and state of every camera, for diagnostics."""
         counters: Any = self.node.counters
         for name, camera in self.cameras.items():
             counters[f"frames {name}"] = camera.frames
@@ -175,6 +172,5 @@ class RealsenseSource(Source):
                 self.node.get_logger().warning(f"camera {name}: {camera.status()}")
 
     def close(self) -> None:
-        """End every stream."""
         for camera in self.cameras.values():
             camera.close()

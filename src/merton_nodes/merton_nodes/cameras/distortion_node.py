@@ -33,7 +33,6 @@ class DistortionNode(StageNode):
         self.latencies_ms: deque[float] = deque(maxlen=LATENCY_WINDOW)
 
     def set_up(self) -> None:
-        """Declare the dynamic parameters, wire every camera."""
         cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to distort"))
         choices = ("reference", *DISTORTIONS)
         name = self.parameter("name", "reference", "distortion of the images", choices=choices, read_only=False)
@@ -109,7 +108,6 @@ class DistortionNode(StageNode):
         self.latencies_ms.append(1000 * (time.monotonic() - started))
 
     def observe(self) -> None:
-        """How long the last frames took."""
         if self.latencies_ms:
             p50, p99 = np.percentile(self.latencies_ms, (50, 99))
             self.details["latency"] = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms over {len(self.latencies_ms)} frames"
@@ -127,5 +125,4 @@ def _same(one: Image, other: Image) -> bool:
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(DistortionNode))

@@ -56,7 +56,6 @@ class GazeboCellNode(StageNode):
         self.make_world = make_world
 
     def set_up(self) -> None:
-        """Find the world, wire the topics."""
         idle_s = self.parameter(
             "idle_period_s", 0.5, "wall time between two frames while nothing moves [s]", minimum=0.1, maximum=60.0
         )
@@ -87,7 +86,6 @@ class GazeboCellNode(StageNode):
         self.create_timer_s(idle_s, self.idle)
 
     def start(self) -> None:
-        """Publish the first safety state."""
         self.publish_safety()
 
     def on_joints(self, message: JointState) -> None:
@@ -212,13 +210,11 @@ class GazeboCellNode(StageNode):
         await self.waits.require(condition, self.patience_s, what)
 
     def on_pose(self, name: str, message: PoseStamped) -> None:
-        """Where an object is."""
         self.judge.poses[name] = convert.matrix_of(message.pose)
 
     # State
 
     def publish_state(self) -> None:
-        """Publish the state, once there is a scene."""
         if self.judge.scene is not None:
             self.state.publish(self.state_message())
 
@@ -243,5 +239,4 @@ class GazeboCellNode(StageNode):
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(GazeboCellNode))

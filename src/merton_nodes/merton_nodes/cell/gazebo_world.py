@@ -42,7 +42,6 @@ class GazeboWorld:
         )
 
     def ready(self) -> bool:
-        """Whether the services are there."""
         return self._places.service_is_ready() and self._controls.service_is_ready()
 
     def place(self, name: str, base_from_model: Matrix) -> Future:

@@ -49,7 +49,6 @@ class LabCellNode(StageNode):
         super().__init__("lab_cell_node", **options)
 
     def set_up(self) -> None:
-        """Wire the topics."""
         limit_s = self.parameter(
             "arrangement_limit_s",
             600.0,
@@ -89,7 +88,6 @@ class LabCellNode(StageNode):
         self.waits.check()
 
     def publish_state(self) -> None:
-        """Show the state, once there is a scene."""
         if self.scene is not None and self.active:
             self.state.publish(self.state_message())
 
@@ -196,5 +194,4 @@ class LabCellNode(StageNode):
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(LabCellNode))

@@ -39,7 +39,6 @@ class MujocoCellNode(StageNode):
         super().__init__("mujoco_cell_node", **options)
 
     def set_up(self) -> None:
-        """Compile the cell, wire its topics."""
         self.real_time_factor = self.parameter(
             "real_time_factor", 0.0, "pace of simulated time; 0 runs as fast as it can", minimum=0.0, maximum=100.0
         )
@@ -84,7 +83,6 @@ class MujocoCellNode(StageNode):
         self.idle = self.create_timer_s(idle_s, self.publish_all)
 
     def start(self) -> None:
-        """Show the first scene."""
         self.description.publish(String(data=urdf()))
         self.reset("reach", 0)
 
@@ -214,5 +212,4 @@ class MujocoCellNode(StageNode):
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(MujocoCellNode))

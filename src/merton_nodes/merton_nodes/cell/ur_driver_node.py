@@ -65,7 +65,6 @@ class UrDriverNode(RobotNode):
         self.listen_to_safety = listen_to_safety
 
     def set_up(self) -> None:
-        """Connect to the gripper, wire the topics."""
         hostname = self.parameter("gripper_hostname", "127.0.0.1", "address of the gripper's socket: the controller's")
         timeout_s = self.parameter(
             "heartbeat_timeout_s",
@@ -198,5 +197,4 @@ class UrDriverNode(RobotNode):
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(UrDriverNode))

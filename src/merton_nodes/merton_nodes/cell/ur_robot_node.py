@@ -35,7 +35,6 @@ class UrRobotNode(RobotNode):
         super().__init__("ur_robot_node", **options)
 
     def set_up(self) -> None:
-        """Connect to controller and gripper, wire the topics."""
         hostname = self.parameter("hostname", "127.0.0.1", "address of the UR controller")
         gripper_hostname = self.parameter(
             "gripper_hostname", "", "address of the gripper's socket; empty: of the controller"
@@ -125,5 +124,4 @@ class UrRobotNode(RobotNode):
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(UrRobotNode))

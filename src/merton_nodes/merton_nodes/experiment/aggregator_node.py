@@ -29,7 +29,6 @@ class AggregatorNode(StageNode):
         super().__init__("aggregator_node", **options)
 
     def set_up(self) -> None:
-        """Offer the service."""
         self.stores: dict[Path, ResultStore] = {}
         self.boards = LiveBoards(
             self.parameter(
@@ -118,5 +117,4 @@ def messages(board: LiveBoard, sec: int, nanosec: int) -> tuple[bytes, str] | No
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(AggregatorNode))

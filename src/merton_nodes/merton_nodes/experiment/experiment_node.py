@@ -40,7 +40,6 @@ class ExperimentNode(StageNode):
         super().__init__("experiment_node", **options)
 
     def set_up(self) -> None:
-        """Connect to the cell and the stages, and offer the actions."""
         deadline_s = self.parameter(
             "deadline_s", 20.0, "how long any node may take to answer [s]", minimum=0.5, maximum=3600.0
         )
@@ -131,7 +130,6 @@ class ExperimentNode(StageNode):
         return result
 
     def publish_evidence(self, report: TrialReport) -> None:
-        """Publish the evidence of a trial's scores."""
         now = self.get_clock().now().nanoseconds
         record = report.record
         self.evidence.publish(convert.evidence_message(report.evidence, now, record.experiment, record.id))
@@ -221,5 +219,4 @@ def one_trial(request: RunTrial.Goal) -> tuple[ExperimentSpec, Trial]:
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(ExperimentNode))

@@ -107,7 +107,6 @@ class RosPorts(ServiceCaller):
         return str(state.instruction)
 
     def view(self) -> CellView:
-        """Wait for the cell at rest, and joint states and distorted images of that time."""
         view = self.views.wait(self.deadline_s)
         self.view_stamp_ns = view.stamp_ns
         return view
@@ -132,7 +131,6 @@ class RosPorts(ServiceCaller):
         return Answer(result.answer, convert.nanoseconds_of(result.latency) / 1e9)
 
     def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
-        """Ask vla_node."""
         request = PredictActions.Request(
             model_id=model,
             views=[convert.view_message(view) for view in observation.views.values()],
@@ -171,7 +169,6 @@ class RosPorts(ServiceCaller):
         return self.operator.ask(trial_id, instruction)
 
     def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
-        """Call scorer_node."""
         request = ScoreTrial.Request(
             evidence=convert.evidence_message(evidence, 0), outcome=convert.outcome_constant(outcome)
         )

@@ -21,7 +21,6 @@ class ScorerNode(StageNode):
         super().__init__("scorer_node", **options)
 
     def set_up(self) -> None:
-        """Offer the service."""
         self.create_service(ScoreTrial, names.SCORE, self.on_score)
 
     def on_score(self, request: ScoreTrial.Request, response: ScoreTrial.Response) -> ScoreTrial.Response:
@@ -37,5 +36,4 @@ class ScorerNode(StageNode):
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(ScorerNode))

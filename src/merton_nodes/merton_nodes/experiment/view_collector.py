@@ -68,7 +68,6 @@ class ViewCollector:
         return self.latest.wait(self._complete_view, deadline_s, self._missing)
 
     def _complete_view(self, messages: dict[str, Any]) -> CellView | None:
-        """A view, if everything it needs is there."""
         state = messages.get("state")
         if state is None or not state.at_rest or state.scene < self.minimum_scene:
             self.at_rest_since_ns = 0
@@ -92,7 +91,6 @@ class ViewCollector:
             raise InfrastructureError(f"a message of the cell is unusable: {error}") from None
 
     def _view_of(self, state: CellState, stamp_ns: int, messages: dict[str, Any]) -> CellView:
-        """The messages of one instant as a view."""
         joints, opening_m = convert.joints_of(messages["joints"])
         base_from_tool0 = UR5.forward(joints)
         reference, distorted = {}, {}

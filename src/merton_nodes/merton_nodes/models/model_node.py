@@ -173,7 +173,6 @@ class ModelNode(StageNode, Generic[Request, Result]):
     # Diagnostics
 
     def observe(self) -> None:
-        """Memory of the process, and for each model its latencies and its queue."""
         self.details = {"memory": resident_memory(), "last exchange of models": self.exchange or "none"}
         for worker in self.pool.workers:
             p50, p99, count = worker.latencies_ms()
@@ -193,7 +192,6 @@ def reading() -> Iterator[None]:
 
 
 def resident_memory() -> str:
-    """Resident memory of this process, as text."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmRSS:"):
             return f"{int(line.split()[1]) / 1024:.0f} MiB"

@@ -32,7 +32,6 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
         super().__init__("vla_node", **options)
 
     def set_up(self) -> None:
-        """Load the policies named for preloading, offer the service."""
         self.serve(POLICIES, ["servo"])
         self.scene_deadline_s = self.parameter(
             "scene_deadline_s",
@@ -111,5 +110,4 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(VlaNode))

@@ -31,7 +31,6 @@ class VlmNode(ModelNode[Question, Answer]):
         super().__init__("vlm_node", **options)
 
     def set_up(self) -> None:
-        """Load the models named for preloading, offer the action."""
         self.serve(MODELS, ["describe"])
         self.server = ActionServer(
             self,
@@ -75,5 +74,4 @@ class VlmNode(ModelNode[Question, Answer]):
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(VlmNode))

@@ -58,7 +58,6 @@ class ServiceControls(Node):
         self.spinner.start("controls")
 
     def on_heartbeat(self, _: bytes) -> None:
-        """The stop path has sent its heartbeat."""
         self.has_heartbeat = True
         self.heartbeat.feed(names.HEARTBEAT)
 
@@ -73,19 +72,15 @@ class ServiceControls(Node):
         self.destroy_node()
 
     def stop(self) -> Future[PressReply]:
-        """Stop the arm."""
         return self.send(self.stop_client, Trigger.Request())
 
     def reset(self) -> Future[PressReply]:
-        """Release the stop."""
         return self.send(self.reset_client, Trigger.Request())
 
     def confirm(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
-        """Judge the trial that waits."""
         return self.send(self.confirm_client, reply(trial_id, verdict, who))
 
     def arranged(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
-        """Answer a request of the cell: done, or it cannot be done."""
         return self.send(self.arranged_client, reply(trial_id, verdict, who))
 
     def send(self, client: Client, request: Any) -> Future[PressReply]:
@@ -111,5 +106,4 @@ class ServiceControls(Node):
 
 
 def reply(trial_id: str, verdict: str, who: str) -> ConfirmSuccess.Request:
-    """The operator's answer as a request."""
     return ConfirmSuccess.Request(trial_id=trial_id, verdict=VERDICTS[verdict], confirmed_by=who)

@@ -49,7 +49,6 @@ class MonitorNode(StageNode):
         super().__init__("monitor_node", **options)
 
     def set_up(self) -> None:
-        """Read the tokens, take the port, subscribe to the graph."""
         from merton.monitor.server import MonitorServer  # needs packages of an extra
         from merton_nodes.monitor.monitor_controls import ServiceControls
 
@@ -88,7 +87,6 @@ class MonitorNode(StageNode):
         self.create_timer_s(ARM_PERIOD_S, self.check_arm)
 
     def listen(self, cameras: list[str]) -> None:
-        """Subscribe to every topic that is shown."""
         for camera in cameras:
             self.subscribe_throttled(Image, names.color(camera), partial(self.on_image, f"{camera}/before"))
             self.subscribe_throttled(Image, names.distorted(camera), partial(self.on_image, f"{camera}/after"))
@@ -130,7 +128,6 @@ class MonitorNode(StageNode):
         self.create_subscription(kind, topic, on_bytes, names.LATEST_QOS, raw=True)
 
     def on_image(self, stream: str, message: Image) -> None:
-        """Put an image into the hub."""
         try:
             picture = jpeg(convert.color_array(message))
         except InputError as error:
@@ -141,12 +138,10 @@ class MonitorNode(StageNode):
         self.counters["frames"] += 1
 
     def on_distortion(self, camera: str, message: DistortionInfo) -> None:
-        """Put the distortion of a camera's images into the hub."""
         self.distortions = {**self.distortions, camera: views.distortion(message)}
         self.hub.put("distortion", self.distortions)
 
     def on_joints(self, message: JointState) -> None:
-        """Put the arm's pose into the hub."""
         try:
             joints_rad, opening_m = convert.joints_of(message)
         except InputError:
@@ -164,11 +159,9 @@ class MonitorNode(StageNode):
         return list(self.results)
 
     def start(self) -> None:
-        """Begin to serve the page."""
         self.server.start()
         self.get_logger().info(f"the operator's page is at {self.server.address}")
 
 
 def main() -> None:
-    """Entry point."""
     sys.exit(run(MonitorNode))

@@ -50,7 +50,6 @@ def safety(message: SafetyState) -> dict[str, Any]:
 
 
 def answer(message: Answer) -> dict[str, Any]:
-    """An answer of the VLM."""
     return {
         "model": message.model_id,
         "question": message.question,
@@ -92,7 +91,6 @@ def scene(message: CellState) -> dict[str, Any]:
 
 
 def distortion(message: DistortionInfo) -> dict[str, Any]:
-    """The distortion of an image."""
     return {"name": message.name, "level": number(message.level, 2)}
 
 

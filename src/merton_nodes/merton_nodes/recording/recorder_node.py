@@ -32,11 +32,9 @@ class PolledCallbackGroup(CallbackGroup):
     """Subscriptions that no executor waits for: waking up for every message would cost a recorder most."""
 
     def can_execute(self, entity: object) -> bool:
-        """Never."""
         return False
 
     def beginning_execution(self, entity: object) -> bool:
-        """Never."""
         return False
 
     def ending_execution(self, entity: object) -> None:
@@ -66,7 +64,6 @@ class RecorderNode(StageNode):
         super().__init__("recorder_node", **options)
 
     def set_up(self) -> None:
-        """Start the file and subscribe."""
         path = self.parameter("path", "", "the MCAP file to write; it must not exist yet")
         if not path:
             raise InputError("recorder_node needs its parameter path: the MCAP file to write")
@@ -82,7 +79,6 @@ class RecorderNode(StageNode):
         self.create_timer_s(POLL_PERIOD_S, self.poll)
 
     def listen(self, topic: str, kind: type, qos: QoSProfile) -> None:
-        """Record a topic."""
         name, metadata = self.resolve_topic_name(topic), {"offered_qos_profiles": qos_text(qos)}
         if kind is Image:
             channel = Channel(f"{name}/compressed", type_name(CompressedImage), compress, metadata)
@@ -139,6 +135,5 @@ class RecorderNode(StageNode):
 
 
 def main() -> None:
-    """Entry point."""
     os.nice(NICENESS)
     sys.exit(run(RecorderNode))

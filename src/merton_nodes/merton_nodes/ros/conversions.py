@@ -42,23 +42,19 @@ _OUTCOMES = {
 
 
 def time_message(nanoseconds: int) -> Time:
-    """A stamp from nanoseconds."""
     return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
 
 
 def nanoseconds_of(message: Time | Duration) -> int:
-    """Nanoseconds of a stamp or duration."""
     return int(message.sec) * 1_000_000_000 + int(message.nanosec)
 
 
 def duration_message(seconds: float) -> Duration:
-    """A duration from seconds."""
     nanoseconds = round(seconds * 1e9)
     return Duration(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
 
 
 def header(nanoseconds: int, frame: str) -> Header:
-    """A header with stamp and frame."""
     return Header(stamp=time_message(nanoseconds), frame_id=frame)
 
 
@@ -157,7 +153,6 @@ def intrinsics_of(message: CameraInfo) -> Intrinsics:
 
 
 def pose_message(matrix: Matrix) -> Pose:
-    """A pose from a (4, 4) transform."""
     x, y, z, w = quaternion_of(matrix).tolist()
     px, py, pz = matrix[:3, 3].tolist()
     return Pose(position=Point(x=px, y=py, z=pz), orientation=Quaternion(x=x, y=y, z=z, w=w))
@@ -173,7 +168,6 @@ def matrix_of(message: Pose) -> Matrix:
 
 
 def pose_stamped(matrix: Matrix, stamp_ns: int, frame: str = names.BASE_FRAME) -> PoseStamped:
-    """A stamped pose."""
     return PoseStamped(header=header(stamp_ns, frame), pose=pose_message(matrix))
 
 
@@ -216,7 +210,6 @@ def chunk_of(message: ActionChunkMessage) -> ActionChunk:
 
 
 def view_message(view: CameraView) -> CameraViewMessage:
-    """The message of a camera view."""
     frame = names.optical_frame(view.camera)
     return CameraViewMessage(
         camera=view.camera,
@@ -263,7 +256,6 @@ def joints_of(message: JointState) -> tuple[NDArray[np.float64], float]:
 
 
 def scene_objects(state: SceneState) -> list[SceneObjectMessage]:
-    """The messages of a scene's objects."""
     return [SceneObjectMessage(name=item.name, pose=pose_message(item.base_from_object)) for item in state.objects]
 
 
@@ -386,7 +378,6 @@ def outcome_of(value: int) -> Outcome:
 
 
 def outcome_constant(outcome: Outcome) -> int:
-    """The TrialResult constant of an outcome."""
     return _OUTCOMES[outcome]
 
 

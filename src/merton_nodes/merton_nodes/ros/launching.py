@@ -96,7 +96,6 @@ def graph_actions(graph: GraphSpec) -> list[Any]:
 
 
 def include(package: str, file: str, **arguments: Any) -> IncludeLaunchDescription:
-    """Another package's launch file."""
     path = PathJoinSubstitution([FindPackageShare(package), "launch", file])
     return IncludeLaunchDescription(PythonLaunchDescriptionSource(path), launch_arguments=arguments.items())
 
@@ -159,7 +158,6 @@ def experiment(context: LaunchContext) -> list[Any]:
 
 
 def rviz(**parameters: Any) -> Node:
-    """RViz on the cell."""
     config = str(resource("merton_bringup", "config/rviz/merton.rviz"))
     return Node(
         package="rviz2",

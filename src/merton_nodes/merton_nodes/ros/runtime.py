@@ -68,7 +68,6 @@ class StageNode(LifecycleNode):
         """Called before diagnostics are published, once the node is configured: brings `details` up to date."""
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Lifecycle callback."""
         try:
             self.set_up()
         except (MertonError, ParameterException) as error:
@@ -86,18 +85,15 @@ class StageNode(LifecycleNode):
         return TransitionCallbackReturn.FAILURE
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Lifecycle callback."""
         self.active = True
         self.start()
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Lifecycle callback."""
         self.active = False
         return super().on_deactivate(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Lifecycle callback."""
         self.active = False
         return super().on_shutdown(state)
 
