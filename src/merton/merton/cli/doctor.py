@@ -107,11 +107,7 @@ def _shared_memory() -> str:
 
 CHECKS: tuple[tuple[str, Callable[[], str], str], ...] = (
     ("Python", _python, "use Python 3.10 to 3.13: make setup PYTHON=/usr/bin/python3.12"),
-    (
-        "ROS 2",
-        _ros,
-        "run `make setup`, or source /opt/ros/jazzy/setup.bash; unset RMW_IMPLEMENTATION",
-    ),
+    ("ROS 2", _ros, "run `make setup`, or source /opt/ros/jazzy/setup.bash; unset RMW_IMPLEMENTATION"),
     ("interfaces", _interfaces, "run `make setup`, or `colcon build` and source install/setup.bash"),
     ("nodes", _nodes, "run `make setup`, or `colcon build` and source install/setup.bash"),
     ("description", _resources, "run `make setup`, or `colcon build` and source install/setup.bash"),

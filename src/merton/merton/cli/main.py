@@ -95,16 +95,11 @@ def main() -> None:
         signal.signal(number, lambda received, _: sys.exit(128 + received))
     try:
         sys.exit(app(standalone_mode=False) or 0)  # typer.Exit comes back as its code
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    except InputError as error:
-        print_err(f"merton: {error}")
-        sys.exit(USER_MISTAKE)
     except MertonError as error:
         print_err(f"merton: {error}")
-        sys.exit(1)
+        sys.exit(USER_MISTAKE if isinstance(error, InputError) else 1)
     except Exception as error:
         show = getattr(error, "show", None)  # the command line's own errors: unknown option, missing argument
         if show is None:

@@ -114,11 +114,7 @@ def up_command(
 
 
 def _execute(
-    directory: RunDirectory,
-    resume: bool,
-    record: bool = False,
-    name: str = "sim",
-    values: dict[str, str] | None = None,
+    directory: RunDirectory, resume: bool, record: bool = False, name: str = "sim", values: dict[str, str] | None = None
 ) -> None:
     """Start the graph called `name`, run the experiment in it, end the graph, write the report.
 

@@ -137,11 +137,8 @@ def single_trial(
 
     Args:
         vla, vlm: models of the catalogue.
-        task: name of a task.
         distortion, level: of the images; level 0 is the undistorted reference, of whichever distortion.
-        scene: number of the scene.
         agent: id of the agent; empty: the name of the VLA.
-        seed: of the experiment.
         max_steps: chunks, at most.
 
     Raises:

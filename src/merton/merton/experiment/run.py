@@ -34,7 +34,6 @@ class RunDirectory:
     """A run on disk.
 
     Attributes:
-        path: the directory.
         spec: the experiment, read from the copy inside it.
         id: of the experiment in its results: the name the directory was created with, even if it was renamed since.
     """
@@ -45,7 +44,7 @@ class RunDirectory:
         if not (self.path / "experiment.yaml").is_file():
             raise InputError(f"{path} is not a run: it has no experiment.yaml")
         self.spec = load(self.path / "experiment.yaml", ExperimentSpec)
-        self.id = str(self._run_json().get("id", self.path.name))
+        self.id = str(_json_object(self.path / "run.json").get("id", self.path.name))
 
     @classmethod
     def create(cls, runs: Path, experiment_file: Path, name: str | None = None) -> RunDirectory:
@@ -68,14 +67,6 @@ class RunDirectory:
         run = cls(path)
         run.write_json("run.json", run._provenance())
         return run
-
-    def _run_json(self) -> dict[str, Any]:
-        """run.json, or nothing if it is absent or unreadable."""
-        try:
-            about = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return about if isinstance(about, dict) else {}
 
     def check_experiment(self, experiment_file: Path) -> None:
         """Raise InputError unless this is a run of exactly that experiment file."""
@@ -113,7 +104,8 @@ class RunDirectory:
         Raises:
             InputError: the record has another experiment or another agent with one of these ids.
         """
-        about = {key: value for key, value in self._run_json().items() if isinstance(value, str)}
+        entries = _json_object(self.path / "run.json")
+        about = {key: value for key, value in entries.items() if isinstance(value, str)}
         known = (about.get(key) for key in ("experiment_sha256", "merton", "created"))
         store.register_experiment(self.id, self.spec.name, self.spec.seed, *known)
         for agent in self.spec.agents:
@@ -123,7 +115,7 @@ class RunDirectory:
 
     def amend(self, **entries: Any) -> None:
         """Add entries to run.json."""
-        self.write_json("run.json", {**self._run_json(), **entries})
+        self.write_json("run.json", {**_json_object(self.path / "run.json"), **entries})
 
     def write_json(self, relative: str, content: Any) -> None:
         """Write a file whole or not at all."""
@@ -148,11 +140,8 @@ class RunDirectory:
 
     def reference_run(self, trial_id: str) -> ReferenceRun | None:
         """The results of a finished reference trial; None if it has not been run or its trial.json cannot be read."""
-        file = self.path / "trials" / trial_id / "trial.json"
-        if not file.is_file():
-            return None
+        details = _json_object(self.path / "trials" / trial_id / "trial.json")
         try:
-            details = json.loads(file.read_text(encoding="utf-8"))
             path = tuple((float(x), float(y), float(z)) for x, y, z in details["path"])
             final = np.array(details["final_tcp"], dtype=np.float64)
             return ReferenceRun(details["answers"]["reference"], final, path, details["success"])
@@ -165,15 +154,21 @@ def latest_run(runs: Path, experiment_file: Path) -> RunDirectory:
     digest = hashlib.sha256(experiment_file.read_bytes()).hexdigest() if experiment_file.is_file() else ""
     candidates = []
     for file in runs.glob("*/run.json"):
-        try:
-            about = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
+        about = _json_object(file)
         if about.get("experiment_sha256") == digest:
             candidates.append((about.get("created", ""), file.parent))
     if not candidates:
         raise InputError(f"there is no run of {experiment_file} below {runs} to resume")
     return RunDirectory(max(candidates)[1])
+
+
+def _json_object(file: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty if the file is absent or unreadable."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _version(package: str) -> str | None:

@@ -22,9 +22,7 @@ class Runner:
     """Runs trials and remembers their reference runs, which later trials are measured against.
 
     Attributes:
-        spec: the experiment.
         experiment_id: id under which results are recorded.
-        ports: the world.
         stored: returns the reference run that an earlier process saved, by trial id; None if there is none.
         on_report: called with every trial's report.
     """
@@ -113,7 +111,6 @@ def run_all(
     """Run every trial of a run that is not in `done`, and every reference trial whose saved results are unreadable.
 
     Args:
-        runner: runs the trials.
         run: saves pictures and details.
         done: ids of trials whose results are durable.
         record: makes a result durable; a trial is finished only when this has returned.

@@ -29,7 +29,6 @@ class ReferenceRun:
     Attributes:
         answer: the VLM's answer to the undistorted image.
         base_from_tcp: final tool pose (4, 4) in `base_link`.
-        path: of the tool along the run.
         success: whether it did the task.
     """
 
@@ -139,7 +138,6 @@ def run_trial(
     """Run one trial.
 
     Args:
-        ports: the world.
         spec: the experiment the trial belongs to (step limit, seed, the VLM's camera).
         experiment_id: goes into the record.
         trial: agent and case.

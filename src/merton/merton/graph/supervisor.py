@@ -16,7 +16,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from merton.errors import InfrastructureError, MissingDependencyError
 from merton.files import resource
@@ -167,9 +166,7 @@ class Supervisor:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def start(self, name: str, arguments: Sequence[str], *, logged: bool = True) -> None:

@@ -137,7 +137,6 @@ class Buttons:
         self, request: Request, press: str, who: str, detail: str, pending: Future[PressReply], start_s: float
     ) -> Response:
         """Wait for the node's answer, log the press, and answer the browser."""
-        status = 200
         try:
             answer = await asyncio.wait_for(asyncio.wrap_future(pending), ANSWER_LIMIT_S)
             status = 200 if answer.accepted else 409

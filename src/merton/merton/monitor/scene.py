@@ -13,11 +13,7 @@ from merton.world.cell import CellConfig
 
 
 class SceneView:
-    """Fixed parts of the cell, and the arm at its joints.
-
-    Args:
-        cell: the cell.
-    """
+    """Fixed parts of the cell, and the arm at its joints."""
 
     def __init__(self, cell: CellConfig) -> None:
         self.cell = cell

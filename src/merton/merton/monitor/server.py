@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from merton.errors import InputError, missing
@@ -30,12 +30,11 @@ END_S = 2
 BACKLOG = 64
 
 
-def known_tokens(host: str, tokens: Path | None, names: Iterable[str]) -> Tokens | None:
+def known_tokens(host: str, tokens: Path | None, names: Sequence[str]) -> Tokens | None:
     """Tokens that may view and press buttons. None on loopback, where every local user may.
 
     Raises InputError if a token is needed and there is none, or the file of tokens is not usable.
     """
-    names = tuple(names)
     if tokens is not None:
         return Tokens(tokens)
     if names or not is_loopback(host):
@@ -56,8 +55,8 @@ class MonitorServer:
         log: file that takes every press.
         host: name or address to listen on.
         port: 0 takes a free one.
-        tokens: file of tokens (see `TokenFile`). Without one every client may view and press, so it is needed wherever
-            clients beyond this machine can connect.
+        tokens: file of tokens, see `merton.web.TokenFile`; needed wherever clients beyond this machine can connect, for
+            without one every client may view and press.
         names: further host names of this server.
 
     Raises:

@@ -96,7 +96,6 @@ class RecordingWriter:
         """Take a message; never blocks. False if it was dropped.
 
         Args:
-            channel: where it belongs.
             data: the message in CDR, with its four bytes of encapsulation.
             log_time_ns: when it was received [ns since 1970].
             publish_time_ns: when it was sent; None if not known.

@@ -26,12 +26,7 @@ TIMEOUT_S = 5.0
 
 
 class CalibrationCollector(Node):
-    """Subscribes to one camera and the arm.
-
-    Args:
-        camera: name of the camera.
-        folder: where pictures and poses go.
-    """
+    """Subscribes to one camera and the arm; saves pictures and poses in `folder`."""
 
     def __init__(self, camera: str, folder: Path, **options: Any) -> None:
         super().__init__("calibration_collector", **options)

@@ -16,8 +16,6 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
 
-SOURCES = ("cell", "realsense", "bag", "folder")
-
 
 class CameraNode(StageNode):
     """Publishes colour, camera_info and aligned depth under realsense-ros' names."""
@@ -26,7 +24,9 @@ class CameraNode(StageNode):
         super().__init__("camera_node", **options)
 
     def set_up(self) -> None:
-        source = self.parameter("source", "cell", "where frames come from", choices=SOURCES)
+        source = self.parameter(
+            "source", "cell", "where frames come from", choices=("cell", "realsense", "bag", "folder")
+        )
         cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to play"))
         folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
         rate_hz = self.parameter("rate_hz", 5.0, "frames per second of folder and realsense", minimum=0.1, maximum=90.0)
@@ -77,11 +77,7 @@ class CameraNode(StageNode):
             maximum=60.0,
         )
         connect_s = self.parameter(
-            "connect_timeout_s",
-            30.0,
-            "with source realsense: time to all first frames [s]",
-            minimum=1.0,
-            maximum=120.0,
+            "connect_timeout_s", 30.0, "with source realsense: time to all first frames [s]", minimum=1.0, maximum=120.0
         )
         return devices, connect_s, {"exposure_us": exposure_us, "gain": gain, "stall_s": stall_s}
 

@@ -16,7 +16,7 @@ from sensor_msgs.msg import Image
 
 from merton.errors import InputError, MertonError
 from merton.perception.distortion import DISTORTIONS
-from merton.perception.distortion.stream import DistortionSetting, Schedule, parse_schedule
+from merton.perception.distortion.stream import DistortionSetting, parse_schedule
 from merton.world.cell import load_cell
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -42,9 +42,7 @@ class DistortionNode(StageNode):
             "schedule", [""], "lines 'name level seconds', walked through over and over in place of name and level"
         )
         self.setting = DistortionSetting(name, level, seed)
-        self.schedule: Schedule | None = None
-        if any(lines):
-            self.schedule = parse_schedule(lines, seed)
+        self.schedule = parse_schedule(lines, seed) if any(lines) else None
         self.started_s = time.monotonic()
         self.sent: dict[str, tuple[DistortionSetting, Image, tuple[Image, DistortionInfo]]] = {}
         self.outputs = {
@@ -55,9 +53,7 @@ class DistortionNode(StageNode):
             for camera in cameras
         }
         for camera in cameras:
-            self.create_subscription(
-                Image, names.color(camera), partial(self.on_image, camera), names.LATEST_QOS
-            )  # depth 1: when it cannot keep up, old frames are dropped, never queued
+            self.create_subscription(Image, names.color(camera), partial(self.on_image, camera), names.LATEST_QOS)
         self.add_on_set_parameters_callback(self.on_parameters)
 
     def start(self) -> None:

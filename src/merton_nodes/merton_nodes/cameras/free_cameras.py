@@ -14,11 +14,7 @@ MOST_EXPOSURES = 30
 
 
 class FreeCameras:
-    """The newest complete exposure of every camera.
-
-    Args:
-        cameras: their names.
-    """
+    """The newest complete exposure of every camera."""
 
     def __init__(self, cameras: Sequence[str]) -> None:
         self._exposures: dict[str, dict[int, dict[str, Any]]] = {camera: {} for camera in cameras}

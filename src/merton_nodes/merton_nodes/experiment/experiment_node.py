@@ -30,8 +30,6 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode, run
 
-JUDGES = ("cell", "operator")
-
 
 class ExperimentNode(StageNode):
     """The two actions; the work is done by `merton.experiment` in a thread while this node spins."""
@@ -43,7 +41,7 @@ class ExperimentNode(StageNode):
         deadline_s = self.parameter(
             "deadline_s", 20.0, "how long any node may take to answer [s]", minimum=0.5, maximum=3600.0
         )
-        success = self.parameter("success", "cell", "judge of whether a task is done", choices=JUDGES)
+        success = self.parameter("success", "cell", "judge of whether a task is done", choices=("cell", "operator"))
         limit_s = self.parameter(
             "confirmation_limit_s",
             120.0,
@@ -52,9 +50,7 @@ class ExperimentNode(StageNode):
             maximum=3600.0,
         )
         lockstep = self.parameter(
-            "lockstep",
-            True,
-            "all messages of an instant have one stamp, as in a simulated cell; false: real cameras",
+            "lockstep", True, "all messages of an instant have one stamp, as in a simulated cell; false: real cameras"
         )
         reset_limit_s = self.parameter(
             "reset_limit_s",
@@ -69,11 +65,7 @@ class ExperimentNode(StageNode):
         self.recorder = self.create_client(RecordTrial, names.RECORD)
         self.evidence = self.create_publisher(TrialEvidence, names.TRIAL_EVIDENCE, names.KEPT_QOS)
         self.busy = False
-        group = ReentrantCallbackGroup()
-        common: dict[str, Any] = {
-            "goal_callback": self.on_goal,
-            "callback_group": group,
-        }
+        common: dict[str, Any] = {"goal_callback": self.on_goal, "callback_group": ReentrantCallbackGroup()}
         between_trials = {"cancel_callback": lambda goal: CancelResponse.ACCEPT}
         for server in (
             ActionServer(self, RunTrial, names.RUN_TRIAL, self.on_trial, **common),

@@ -29,7 +29,7 @@ class ViewCollector:
 
     Args:
         node: subscribes; spun by another thread.
-        cell: geometry of the cell.
+        cell: its geometry.
         lockstep: false for cameras that run on their own.
 
     Attributes:

@@ -85,10 +85,7 @@ def graph_actions(graph: GraphSpec) -> list[Any]:
     actions: list[Any] = []
     for spec in graph.nodes:
         node = Node(
-            package=spec.package,
-            executable=spec.executable,
-            output="screen",
-            ros_arguments=ros_arguments(spec, graph),
+            package=spec.package, executable=spec.executable, output="screen", ros_arguments=ros_arguments(spec, graph)
         )
         on_exit = _go_on_without(spec.name) if graph.can_do_without(spec.name) else _end_with(spec.name)
         actions += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=on_exit))]

@@ -21,20 +21,14 @@ class NewestMessages:
 
     def keep(self, key: str) -> Callable[[Any], None]:
         """A subscription callback that keeps the newest message under `key`."""
+        return self.keep_with(self.messages.__setitem__, key)
+
+    def keep_with(self, add: Callable[..., None], *arguments: str) -> Callable[[Any], None]:
+        """A subscription callback that calls `add` with these arguments and the message."""
 
         def callback(message: Any) -> None:
             with self.changed:
-                self.messages[key] = message
-                self.changed.notify_all()
-
-        return callback
-
-    def keep_with(self, add: Callable[[str, str, Any], None], camera: str, part: str) -> Callable[[Any], None]:
-        """A subscription callback that hands a camera's messages to `add`."""
-
-        def callback(message: Any) -> None:
-            with self.changed:
-                add(camera, part, message)
+                add(*arguments, message)
                 self.changed.notify_all()
 
         return callback
