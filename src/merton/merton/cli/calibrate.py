@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from merton.world.geometry import Matrix
 
 AHEAD_M = 0.5
-"""How far before the camera the point `look_at` is put."""
+"""Distance of the point `look_at` from the camera [m], straight ahead."""
 
 app = typer.Typer(
     help="Find where a camera stands, with a ChArUco board; see docs/calibration.md.", no_args_is_help=True

@@ -1,4 +1,4 @@
-"""`merton doctor`: whether everything that Merton needs is installed and works, and how to mend what is not."""
+"""`merton doctor`: checks whether everything that Merton needs is installed and works, and names each remedy."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything that the scores of a trial follow from, except its outcome.
+    """The inputs of a trial's scores, except its outcome.
 
     Attributes:
         answers: to the reference and to the distorted image.

@@ -40,7 +40,7 @@ class ReferenceRun:
 
 @dataclass(frozen=True)
 class TrialPicture:
-    """A pair of frames of one camera, kept for people to look at."""
+    """A pair of frames of one camera, saved for people."""
 
     step: int
     camera: str
@@ -59,7 +59,7 @@ class TrialReport:
     Attributes:
         trial: agent and test case.
         record: the part that is stored and rated.
-        evidence: what the scores follow from.
+        evidence: the inputs of the scores.
         scores: with the parts each of them is made of.
         instruction: the task in words, as the VLA gets it.
         question: in words, as the VLM gets it.
@@ -90,7 +90,7 @@ class TrialReport:
 
     @property
     def details(self) -> dict[str, Any]:
-        """The content of trial.json: what the record lacks, and every field of the record."""
+        """The content of trial.json: every field of the record, and further results."""
         record, evidence, scores = self.record, self.evidence, self.scores
         corpus = corpus_version(evidence.corpus) if evidence.corpus else None
         details: dict[str, Any] = {

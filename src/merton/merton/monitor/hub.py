@@ -1,4 +1,4 @@
-"""The newest of everything, handed from ROS threads to browsers. Old values are replaced, never queued."""
+"""The newest content of the page, passed from ROS threads to browsers. Old values are replaced, never queued."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Update:
 
 
 class Hub:
-    """Writers put content, readers ask for what is newer than a version. Thread-safe."""
+    """Writers put content, readers get all content newer than a version. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

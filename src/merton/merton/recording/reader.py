@@ -52,7 +52,7 @@ class RecordingReader:
         require("mcap_ros2.decoder", "recording", "reading recordings")
 
     def records(self) -> Iterator[Any]:
-        """MCAP's own records in the order of the file, as `mcap.records` has them, up to its end or its tear."""
+        """MCAP's own records in the order of the file, types of `mcap.records`, up to its end or its tear."""
         from mcap.records import Footer
         from mcap.stream_reader import StreamReader
 

@@ -15,10 +15,10 @@ from merton.errors import InfrastructureError, InputError, require
 from merton.recording.schemas import schema_of
 
 FLUSH_PERIOD_S = 0.5
-"""Messages of so long before a kill may be lost [s]. Ours: half of the second that is promised."""
+"""Time before a kill whose messages may be lost [s]. Ours: half of the second that is promised."""
 CHUNK_BYTES = 1 << 20
 MOST_WAITING_BYTES = 64 << 20
-"""The most that may wait for a slow disk; more is dropped and counted."""
+"""Most bytes that wait for a slow disk; further messages are dropped and counted."""
 PROFILE = "ros2"
 
 
@@ -93,7 +93,7 @@ class RecordingWriter:
     def put(
         self, channel: Channel, data: bytes, log_time_ns: int, publish_time_ns: int | None = None, sequence: int = 0
     ) -> bool:
-        """Take a message; never blocks. False if it was dropped.
+        """Queue a message; never blocks. False if it was dropped.
 
         Args:
             data: the message in CDR, with its four bytes of encapsulation.
@@ -111,7 +111,7 @@ class RecordingWriter:
         return True
 
     def close(self) -> None:
-        """Write what waits, then the index and the end; `problem` says if that was not possible."""
+        """Write the waiting messages, the index and the end; `problem` says if that was not possible."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -124,7 +124,7 @@ class RecordingWriter:
                 self._stream.close()
         except OSError as error:
             self._end(f"the recording {self.path} has ended, the run goes on: {error.strerror}")
-        except Exception as error:  # a thread must not end without a word
+        except Exception as error:  # a thread must not end silently
             self._end(f"the recording {self.path} has ended, the run goes on: {type(error).__name__}: {error}")
 
     def _write_until_closed(self) -> None:

@@ -48,7 +48,7 @@ class CalibrationCollector(Node):
             self.changed.notify_all()
 
     def wait_for(self, limit_s: float, **more: int) -> None:
-        """Wait for so many more messages of each kind; raises InfrastructureError if they do not come in time."""
+        """Wait for this many more messages of each kind; raises InfrastructureError if they do not arrive in time."""
         goals = {kind: self.counts[kind] + count for kind, count in more.items()}
         if not self.changed.wait_for(lambda: all(self.counts[kind] >= goal for kind, goal in goals.items()), limit_s):
             silent = [kind for kind, goal in goals.items() if self.counts[kind] < goal]

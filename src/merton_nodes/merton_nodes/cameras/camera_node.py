@@ -59,7 +59,7 @@ class CameraNode(StageNode):
         self.closing.callback(self.source.close)
 
     def realsense_parameters(self) -> tuple[str, float, dict[str, float]]:
-        """Declare what only RealSense cameras have: devices, time to connect [s], further fields of their settings."""
+        """Parameters of RealSense cameras: devices, time to connect [s], further fields of their settings."""
         devices = self.parameter(
             "devices", "", "with source realsense: serial number or recording of each camera, wrist=1234, top=x.db3, .."
         )

@@ -1,4 +1,4 @@
-"""Where camera_node's frames come from: one class for each of its sources."""
+"""The sources of camera_node's frames, one class for each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode
 
 LATE_S, GAP_S = 0.5, 3.0
-"""A recording that could not be played for so long goes on without catching up; a longer pause in it is left out."""
+"""The longest delay that playing catches up, and the longest pause of a recording that is not skipped [s]."""
 
 
 class PublishFrame(Protocol):
@@ -32,7 +32,7 @@ class PublishFrame(Protocol):
 
 
 class Source:
-    """Where frames come from."""
+    """A source of frames."""
 
     def observe(self) -> None:
         """Bring the node's counters and details up to date."""
@@ -124,7 +124,7 @@ class BagSource(Source):
             self.next = None
 
     def late_s(self, stamp_ns: int) -> float:
-        """How long ago a recorded instant was due [s]; negative if it is yet to come."""
+        """The delay of a recorded instant [s]; negative if it is not due yet."""
         assert self.anchor is not None
         return time.monotonic() - self.anchor[1] - (stamp_ns - self.anchor[0]) / 1e9
 

@@ -61,7 +61,7 @@ class DistortionNode(StageNode):
         self.started_s = time.monotonic()
 
     def on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
-        """Take new values all at once, or none of them."""
+        """Set all new values at once, or none."""
         new = {"name": self.setting.name, "level": self.setting.level, "seed": self.setting.seed}
         given = {p.name: p.value for p in parameters if p.name in new}
         if not given:
@@ -75,7 +75,7 @@ class DistortionNode(StageNode):
         return SetParametersResult(successful=True)
 
     def on_image(self, camera: str, message: Image) -> None:
-        """Distort one frame and send it with what was done to it; a frame seen before is only sent again."""
+        """Distort a frame and publish it with its distortion; a repeated frame is only published again."""
         if not self.active:
             return
         started = time.monotonic()
@@ -112,8 +112,8 @@ class DistortionNode(StageNode):
 def _same(one: Image, other: Image) -> bool:
     """Whether two messages show the same picture of the same instant.
 
-    The stamp alone does not tell: a camera that leaves it out must not seem to stand still. The pixels are looked at
-    only if all else is equal, and as bytes: the arrays of a message compare element by element, seven times as slowly.
+    Equal stamps are not enough: some cameras leave them out. Pixels are compared last, and as bytes: the arrays of a
+    message are compared element by element, seven times as slowly.
     """
     if any(getattr(one, field) != getattr(other, field) for field in ("header", "height", "width", "encoding", "step")):
         return False

@@ -1,4 +1,4 @@
-"""What Gazebo lacks to be a cell: scenes, their state, the stop at a contact, and the lockstep.
+"""Makes a cell of Gazebo: adds scenes, their state, the stop at a contact, and the lockstep.
 
 From the first reset on simulated time passes only while something is commanded to move, and always stops at an instant
 at which the cameras took a frame: joint states, images and `cell/state` then have one stamp, as in the embedded cell.
@@ -89,7 +89,7 @@ class GazeboCellNode(StageNode):
         self.publish_safety()
 
     def on_joints(self, message: JointState) -> None:
-        """Take the arm's joints and the time; publish the state at the end of the time that was asked for."""
+        """Store the arm's joints and the time; publish the state once the requested time has passed."""
         try:
             self.joints_rad, _ = convert.joints_of(message)
         except MertonError:
@@ -101,7 +101,7 @@ class GazeboCellNode(StageNode):
             self.publish_state()
 
     def idle(self) -> None:
-        """Let another frame be taken, for subscribers that came late."""
+        """Run for another frame, for late subscribers."""
         if self.active and self.time.stands and not self.resetting:
             self.time.run_for(0.0)
 
@@ -127,12 +127,12 @@ class GazeboCellNode(StageNode):
             self.move_to(self.joints_rad, BRAKE_S)
 
     def move_to(self, joints_rad: NDArray[np.float64], duration_s: float) -> None:
-        """Replace the motion under way by one to joints (6,) [rad], at rest there."""
+        """Replace the motion under way by one that ends at rest at joints (6,) [rad]."""
         self.trajectories.publish(motion_to(joints_rad, duration_s, OWN))
         self.time.run_for(duration_s + self.cell.simulation.settle_s + MARGIN_S)
 
     def on_touches(self, touches: list[Touch], stamp_ns: int) -> None:
-        """Take the contacts of the robot's links; table and walls stop it, except during a reset."""
+        """Update the contacts of the robot's links; one with table or wall stops it, except during a reset."""
         if not self.resetting and self.touches.update(touches, stamp_ns):
             self.halt()
             self.counters["contacts"] += 1
@@ -167,7 +167,7 @@ class GazeboCellNode(StageNode):
         return response
 
     async def reset(self, scene: Scene) -> None:
-        """Everything off the table, the arm home, the scene's things in their places, time to settle."""
+        """Clear the table, send the arm home, put the scene's things in their places, and let them settle."""
         await self.require(
             self.world.ready, f"{names.GAZEBO_SET_POSE} and {names.GAZEBO_CONTROL}, which no node offers"
         )

@@ -16,7 +16,7 @@ from merton_nodes.ros import names
 
 
 class GazeboWorld:
-    """The world behind the bridge: it can be run up to an instant, and its models can be put somewhere.
+    """The world behind the bridge: runs it up to an instant, and moves its models.
 
     Args:
         node: gets the subscription and the clients.
@@ -45,7 +45,7 @@ class GazeboWorld:
         return self._places.service_is_ready() and self._controls.service_is_ready()
 
     def place(self, name: str, base_from_model: Matrix) -> Future:
-        """Put an object or mat somewhere, (4, 4) in `base_link`; the result's `success` says whether that worked."""
+        """Move an object or mat to a pose (4, 4) in `base_link`; the result's `success` says whether that worked."""
         request = self._set_pose.Request()
         request.entity.name, request.entity.type = model_name(name), self._entity.MODEL
         request.pose = convert.pose_message(base_from_model)
@@ -54,7 +54,7 @@ class GazeboWorld:
     def run_to(self, stamp_ns: int) -> Future:
         """Let simulated time pass up to an instant [ns], then stand still.
 
-        The instant must be yet to come: Gazebo takes one that is over for none, and would run without end.
+        The instant must lie ahead: Gazebo ignores one that has passed, and would run without end.
         """
         request = self._control.Request()
         request.world_control.run_to_sim_time = convert.time_message(stamp_ns)

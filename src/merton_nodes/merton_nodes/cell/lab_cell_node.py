@@ -35,9 +35,9 @@ from merton_nodes.ros.waits import Waits
 
 PERIOD_S = 0.05
 STILL_S = 0.15
-"""An arm that has stood still for so long is at rest."""
+"""Time without movement after which the arm counts as at rest [s]."""
 START_S, TIMEOUT_S = 60.0, 10.0
-"""For the robot's node to start, and for arm_node to answer at all [s]."""
+"""Timeouts of the robot's node to start, and of arm_node to answer [s]."""
 HOME = "home"
 """Name of the request before the arm goes home, in place of a scene's."""
 
@@ -63,7 +63,7 @@ class LabCellNode(StageNode):
         self.requested: tuple[str, int] | None = None
         """Task and seed of the reset in progress."""
         self.reset_error: Future = Future()
-        """Resolved with the sentence in which it failed, empty if it did not."""
+        """Resolved with the sentence of its error, empty if there was none."""
         self.waits = Waits(self)
         self.joints_rad: NDArray[np.float64] | None = None
         self.stamp_ns = 0
@@ -77,7 +77,7 @@ class LabCellNode(StageNode):
         self.create_timer_s(PERIOD_S, self.publish_state)
 
     def on_joints(self, message: JointState) -> None:
-        """Where the arm is, and since when it has been there."""
+        """Store where the arm is, and since when."""
         try:
             self.joints_rad, _ = convert.joints_of(message)
         except MertonError:
@@ -92,10 +92,9 @@ class LabCellNode(StageNode):
             self.state.publish(self.state_message())
 
     async def on_reset(self, request: ResetCell.Request, response: ResetCell.Response) -> ResetCell.Response:
-        """Service: the arm home, the scene arranged by the operator; answered when both are done, or cannot be.
+        """Service: send the arm home, have the operator arrange the scene; answered when both are done or one failed.
 
-        A second request for the same scene, as of an experiment that was killed and resumed, gets the answer of the
-        first.
+        A second request for the same scene, such as that of an experiment killed and resumed, gets the same answer.
         """
         wanted = (request.task, request.seed)
         try:
@@ -115,10 +114,10 @@ class LabCellNode(StageNode):
         return response
 
     async def error_of_reset(self, scene: Scene) -> str:
-        """Prepare a scene; returns the sentence in which that failed, empty if it did not."""
+        """Prepare a scene; returns the sentence of the error, empty if there was none."""
         try:
             await self.reset(scene)
-        except Exception as error:  # of any type: the client waits for an answer, and the next reset must be taken
+        except Exception as error:  # of any type: the client waits for an answer, and the next reset must start
             return self.describe(error)
         return ""
 
@@ -180,7 +179,7 @@ class LabCellNode(StageNode):
         try:
             result = (await self.waits.result(handle.get_result_async(), limit_s, "the arm to go home")).result
         except InfrastructureError:
-            handle.cancel_goal_async()  # nothing moves any more once the reset has been refused
+            handle.cancel_goal_async()  # nothing may move after the refusal of the reset
             raise
         if result.error_code:
             raise InfrastructureError(f"the arm did not get home: {result.error_msg}")

@@ -10,13 +10,13 @@ class Lockstep:
     """Lets a simulator run up to instants at which its cameras take a frame. For the thread of one executor.
 
     Args:
-        run_to: has the simulator run up to an instant yet to come [ns], and stand still then.
+        run_to: runs the simulator up to an instant ahead [ns], and stops it there.
         period_ns: between two frames [ns].
 
     Attributes:
         engaged: whether time is under control; the simulator runs freely until this is set.
         stamp_ns: the newest simulated instant [ns].
-        stands: whether all the time that was asked for has passed.
+        stands: whether all requested time has passed.
     """
 
     def __init__(self, run_to: Callable[[int], Any], period_ns: int) -> None:
@@ -33,11 +33,11 @@ class Lockstep:
             self.run_to(end_ns)
 
     def update(self, stamp_ns: int) -> bool:
-        """It is `stamp_ns` now; returns whether that ends the time that was asked for."""
+        """Set the simulated instant [ns]; returns whether the requested time ends with it."""
         self.stamp_ns = stamp_ns
         ended = self.engaged and not self.stands and stamp_ns == self._end_ns
         if ended:
             self.stands = True
-        elif self.engaged and stamp_ns > self._end_ns:  # it was running freely: ask for an end that is yet to come
+        elif self.engaged and stamp_ns > self._end_ns:  # it ran freely until now: set an end that lies ahead
             self.run_for(0.5)
         return ended

@@ -1,4 +1,4 @@
-"""Plays the hardware: the embedded MuJoCo cell behind the topics of a UR5 with a 2F-140.
+"""The embedded MuJoCo cell behind the topics of the hardware, a UR5 with a 2F-140.
 
 Lockstep: physics runs while something is commanded to move, as fast as it can, then the clock stands still.
 """
@@ -87,7 +87,7 @@ class MujocoCellNode(StageNode):
         self.reset("reach", 0)
 
     def reset(self, task: str, seed: int) -> None:
-        """Put the cell into a scene and show it; raises InputError while it is held for a fault."""
+        """Put the cell into a scene and publish it; raises InputError while it is held for a fault."""
         if self.fault:
             raise InputError(f"the arm is held, {self.fault}: call {names.RESET_STOP} first")
         self.cell.reset(task, seed)
@@ -149,7 +149,7 @@ class MujocoCellNode(StageNode):
         self.motion.reset()
 
     def advance(self) -> None:
-        """One slice of physics; at the end of the motion everything is shown and the clock stops."""
+        """One slice of physics; at the end of the motion everything is published and the clock stops."""
         if self.watchdog is not None and self.watchdog.silence(time.monotonic()) and not self.cell.stopped:
             self.fault = f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion"
             self.counters["errors: motions held"] += 1

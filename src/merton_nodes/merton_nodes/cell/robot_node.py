@@ -1,4 +1,4 @@
-"""The part that both nodes of the lab's robot share: gripper commands, faults that freeze it, the safety state."""
+"""The base of both nodes of the lab's robot: gripper commands, faults that freeze it, the safety state."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RobotNode(StageNode, ABC):
             self.get_logger().warning(f"gripper command dropped: {error}")
 
     def check_gripper(self) -> None:
-        """Take the newest opening; freeze the robot if the gripper is gone, or reports a fault."""
+        """Update the opening; freeze the robot if the gripper is gone or reports a fault."""
         if (reading := self.gripper.reading) is None:
             self.freeze(f"no connection to the gripper: {self.gripper.error}")
             return

@@ -1,7 +1,7 @@
 """The real cell's arm through the UR ROS 2 driver, its gripper through the URCap, behind the topics of the cell.
 
 The driver's controller does not understand an empty trajectory, and knows no heartbeat and no gripper. This node adds
-them; nothing else of Merton talks to the driver.
+all three; nothing else of Merton talks to the driver.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from merton_nodes.ros.runtime import run
 
 PERIOD_S = 0.02
 BRAKE_S = 0.1
-"""Within which a halted arm comes to rest [s]."""
+"""Time in which a halted arm comes to rest [s]."""
 SILENCE_S = 0.5
-"""Without joint states for so long the driver counts as gone [s]."""
+"""Silence of the joint states after which the driver counts as gone [s]."""
 STALE_S = 0.1
-"""Joint states this old are not where a moving arm is now: holding it there would throw it back [s]."""
+"""Age of joint states [s] beyond which a moving arm is elsewhere: holding it there would throw it back."""
 NORMAL, REDUCED, PROTECTIVE_STOP = 1, 2, 3
 """Of ur_dashboard_msgs/SafetyMode; every other value is a stop that a person clears at the robot."""
 
@@ -89,7 +89,7 @@ class UrDriverNode(RobotNode):
         """When joint states last arrived, on the monotonic clock [s]."""
         self.silent = False
         self.start_limit_s = self.joints_time_s + connect_s
-        """The driver starts beside this node: until then its silence is no fault."""
+        """Until then silence is no fault: the driver starts at the same time as this node."""
         self.safety_mode: int | None = None
         self.opening_m = self.gripper.gripper_opening_m
         self.watchdog = Watchdog([names.HEARTBEAT], timeout_s)
@@ -126,7 +126,7 @@ class UrDriverNode(RobotNode):
         self.joints.publish(convert.joint_state_message(stamp_ns, self.joints_rad, speeds, self.opening_m))
 
     def on_safety_mode(self, mode: int) -> None:
-        """Take the mode of the safety controller; a stop ends the motion."""
+        """Store the mode of the safety controller; a stop ends the motion."""
         self.safety_mode = mode
         if mode not in (NORMAL, REDUCED):
             self.halt()

@@ -93,7 +93,7 @@ class UrRobotNode(RobotNode):
 
     def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service: accept commands again; unlocks a protective stop. For a person who has inspected the robot."""
-        self.reported = None  # publish the state again: a latch released on this must learn whether it was in vain
+        self.reported = None  # publish it again: the latch released with this must learn of a stop that remains
         reading = self.robot.reading
         try:
             if reading is not None and reading.stopped:

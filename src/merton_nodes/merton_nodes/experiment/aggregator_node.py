@@ -102,7 +102,7 @@ class AggregatorNode(StageNode):
 def messages(board: LiveBoard, sec: int, nanosec: int) -> tuple[bytes, str] | None:
     """A board as it is published: a serialised RatingArray and the text; None if it is empty.
 
-    Works in the process that rates, because 5,000 ratings take 0.1 to 0.2 s; stamped with when that was begun.
+    Runs in the process that rates, because 5,000 ratings take 0.1 to 0.2 s; the stamp is the start of the rating.
     """
     if not board.text:
         return None

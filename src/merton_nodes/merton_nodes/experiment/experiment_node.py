@@ -98,7 +98,7 @@ class ExperimentNode(StageNode):
         return await future
 
     async def on_trial(self, goal: ServerGoalHandle) -> RunTrial.Result:
-        """Action: one trial. Its reference is run first, so that there is something to score against."""
+        """Action: one trial, after its reference trial, which it is scored against."""
         request, result = goal.request, RunTrial.Result()
 
         def work() -> TrialRecord:

@@ -57,7 +57,7 @@ class Client(Node):
         return False
 
     def sender(self, goal: RunExperiment.Goal, progress: Progress) -> Callable[[], None]:
-        """A function that sends the goal, and again if called again; `finished` is set on a result or a refusal."""
+        """A function that sends the goal at each call; `finished` is set on a result or a refusal."""
         goal_id = UUID(uuid=list(uuid4().bytes))
         task = progress.add_task("waiting for the nodes", total=None)
 

@@ -116,7 +116,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
         return ticket.result()
 
     def failure(self, error: Exception) -> tuple[ErrorCode, str]:
-        """Error code and sentence of an exception on the way to an answer; counted by kind."""
+        """Error code and sentence of an exception; counted by kind."""
         if isinstance(error, (InvalidActionError, InvalidAnswerError)):
             self.counters["invalid outputs"] += 1
             return ErrorCode.INVALID_ACTION, str(error)
@@ -184,7 +184,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Around the reading of a message: an error in it is its sender's, not the model's."""
+    """Turns an InputError of a message into an InfrastructureError: the fault is the sender's, not the model's."""
     try:
         yield
     except InputError as error:

@@ -82,7 +82,7 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
             )
 
     def failure(self, error: Exception) -> tuple[ErrorCode, str]:
-        """As of every model, and NO_SCENE for the expert's."""
+        """NO_SCENE for a missing scene, else as for every model."""
         code, sentence = super().failure(error)
         return (ErrorCode.NO_SCENE if isinstance(error, NoSceneError) else code), sentence
 

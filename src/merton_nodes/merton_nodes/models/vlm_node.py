@@ -43,7 +43,7 @@ class VlmNode(ModelNode[Question, Answer]):
         self.closing.callback(self.server.destroy)
 
     def on_cancel(self, _: ServerGoalHandle) -> CancelResponse:
-        """Accepted always: a queued request is dropped, and so is the result of a running call."""
+        """Accept always: a queued request is dropped, and so is the result of a running call."""
         self.waits.wake()  # once rclpy has marked the goal, after this callback
         return CancelResponse.ACCEPT
 

@@ -32,7 +32,7 @@ VERDICTS = {
 
 
 class ServiceControls(Node):
-    """Sends requests from the caller's thread; an executor and a thread of its own only take the answers.
+    """Sends requests from the caller's thread; another thread, with an executor, only receives the answers.
 
     So neither the conversion of an image nor its way to a browser can delay a stop or the check of the heartbeat.
 

@@ -117,7 +117,7 @@ class MonitorNode(StageNode):
         self.create_subscription(kind, topic, on_message, qos)
 
     def subscribe_throttled(self, kind: Any, topic: str, callback: Callable[[Any], None]) -> None:
-        """Take a message of a busy topic only if one is due and a browser is connected; others are not unpacked."""
+        """Subscribe to a busy topic; a message is unpacked only if one is due and a browser is connected."""
 
         def on_bytes(data: bytes) -> None:
             now_s = self.last_message_s[topic] = time.monotonic()

@@ -29,7 +29,7 @@ NICENESS = 5
 
 
 class PolledCallbackGroup(CallbackGroup):
-    """Subscriptions that no executor waits for: waking up for every message would cost a recorder most."""
+    """Subscriptions that no executor waits for: waking up for every message would be the largest cost of a recorder."""
 
     def can_execute(self, entity: object) -> bool:
         return False
@@ -91,7 +91,7 @@ class RecorderNode(StageNode):
         self.recorded.append((subscription, channel))
 
     def poll(self) -> None:
-        """Take the messages that have come on every topic."""
+        """Write the messages that have arrived on every topic."""
         for subscription, channel in self.recorded:
             with subscription.handle:
                 while (message := subscription.handle.take_message(subscription.msg_type, True)) is not None:

@@ -47,7 +47,7 @@ def describe(
     builders: Sequence[Builder] = (),
     change: Callable[[GraphSpec, LaunchContext], GraphSpec] = lambda graph, _: graph,
 ) -> LaunchDescription:
-    """The launch description of a graph: its arguments, the environment of its nodes, the nodes, what `builders` make.
+    """The launch description of a graph: arguments, environment of the nodes, nodes, actions of `builders`.
 
     `change` makes another variant of the graph once the arguments are known.
 
@@ -126,7 +126,7 @@ EXPERIMENT_ARGUMENTS = (
 def experiment(context: LaunchContext) -> list[Any]:
     """The client that runs the experiment of `EXPERIMENT_ARGUMENTS`, if one is named.
 
-    The launch ends when it does, with exit code 1 if it ended early.
+    The launch ends with the client, with exit code 1 if the experiment ended early.
     """
     name = LaunchConfiguration("experiment").perform(context)
     if not name:

@@ -106,7 +106,7 @@ def _profile(reliability: ReliabilityPolicy, durability: DurabilityPolicy, depth
 SENSOR_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 5)
 """Images: a late image is worse than none."""
 LATEST_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 1)
-"""For a reader that may be slower than the writer: it always gets the newest, old ones are dropped."""
+"""For a reader that may be slower than the writer: it gets the newest message, older ones are dropped."""
 RELIABLE_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 500)
 """Commands and joint states: none may be lost."""
 KEPT_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 500)
