@@ -88,8 +88,7 @@ def ros(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ros]:
 def started(ros: Ros, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
     """Every node of the graphs, active, and one that observes them."""
     monkeypatch.setattr("merton_nodes.cell.ur_robot_node.RtdeRobot", NoHardware)
-    monkeypatch.setattr("merton_nodes.cell.ur_robot_node.UrcapGripper", NoHardware)
-    monkeypatch.setattr("merton_nodes.cell.ur_driver_node.UrcapGripper", NoHardware)
+    monkeypatch.setattr("merton_nodes.cell.robot_node.UrcapGripper", NoHardware)
     files = {
         "recorder_node": {"path": str(tmp_path / "recording.mcap")},
         "monitor_node": {"port": 0, "log": str(tmp_path / "presses.jsonl")},

@@ -35,7 +35,7 @@ class Runner:
     _references: dict[str, ReferenceRun] = field(default_factory=dict)
 
     def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
-        """Run one trial; raises what `run_trial` raises."""
+        """Run one trial; raises as `run_trial`."""
         reference = self._reference_for(trial)
         report = run_trial(self.ports, self.spec, self.experiment_id, trial, reference, self._corpus(trial), on_stage)
         if report.reference is not None:
@@ -46,10 +46,7 @@ class Runner:
     def run_single(
         self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None
     ) -> TrialReport:
-        """Run a distorted trial after its reference trial, which it is scored against; a reference trial alone.
-
-        Raises what `run_trial` raises.
-        """
+        """Run a distorted trial after its reference trial, which it is scored against; a reference trial alone."""
         if not trial.case.is_reference:
             on_stage("reference run", 0.0)
             self.run(Trial(trial.agent, trial.case.reference))
@@ -107,7 +104,7 @@ def run_all(
     on_trial: Callable[[Trial, int, int], None],
     on_fault: Callable[[str], None],
     cancelled: Callable[[], bool] = lambda: False,
-) -> int:
+) -> None:
     """Run every trial of a run that is not in `done`, and every reference trial whose saved results are unreadable.
 
     Args:
@@ -118,13 +115,9 @@ def run_all(
         on_fault: called with a sentence before a trial is repeated.
         cancelled: called before each trial; true ends the run.
 
-    Returns:
-        The number of trials that were run.
-
     Raises:
         InfrastructureError: a trial failed in `ATTEMPTS` attempts; all results before it are saved.
     """
-    count = 0
     trials = runner.spec.trials()
     for completed, trial in enumerate(trials):
         if cancelled():
@@ -135,8 +128,6 @@ def run_all(
         report = _attempt(runner, trial, on_fault)
         run.save(report)
         record(report.record)
-        count += 1
-    return count
 
 
 def _attempt(runner: Runner, trial: Trial, on_fault: Callable[[str], None]) -> TrialReport:

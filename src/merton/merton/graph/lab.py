@@ -1,4 +1,4 @@
-"""The variants of the graph `lab`: who drives the arm, and where the gripper is."""
+"""The variants of the graph `lab`, by the driver of the arm and the place of the gripper."""
 
 from __future__ import annotations
 
@@ -31,14 +31,12 @@ def lab_variant(graph: GraphSpec, arm: str = "rtde", gripper: str = "urcap") -> 
         gripper_ip = SIMULATED_GRIPPER
     nodes = []
     for node in graph.nodes:
-        changes: dict[str, bool | int | float | str] = {}
         if node.name == "ur_robot_node" and arm != "rtde":
-            address = gripper_ip or own.get("hostname", "127.0.0.1")
-            node = NodeSpec(name="ur_driver_node", executable="ur_driver_node")
-            changes = {"gripper_hostname": address}
+            parameters = {"gripper_hostname": gripper_ip or own.get("hostname", "127.0.0.1")}
+            node = NodeSpec(name="ur_driver_node", executable="ur_driver_node", parameters=parameters)
         elif node.name == "ur_robot_node" and gripper_ip:
-            changes = {"gripper_hostname": gripper_ip}
+            node = node.with_parameters(gripper_hostname=gripper_ip)
         elif node.name == "arm_node" and arm == "moveit":
-            changes = {"planner": "moveit"}
-        nodes.append(node.model_copy(update={"parameters": {**node.parameters, **changes}}))
+            node = node.with_parameters(planner="moveit")
+        nodes.append(node)
     return graph.model_copy(update={"nodes": tuple(nodes)})

@@ -29,6 +29,10 @@ class NodeSpec(Model):
     remappings: dict[str, str] = Field(default_factory=dict)
     parameters: dict[str, bool | int | float | str] = Field(default_factory=dict)
 
+    def with_parameters(self, **changes: bool | int | float | str) -> NodeSpec:
+        """This node with other values of some parameters."""
+        return self.model_copy(update={"parameters": {**self.parameters, **changes}})
+
 
 class GraphSpec(Model):
     """A graph, as `config/graph/<name>.yaml` describes it.
@@ -73,8 +77,7 @@ class GraphSpec(Model):
             if node not in nodes:  # first: it is to record the start of the others
                 nodes = {node: next(spec for spec in self.optional if spec.name == node), **nodes}
             kind = type(defaults[f"/**/{node}"]["ros__parameters"][parameter])  # in any namespace
-            changed = {**nodes[node].parameters, parameter: _typed(argument, value, kind)}
-            nodes[node] = nodes[node].model_copy(update={"parameters": changed})
+            nodes[node] = nodes[node].with_parameters(**{parameter: _typed(argument, value, kind)})
         return self.model_copy(update={"nodes": tuple(nodes.values())})
 
 

@@ -138,7 +138,6 @@ class Supervisor:
     """The processes of a graph. Use as a context manager: leaving it ends them all.
 
     Args:
-        graph: what to start.
         logs: directory for `<node>.log`.
         variables: environment of the processes.
         claim: the socket that holds the ROS domain; the processes inherit it, so that it stays taken while one lives.

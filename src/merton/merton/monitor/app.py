@@ -32,7 +32,7 @@ def create_app(
     """The operator's screen as an ASGI application.
 
     Args:
-        hub: what is shown.
+        hub: the content.
         controls: carry out presses.
         log: keeps presses on disk.
         tokens: of the users who may view and press; None if every client of this server may.

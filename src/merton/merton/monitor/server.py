@@ -50,7 +50,7 @@ class MonitorServer:
     """Serves the operator's screen from a thread of its own.
 
     Args:
-        hub: what is shown.
+        hub: the content.
         controls: carry out presses.
         log: file that takes every press.
         host: name or address to listen on.

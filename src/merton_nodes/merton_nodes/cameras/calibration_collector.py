@@ -1,4 +1,4 @@
-"""Collects what `merton calibrate solve` needs: a picture and the arm's joint angles each time Enter is pressed."""
+"""Collects the input of `merton calibrate solve`: a picture and the arm's joint angles each time Enter is pressed."""
 
 from __future__ import annotations
 

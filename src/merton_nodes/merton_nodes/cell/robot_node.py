@@ -9,7 +9,9 @@ from merton_interfaces.msg import SafetyState
 from std_msgs.msg import Float64MultiArray
 
 from merton.errors import MertonError
+from merton.execution.robots.gripper import Gripper
 from merton.execution.robots.urcap import UrcapGripper, fault_sentence
+from merton.world.cell import load_cell
 from merton_nodes.cell.messages import cell_safety
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode
@@ -19,7 +21,7 @@ class RobotNode(StageNode, ABC):
     """A node between the cell's topics and a robot that a fault freezes.
 
     Attributes:
-        gripper: the 2F-140; the subclass connects and closes it.
+        gripper: the 2F-140; the subclass connects it, and the end of the node closes it.
         opening_m: of the gripper, newest measurement.
         fault: why nothing moves until `cell/release_stop`; empty if nothing is wrong.
         reported: mode and reason as last published; None to publish them again.
@@ -36,6 +38,12 @@ class RobotNode(StageNode, ABC):
     @abstractmethod
     def halt(self) -> None:
         """Stop arm and fingers where they are."""
+
+    def make_gripper(self, hostname: str) -> None:
+        """Make `gripper` at an address; called by `set_up`."""
+        cell = load_cell()
+        self.gripper = UrcapGripper(hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force)
+        self.closing.callback(self.gripper.close)
 
     def offer_state(self) -> None:
         """Wire the safety state and the gripper's commands; called by `set_up`."""

@@ -21,10 +21,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import InputError, MertonError, MissingDependencyError
 from merton.execution.robots.deviation import DeviationMonitor
-from merton.execution.robots.gripper import Gripper
-from merton.execution.robots.urcap import UrcapGripper
 from merton.execution.robots.watchdog import Watchdog
-from merton.world.cell import ARM_JOINTS, load_cell
+from merton.world.cell import ARM_JOINTS
 from merton_nodes.cell.messages import motion_to, spline_of
 from merton_nodes.cell.robot_node import RobotNode
 from merton_nodes.ros import conversions as convert
@@ -79,9 +77,7 @@ class UrDriverNode(RobotNode):
             minimum=1.0,
             maximum=120.0,
         )
-        cell = load_cell()
-        self.gripper = UrcapGripper(hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force)
-        self.closing.callback(self.gripper.close)
+        self.make_gripper(hostname)
         self.gripper.connect(connect_s)
         self.monitor = DeviationMonitor()
         self.joints_rad: NDArray[np.float64] | None = None

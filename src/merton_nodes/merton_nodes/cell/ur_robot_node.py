@@ -11,11 +11,9 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import InputError, MertonError
-from merton.execution.robots.gripper import Gripper
 from merton.execution.robots.rtde import RtdeRobot
 from merton.execution.robots.safety_status import REDUCED_BIT
-from merton.execution.robots.urcap import UrcapGripper
-from merton.world.cell import ARM_JOINTS, load_cell
+from merton.world.cell import ARM_JOINTS
 from merton_nodes.cell.messages import spline_of
 from merton_nodes.cell.robot_node import RobotNode
 from merton_nodes.ros import conversions as convert
@@ -49,12 +47,8 @@ class UrRobotNode(RobotNode):
         connect_s = self.parameter(
             "connect_timeout_s", 15.0, "time to connect to arm and gripper [s]", minimum=1.0, maximum=120.0
         )
-        cell = load_cell()
         self.robot = RtdeRobot(hostname, timeout_s)
-        self.gripper = UrcapGripper(
-            gripper_hostname or hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force
-        )
-        self.closing.callback(self.gripper.close)
+        self.make_gripper(gripper_hostname or hostname)
         self.closing.callback(self.robot.close)  # before the gripper's: it stops the arm
         self.robot.connect(connect_s)
         self.gripper.connect(connect_s)

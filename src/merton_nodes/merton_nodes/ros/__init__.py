@@ -1,3 +1,3 @@
-"""What all nodes share: lifecycle, messages, names, waiting."""
+"""Parts common to all nodes: lifecycle, messages, names, waits."""
 
 __all__ = ["conversions", "launching", "names", "newest_messages", "runtime", "service_caller", "waits"]

@@ -326,7 +326,7 @@ def evidence_message(evidence: Evidence, stamp_ns: int, experiment_id: str = "",
 
 
 def evidence_of(message: TrialEvidence) -> Evidence:
-    """Evidence from its message. Raises InputError or InvalidActionError for what cannot be scored."""
+    """Evidence from its message. Raises InputError or InvalidActionError if it cannot be scored."""
     chunks = [chunk_of(chunk) for chunk in message.first_chunks]
     if len(chunks) not in (0, 2) or len(message.reference_pose) > 1:
         raise InputError(f"the evidence of {message.trial_id!r} has {len(chunks)} chunks; it must be two or none")

@@ -87,7 +87,7 @@ def graph_actions(graph: GraphSpec) -> list[Any]:
         node = Node(
             package=spec.package, executable=spec.executable, output="screen", ros_arguments=ros_arguments(spec, graph)
         )
-        on_exit = _go_on_without(spec.name) if graph.can_do_without(spec.name) else _end_with(spec.name)
+        on_exit = _reaction_to_end(spec.name, optional=graph.can_do_without(spec.name))
         actions += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=on_exit))]
     return actions
 
@@ -186,20 +186,14 @@ def require(*packages: str) -> None:
         raise MissingDependencyError(sentence)
 
 
-def _go_on_without(name: str) -> Callable[[ProcessExited, LaunchContext], list[Any]]:
-    """The reaction to the end of an optional node: a line in the log."""
+def _reaction_to_end(name: str, *, optional: bool) -> Callable[[ProcessExited, LaunchContext], list[Any]]:
+    """A line in the log for an optional node, else an exception, which ends the launch with exit code 1."""
 
     def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-        return [LogInfo(msg=f"{name} has ended with exit code {event.returncode}; the others go on without it")]
-
-    return ended
-
-
-def _end_with(name: str) -> Callable[[ProcessExited, LaunchContext], None]:
-    """The reaction to the early end of a node: an exception, which ends the launch with exit code 1."""
-
-    def ended(event: ProcessExited, context: LaunchContext) -> None:
+        if optional:
+            return [LogInfo(msg=f"{name} has ended with exit code {event.returncode}; the others go on without it")]
         if not context.is_shutdown:
             raise InfrastructureError(f"{name} has ended with exit code {event.returncode}, and with it the launch")
+        return []
 
     return ended

@@ -53,15 +53,15 @@ class Waits:
         return await ended
 
     async def require(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-        """As `until`; raises InfrastructureError that names `what` was waited for if the time ran out."""
+        """As `until`; raises InfrastructureError, with the text `what`, if the time ran out."""
         if not await self.until(condition, timeout_s):
             raise InfrastructureError(f"waited {timeout_s:g} s for {what}")
 
     async def result(self, future: Any, timeout_s: float, what: str) -> Any:
-        """The result of a future, of rclpy or of `concurrent.futures`; raises what it raises.
+        """The result of a future, of rclpy or of `concurrent.futures`, or its exception.
 
         Raises:
-            InfrastructureError: not done within `timeout_s` [s]; names `what` was waited for.
+            InfrastructureError: not done within `timeout_s` [s].
         """
         future.add_done_callback(lambda _: self.wake())
         await self.require(future.done, timeout_s, what)
