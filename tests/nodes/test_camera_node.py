@@ -140,7 +140,7 @@ def test_a_missing_source_keeps_the_node_down(ros: Any, capfd: Any, parameters: 
     assert says in capfd.readouterr().err
 
 
-def test_a_recording_without_a_complete_frame_is_an_error_and_not_searched_for_ever(ros: Any, tmp_path: Path) -> None:
+def test_a_recording_without_a_complete_frame_is_an_error_and_ends_the_search(ros: Any, tmp_path: Path) -> None:
     """Cut off after the first image, before anything that belongs to it."""
     writer = RecordingWriter(tmp_path / "cut.mcap")
     for kind, topic in ((Image, names.color("top")), (CameraInfo, names.color_info("top"))):

@@ -199,7 +199,7 @@ def test_row_1_no_action_from_an_observation_older_than_the_limit(robot: Robot) 
     )
 
 
-def test_row_1_an_observation_of_another_clock_blocks_nobody(ros: Ros, probe: Probe) -> None:
+def test_row_1_an_observation_of_another_clock_blocks_nothing(ros: Ros, probe: Probe) -> None:
     """Joint states go on, and never reach its stamp."""
     cell = up(ros, MujocoCellNode, real_time_factor=1.0)
     up(ros, ArmNode, patience_s=0.5)
@@ -226,7 +226,7 @@ def test_row_1_a_camera_that_does_not_exist_is_named_at_the_start(ros: Ros) -> N
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300])
-def test_row_2_what_is_no_number_is_an_invalid_action(robot: Robot, value: float) -> None:
+def test_row_2_values_that_are_no_numbers_are_an_invalid_action(robot: Robot, value: float) -> None:
     here = robot.position
     for place in ("translation", "rotation"):
         goal = robot.goal([0, 0, 0, 0, 0, 0, 1.0])
@@ -297,7 +297,7 @@ def trajectory_points(rows: list[np.ndarray]) -> list[JointTrajectoryPoint]:
 # Row 4: huge deltas --------------------------------------------------------------------------------------------------
 
 
-def test_row_4_whatever_is_asked_for_the_joints_keep_within_their_bounds(robot: Robot, ros: Ros, probe: Probe) -> None:
+def test_row_4_the_joints_keep_within_their_bounds_for_every_request(robot: Robot, ros: Ros, probe: Probe) -> None:
     here = robot.position
     assert robot.execute([0.2, 0, 0, 0, 0, 0, 1.0]).error_code == 301
     assert robot.execute([0, 0, 0, 1.0, 0, 0, 1.0]).error_code == 301
@@ -343,7 +343,7 @@ def test_row_5_into_the_table_it_stops_before_contact_and_latches(robot: Robot, 
     assert robot.position[2] == pytest.approx(height + 0.02, abs=0.002)
 
 
-def test_row_5_a_contact_that_is_felt_latches_as_well(robot: Robot, ros: Ros, probe: Probe) -> None:
+def test_row_5_a_measured_contact_latches_as_well(robot: Robot, ros: Ros, probe: Probe) -> None:
     """Sent past the gate, as no program of ours does, into the table."""
     trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
     ros.until(lambda: trajectories.get_subscription_count() == 1)
@@ -456,7 +456,7 @@ def test_row_7_an_arm_node_that_is_killed_in_mid_motion_takes_the_motion_with_it
     assert robot.execute(UP).error_code == 0
 
 
-def test_row_7_a_cancelled_chunk_halts_in_mid_motion_and_says_how_far_it_got(slow: Robot, ros: Ros) -> None:
+def test_row_7_a_cancelled_chunk_halts_in_mid_motion_and_reports_its_progress(slow: Robot, ros: Ros) -> None:
     begin = slow.position[2]
     handle, answer = slow.lifting()
     ros.executor.create_task(handle.cancel_goal_async)
@@ -486,7 +486,7 @@ def test_row_7_a_node_that_is_deactivated_in_mid_motion_halts_the_arm(slow: Robo
     assert slow.execute(UP).error_code == 0
 
 
-def test_row_7_a_node_that_is_told_to_end_in_mid_motion_halts_the_arm_itself(
+def test_row_7_a_node_that_is_ended_in_mid_motion_halts_the_arm_itself(
     ros: Ros, probe: Probe, arm_process: Callable[..., Process]
 ) -> None:
     # slowly: a busy machine may take its time to end a process
@@ -517,7 +517,7 @@ def test_row_7_without_joint_states_a_motion_is_given_up(ros: Ros, probe: Probe)
 # Row 8: duplicate, late, reordered -----------------------------------------------------------------------------------
 
 
-def test_row_8_a_command_that_comes_again_is_answered_and_not_carried_out(robot: Robot) -> None:
+def test_row_8_a_repeated_command_is_answered_and_not_carried_out(robot: Robot) -> None:
     first = robot.execute(UP, UP, trial="t", sequence=3, stamp_ns=robot.stamp_ns)
     assert (first.error_code, first.executed) == (0, 2)
     here, now = robot.position, robot.stamp_ns
@@ -534,7 +534,7 @@ def test_row_8_a_command_that_comes_again_is_answered_and_not_carried_out(robot:
     )
 
 
-def test_row_8_a_command_that_comes_again_while_it_is_carried_out_shares_the_answer(slow: Robot) -> None:
+def test_row_8_a_command_repeated_while_it_is_carried_out_shares_the_answer(slow: Robot) -> None:
     begin = slow.position[2]
     about = {"trial": "t", "sequence": 1, "stamp_ns": slow.stamp_ns}
     _, answer = slow.lifting(**about)
@@ -544,7 +544,7 @@ def test_row_8_a_command_that_comes_again_while_it_is_carried_out_shares_the_ans
     assert slow.position[2] - begin == pytest.approx(15 * LIFT_M, abs=0.003), "lifted once"
 
 
-def test_row_8_an_answer_that_gets_lost_is_asked_for_again(
+def test_row_8_a_lost_answer_is_requested_again(
     robot: Robot, ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ports = RosPorts(probe, robot.node.cell.config, deadline_s=1.0)

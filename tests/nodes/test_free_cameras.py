@@ -23,7 +23,7 @@ def expose(cameras: FreeCameras, camera: str, stamp_ns: int, *parts: str, settin
         cameras.add(camera, name, part(stamp_ns, setting))
 
 
-def test_an_exposure_counts_once_all_its_parts_have_come() -> None:
+def test_an_exposure_counts_once_all_its_parts_have_arrived() -> None:
     cameras = FreeCameras(["top", "side"])
     expose(cameras, "top", 100)
     expose(cameras, "side", 103, "color", "depth", "camera_info")

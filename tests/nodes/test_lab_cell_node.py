@@ -88,7 +88,7 @@ def test_a_motion_that_did_not_happen_is_not_taken_for_a_bent_arm(ros: Ros, benc
     assert bench.operator.ids == ["home"]
 
 
-def test_a_way_home_that_takes_too_long_is_called_off(ros: Ros, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_way_home_that_takes_too_long_is_cancelled(ros: Ros, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab_cell_node, "TIMEOUT_S", 0.5)
     bench.hangs = True
     response = ros.result(bench.reset.call_async(ResetCell.Request(task="reach", seed=0)))

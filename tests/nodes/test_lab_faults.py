@@ -264,7 +264,7 @@ def test_row_9_a_stop_while_the_operator_arranges_a_scene_holds(ros: Ros, probe:
     assert robot.height_m == pytest.approx(away_m, abs=1e-3)
 
 
-def test_row_9_an_experiment_lifts_no_fault_that_arm_node_has_not_heard_of(ros: Ros, probe: Probe) -> None:
+def test_row_9_an_experiment_releases_no_fault_that_arm_node_has_no_report_of(ros: Ros, probe: Probe) -> None:
     """As when arm_node hung, the robot's node held the arm for it, and a release was first in arm_node's mailbox."""
     asked: list[int] = []
 
@@ -399,7 +399,7 @@ def test_row_10_a_model_server_that_is_down_is_no_failure_of_the_agent_and_moves
     [replying(503, "busy"), replying(200, b"<html>"), half_closed, garbage, dripping, silent],
     ids=["503", "no JSON", "half closed", "garbage", "slow", "silent"],
 )
-def test_row_10_a_model_server_that_is_ill_is_no_failure_of_the_agent_and_moves_nothing(
+def test_row_10_a_faulty_model_server_is_no_failure_of_the_agent_and_moves_nothing(
     ros: Ros, probe: Probe, ur: SimulatedUr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: Any
 ) -> None:
     with http_server(step) as wire:

@@ -301,14 +301,14 @@ def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
     assert decided(local) == decided(over_ros)
 
 
-def test_requests_that_come_together_are_answered_together(ros: Ros, probe: Probe) -> None:
+def test_requests_that_arrive_together_are_answered_together(ros: Ros, probe: Probe) -> None:
     up(ros, VlmNode, preload=["parrot"], batch_size=2, batch_window_s=10.0)
     first, second = (PendingGoal(ros, probe, question(text)) for text in ("one", "two"))
     assert (first.answer.result.answer, second.answer.result.answer) == ("one", "two")
     assert Parrot.batches == [["one", "two"]]
 
 
-def test_the_node_serves_while_a_model_thinks_and_goals_can_be_cancelled(ros: Ros, probe: Probe) -> None:
+def test_the_node_serves_while_a_model_works_and_goals_can_be_cancelled(ros: Ros, probe: Probe) -> None:
     node = up(ros, VlmNode, preload=["parrot", "describe"])
     heard = probe.listen(DiagnosticArray, "/diagnostics", 10)
     Parrot.gate.clear()

@@ -229,7 +229,7 @@ def test_a_motion_that_cannot_be_made_is_a_fault(ros: Ros, bench: Bench) -> None
     assert "a motion was refused" in bench.safety[-1].message
 
 
-def test_a_driver_that_takes_its_time_to_start_is_no_fault(ros: Ros, probe: Probe, gripper: str) -> None:
+def test_a_driver_that_starts_late_is_no_fault(ros: Ros, probe: Probe, gripper: str) -> None:
     node = up(ros, lambda **options: UrDriverNode(safety_stand_in, **options), gripper_hostname=gripper)
     safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
     looks: list[int] = []
