@@ -19,7 +19,7 @@ MAX_DEPTH = 50
 
 
 class Model(BaseModel):
-    """Base of every configuration model: unknown keys are errors, values are not changed afterwards."""
+    """Base of every configuration model: unknown keys are errors, and a model is never changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -28,18 +28,29 @@ ModelType = TypeVar("ModelType", bound=BaseModel)
 Checked = TypeVar("Checked")
 
 
-def validated(model: type[Checked] | TypeAdapter[Checked], data: Any, where: str) -> Checked:
+def validated(
+    model: type[Checked] | TypeAdapter[Checked], data: Any, where: str, tree: CommentedMap | None = None
+) -> Checked:
     """`data` as a `model`.
 
     Args:
         model: a pydantic model, or the adapter of any other type.
         data: plain Python values; bytes and texts are JSON.
-        where: the file, or what else the data are of; the error text begins with it.
+        where: the file or other source of the data; the error text begins with it.
+        tree: the YAML of the data, if they are from a file; the error text then has the line.
 
     Raises:
         InputError: the model refuses a value; the text names the first, the valid choices, and the number of others.
     """
-    return _validated(model, data, where, None)
+    adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
+    try:
+        if isinstance(data, bytes | str):
+            return adapter.validate_json(data, strict=True)
+        return adapter.validate_python(data)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise InputError(f"{_sentence(where, tree, model, faults[0])}{more}") from None
 
 
 def load(path: Path, model: type[ModelType]) -> ModelType:
@@ -80,7 +91,7 @@ def loads(text: str, model: type[ModelType], name: str = "configuration") -> Mod
         raise InputError(f"{name}: {str(error).splitlines()[0]}") from None
     if not isinstance(tree, CommentedMap):
         raise InputError(f"{name}: must be a mapping with the keys {', '.join(model.model_fields)}")
-    return _validated(model, _plain(tree), name, tree)
+    return validated(model, _plain(tree), name, tree)
 
 
 def dumps(values: Any, width: int = 4096) -> str:
@@ -90,21 +101,6 @@ def dumps(values: Any, width: int = 4096) -> str:
     yaml.width = width
     yaml.dump(values, text)
     return text.getvalue()
-
-
-def _validated(
-    model: type[Checked] | TypeAdapter[Checked], data: Any, where: str, tree: CommentedMap | None
-) -> Checked:
-    """`validated`; with the `tree` of a YAML file, the error text has the line too."""
-    adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
-    try:
-        if isinstance(data, bytes | str):
-            return adapter.validate_json(data, strict=True)
-        return adapter.validate_python(data)
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        raise InputError(f"{_sentence(where, tree, model, faults[0])}{more}") from None
 
 
 def _plain(node: Any) -> Any:

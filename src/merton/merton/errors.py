@@ -1,7 +1,7 @@
 """The one exception tree of Merton.
 
-Everything a user can do wrong raises an `InputError` whose text is one sentence that names the offender and
-lists the valid choices; the command line prints that sentence and exits with 2.
+Wrong input of any kind raises an `InputError`. Its text is one sentence, which names the offender and lists the valid
+choices; the command line prints that sentence and exits with 2.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ class ErrorCode(IntEnum):
 
     1xx model, 2xx kinematics, 3xx safety, 4xx hardware and graph, 5xx scoring and record. Everything from 400 on, STALE
     and OUT_OF_ORDER are no fault of the agent and never its score.
-
-    Attributes:
-        meaning: one clause, as `merton errors` prints it.
     """
 
     meaning: str
+    """One clause, as `merton errors` prints it."""
 
     def __new__(cls, number: int, meaning: str) -> ErrorCode:
         code = int.__new__(cls, number)
@@ -49,10 +47,7 @@ class ErrorCode(IntEnum):
     BAD_GOAL = 402, "the goal is wrong: a name that does not exist, or a run that has results already"
     NOT_JUDGED = 403, "the judge could not tell whether the task was done, or did not answer in time"
     ARM_FAILED = 404, "the arm cannot carry out the chunk: no joint states, no way past the gate, or no rest"
-    NOT_SERVED = (
-        405,
-        "the model could not be asked: node not active, no such model, failed server, bad request, late",
-    )
+    NOT_SERVED = 405, "the model could not be asked: node not active, no such model, failed server, bad request, late"
     NO_SCENE = 406, "the policy needs the state of the scene, and the cell does not publish it"
     RESET_REFUSED = 407, "the scene cannot be prepared: no such scene, refused by the operator, or arm not at home"
     UNEXPECTED = 499, "a fault in Merton; the log of the node has its trace"
@@ -61,7 +56,7 @@ class ErrorCode(IntEnum):
 
 
 MODEL_ERRORS = range(100, 200)
-"""Codes of errors that are the model's own, and no fault of the infrastructure."""
+"""Codes of the model's own errors."""
 
 
 class MertonError(Exception):
@@ -69,17 +64,11 @@ class MertonError(Exception):
 
 
 class InputError(MertonError, ValueError):
-    """A value that came in from outside is wrong; the text says which one and what would be right."""
+    """A value from outside is wrong; the text names it and the valid ones."""
 
 
 class UnknownNameError(InputError, KeyError):
-    """A name that is not in a registry, with the names that are.
-
-    Args:
-        kind: what was looked for, such as "distortion".
-        name: the name that was asked for.
-        choices: the names that exist.
-    """
+    """A name that is not in a registry, and the names that are; `kind` is the entries' noun, such as "distortion"."""
 
     def __init__(self, kind: str, name: object, choices: Iterable[object]) -> None:
         self.kind, self.name, self.choices = kind, name, sorted(str(choice) for choice in choices)
@@ -109,14 +98,12 @@ class InfrastructureError(MertonError):
     """A server, node, camera or disk failed. Never counted as a model's score."""
 
 
-def install_hint(extra: str) -> str:
-    """The command that installs an extra of Merton, such as "dataset"."""
-    return f"install it with pip install -r requirements/{extra}.txt, or pip install '.[{extra}]' in the checkout"
-
-
 def missing(module: str, extra: str, user: str) -> MissingDependencyError:
     """The error for a module of an extra that is not installed; `user` names the feature, such as "Parquet"."""
-    return MissingDependencyError(f"{user} needs {module}: {install_hint(extra)}")
+    return MissingDependencyError(
+        f"{user} needs {module}: install it with pip install -r requirements/{extra}.txt, "
+        f"or pip install '.[{extra}]' in the checkout"
+    )
 
 
 def require(module: str, extra: str, user: str) -> ModuleType:
@@ -130,7 +117,7 @@ def require(module: str, extra: str, user: str) -> ModuleType:
 
 
 INFRASTRUCTURE_ERRORS = (InfrastructureError, MissingDependencyError)
-"""What a model may raise without it being its outcome: nothing about the model follows from what is not there."""
+"""Errors that are no outcome of the model which raises them: a missing server or package says nothing about it."""
 
 
 def describe_error(error: Exception) -> str:

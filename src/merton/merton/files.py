@@ -27,7 +27,7 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 def resource(package: str, relative: str) -> Path:
     """The absolute path of a file or folder that `package` installs, such as ("merton_bringup", "config/cell.yaml").
 
-    Every prefix in AMENT_PREFIX_PATH is asked in order, then the checkout this file is part of.
+    The prefixes in AMENT_PREFIX_PATH come first, in their order, then the checkout that this file is part of.
 
     Raises:
         InputError: not a package of Merton's that has such files.
@@ -61,9 +61,8 @@ def written_whole(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     Raises:
         OSError: the file cannot be written.
     """
-    draft = path.with_name(
-        f".{os.getpid()}.{next(_DRAFTS)}{UNFINISHED}"
-    )  # short: `path` may be as long as a name can be
+    # not the name of `path` with an ending: that may be as long as a name can be
+    draft = path.with_name(f".{os.getpid()}.{next(_DRAFTS)}{UNFINISHED}")
     try:
         with draft.open("wb") as file:
             yield file
@@ -85,7 +84,7 @@ def locked_folder(folder: Path, work: str) -> Iterator[None]:
 
     Args:
         folder: where the work is done.
-        work: the name of the work for the message to a second process: "merton run".
+        work: the name of the work for the message to a second process, such as "merton run".
 
     Raises:
         InputError: another process is at work there.

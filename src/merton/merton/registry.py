@@ -13,8 +13,7 @@ Entry = TypeVar("Entry")
 class Registry(Mapping[str, Entry], Generic[Entry]):
     """A mapping from name to entry, in the order of registration, that refuses duplicates.
 
-    Args:
-        kind: what the entries are, in the singular, for error texts ("distortion").
+    `kind` is the entries' noun in error texts, such as "distortion".
     """
 
     def __init__(self, kind: str) -> None:

@@ -1,4 +1,4 @@
-"""Where a camera stands, from pictures of a ChArUco board and the robot's poses."""
+"""The pose of a camera, from pictures of a ChArUco board and the robot's poses."""
 
 from merton.calibration.charuco import CharucoBoard, Sighting
 from merton.calibration.folder import add_shot, find_board, read_lens, read_poses

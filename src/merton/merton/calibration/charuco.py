@@ -1,4 +1,4 @@
-"""The ChArUco board: a chessboard whose white squares carry markers, so that every corner of it has a number.
+"""The ChArUco board: a chessboard with markers in its white squares, so that every corner has a number.
 
 Frame of the board: origin at the outer corner of the top left square, x right, y down, z into the board [m].
 """
@@ -35,7 +35,6 @@ class Sighting:
     """The board, found in one image.
 
     Attributes:
-        name: of the image.
         size_px: (width, height) of the image.
         corners_px: (n, 2) where inner corners of the chessboard are seen; pixel (0, 0) is the centre of the first.
         corners_m: (n, 3) the same corners in the frame of the board.

@@ -1,4 +1,4 @@
-"""Where the corners of the board are, to a few hundredths of a pixel: the drawn board is laid over the image."""
+"""The corners of the board, to a few hundredths of a pixel: a drawing of the board is fitted to the image."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def register_corners(
     """Corners (n, 2) [px] where the board, drawn around each, agrees best with the image; NaN where it does not agree.
 
     Lucas and Kanade's registration ("An iterative image registration technique", 1981), with an affine map, brightness
-    and contrast of its own for each corner, which the lens and the light may ask for. Ours: a corner alone is some
-    pixels of two edges, which is little information at 15 pixels a square; the markers around have many more edges.
+    and contrast fitted for each corner, since lens and light differ over the image. Ours: a corner alone is some pixels
+    of two edges, which is little information at 15 pixels a square; the markers around it have many more edges.
 
     Args:
         grey: (height, width) the image.
@@ -99,7 +99,7 @@ def _drawing(
 
 
 def _register_corner(image: Array, drawing: Drawing, zoom: int, corner: Array, centre: Array, half: int) -> Array:
-    """One corner, from where it was found; `centre` is where the drawing has it."""
+    """One corner [px], from the detected `corner` and its place `centre` in the drawing."""
     (left, top), (right, bottom) = np.maximum(corner - half, 0), np.minimum(corner + half + 1, image.shape[::-1])
     every = -(-half // _MOST_HALF_PX)
     columns, rows = np.meshgrid(np.arange(int(left), int(right), every), np.arange(int(top), int(bottom), every))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -19,25 +20,22 @@ from merton.calibration.lens import Lens
 from merton.config import Model, load
 from merton.errors import InputError
 from merton.perception.images import read_image, write_image
-from merton.world.cell import ARM_JOINTS
+from merton.world.cell import ARM_JOINTS, Number, Positive
 from merton.world.geometry import Array, Matrix, from_quaternion
 from merton.world.observation import Image, Intrinsics
 
 POSES_FILE, CAMERA_FILE = "poses.csv", "camera.yaml"
 POSE_COLUMNS = ("x_m", "y_m", "z_m", "qx", "qy", "qz", "qw")
 
-_Number = Annotated[float, Field(allow_inf_nan=False)]
-_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
 
 class _CameraFile(Model):
     width: Annotated[int, Field(gt=0)]
     height: Annotated[int, Field(gt=0)]
-    fx: _Positive
-    fy: _Positive
-    cx: _Number
-    cy: _Number
-    distortion: tuple[_Number, ...] = ()
+    fx: Positive
+    fy: Positive
+    cx: Number
+    cy: Number
+    distortion: tuple[Number, ...] = ()
 
 
 def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[Path, Matrix]]:
@@ -45,10 +43,10 @@ def read_poses(folder: Path, forward: Callable[[Array], Matrix]) -> list[tuple[P
 
     Args:
         folder: where `poses.csv` and the pictures are.
-        forward: `base_from_tool0` of joint angles (6,) [rad]; asked only where the file has joints.
+        forward: `base_from_tool0` of joint angles (6,) [rad]; used only if the file has joints.
 
     Raises:
-        InputError: a file is missing, or a line is wrong; the sentence says which.
+        InputError: a file is missing, or a line is wrong; the text names it.
     """
     file = folder / POSES_FILE
     try:
@@ -87,7 +85,7 @@ def add_shot(folder: Path, image: Image, joints_rad: Sequence[float], lens: Lens
     Begins the folder, `poses.csv` and `camera.yaml` if they are not there.
 
     Raises:
-        InputError: the folder is another camera's, has poses that are not joint angles, or cannot be written.
+        InputError: the folder is of another camera, has poses that are not joint angles, or cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     present, header = read_lens(folder), ",".join(("image", *ARM_JOINTS))
@@ -119,9 +117,7 @@ def read_lens(folder: Path) -> Lens | None:
 
 
 def _write_lens(folder: Path, lens: Lens) -> None:
-    own = lens.intrinsics
-    values = {key: getattr(own, key) for key in ("width", "height", "fx", "fy", "cx", "cy")}
-    values["distortion"] = list(lens.distortion)
+    values = asdict(lens.intrinsics) | {"distortion": list(lens.distortion)}
     (folder / CAMERA_FILE).write_text("".join(f"{key}: {value}\n" for key, value in values.items()), encoding="utf-8")
 
 

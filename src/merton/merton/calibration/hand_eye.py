@@ -1,4 +1,4 @@
-"""Hand-eye calibration: where a camera sits on the arm, or stands beside it, from pictures of a board.
+"""Hand-eye calibration: the pose of a camera on the arm or beside it, from pictures of a board.
 
 One chain describes both cases. The camera is fixed to one end of the arm, its *parent*, and the board to the other:
 
@@ -55,9 +55,8 @@ class PoseResidual:
     """How well one image agrees with the result.
 
     Attributes:
-        name: of the image.
         error_px: of its corners, root mean square [px].
-        position_m, angle_rad: between where the board is seen and where the result has it, in the camera.
+        position_m, angle_rad: between the pose of the board seen in the image and the pose computed from the result.
         left_out: the image contradicts the others and was not used.
     """
 
@@ -70,7 +69,7 @@ class PoseResidual:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A camera's place, and how far to trust it.
+    """The pose of a camera, and its uncertainty.
 
     Attributes:
         parent: the link that the camera is fixed to.
@@ -81,7 +80,6 @@ class Calibration:
             and orientation, from how far the result moves when one image is left out (jackknife).
         board_scale: size of the board that fits best, as a multiple of the given one.
         poses: residual of every image, in the order given.
-        warnings: one sentence each.
     """
 
     parent: Parent
@@ -98,7 +96,7 @@ class Calibration:
 def calibrate(
     sightings: Sequence[Sighting], base_from_tool0: Sequence[Matrix], lens: Lens, parent: Parent
 ) -> Calibration:
-    """Where a camera is, from at least 3 images of the board with the arm turned differently in each.
+    """The pose of a camera, from at least 3 images of the board with the arm turned differently in each.
 
     Ours: OpenCV 5.0.0 lacks hand-eye calibration in Python. The start is the closed form of Shah 2013 ("Solving the
     robot-world/hand-eye calibration problem using the Kronecker product"). The result is the most likely one if corners
@@ -110,7 +108,7 @@ def calibrate(
     Args:
         sightings: the board in each image.
         base_from_tool0: pose (4, 4) of `tool0` in `base_link` at each image.
-        lens: the camera's optics.
+        lens: the optics of the camera.
         parent: "tool0" for a camera on the arm and a board that lies still, "base_link" for a camera beside the arm and
             a board on its tool.
 
@@ -126,9 +124,8 @@ def calibrate(
             f"the arm turned about one axis at most (about a second one by {np.degrees(turn):.1f} deg): "
             "tilt the tool in several directions, by 20 deg and more"
         )
-    all_images = np.arange(len(sightings))
-    solution = problem.fit(problem.start(), all_images, loss="soft_l1")
-    used = all_images
+    used = np.arange(len(sightings))
+    solution = problem.fit(problem.start(), used, loss="soft_l1")
     errors = problem.errors_px(solution)
     limit = max(LEAST_OUTLIER_PX, OUTLIER_TIMES * float(np.median(errors)))
     if (errors <= limit).sum() >= FEWEST_POSES:
@@ -241,7 +238,6 @@ class _Problem:
         return weights
 
     def scale(self, x: Array, used: Indices) -> float:
-        """The size of the board that fits best, as a multiple of the given one."""
         return float(self.fit(np.append(x, 1.0), used)[12])
 
     def jackknife(self, x: Array, used: Indices) -> tuple[float, float]:
@@ -258,7 +254,6 @@ class _Problem:
         return spread[0], spread[1]
 
     def residuals(self, x: Array, used: Indices) -> tuple[PoseResidual, ...]:
-        """The residual of every image."""
         errors, observed = self.errors_px(x), self.camera_from_board
         gaps = [inverse(predicted) @ pose for predicted, pose in zip(self.predicted(x), observed, strict=True)]
         return tuple(

@@ -1,4 +1,4 @@
-"""The optics of a camera, and whether pictures of a board agree with them."""
+"""The optics of a camera, and their check against pictures of a board."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class LensCheck:
     Attributes:
         given_px: error of the corners with the given optics, every board posed freely [px, root mean square].
         fitted_px: the same with the optics that fit best.
-        fitted: these optics; from few or similar pictures they may well be worse than the given ones.
+        fitted: these optics; from few or similar pictures they may be worse than the given ones.
         focal_deviation_px: standard deviation of the fitted fx and fy [px].
         warning: one sentence if the pictures contradict the given optics, else "".
     """

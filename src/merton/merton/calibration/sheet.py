@@ -25,12 +25,11 @@ _TEXT_MM, _BASELINE_MM = 3.0, 5.0
 
 
 def write_sheet(board: CharucoBoard, path: Path) -> str:
-    """Write a page with the board and a line of 100 mm; returns the page's size for people, such as "A4".
+    """Write a page with the board and a line of 100 mm; returns the page's size, such as "A4, 297 x 210 mm".
 
     Args:
-        board: the board to print.
         path: a .pdf (outlines, exact at any resolution) or a .png (with its resolution in it). A board too large for A4
-            and A3 gets a page of its own size.
+            and A3 gets a page that fits it.
 
     Raises:
         InputError: another kind of file, or one that cannot be written.

@@ -1,3 +1,3 @@
-"""Execution: whether and how the arm moves, with which hardware, and the score of where it ends."""
+"""Execution: the gate before every motion, kinematics, the robots, and the Execution score."""
 
 __all__ = ["gate", "kinematics", "robots", "score", "stillness", "trajectory"]

@@ -16,14 +16,11 @@ def score(outcome: Outcome | str, distance_m: float | None = None) -> float | No
 
     Success is 100. A failure loses a point per centimetre between the final tool positions of this run and the
     reference, down to 0. An emergency stop is 0. Ours: an invalid action, which moved nothing, is 0 as well; an
-    infrastructure fault says nothing about the model and has no score.
+    infrastructure fault says nothing about the model, and its score is None.
 
     Args:
         outcome: an `Outcome` or its value.
         distance_m: `position_distance_m` [m]; only a failure needs it.
-
-    Returns:
-        The score, or None for an infrastructure fault.
 
     Raises:
         UnknownNameError: no such outcome.

@@ -17,10 +17,10 @@ def is_still(before_rad: ArrayLike, after_rad: ArrayLike) -> bool:
 
 
 class Stillness:
-    """Since when the arm has stood still, from its measured joints. Not thread safe.
+    """How long the arm has stood still, from its measured joints. Not thread safe.
 
     Attributes:
-        joints_rad: (6,) where the arm was when the measurement began; every later one is compared with it.
+        joints_rad: (6,) the joints when the measurement began; every later one is compared with them.
         duration_s: how long it has stood there, by the stamps of the measurements [s].
         clock_duration_s: the same by the clock of `update`'s `now_s` [s].
     """

@@ -1,6 +1,6 @@
 """Joint trajectories: times, joints and velocities checked, and the cubic Hermite spline through them.
 
-The planner checks collisions along this very spline, the embedded cell and a joint trajectory controller follow it.
+The planner checks collisions along this spline; the embedded cell and a joint trajectory controller follow it.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ class JointSpline:
     def sampled(self, times_s: Array) -> tuple[Array, Array]:
         """Joint angles and velocities, (m, 6) each, at times (m,) [s] from its first point to its last (two or more).
 
-        Ours: in the order in which scipy's CubicHermiteSpline computes them, bit for bit;
-        `merton.world.geometry` says why.
+        Ours: equal to scipy's CubicHermiteSpline bit for bit; `merton.world.geometry` says why.
         """
         last = len(self.times_s) - 2
         piece = np.clip(np.searchsorted(self.times_s, times_s, side="right") - 1, 0, last)

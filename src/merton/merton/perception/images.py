@@ -27,7 +27,7 @@ def read_image(file: Path) -> Image:
 
 
 def write_image(image: Image, file: Path) -> None:
-    """Write (height, width, 3) uint8 RGB; the ending of the name says how: .png keeps every pixel.
+    """Write (height, width, 3) uint8 RGB in the format of the name's ending; .png keeps every pixel.
 
     Raises:
         InputError: an ending that names no image format, or a place that cannot be written; the text names the file.

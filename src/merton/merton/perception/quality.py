@@ -35,7 +35,7 @@ class Metric:
         range: smallest and largest possible value.
         needs_reference: whether it compares with an undistorted image.
         smallest_side_px: images with a shorter side cannot be measured.
-        description: one line for people, with the source.
+        description: one line, with the source.
         build: returns the function that measures; raises MissingDependencyError if something must be installed.
     """
 

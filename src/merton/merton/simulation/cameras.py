@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
-from merton.simulation.model import build_model, focal_length_px, place_fixed
+from merton.simulation.model import body_pose, build_model, focal_length_px, place_fixed
 from merton.simulation.props import props_of
 from merton.simulation.scene import make_scene
 from merton.world.cell import load_cell
@@ -36,11 +36,11 @@ class _Stage:
 
 
 class SceneCameras:
-    """Simulated D455s: aligned colour and depth, from one drawing of the scene. To be used from one thread.
+    """Simulated D455s: aligned colour and depth, from one drawing of the scene. For one thread only.
 
     Args:
         width, height: size of the images [px]; the field of view follows the D455's sensor.
-        shadows: whether the lamp casts shadows: prettier, and several times slower in software.
+        shadows: whether the lamp casts shadows, which takes several times as long in software.
         samples: samples per pixel against jagged edges; 0 is fastest.
 
     Raises:
@@ -64,10 +64,10 @@ class SceneCameras:
         """One camera's view: colour, aligned depth [m] (0 beyond 6 m) and the pose of its optical frame in `base_link`.
 
         Args:
-            task, seed: the scene, for the places of mats and fixtures and the colours of props.
+            task, seed: the scene: places of mats and fixtures, colours of props.
             qpos: configuration vector of the cell's model, as in `SimulatedCell.qpos`.
             camera: one of `names`.
-            stamp_ns: passed on to the view.
+            stamp_ns: stamp of the view.
 
         Raises:
             UnknownNameError: no such camera or task.
@@ -82,7 +82,7 @@ class SceneCameras:
         return CameraView(camera, color, depth, self.intrinsics, self._base_from_camera(camera), stamp_ns)
 
     def picture(self, task: str, seed: int, qpos: NDArray[np.float64]) -> Image:
-        """The whole cell in three-quarter view, for people: (height, width, 3) uint8 RGB."""
+        """The whole cell in three-quarter view, (height, width, 3) uint8 RGB."""
         self._pose_scene(task, seed, qpos)
         view = mujoco.MjvCamera()
         view.type = mujoco.mjtCamera.mjCAMERA_FREE.value
@@ -91,7 +91,7 @@ class SceneCameras:
         return self._draw(view)[0]
 
     def close(self) -> None:
-        """Release the drawing context; rendering afterwards is an error."""
+        """Release the drawing context; call nothing afterwards."""
         self._gl.make_current()
         for stage in self._stages.values():
             stage.context.free()
@@ -138,11 +138,7 @@ class SceneCameras:
         return depth
 
     def _base_from_camera(self, camera: str) -> Matrix:
-        body = self._stage.model.body(f"camera_{camera}_color_optical_frame").id
-        pose = np.eye(4)
-        pose[:3, :3] = self._stage.data.xmat[body].reshape(3, 3)
-        pose[:3, 3] = self._stage.data.xpos[body]
-        return pose
+        return body_pose(self._stage.data, self._stage.model.body(f"camera_{camera}_color_optical_frame").id)
 
 
 def _off_screen(width: int, height: int) -> Any:

@@ -11,13 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from merton.errors import InputError
 from merton.execution.trajectory import JointSpline
-from merton.simulation.model import (
-    FINGER_LINKS,
-    TIMESTEP_S,
-    build_model,
-    place_fixed,
-    place_objects,
-)
+from merton.simulation.model import FINGER_LINKS, TIMESTEP_S, body_pose, build_model, place_fixed, place_objects
 from merton.simulation.props import bead_names, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
 from merton.simulation.success import Situation, succeeded
@@ -81,7 +75,7 @@ class SimulatedCell:
         place_objects(self.model, self.data, scene, self.config)
         place_fixed(self.model, self.data, scene)
         self._simulate(_steps(self.config.simulation.settle_s))
-        self._initial = {name: self._pose(self._body(name)) for name in scene.placements}
+        self._initial = {name: body_pose(self.data, self._body(name)) for name in scene.placements}
         return scene
 
     # Commands ---------------------------------------------------------------------------------------------------------
@@ -114,8 +108,8 @@ class SimulatedCell:
     def command_gripper(self, opening_m: float) -> bool:
         """Open or close to a distance between the pads [m], limited to the stroke, at the gripper's own speed.
 
-        The motion always counts as done after the time of a full stroke: the commander may not know how far the fingers
-        have to go, since an object between them hides where they were sent before.
+        The motion always counts as done after the time of a full stroke: an object between the fingers hides the last
+        command from the client, and so the travel left.
 
         Returns:
             False if the arm is stopped, which ignores the command.
@@ -154,7 +148,7 @@ class SimulatedCell:
         self.contact = None
 
     def advance(self, duration_s: float) -> float:
-        """Simulate `duration_s`, but never past the end of what was commanded; returns the time simulated [s]."""
+        """Simulate `duration_s`, but never past the end of the commanded motions; returns the time simulated [s]."""
         before = self._step
         goal = before + _steps(duration_s)
         while self._step < min(goal, self._end_step):  # a stop on the way changes the end
@@ -191,7 +185,7 @@ class SimulatedCell:
     @property
     def base_from_tcp(self) -> Matrix:
         """Pose (4, 4) of the tool centre point in `base_link`."""
-        return self._pose(self._tcp)
+        return body_pose(self.data, self._tcp)
 
     @property
     def qpos(self) -> NDArray[np.float64]:
@@ -199,7 +193,7 @@ class SimulatedCell:
         return self.data.qpos.copy()
 
     def scene_state(self) -> SceneState:
-        """Where objects, props and mats are, in `base_link`; of a prop with a joint, the part that moves."""
+        """Poses of objects, props and mats in `base_link`; of a prop with a joint, that of the moving part."""
         return SceneState(tuple(SceneObject(name, pose) for name, pose in self._poses().items()))
 
     def success(self) -> bool:
@@ -218,7 +212,7 @@ class SimulatedCell:
     # Inside -----------------------------------------------------------------------------------------------------------
 
     def _enter(self, props: tuple[str, ...]) -> None:
-        """Continue with the model that has these props."""
+        """Switch to the model with these props."""
         if props not in self._worlds:
             model = build_model(with_props=props)
             self._worlds[props] = model, mujoco.MjData(model)
@@ -227,7 +221,7 @@ class SimulatedCell:
         self._tcp = self.model.body("tcp").id
         # Lag of a position servo per unit of velocity [s]; added to the set point, it vanishes.
         self._lead_s = -self.model.actuator_biasprm[:6, 2] / self.model.actuator_gainprm[:6, 0]
-        # 1 the robot, 2 what it must not touch, 0 anything else: a forbidden pair adds up to 3.
+        # 1 the robot, 2 table and walls, 0 anything else: a forbidden pair adds up to 3.
         self._kind = np.array([self._kind_of(geom) for geom in range(self.model.ngeom)])
 
     def _begin_trial(self) -> None:
@@ -284,7 +278,7 @@ class SimulatedCell:
         mujoco.mj_kinematics(self.model, data)  # poses of now: mj_step leaves those of the step's beginning
 
     def _must_stop(self) -> bool:
-        """Watch for the robot touching table or walls; record the first such contact."""
+        """Whether the robot touches table or walls too hard; the first such contact is recorded."""
         touching = self._forbidden()
         if not touching and not self._tolerated:
             return False
@@ -319,31 +313,23 @@ class SimulatedCell:
         return 1 if moves_with_the_arm and self.model.body_weldid[body] != 0 else 0
 
     def _link_pair(self, contact: int) -> tuple[str, str]:
-        """Names of the robot's link and of what it touches."""
+        """Names of the robot's link and of the body it touches."""
         geoms = sorted(self.data.contact.geom[contact], key=lambda geom: self._kind[geom])
         first, second = (str(self.model.body(self.model.geom_bodyid[geom]).name) for geom in geoms)
         return first, second
 
     def _body(self, name: str) -> int:
-        """The body of a thing of the scene."""
         return int(self.model.body(body_of(name)).id)
 
     def _poses(self) -> dict[str, Matrix]:
-        """Name to pose of everything in the scene."""
         scene = self._scene()
-        return {name: self._pose(self._body(name)) for name in (*scene.placements, *scene.mats)}
+        return {name: body_pose(self.data, self._body(name)) for name in (*scene.placements, *scene.mats)}
 
     def _robot_links_touching(self, name: str) -> set[str]:
         body = self._body(name)
         pairs = self.model.geom_bodyid[self.data.contact.geom] if self.data.ncon else np.empty((0, 2), int)
         others = {int(b if a == body else a) for a, b in pairs if body in (a, b)}
         return {str(self.model.body(other).name) for other in others if self._kind[self.model.body_geomadr[other]] == 1}
-
-    def _pose(self, body: int) -> Matrix:
-        pose = np.eye(4)
-        pose[:3, :3] = self.data.xmat[body].reshape(3, 3)
-        pose[:3, 3] = self.data.xpos[body]
-        return pose
 
 
 def _steps(duration_s: float) -> int:

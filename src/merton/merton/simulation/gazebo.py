@@ -1,4 +1,4 @@
-"""The cell in Gazebo, without ROS: places of its things, contacts, and the rule by which a contact stops the arm.
+"""The cell in Gazebo, without ROS: places of the objects, contacts, and the rule by which a contact stops the arm.
 
 The world is `urdf/worlds/cell.sdf.xacro`. It holds every object and mat at once, under their names with `_` for the
 space; those that a scene does not need wait on the room's floor, where no camera looks.
@@ -43,7 +43,7 @@ class Touch:
 
 
 def tasks_in_gazebo() -> tuple[str, ...]:
-    """The tasks that need nothing but objects and mats; props of the others are in the embedded cell only."""
+    """The tasks with objects and mats alone; the props of the others are in the embedded cell only."""
     return tuple(task for task in TASKS if not props_of(task))
 
 
@@ -63,7 +63,7 @@ def model_name(name: str) -> str:
 
 
 def parked(cell: CellConfig) -> dict[str, Matrix]:
-    """Where every object and mat waits, (4, 4) in `base_link`: in rows of their own behind the side camera."""
+    """Poses (4, 4) in `base_link` of objects and mats outside the scene: in rows behind the side camera."""
     places = {}
     for row, names in enumerate((OBJECTS[: len(MATS)], OBJECTS[len(MATS) :], MATS)):
         for index, name in enumerate(names):
@@ -73,7 +73,7 @@ def parked(cell: CellConfig) -> dict[str, Matrix]:
 
 
 def places(scene: Scene, cell: CellConfig) -> dict[str, Matrix]:
-    """Where the objects and mats of a scene stand, (4, 4) in `base_link`."""
+    """Poses (4, 4) of the objects and mats of a scene in `base_link`."""
     result = {
         name: transform((x, y, rest_height_m(name, cell)), Rotation.from_euler("z", yaw))
         for name, (x, y, yaw) in scene.placements.items()
@@ -108,7 +108,7 @@ def normal_force_n(forces: Iterable[Sequence[float]], normals: Iterable[Sequence
 
 
 class Touches:
-    """The robot's contacts, and whether they stop it: the rule of the embedded cell.
+    """The robot's contacts, and the rule by which they stop the arm, the same as in the embedded cell.
 
     Fingers may press on table and walls up to `simulation.pad_force_limit` of the cell, any other link not at all. A
     force that Gazebo does not report counts as none for the fingers, and as a touch for everything else.
@@ -160,7 +160,7 @@ class Touches:
 
 
 class Judge:
-    """The scene of a trial, how it began, and whether its task is done.
+    """The scene of a trial, its poses at the start, and the success of its task.
 
     Attributes:
         poses: name to pose (4, 4) in `base_link` of every object and mat, as last reported.
@@ -173,19 +173,19 @@ class Judge:
         self.poses: dict[str, Matrix] = {}
 
     def begin(self, scene: Scene) -> None:
-        """A trial begins, with everything where it is now."""
+        """Begin a trial; the poses now are those of its start."""
         self.scene = scene
-        mats = {name: pose for name, pose in places(scene, self._cell).items() if name in MATS}
-        self.poses |= mats  # which stay where they are
+        # mats stay where they are put
+        self.poses |= {name: pose for name, pose in places(scene, self._cell).items() if name in MATS}
         self._start = {name: self.poses[name] for name in scene.placements}
 
     def scene_state(self) -> SceneState:
-        """Where the things of the scene are; nothing without one."""
+        """Poses of the things of the scene; none without a scene."""
         names = () if self.scene is None else (*self.scene.placements, *self.scene.mats)
         return SceneState(tuple(SceneObject(name, self.poses[name]) for name in names))
 
     def success(self, tcp_m: NDArray[np.float64], touches: Touches, stamp_ns: int) -> bool:
-        """Whether the task is done, with the tool centre point at (3,) [m] and what is touched at that instant [ns]."""
+        """Whether the task is done, with the tool centre point at (3,) [m], at a simulated instant [ns]."""
         if self.scene is None:
             return False
         situation = Situation(

@@ -1,4 +1,4 @@
-"""How a person is to arrange a scene: as a list of places, and as a drawing of the table seen from above."""
+"""A scene as instructions for a person: a list of places, and a drawing of the table seen from above."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def places(scene: Scene) -> str:
 def draw(scene: Scene, cell: CellConfig) -> Image:
     """The workspace from above, (height, width, 3) uint8 RGB: the robot is below, its left is left.
 
-    Lines are 10 cm apart and carry their number [cm] in `base_link`; the bar of a thing that is turned points along x
-    of its own frame.
+    Lines are 10 cm apart, labelled in `base_link` [cm]. The bar of a turned thing points along x of its frame.
     """
     low, high = np.array(cell.workspace.min[:2]), np.array(cell.workspace.max[:2])
     height, width = (round(float(side) * PIXELS_PER_M) for side in high - low)

@@ -14,6 +14,7 @@ from merton.files import resource
 from merton.simulation import props
 from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
+from merton.world.geometry import Matrix, transform
 from merton.world.tasks import COLORS, SHAPES
 
 if TYPE_CHECKING:
@@ -37,11 +38,7 @@ _FINGER_STIFFNESS = 5000.0
 
 
 def urdf(cell_config: str | Path | None = None) -> str:
-    """The robot description: `urdf/cell.urdf.xacro`, expanded.
-
-    Args:
-        cell_config: the cell's geometry; `config/cell.yaml` if None.
-    """
+    """The robot description: `urdf/cell.urdf.xacro`, expanded with `cell_config`, or `config/cell.yaml` if None."""
     source = resource("merton_description", "urdf/cell.urdf.xacro")
     mappings = {"cell_config": str(Path(cell_config).resolve() if cell_config else cell_file())}
     return str(xacro.process_file(str(source), mappings=mappings).toprettyxml(indent="  "))
@@ -56,7 +53,7 @@ def rest_height_m(name: str, cell: CellConfig) -> float:
 
 
 def place_objects(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene, cell: CellConfig) -> None:
-    """Put what a scene has that can be carried on the table; other objects hang, weightless, below the floor."""
+    """Put the movable things of a scene on the table; all other objects hang, weightless, below the floor."""
     for name in OBJECTS:
         if name not in scene.placements:
             body = model.body(name).id
@@ -71,7 +68,7 @@ def place_objects(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene, cell
 
 
 def place_fixed(model: mujoco.MjModel, data: mujoco.MjData, scene: Scene) -> None:
-    """Lay a scene's mats on the table and take the others away; put up its fixtures, and paint its props."""
+    """Put a scene's mats and fixtures on the table, take the other mats away, and paint the props."""
     for name in MATS:
         mat = model.body(name)
         data.mocap_pos[mat.mocapid[0]] = (*scene.mats[name], 0.0) if name in scene.mats else mat.pos
@@ -101,13 +98,13 @@ def build_model(
 ) -> mujoco.MjModel:
     """The cell as a MuJoCo model; the same every time.
 
-    qpos holds the six arm joints, the two fingers, a free joint (position, quaternion w x y z) per object of the pool
-    `OBJECTS`, then the joints of the props.
-    ctrl holds six joint angles [rad] and the left finger's position [m]. Mats and fixtures are mocap bodies.
+    qpos holds the six arm joints, the two fingers, a free joint (position, quaternion w x y z) per object of `OBJECTS`,
+    then the joints of the props. ctrl holds six joint angles [rad] and the left finger's position [m]. Mats and
+    fixtures are mocap bodies.
 
     Args:
-        width, height: size of the images to be rendered [px].
-        with_props: which props there are, see `merton.simulation.props.props_of`.
+        width, height: size of the images to render [px].
+        with_props: names of the props, see `merton.simulation.props.props_of`.
         samples: samples per pixel of the off-screen buffer; 0 is fastest.
         cell_config: the cell's geometry; `config/cell.yaml` if None.
     """
@@ -129,6 +126,13 @@ def build_model(
             resolution=[width, height],
         )
     return spec.compile()
+
+
+def body_pose(data: mujoco.MjData, body: int) -> Matrix:
+    """Pose (4, 4) of a body in `base_link`."""
+    pose = transform(data.xpos[body])
+    pose[:3, :3] = data.xmat[body].reshape(3, 3)
+    return pose
 
 
 def focal_length_px(cell: CellConfig, width: int, height: int) -> float:
@@ -223,7 +227,7 @@ def _add_objects(spec: mujoco.MjSpec, cell: CellConfig) -> None:
 
 
 def _add_room(spec: mujoco.MjSpec, cell: CellConfig) -> None:
-    """Floor, sky and a soft, warm light from the upper right; nothing here can be touched."""
+    """Floor, sky and a soft, warm light from the upper right, all without contacts."""
     spec.add_texture(
         name="sky",
         type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,

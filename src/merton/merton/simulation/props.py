@@ -1,8 +1,7 @@
 """Props that single tasks need: a lid, a peg and its socket, a cup of beads, a bowl, things with joints.
 
-A model has the props of one task only, so that they cost the other tasks nothing. There is one of each, and it takes
-the colour that its name has in the scene. Fixtures are mocap bodies: they stand where they are put, and nothing moves
-them.
+A model has the props of one task only, so that other tasks do not slow down. There is one of each, in the colour of its
+name in the scene. Fixtures are mocap bodies: nothing moves them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ OF_TASK = {
 FREE = ("lid", "peg", "cup")
 """Props that can be carried; they have a free joint of their own name."""
 FIXTURES = {"socket": "socket", "bowl": "bowl", "button": "button_base", "drawer": "drawer_base", "knob": "knob_base"}
-"""Props that stand fast, and the mocap body that does; a moving part is a child of it and has the prop's name."""
+"""Fixed props, each with its mocap body; a moving part is a child of that body and has the prop's name."""
 
 _PLAIN = (0.50, 0.51, 0.52)
 _BEAD_RGB = (0.93, 0.92, 0.90)
@@ -42,7 +41,7 @@ def props_of(task: str) -> tuple[str, ...]:
 
 
 def body_of(name: str) -> str:
-    """Name of the body that a thing of a scene is: objects and mats have their own, of each prop there is but one."""
+    """Name of the body of a thing in a scene: that of an object or mat is its name, that of a prop its last word."""
     prop = name.split()[-1]
     return prop if prop in FREE or prop in FIXTURES else name
 
@@ -55,7 +54,7 @@ def bead_names(cell: CellConfig) -> tuple[str, ...]:
 def rest_height_m(prop: str, props: Props) -> float:
     """Height above the table of the origin of a prop's frame, when it stands there [m].
 
-    A peg's is its centre, a button's the top of its cap; all others have it at their foot.
+    The origin of a peg is its centre, that of a button the top of its cap, that of any other prop its foot.
     """
     if prop == "peg":
         return props.peg.height / 2
@@ -63,7 +62,7 @@ def rest_height_m(prop: str, props: Props) -> float:
 
 
 def add_props(spec: mujoco.MjSpec, names: Sequence[str], cell: CellConfig, parked_z: float) -> None:
-    """Add props to a model, parked at a height until `place` puts them somewhere."""
+    """Add props to a model, parked at a height until a scene is set up."""
     if names:
         matte(spec, "plain", _PLAIN)
     for index, name in enumerate(names):
@@ -86,7 +85,7 @@ def paint(model: mujoco.MjModel, names: Iterable[str]) -> None:
 
 
 def beads_in_cup(cell: CellConfig) -> list[tuple[float, float, float]]:
-    """Where the beads lie in the cup, in its frame: rings of four, each turned against the one below."""
+    """Places of the beads in the frame of the cup: rings of four, each turned against the one below."""
     props = cell.objects.props
     radius = props.beads.diameter / 2
     ring = 1.5 * radius
@@ -261,7 +260,7 @@ def _joint(
     stiffness: float = 0.0,
     springref: float = 0.0,
 ) -> None:
-    """A joint with limits [m or rad]; `springref` is where its spring would be at ease."""
+    """A joint with limits [m or rad]; `springref` is the position of its spring without load."""
     joint = body.add_joint(name=name, type=kind, axis=list(axis), range=list(limits), armature=0.001)
     joint.limited = mujoco.mjtLimited.mjLIMITED_TRUE
     joint.damping, joint.stiffness = [damping, 0, 0], [stiffness, 0, 0]  # and no terms of higher order

@@ -37,7 +37,7 @@ _CASTS = {
 }
 """Shapes in the scene of a task: its object, then its target if it has one, then distractors; "" is any shape."""
 _ROOM_M = {"": 0.07, "lid": 0.095, "socket": 0.095, "cup": 0.09, "bowl": 0.12, "drawer": 0.11, "knob": 0.085}
-"""Half the distance to keep from another of the kind; anything else needs as much as an object."""
+"""Half the distance between two of a kind; kinds that are not listed have that of an object, ""."""
 _DIRECTED = ("move", "twist")
 MOVE_M = 0.09
 """How far beside the target of a move the scene has room for the object."""
@@ -52,11 +52,9 @@ class Scene:
     """The scene of a task and a seed.
 
     Attributes:
-        task: name of the task.
-        seed: number of the scene.
         command: the instruction; its object and target are in the scene.
         placements: name to (x, y [m], yaw [rad]) in `base_link` of everything that stands on the table, the command's
-            object first; a drawer opens towards -x of its own frame.
+            object first; a drawer opens towards -x of its frame.
         mats: mat name to its centre (x, y) [m] in `base_link`; empty unless the task needs one.
     """
 
@@ -70,8 +68,8 @@ class Scene:
 def make_scene(task: str, seed: int) -> Scene:
     """The scene of (task, seed): the things of the task and one or two distractors, all of different colours.
 
-    Everything can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, a prop what
-    `_ROOM_M` says, and the lane of a push is empty. Cubes and props are turned by at most 30 degrees.
+    Everything can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, props as in
+    `_ROOM_M`, and the lane of a push is empty. Cubes and props are turned by at most 30 degrees.
 
     Raises:
         UnknownNameError: no such task.

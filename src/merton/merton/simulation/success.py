@@ -1,4 +1,4 @@
-"""Whether a task of `merton.world.tasks` is done, judged from where things are and what touches them."""
+"""The success of a task of `merton.world.tasks`, from the poses of things and their contacts with the robot."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ UPRIGHT_COSINE = math.cos(math.radians(10))
 
 @dataclass(frozen=True)
 class Situation:
-    """All that success may depend on; poses (4, 4) are in `base_link`.
+    """The inputs of success; poses (4, 4) are in `base_link`.
 
     Attributes:
-        start: name to pose of every thing of the scene when the trial began.
+        start: name to pose of every thing of the scene at the start of the trial.
         now: the same now, and the mats.
         beads: centres (n, 3) of the beads [m]; none unless the task has any.
         tcp: position (3,) of the tool centre point [m].
@@ -49,7 +49,7 @@ class Situation:
 
 
 def succeeded(command: Command, situation: Situation, cell: CellConfig) -> bool:
-    """Whether the command has been carried out; see `merton.world.tasks.TASKS` for what that means."""
+    """Whether the command has been carried out, by the conditions in `merton.world.tasks.TASKS`."""
     return bool(_JUDGES[command.verb](command, situation, cell))
 
 

@@ -1,8 +1,8 @@
 """State of the simulated UR controller: joints, registers, the control program and the safety state.
 
 A stand-in for a UR5 of the CB3 series, not a model of one: the joints follow their targets with a lag and within speed
-limits, nothing has mass, and nothing is ever touched. The program is that of the package ur-rtde, known by what it does
-with the registers: it takes a command number from input register 0 and answers in output register 0.
+limits, without mass and without contacts. The program is that of the package ur-rtde: it takes a command number from
+input register 0 and answers in output register 0.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class UrArm:
     """The state of the controller, advanced one cycle at a time.
 
     Args:
-        joints_rad: (6,) where the arm stands at the start.
-        unlock_delay_s: how long after a protective stop it cannot be unlocked; 5 s on real controllers.
+        joints_rad: (6,) at the start.
+        unlock_delay_s: time after a protective stop before it can be unlocked; 5 s on real controllers.
     """
 
     def __init__(self, joints_rad: Array, unlock_delay_s: float = 5.0) -> None:
@@ -101,7 +101,7 @@ class UrArm:
         self._brake(JOINT_ACCELERATION_RAD_S2)
 
     def feed_watchdog(self) -> None:
-        """An input package came in: the watchdog of the program is fed."""
+        """An input package came in."""
         self._input_time_s = self.time_s
 
     def trip(self, safety: Safety) -> None:
@@ -135,7 +135,6 @@ class UrArm:
         self._move()
 
     def _program(self) -> None:
-        """One turn of the program's loop."""
         command = self.input_int[0]
         if command == SERVO_JOINTS:  # taken anew every cycle, never answered
             self._motion = "servo"
@@ -171,7 +170,7 @@ class UrArm:
             self.stop_program()
 
     def _at_rest(self, command: int) -> bool:
-        """Whether the program is done with a command. An asynchronous motion is, as soon as it has begun."""
+        """Whether the program is done with a command; with an asynchronous motion as soon as it has begun."""
         if command == MOVE_JOINTS and not self.input_int[1]:
             return self._motion != "move"
         return command not in (SERVO_STOP, STOP_JOINTS) or not self.velocities_rad_s.any()
@@ -180,7 +179,6 @@ class UrArm:
         self._motion, self._acceleration = "brake", max(deceleration, 0.1)
 
     def _move(self) -> None:
-        """Joints over one cycle."""
         remaining = self.target_rad - self.joints_rad
         lead = float(np.abs(remaining).max())
         if self._motion == "servo":

@@ -1,15 +1,15 @@
-"""A simulated UR controller in a process of its own, for tests and for trying the lab's graph without a robot.
+"""A simulated UR controller in a separate process, for tests and for the lab's graph without a robot.
 
     python -m merton.simulation.ur_controller --address 127.0.0.2
 
 It is a stand-in (see `ur_arm`): it speaks RTDE (port 30004), takes the program of ur-rtde (30003), answers as a
-dashboard (29999) and plays the socket of the gripper's URCap (63352), well enough for the unmodified ur-rtde client. It
-must be a process of its own because the client's constructors hold Python's global lock while they wait.
+dashboard (29999) and has the socket of the gripper's URCap (63352), well enough for the unmodified ur-rtde client.
+It must be a separate process because the client's constructors hold Python's global lock while they wait.
 
 Faults are lines on its standard input, each answered by a line "done ...": `protective_stop`, `emergency_stop`,
-`unlock` (a person clears either stop at the robot), `drop_connections`, `stall SECONDS` (nothing is sent and nothing is
-read, the arm goes on), `object OPENING_M` (something lies between the fingers), `gripper_fault NUMBER` (register FLT; 0
-ends it), `quit`.
+`unlock` (a person clears either stop at the robot), `drop_connections`, `stall SECONDS` (nothing is sent or read, the
+arm moves on), `object OPENING_M` (an object between the fingers), `gripper_fault NUMBER` (register FLT; 0 ends it),
+`quit`.
 
 Packets: Universal Robots, "Real-Time Data Exchange (RTDE) Guide"; dashboard: "Dashboard Server CB3, port 29999".
 """
@@ -27,9 +27,10 @@ from collections.abc import Awaitable, Callable
 import numpy as np
 
 from merton.simulation.ur_arm import CYCLE_S, REGISTERS, Safety, UrArm
+from merton.simulation.urcap_server import PORT as GRIPPER_PORT
 from merton.simulation.urcap_server import UrcapServer
 
-RTDE_PORT, SCRIPT_PORT, DASHBOARD_PORT, GRIPPER_PORT = 30004, 30003, 29999, 63352
+RTDE_PORT, SCRIPT_PORT, DASHBOARD_PORT = 30004, 30003, 29999
 VERSION = (3, 15, 8, 106339)
 HOME_RAD = (-0.2450, -1.6559, 1.3857, -1.3006, -1.5708, -0.2450)
 """As `home_joints` of config/cell.yaml; this process reads no configuration."""
@@ -101,7 +102,7 @@ def input_type(name: str) -> str:
 
 
 class RtdeClient:
-    """One RTDE connection: its recipes, and whether it wants data."""
+    """One RTDE connection: its recipes, and whether it has started its output."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self.writer = writer
@@ -159,12 +160,7 @@ class RtdeClient:
 
 
 class UrController:
-    """The servers around one simulated arm.
-
-    Args:
-        arm: the arm that they report and command.
-        gripper: the gripper's socket.
-    """
+    """The servers around one simulated arm and its gripper."""
 
     def __init__(self, arm: UrArm, gripper: UrcapServer) -> None:
         self.arm, self.gripper = arm, gripper
@@ -193,7 +189,7 @@ class UrController:
             await asyncio.sleep(max(0.0, due_s - clock()))
 
     def send_state(self, cycles: int) -> None:
-        """One data package to every client that wants one in this cycle."""
+        """One data package to every client that is due in this cycle."""
         for client in list(self.clients.values()):
             if client.started and client.outputs and cycles % client.every == 0:
                 if client.writer.transport.get_write_buffer_size() > UNREAD_LIMIT:
@@ -204,7 +200,7 @@ class UrController:
     def guarded(
         self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
     ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-        """A connection's handler that ends with its connection, and ends it on nonsense."""
+        """A connection's handler that ends with its connection, and closes it after a malformed request."""
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             self.writers.add(writer)

@@ -12,13 +12,12 @@ import asyncio
 import math
 import re
 
-from merton.execution.robots.gripper import SPEED_RANGE_M_S, Gripper
+from merton.execution.robots.gripper import SPEED_RANGE_M_S, Grip, Gripper
+from merton.execution.robots.urcap import ACTIVE, PORT
 
-PORT = 63352
 CYCLE_S = 0.008
 WRITABLE = ("ACT", "GTO", "POS", "SPE", "FOR", "ATR", "ARD")
-MOVING, STOPPED_OPENING, STOPPED_CLOSING, AT_POSITION = 0, 1, 2, 3
-RESET, ACTIVATING, ACTIVE = 0, 1, 3
+RESET, ACTIVATING = 0, 1
 ACTIVATION_S = 0.5
 """Ours: a real one takes two to three seconds, opening and closing once."""
 
@@ -27,13 +26,13 @@ class UrcapServer:
     """The gripper's registers and how they change.
 
     Attributes:
-        object_opening_m: width of what lies between the fingers [m]; NaN if nothing does.
+        object_opening_m: width of the object between the fingers [m]; NaN if there is none.
     """
 
-    def __init__(self, gripper: Gripper | None = None) -> None:
-        self.gripper = gripper or Gripper()
+    def __init__(self) -> None:
+        self.gripper = Gripper()
         self.object_opening_m = math.nan
-        self.registers = dict.fromkeys(WRITABLE, 0) | {"STA": RESET, "OBJ": AT_POSITION, "FLT": 0, "PRE": 0}
+        self.registers = dict.fromkeys(WRITABLE, 0) | {"STA": RESET, "OBJ": int(Grip.AT_POSITION), "FLT": 0, "PRE": 0}
         self.position = 0.0
         self._activation_left_s = 0.0
 
@@ -66,7 +65,7 @@ class UrcapServer:
         if "POS" in values:
             self.registers["PRE"] = values["POS"]
         if self.registers["GTO"] and "POS" in values:
-            self.registers["OBJ"] = MOVING
+            self.registers["OBJ"] = Grip.MOVING
 
     def advance(self, duration_s: float) -> None:
         """Let time pass."""
@@ -91,13 +90,13 @@ class UrcapServer:
             self.position = max(self.position - step, goal)
             at_object = False
         if at_object:
-            registers["OBJ"] = STOPPED_CLOSING
+            registers["OBJ"] = Grip.OBJECT_INSIDE
         else:
-            registers["OBJ"] = AT_POSITION if self.position == goal else MOVING
+            registers["OBJ"] = Grip.AT_POSITION if self.position == goal else Grip.MOVING
 
 
 async def run(address: str) -> None:
-    """Listen on an address, and move the fingers in real time, for ever."""
+    """Listen on an address, and move the fingers in real time; does not return."""
     gripper = UrcapServer()
     await asyncio.start_server(gripper.serve, address, PORT)
     print(f"ready {address}", flush=True)

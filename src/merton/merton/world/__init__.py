@@ -1,3 +1,3 @@
-"""The words that all stages share: the cell, its tasks, observations, actions, geometry."""
+"""The types that all stages share: the cell, its tasks, observations, actions, geometry."""
 
 __all__ = ["action", "cell", "geometry", "observation", "tasks"]

@@ -26,7 +26,7 @@ class ActionChunk:
         step_s: time one delta takes [s], > 0.
         frame: one of `FRAMES`.
         model: name of the model that decided.
-        latency_s: time the decision took [s]; not part of equality, it is never the same twice.
+        latency_s: time the decision took [s].
         done: the model considers the task finished after this chunk.
     """
 
@@ -67,7 +67,7 @@ def checked_chunk(
 def chunk_fault(deltas: Array, step_s: float, frame: object) -> tuple[str, int] | None:
     """Why numbers are no chunk, in one sentence, and the delta concerned or -1; None if they are one.
 
-    To be asked before anything clips: `np.clip(nan)` is nan. Not finite comes first: NaN passes comparisons.
+    Call this before anything clips: `np.clip(nan)` is nan. Not finite comes first: NaN passes comparisons.
 
     Args:
         deltas: numbers of any shape; as in an `ActionChunk` if there is no fault.

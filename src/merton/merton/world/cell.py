@@ -46,7 +46,6 @@ class _Section(BaseModel):
 
 
 def _ordered(section: Any) -> Any:
-    """Shared check of everything that has two corners."""
     if any(low >= high for low, high in zip(section.min, section.max, strict=True)):
         raise ValueError(f"min {section.min} must lie below max {section.max} on every axis")
     return section
@@ -191,7 +190,7 @@ class Knob(_Section):
 
 
 class Props(_Section):
-    """Sizes of what single tasks need."""
+    """Sizes of the props that single tasks need."""
 
     lid: Lid
     peg: Peg
@@ -205,7 +204,7 @@ class Props(_Section):
 
 
 class Objects(_Section):
-    """Sizes of what may stand on the table [m], their mass [kg], and where their centres may be."""
+    """Sizes [m] and mass [kg] of the objects on the table, and the area for their centres."""
 
     cube_edge: Positive
     cylinder_diameter: Positive
@@ -237,7 +236,7 @@ class Workspace(_Section):
 
 
 class Camera(_Section):
-    """Where a camera stands and looks, in its parent frame; `up` is the direction that points up in the image."""
+    """Place and viewing direction of a camera in its parent frame; `up` is the direction that is up in the image."""
 
     parent: Literal["base_link", "tool0"]
     look_from: Point
@@ -264,7 +263,7 @@ class Camera(_Section):
 
 
 class Cameras(_Section):
-    """The cameras by name, and what they have in common: image size and focal lengths [px], frames per second."""
+    """The cameras by name, and their common settings: image size and focal lengths [px], frames per second."""
 
     width: Annotated[int, Field(gt=0)]
     height: Annotated[int, Field(gt=0)]
@@ -276,7 +275,7 @@ class Cameras(_Section):
     @model_validator(mode="before")
     @classmethod
     def _gather(cls, raw: Any) -> Any:
-        """In the file the cameras stand beside the common settings."""
+        """The cameras under `named`; in the file they stand beside the common settings."""
         if not isinstance(raw, dict) or "named" in raw:
             return raw
         settings = {key: value for key, value in raw.items() if key in _CAMERA_SETTINGS}
@@ -284,12 +283,7 @@ class Cameras(_Section):
 
 
 class CellConfig(_Section):
-    """The content of `config/cell.yaml`.
-
-    Attributes:
-        robot, tool, gripper, table, floor, objects, workspace, cameras, simulation: the sections of the file.
-        walls: the walls, as named boxes.
-    """
+    """The content of `config/cell.yaml`, a field for each section."""
 
     robot: Robot
     tool: Tool
@@ -347,8 +341,7 @@ class CellConfig(_Section):
         """Pose (4, 4) of a camera's optical frame (x right, y down, z forward) in `base_link`.
 
         Args:
-            name: name of the camera.
-            base_from_tool0: (4, 4) pose of `tool0` in `base_link`; only a camera that rides on the tool needs it.
+            base_from_tool0: (4, 4) pose of `tool0` in `base_link`; only a camera on the tool needs it.
 
         Raises:
             InputError: no such camera, or one on the tool without the tool's pose.
@@ -362,7 +355,7 @@ class CellConfig(_Section):
 
 
 def cell_file() -> Path:
-    """Where the cell's geometry lies: `config/cell.yaml`."""
+    """The path of `config/cell.yaml`."""
     return resource("merton_bringup", "config/cell.yaml")
 
 

@@ -2,8 +2,8 @@
 
 `point_in_base = base_from_camera @ point_in_camera`. Metres and radians; quaternions are (x, y, z, w) as in ROS.
 
-Ours, because every process of the stack needs these five conversions and nothing else of scipy, whose import takes
-longer than all else that most nodes do at their start: for one rotation, in the order scipy computes it, bit for bit.
+Ours: every process needs these conversions and nothing else of scipy, and the import of scipy would take longer than
+the rest of most nodes' start. Results equal scipy's for a single rotation, bit for bit.
 """
 
 from __future__ import annotations

@@ -104,8 +104,8 @@ class Observation:
         base_from_tcp: (4, 4) pose of the tool centre point (between the finger pads) in `base_link`.
         gripper_open: 0 closed .. 1 open.
         instruction: the task in words.
-        step: how many chunks have been executed in this trial before this observation.
-        scene: the simulator's state, or None for anything but the expert.
+        step: number of chunks executed in this trial before this observation.
+        scene: the simulator's state; None for every policy but the expert.
         noise_seed: seed of everything a stochastic model draws, in [0, 2**64); the same for a reference and its
             distorted copies, so that only the image differs.
     """

@@ -24,8 +24,8 @@ class Task:
     Attributes:
         name: the verb, such as "pick".
         template: the instruction, with the fields {object}, {direction}, {target}.
-        difficulty: 1 (easiest) upwards, the order in which the paper would ask them.
-        description: the condition of success, for people.
+        difficulty: 1 (easiest) upwards.
+        description: the condition of success in words.
         objects: shapes that {object} may have.
         targets: shapes that {target} may have.
     """
@@ -44,7 +44,7 @@ class Command:
 
     Attributes:
         verb: name of the task.
-        object: the thing to be handled, "<color> <shape>"; of cover, the thing to be covered.
+        object: the thing to handle, "<color> <shape>"; for cover, the thing under the lid.
         direction: "left" or "right" if the task has a direction, else None.
         target: the second thing of the task, such as the "<color> mat" of place, else None.
     """
@@ -128,7 +128,6 @@ for _task in (
 
 
 def _pattern(task: Task) -> re.Pattern[str]:
-    """The template as an expression that names its fields."""
     color = f"(?:{'|'.join(COLORS)})"
     return re.compile(
         task.template.format(

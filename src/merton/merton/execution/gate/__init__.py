@@ -1,3 +1,3 @@
-"""The gate: every chunk passes its checks before anything moves, and the stop that ends every motion."""
+"""The gate: the checks of every chunk before anything moves, and the stop that ends every motion."""
 
 __all__ = ["capsules", "carrying", "collision", "contact", "latch", "ledger", "peaks", "planner", "safety", "stop"]

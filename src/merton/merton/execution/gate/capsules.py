@@ -26,8 +26,8 @@ class Capsule:
 
     Attributes:
         link: name of the link in `urdf/`.
-        frame: which of `UR5.link_frames` it moves with (0 is `base`, 6 is `tool0`).
-        meets_table: whether its distance to the table is worth knowing.
+        frame: index in `UR5.link_frames` of the frame it moves with (0 is `base`, 6 is `tool0`).
+        meets_table: whether its distance to the table is checked.
         slide: moves by this times half the opening of the gripper along x of `tool0`.
     """
 
@@ -79,7 +79,7 @@ def _camera(name: str, tool0_from_camera: Array) -> Capsule:
 
 
 def capsules_of(cell: CellConfig) -> tuple[Capsule, ...]:
-    """The whole arm with the gripper closed and the cameras that ride on the tool."""
+    """The whole arm, with the gripper closed and the cameras on the tool."""
     tip_z = cell.tool.tcp_from_tool0_z + TIP_BEYOND_TCP_M
     riding = {name: camera for name, camera in cell.cameras.named.items() if camera.parent == "tool0"}
     cameras = tuple(_camera(name, camera.parent_from_camera) for name, camera in riding.items())

@@ -15,10 +15,9 @@ from merton.world.geometry import Array, Matrix
 
 
 class Hand:
-    """The gripper as its fingers measure it, and the object between them.
+    """The measured opening of the gripper, and the object between its fingers.
 
     Args:
-        gripper: the gripper.
         opening_m: measures the opening between the pads [m].
         base_from_tcp: measures the pose (4, 4) of the tool centre point in `base_link`.
     """
@@ -33,11 +32,11 @@ class Hand:
         return self._gripper.gripper_open(self._opening_m())
 
     def commanded(self, gripper_open: float) -> None:
-        """The gripper is sent to 0 closed .. 1 open, where the tool is now."""
+        """Note a command to the gripper, 0 closed .. 1 open, and the pose of the tool now."""
         self._command = gripper_open, self._base_from_tcp()
 
     def held(self) -> HeldObject | None:
-        """The object between the fingers; None, and none is remembered, once they are measured wide open."""
+        """The object between the fingers; None, and the last command is forgotten, once they are measured wide open."""
         opening_m = self._opening_m()
         if opening_m > self._gripper.stroke_m - HELD_CLEARANCE_M:
             self._command = None
@@ -49,7 +48,7 @@ class Hand:
 
 @dataclass(frozen=True)
 class Grip:
-    """Send the gripper where the segment wants it, and wait until its fingers have stopped."""
+    """Send the segment's command to the gripper, and wait until its fingers have stopped."""
 
     segment: Segment
 
@@ -82,15 +81,7 @@ Step = Grip | Move | SegmentDone | PredictedStop
 class Carrying:
     """One chunk on its way through the gate: its plan, and the steps that carry it out.
 
-    Args:
-        chunk: the deltas to carry out.
-        joints_rad: (6,) where the arm is now [rad].
-        hand: the gripper and the object it holds.
-        cell: geometry of the cell.
-        limits: of the gate.
-
-    Attributes:
-        motion: the plan; once the gripper has taken hold of something it may end earlier than at first.
+    `joints_rad` (6,) is the arm's position now. `motion` is the plan; it may end earlier once an object is grasped.
     """
 
     def __init__(self, chunk: ActionChunk, joints_rad: Array, hand: Hand, cell: CellConfig, limits: Limits) -> None:

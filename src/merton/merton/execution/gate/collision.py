@@ -1,7 +1,7 @@
 """Distances of the arm, drawn as capsules, and of the object it holds, to itself, table and walls. Frame: `base_link`.
 
-Placements and distances come from Pinocchio and its collision library Coal (the `pin` wheel), which answer for all
-pairs of one configuration in one call.
+Placements and distances come from Pinocchio and its collision library Coal (the `pin` wheel): one call for all pairs
+of a configuration.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from merton.execution.gate.capsules import Capsule, capsules_of, self_pairs
 from merton.execution.kinematics import BASE_LINK_FROM_BASE, UR5
 from merton.execution.robots.gripper import Gripper
 from merton.world.cell import CellConfig
-from merton.world.geometry import Array, Matrix
+from merton.world.geometry import Array, Matrix, transform
 
 HELD = "held_object"
 """Name of the held object where a link is named."""
 
 LONGEST_HELD_M = 0.10
-"""Held objects reach this far beyond the tool centre point at most: those of the cell do."""
+"""Held objects reach this far beyond the tool centre point at most, as those of the cell do."""
 
 SET_DOWN_M = 0.008
 """A held object is drawn this much too short at its far end, so that it may be set down. Ours: with a stopping margin
@@ -71,10 +71,9 @@ class HeldObject:
 
 
 def held_object(gripper: Gripper, commanded_open: float, measured_m: float, base_from_tcp: Matrix) -> HeldObject | None:
-    """The object in the gripper once its fingers have stopped, or None if they got where they were sent.
+    """The object in the gripper once its fingers have stopped, or None if they reached the commanded opening.
 
     Args:
-        gripper: the gripper.
         commanded_open: last command, 0 closed .. 1 open.
         measured_m: opening between the pads [m].
         base_from_tcp: (4, 4) pose of the tool centre point when the fingers closed. The object is assumed to stand on
@@ -90,9 +89,7 @@ def held_object(gripper: Gripper, commanded_open: float, measured_m: float, base
 class Guard:
     """Distances of the arm, and of the object it holds, to table (a half space), walls (boxes) and the arm itself.
 
-    Args:
-        cell: geometry of the cell.
-        held: the object in the gripper; its distance to table and walls is watched, not that to the arm.
+    The distance of a held object to table and walls is watched, not that to the arm.
     """
 
     def __init__(self, cell: CellConfig, held: HeldObject | None = None) -> None:
@@ -108,8 +105,8 @@ class Guard:
         self._within = _Pairs(self._model, self._data)
         self._held = _Pairs(self._model, self._data)
         for pairs in (self._around, self._held):
-            table = pairs.add("table", 0, np.eye(4), coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0))
-            walls = [pairs.add(box.name, 0, _at(box.center), coal.Box(*box.size)) for box in cell.walls]
+            table = pairs.add("table", 0, transform(), coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0))
+            walls = [pairs.add(box.name, 0, transform(box.center), coal.Box(*box.size)) for box in cell.walls]
         for capsule in capsules:
             part = self._around.add_capsule(capsule)
             self._around.watch(part, *([table] if capsule.meets_table else []), *walls)
@@ -118,7 +115,7 @@ class Guard:
             center = cell.tool.tcp_from_tool0_z + held.beyond_tcp_m - SET_DOWN_M - length / 2
             # around a square of that width: the object's turn between the fingers is not known
             shape = coal.Cylinder(held.width_m / np.sqrt(2), length)
-            self._held.watch(self._held.add(HELD, 6, _at((0.0, 0.0, center)), shape), table, *walls)
+            self._held.watch(self._held.add(HELD, 6, transform((0.0, 0.0, center)), shape), table, *walls)
         parts = [self._within.add_capsule(capsule) for capsule in capsules]
         for one, other in self_pairs(capsules):
             self._within.watch(parts[one], parts[other])
@@ -131,7 +128,7 @@ class Guard:
         return len(self._around) + len(self._within) + len(self._held)
 
     def capsules(self, joints: ArrayLike, opening_m: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Where the capsules are, for drawing them.
+        """The capsules of configurations, for drawing.
 
         Args:
             joints: (n, 6) [rad].
@@ -192,7 +189,7 @@ class _Pairs:
     def add_capsule(self, capsule: Capsule) -> int:
         """A part of the arm or the gripper; returns its number."""
         start, end = np.array(capsule.start), np.array(capsule.end)
-        pose = _at((start + end) / 2)
+        pose = transform((start + end) / 2)
         pose[:3, :3] = pinocchio.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), end - start).toRotationMatrix()
         if capsule.frame == 0:
             pose = BASE_LINK_FROM_BASE @ pose
@@ -201,7 +198,7 @@ class _Pairs:
         return self.add(capsule.link, joint, pose, shape)
 
     def watch(self, shape: int, *others: int) -> None:
-        """From now on the distance between these shapes counts."""
+        """Watch the distances between a shape and others."""
         for other in others:
             self._geometry.addCollisionPair(pinocchio.CollisionPair(shape, other))
             self._pairs.append((self._names[shape], self._names[other]))
@@ -210,7 +207,7 @@ class _Pairs:
         return len(self._pairs)
 
     def ready(self) -> None:
-        """To be called once, after all shapes and pairs."""
+        """Call this once, after all shapes and pairs."""
         self._results = self._geometry.createData()
 
     def least(self, configuration: Array) -> Clearance:
@@ -234,9 +231,3 @@ def _arm() -> Any:
     for finger in ("left_finger", "right_finger"):
         model.addJoint(parent, pinocchio.JointModelPX(), SE3.Identity(), finger)
     return model
-
-
-def _at(position: ArrayLike) -> Matrix:
-    pose = np.eye(4)
-    pose[:3, 3] = position
-    return pose

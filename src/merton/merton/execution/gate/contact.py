@@ -1,4 +1,4 @@
-"""The point at which the arm touches an obstacle, or would have touched it: drawn for people."""
+"""The point at which the arm touches an obstacle, or would have touched it, for drawings."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ from merton.files import written_whole
 
 
 def _nothing() -> None:
-    """The default effect of an event."""
+    pass
 
 
 class EmergencyStopLatch:
-    """Holds the one `Stop` of a process. Once tripped only `reset` releases it; with a file, a restart does not either.
+    """Owns the one `Stop` of a process. Only `reset` releases a trip; with a file, a trip also survives a restart.
 
     Two locks, so that writing the file never delays a stop command: the state changes under one that is held for no
     longer than a message takes to send; file and announcements change under the other.
@@ -86,10 +86,10 @@ class EmergencyStopLatch:
             event: the event.
             reason: one sentence; while the stop is latched, the first one stays.
             halt: sends the stop command. Called first, before anything slow.
-            announce: publishes it. Called last, even if the file cannot be written.
+            announce: publishes the trip. Called last, even if the file cannot be written.
 
         Raises:
-            InfrastructureError: the file cannot be written; tripped nevertheless.
+            InfrastructureError: the file cannot be written; the stop has tripped nevertheless.
         """
         with self._gate:
             after = self.stop.after(event, reason)
@@ -110,13 +110,13 @@ class EmergencyStopLatch:
 
         Args:
             event: RESET_BY_OPERATOR or RESET_BY_EXPERIMENT.
-            announce: publishes it; called with the stop as it was, once the release is written.
+            announce: publishes the release; called with the stop before it, once the release is written.
 
         Returns:
             False if the table refuses the event in this state.
 
         Raises:
-            InfrastructureError: the file cannot be written; still tripped.
+            InfrastructureError: the file cannot be written; the stop stays tripped.
         """
         with self.lock:
             with self._gate:

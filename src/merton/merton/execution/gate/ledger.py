@@ -1,4 +1,4 @@
-"""Which commands are new: each is carried out once, in order, and only if its observation is recent.
+"""The record of carried-out commands: each is carried out once, in order, and only if its observation is recent.
 
 Transport may deliver a command twice, late or out of order (a retry after a lost answer, a reconnect, a queue). Ours:
 idempotent by (trial, sequence). A known number is answered from memory, one lower than the newest is refused.
@@ -25,7 +25,7 @@ REMEMBERED_ANSWERS = 256
 class CommandLedger(Generic[Answer]):
     """The commands that were carried out, in bounded memory. Not thread safe: one lock or one thread around it.
 
-    For each command: `answer_for` (a duplicate gets the result it had), `check` (carry it out only if OK), and
+    For each command: `answer_for` (a duplicate gets the recorded answer), `check` (carry it out only if OK), and
     `record` when it is done. Sequence numbers of a trial rise; gaps are allowed, because a lost command is no danger.
 
     Args:
@@ -48,12 +48,11 @@ class CommandLedger(Generic[Answer]):
         Args:
             trial: the trial within which sequence numbers count.
             sequence: number of the command.
-            observation_stamp_ns: when its observation was made [ns], on the clock of `now_ns`.
-            now_ns: the time now [ns].
+            observation_stamp_ns, now_ns: time of its observation and time now, on one clock [ns].
 
         Returns:
             OK; `OUT_OF_ORDER` if this number or a later one was recorded in the trial; `STALE` if the observation is
-            older than allowed, or more than that age in the future, which is another clock's time or one that jumped.
+            older than allowed, or further than that in the future: the time of another clock, or of one that jumped.
         """
         last = self._last.get(trial)
         if last is not None and sequence <= last:

@@ -14,7 +14,7 @@ from merton.execution.kinematics import base_from_tcp
 from merton.world.geometry import Array, Matrix
 
 GRIPPER_CHANGE = 0.02
-"""A gripper value this close to the last command is no new one: else a policy's ripple stops the arm every step."""
+"""A gripper value this close to the last command is no new command: else a policy's ripple stops the arm every step."""
 
 TOOL_SAMPLES = 16
 """The tool's speed and acceleration are sampled this many times a delta, and at its end."""
@@ -88,7 +88,7 @@ def positions(joints: Array, speeds: Array, step_s: float, piece: NDArray[np.int
 
 
 def peaks(joints: Array, speeds: Array, step_s: float, tool0_from_tcp: Matrix) -> Peaks:
-    """How fast each of the n deltas between the waypoints (n + 1, 6) [rad] with speeds (n + 1, 6) [rad/s] gets.
+    """The peaks of each of the n deltas between the waypoints (n + 1, 6) [rad] with speeds (n + 1, 6) [rad/s].
 
     On a cubic the acceleration is linear, so it peaks at an end; the speed peaks there or where that crosses zero.
     """

@@ -2,8 +2,8 @@
 
 The deltas are composed open loop from the pose the arm starts in (Embodied-IQA, Appendix B). The motion is a cubic
 Hermite spline through one waypoint per delta, which is how a joint trajectory controller executes positions with
-velocities; the checks follow that spline, not straight lines between the waypoints. A motion that would
-be too fast or too abrupt is slowed down as a whole: the path, and with it every measured pose, stays the same.
+velocities; the checks follow that spline, not straight lines between the waypoints. A motion that would be too fast or
+too abrupt is slowed down as a whole: the path, and with it every measured pose, stays the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix
 
 DETOUR_STEP_S, DETOUR_TOLERANCE_RAD = 0.05, 1e-3
-"""Of another planner's way: longest time between waypoints [s], and how near its ends must be to the segment's."""
+"""For another planner's way: longest time between waypoints, and largest distance of its ends from the segment's."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class MotionPlan:
         joints_rad: (k, 6) [rad].
         velocities_rad_s: (k, 6) [rad/s]: see `merton.execution.gate.peaks.velocities`; zero at both ends and wherever
             the gripper changes.
-        gripper_open: (k,) 0 closed .. 1 open, wanted while moving to that waypoint; the first is the value at the
+        gripper_open: (k,) 0 closed .. 1 open, commanded on the way to that waypoint; the first is the value at the
             start, NaN if unknown.
         base_from_tcp: (k, 4, 4) poses of the tool centre point in `base_link`.
-        executed: how many deltas that is.
+        executed: number of deltas in the plan.
         verdict: OK, or why the plan ends before the chunk does.
         slowdown: how many times slower than asked for the motion is, to keep the peak limits; 1 if it need not be.
     """
@@ -103,7 +103,7 @@ def plan(
         frame: one of `merton.world.action.FRAMES`.
         cell: geometry of the cell.
         limits: defaults to `Limits()`.
-        start_gripper: how far the gripper is open now, 0..1; None if unknown, then the first value is always commanded.
+        start_gripper: opening of the gripper now, 0..1; None if unknown, then the first value is always commanded.
         held: the object in the gripper now; it may be set down, but not pressed into the table nor swept into a wall.
             It counts until the gripper opens wider than it is.
 
@@ -181,7 +181,7 @@ def detour(
         segment: a segment that has passed the gate; the way must begin and end where it does.
         way: the other planner's way.
         cell, limits: as given to `plan`.
-        opened: how far the gripper is open, 0..1.
+        opened: opening of the gripper, 0..1.
         held: the object it holds.
 
     Raises:

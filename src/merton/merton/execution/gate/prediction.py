@@ -39,7 +39,6 @@ class Predictor:
     Args:
         start: (6,) joint angles there [rad].
         gripper: (k,) 0 closed .. 1 open: now, NaN if unknown, and on the way to each waypoint.
-        cell: geometry of the cell.
         stopping_margin_m: distance to keep from table, walls and itself [m]; see `margins_m` for an arm that is closer.
         held: the object in the gripper, until it opens wider than that.
     """

@@ -37,7 +37,7 @@ class Verdict:
 
     @property
     def stops(self) -> bool:
-        """True if the emergency stop has to latch: a predicted collision with table or wall (paper, section 3.5)."""
+        """True if the stop has to latch: a predicted collision with table or wall (Embodied-IQA, section 3.5)."""
         return self.code is ErrorCode.COLLISION
 
 
@@ -46,9 +46,8 @@ class Limits:
     """Limits of a delta, and of the motion that carries it out.
 
     A chunk beyond the first group is refused, in every mode alike: the definition of an action must not depend on the
-    speed that a mode allows. The `peak` group binds the motion: a chunk that would
-    exceed it is slowed down as a whole, which keeps its path and so its score. Ours: a step a camera at 5 Hz can
-    follow, and half of what a UR5 can do.
+    speed that a mode allows. The `peak` group binds the motion: a chunk that would exceed it is slowed down as a whole,
+    which keeps its path and so its score. Ours: steps that a camera at 5 Hz can follow, and half of a UR5's limits.
 
     Attributes:
         step_translation_m: translation of one delta [m].
@@ -61,7 +60,7 @@ class Limits:
         peak_tcp_speed_m_s: of the tool centre point at any instant [m/s].
         peak_tcp_acceleration_m_s2: of the tool centre point at any instant [m/s2]; g is where a grip may slip.
         peak_joint_speed_rad_s: of any joint at any instant [rad/s]; a UR5 can do pi.
-        peak_joint_acceleration_rad_s2: of any joint at any instant [rad/s2]; half of what a UR5 takes unloaded.
+        peak_joint_acceleration_rad_s2: of any joint at any instant [rad/s2]; half the limit of an unloaded UR5.
         most_slowdown: a chunk that would have to be slowed down more than this many times is refused where it is worst.
     """
 

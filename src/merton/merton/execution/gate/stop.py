@@ -1,8 +1,8 @@
-"""The stop as one state machine: a state, a generation, and a table of the effect of each event in each state.
+"""The stop as one state machine: a state, a generation, and a table of the next state for each state and event.
 
-The machine is a value without locks or messages, `Stop`; its one owner in a process is the `EmergencyStopLatch`. A
-program that commands a motion keeps the generation in which the motion began, and asks `is_stopped(since)`; there is no
-other protocol. docs/safety.md shows the table and the diagram, as `markdown_table` and `mermaid_diagram` write them.
+`Stop` is a value without locks or messages; its one owner in a process is the `EmergencyStopLatch`. A motion keeps the
+generation in which it began, and is over once `is_stopped(since)` is true for that generation; there is no other
+protocol. docs/safety.md shows the table and the diagram that `markdown_table` and `mermaid_diagram` write.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from merton.execution.gate.safety import Verdict
 
 
 class StopState(Enum):
-    """Motions are sent in RUNNING alone. The value is the explanation that people read."""
+    """Motions are sent in RUNNING alone. The value explains the state."""
 
     RUNNING = "motions are sent"
     RELEASING = "a reset is being written to the latch file; nothing is sent before that is done"
@@ -28,7 +28,7 @@ class StopState(Enum):
 
 
 class StopEvent(Enum):
-    """The events that reach the stop. The value is the explanation that people read."""
+    """The events that reach the stop. The value explains the event."""
 
     MOTION = "a command that moves arm or gripper"
     HEARTBEAT = "the next `arm/heartbeat` is due"
@@ -100,7 +100,7 @@ class Stop:
 
     Attributes:
         state: see `StopState`.
-        epoch: the generation: grows with every trip and every halt, and never shrinks.
+        epoch: the generation; it grows with every trip and every halt, and never shrinks.
         last_trip: the generation that began with the newest trip, -1 before the first.
         verdict: why a motion that began in an earlier generation has ended. While the stop is latched, its message is
             the reason of the first trip since the last reset.
@@ -155,7 +155,7 @@ class Stop:
 
 
 def markdown_table() -> str:
-    """The table for people: a row for each event, a column for each state, "-" where the event is refused."""
+    """The table in Markdown: a row for each event, a column for each state, "-" where the event is refused."""
     lines = [
         f"| event | {' | '.join(state.name for state in StopState)} |",
         f"|---|{'---|' * len(StopState)}",
@@ -166,7 +166,7 @@ def markdown_table() -> str:
 
 
 def mermaid_diagram() -> str:
-    """The diagram for people: every change of the state, the events of one arrow together."""
+    """The diagram in Mermaid: an arrow for each change of the state, with all its events."""
     arrows: dict[tuple[StopState, StopState], list[str]] = defaultdict(list)
     for (state, event), target in TABLE.items():
         if target not in (None, state):

@@ -1,4 +1,4 @@
-"""From deltas to waypoints: whether they are an action at all, and the joint angles that each of them leads to."""
+"""From deltas to waypoints: the check that they are an action, and the joint angles after each of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_CHUNK = 256
 """A chunk has at most this many deltas, which bounds the time and memory of a check."""
 
 SHORTEST_STEP_S, LONGEST_STEP_S = 1e-3, 10.0
-"""No arm takes commands faster than the first, and nothing slower than the second is a motion."""
+"""An arm takes no commands faster than the first; a step slower than the second is no motion."""
 
 WORKSPACE_TOLERANCE_M = 0.001
 """How far outside the workspace a waypoint may be: arms do not stop exactly where they were sent."""

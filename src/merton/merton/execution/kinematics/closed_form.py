@@ -1,4 +1,4 @@
-"""The compiled formulas behind `merton.execution.kinematics`, which has the public face of them.
+"""The compiled formulas behind `merton.execution.kinematics`.
 
 `robot` is always the Denavit-Hartenberg lengths d1, a2, a3, d4, d5, d6 [m]; angles are in rad, poses 4x4. The
 formulas are those of UR's `base`. The batched functions and `solve` take and give poses in the frame that `side` names,

@@ -43,11 +43,10 @@ class IkResult:
     """Result of `solve`.
 
     Attributes:
-        success: a solution within the joint limits exists.
+        success: whether a solution within the joint limits exists.
         joints: (6,) [rad]; NaN without success.
         branch: row of `inverse` (see `BRANCHES`), -1 without success.
-        residual_m: distance between the pose asked for and the one the joints give [m].
-        residual_rad: angle between them [rad].
+        residual_m, residual_rad: distance and angle between the target and the pose of the joints.
         singular: "shoulder", "elbow" or "wrist" if the solution is that close to a singularity, else "".
         why: one sentence why there is no solution, else "".
     """
@@ -69,7 +68,7 @@ class UniversalRobot:
     any other frame raises UnknownNameError.
 
     Attributes:
-        name: for people.
+        name: as in `ROBOTS`.
         d1, a2, a3, d4, d5, d6: Denavit-Hartenberg lengths [m] (a2 and a3 negative, as UR publishes them).
         joint_limits_rad: each joint may turn by plus or minus this [rad]; infinite where it may turn without end.
     """
@@ -209,7 +208,7 @@ UR10e = UniversalRobot("UR10e", 0.1807, -0.6127, -0.57155, 0.17415, 0.11985, 0.1
 UR16e = UniversalRobot("UR16e", 0.1807, -0.4784, -0.36, 0.17415, 0.11985, 0.11655)
 
 ROBOTS: Registry[UniversalRobot] = Registry("robot")
-"""Every model by its name; a name that is not there raises UnknownNameError with those that are."""
+"""Every model by its name."""
 for _robot in (UR3, UR5, UR10, UR3e, UR5e, UR10e, UR16e):
     ROBOTS.add(_robot.name, _robot)
 

@@ -1,4 +1,4 @@
-"""Whether an arm that another program drives follows the trajectory it was sent."""
+"""The check that an arm which another program drives follows its trajectory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from merton.execution.trajectory import JointSpline
 from merton.world.geometry import Array
 
 START_TOLERANCE_RAD, END_TOLERANCE_RAD = 0.02, 0.02
-"""How far the arm may be from a trajectory's start and from its end; as `RtdeRobot` has it."""
+"""How far the arm may be from a trajectory's start and from its end; as in `rtde_driver`."""
 LATE_S = 1.0
 """How much later than planned a motion may end [s]. Ours: a controller's lag, and the delay of its messages."""
 
@@ -26,12 +26,9 @@ class DeviationMonitor:
         return self._spline is not None
 
     def begin(self, spline: JointSpline, joints_rad: Array, now_s: float) -> str:
-        """Begin a motion; returns why it must not begin, or an empty text.
+        """Begin a motion; returns the reason against it, or an empty text.
 
-        Args:
-            spline: the trajectory to send.
-            joints_rad: (6,) measured.
-            now_s: on a monotonic clock [s].
+        `joints_rad` (6,) are measured; `now_s` is of a monotonic clock.
         """
         away_rad = float(np.abs(spline.joints_rad[0] - joints_rad).max())
         if spline.times_s[0] == 0 and away_rad > START_TOLERANCE_RAD:
@@ -48,7 +45,7 @@ class DeviationMonitor:
         self._spline = None
 
     def deviation(self, joints_rad: Array, now_s: float) -> str:
-        """Check the joints (6,) measured now: what is wrong with the motion under way, or an empty text.
+        """The fault of the motion under way, from the joints (6,) measured now; empty for none.
 
         A motion that has ended, at its goal or elsewhere, is no longer under way.
         """

@@ -19,7 +19,7 @@ FORCE_RANGE_N = (10.0, 125.0)
 """Grip force at FOR 0 and 255 (as above)."""
 
 HELD_CLEARANCE_M = 0.004
-"""Fingers that rest this far from their commanded opening met something. Ours: a tenth of the smallest object."""
+"""Fingers that rest this far from their commanded opening met an object. Ours: a tenth of the smallest object."""
 
 
 class Grip(IntEnum):
@@ -77,7 +77,7 @@ class Gripper:
 
     @classmethod
     def from_cell(cls, cell: CellConfig) -> Gripper:
-        """The gripper `config/cell.yaml` describes."""
+        """The gripper of `config/cell.yaml`."""
         return cls(cell.gripper.stroke, cell.gripper.max_speed, cell.gripper.settle_s)
 
     def opening_m(self, gripper_open: float) -> float:
@@ -105,19 +105,18 @@ class Gripper:
         return 1 - register / REGISTER_CLOSED
 
     def speed_register(self, speed_m_s: float) -> int:
-        """SPE 0 .. 255 from a speed of the opening [m/s]; outside what the gripper can do, the nearest it can."""
+        """SPE 0 .. 255 from a speed of the opening [m/s], clipped to the gripper's range."""
         return _register_of(speed_m_s, SPEED_RANGE_M_S, "speed")
 
     def force_register(self, force_n: float) -> int:
-        """FOR 0 .. 255 from a grip force [N]; outside what the gripper can do, the nearest it can."""
+        """FOR 0 .. 255 from a grip force [N], clipped to the gripper's range."""
         return _register_of(force_n, FORCE_RANGE_N, "force")
 
     def reading(self, commanded_m: float, measured_m: float, moving: bool) -> GripperReading:
-        """The reading of a gripper without object detection of its own (the embedded cell's).
+        """The reading of a gripper without object detection, as in the embedded cell.
 
         Args:
-            commanded_m: opening last commanded [m].
-            measured_m: opening measured [m].
+            commanded_m, measured_m: the last command, and the measured opening [m].
             moving: whether the fingers may still be on their way.
         """
         short_m = measured_m - commanded_m
@@ -132,8 +131,7 @@ class Gripper:
     def travel_time_s(self) -> float:
         """Time to wait after a command [s]: a full stroke at full speed, settling included.
 
-        Ours: always the full stroke, because with an object between the pads the measured opening does not tell where
-        the fingers were sent before, and so not how long they need.
+        Ours: always the full stroke, because an object between the pads hides the last command, and so the travel left.
         """
         return self.stroke_m / self.speed_m_s + self.settle_s
 

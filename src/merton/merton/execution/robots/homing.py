@@ -16,7 +16,7 @@ STEP_M, STEP_RAD = 0.03, 0.15
 """Largest delta: 0.15 m/s, below the speed limit of every mode."""
 
 TOLERANCE_RAD = 0.03
-"""The arm is home if every joint is this near; servos miss their target slightly."""
+"""The arm is at home if every joint is this near; servos miss their target slightly."""
 
 
 def is_home(joints_rad: ArrayLike, cell: CellConfig) -> bool:
@@ -27,12 +27,8 @@ def is_home(joints_rad: ArrayLike, cell: CellConfig) -> bool:
 def deltas_home(joints_rad: ArrayLike, cell: CellConfig) -> NDArray[np.float64]:
     """Deltas (n, 7) in `base_link`, `STEP_S` each: straight up to the height of home, then straight there, open.
 
-    They end in the pose of home; the joints are then those of home too unless the arm began in another branch of its
-    kinematics, from which only a person can bring it back.
-
-    Args:
-        joints_rad: (6,) joint angles now.
-        cell: geometry of the cell.
+    They begin at `joints_rad` (6,) and end in the pose of home. The joints are then those of home too, unless the arm
+    began in another branch of its kinematics: then a person has to jog it home.
     """
     here, home = (
         base_from_tcp(np.asarray(j, dtype=np.float64), cell.tool0_from_tcp) for j in (joints_rad, cell.home_joints)

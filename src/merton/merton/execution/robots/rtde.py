@@ -5,7 +5,7 @@
     number = robot.follow(times_s, joints_rad)
     while not robot.result_of(number): robot.beat()
 
-The client (package `ur-rtde`, extra `lab`) runs in a process of its own: see `rtde_driver`.
+The client (package `ur-rtde`, extra `lab`) runs in a separate process: see `rtde_driver`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class RobotReading:
         velocities_rad_s: (6,).
         safety_bits: as `merton.execution.robots.safety_status` names them.
         moving: whether a motion is under way.
-        motion: number of the last motion that was taken up, 0 if none.
-        result: "reached", or why that motion ended before; empty while it runs.
+        motion: number of the last motion that began, 0 if none.
+        result: "reached", or the reason of an earlier end; empty while it runs.
         setpoints: set points sent for the last trajectory that is over.
         elapsed_s: time they took [s].
         late_p99_s, late_max_s: how late they were against the 8 ms grid [s].
@@ -78,8 +78,8 @@ class RobotReading:
 class RtdeRobot:
     """Commands and state of one arm. Methods return at once, from any thread.
 
-    A lost connection is made again automatically. After that nothing moves until a new motion is commanded, which has
-    to start where the arm is.
+    A lost connection is made again. After that nothing moves until a new motion is commanded, which has to start where
+    the arm is.
 
     Args:
         hostname: address of the controller.
@@ -169,7 +169,7 @@ class RtdeRobot:
         return self._begin("move", joints, float(speed_rad_s), float(acceleration_rad_s2))
 
     def result_of(self, number: int) -> str:
-        """Why a motion is over: "reached", or what ended it; empty while it runs or waits to be taken up."""
+        """The end of a motion: "reached", or the reason of an earlier end; empty while it runs or waits."""
         reading = self.reading
         if reading is None or number <= self._lost_motions:
             return f"connection lost: {self.error}"
@@ -188,7 +188,7 @@ class RtdeRobot:
             self._send("beat")
 
     def unlock_protective_stop(self) -> None:
-        """Unlock a protective stop through the dashboard, and wait until it is. A person must have inspected the robot.
+        """Unlock a protective stop through the dashboard, and wait for it. A person must have inspected the robot.
 
         Raises:
             InfrastructureError: there is none, another stop is in force, or the controller refused (it does for 5 s).
@@ -242,7 +242,6 @@ class RtdeRobot:
         return InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.error}")
 
     def _on_message(self, message: Any) -> float | InfrastructureError:
-        """Take a reading of the driver, or the sentence with which it ends."""
         if isinstance(message, str):
             return InfrastructureError(message)
         time_s, joints, velocities, *state, statistics = message

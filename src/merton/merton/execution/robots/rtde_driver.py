@@ -1,8 +1,8 @@
 """The process that holds the connection to a UR controller: one loop at 125 Hz around the ur-rtde client.
 
-It is a process of its own for two reasons, both measured with ur-rtde 1.6.5: the client's constructors hold Python's
-global lock until the controller answers, for ever if it never does; and after a dropped connection its control
-interface reconnects over and over and cannot be ended, while a process can.
+It is a separate process for two reasons, both measured with ur-rtde 1.6.5: the client's constructors hold Python's
+global lock until the controller answers, without a time limit; and after a dropped connection its control interface
+reconnects over and over and cannot be ended, while a process can.
 
 Three things stop the arm: this loop, on request, without a heartbeat, or when the parent is gone; the controller's
 watchdog of the control program, if this process dies or hangs; and the controller's safety system in any case.
@@ -70,7 +70,7 @@ class Motion:
 
 
 class RtdeDriver:
-    """The loop. Everything that touches the client happens in its one thread.
+    """The loop. All calls of the client are made in its one thread.
 
     Args:
         hostname: address of the controller; ports are fixed.

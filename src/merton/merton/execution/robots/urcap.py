@@ -12,7 +12,6 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable
 
 from merton.errors import InfrastructureError, InputError
 from merton.execution.robots.gripper import REGISTER_CLOSED, Grip, Gripper, GripperReading
@@ -131,19 +130,17 @@ class UrcapSocket:
 
 
 class UrcapGripper:
-    """The gripper as the embedded cell offers its own: an opening to go to, an opening measured.
+    """The gripper, with the methods that the embedded cell has: an opening to go to, an opening measured.
 
-    Methods return at once. A thread of its own activates the gripper, carries out the newest command, reads the state,
-    and connects again after a failure; after that the gripper moves only on a new command.
+    Methods return at once. A thread activates the gripper, carries out the newest command, reads the state, and
+    connects again after a failure; after that the gripper moves only on a new command.
 
     Args:
         hostname: the UR controller.
         gripper: stroke and conversions.
         speed_m_s: speed of the opening [m/s].
         force_n: grip force [N].
-        timeout_s: time limit of every request [s].
         port: 63352 on a real robot.
-        on_reading: called after each reading, from the thread of this object.
     """
 
     def __init__(
@@ -152,15 +149,12 @@ class UrcapGripper:
         gripper: Gripper | None = None,
         speed_m_s: float = 0.15,
         force_n: float = 40.0,
-        timeout_s: float = 1.0,
         port: int = PORT,
-        on_reading: Callable[[GripperReading], None] | None = None,
     ) -> None:
         self.gripper = gripper or Gripper()
         self._speed = self.gripper.speed_register(speed_m_s)
         self._force = self.gripper.force_register(force_n)
-        self._address = hostname, timeout_s, port
-        self._on_reading = on_reading or (lambda reading: None)
+        self._hostname, self._port = hostname, port
         self.reading: GripperReading | None = None
         """The newest state; None while there is no connection."""
         self.error = "not connected yet"
@@ -232,7 +226,7 @@ class UrcapGripper:
             self._closing.wait(RECONNECT_S)
 
     def _serve(self) -> None:
-        link = UrcapSocket(*self._address)
+        link = UrcapSocket(self._hostname, port=self._port)
         try:
             link.activate()
             while not self._closing.is_set():
@@ -241,9 +235,8 @@ class UrcapGripper:
                     registers, self._pending = self._pending, None
                 if registers is not None:
                     link.set(**registers)
-                self.reading = reading = link.reading(self.gripper)
+                self.reading = link.reading(self.gripper)
                 self._ready.set()
-                self._on_reading(reading)
                 self._wake.wait(POLL_S)
         finally:
             link.close()

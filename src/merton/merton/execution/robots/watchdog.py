@@ -1,4 +1,4 @@
-"""Notices that a source that must send while the arm moves has gone silent."""
+"""The check that sources which must send while the arm moves do send."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CHECKS_PER_TIMEOUT = 4
 
 
 class Watchdog:
-    """Adds up, for each source, how long it has been silent.
+    """Adds up the silence of each source.
 
     Messages must be read between two checks. If this process itself was delayed, the sources were not silent; so a late
     check counts at most a quarter of the timeout.
@@ -41,11 +41,7 @@ class Watchdog:
         self._last_check_s = None
 
     def silence(self, now_s: float) -> str | None:
-        """Check: a source that has been silent for longer than the timeout, or None.
-
-        Args:
-            now_s: on a monotonic clock [s].
-        """
+        """A source that has been silent for longer than the timeout, or None; `now_s` is of a monotonic clock [s]."""
         if self._last_check_s is not None:
             passed_s = min(now_s - self._last_check_s, self.timeout_s / CHECKS_PER_TIMEOUT)
             self._silent_s = {name: silent_s + passed_s for name, silent_s in self._silent_s.items()}

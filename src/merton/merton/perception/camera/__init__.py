@@ -1,4 +1,4 @@
-"""Sources of images other than the cell: RealSense cameras, recordings of a run, folders of files."""
+"""Sources of images besides the cell: RealSense cameras, recordings of a run, folders of files."""
 
 from merton.perception.camera.folder import FolderCamera, d455_intrinsics
 from merton.perception.camera.frame import CameraFrame

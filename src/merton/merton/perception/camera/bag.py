@@ -1,4 +1,4 @@
-"""A recorded run, played as if its cameras saw it again: images out of an MCAP file."""
+"""Camera frames from a recorded run, an MCAP file."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _COMPRESSED = ("", "/compressed", "/compressedDepth")
 _DEPTH_HEADER = 12  # bytes that compressed_depth_image_transport puts before the PNG
 _PNG = b"\x89PNG"
 _MOST_INCOMPLETE = 10
-"""Instants of one camera of which a part is still missing; the oldest beyond that is given up."""
+"""Most incomplete frames of one camera that are kept; beyond that the oldest is dropped."""
 
 
 class BagCamera:
     """The frames of an MCAP file in the order of their recording, up to its end or to where a crash has cut it off.
 
     Topics are those of realsense-ros, `camera/<name>/color/image_raw` and its neighbours, under any namespace, raw or
-    compressed. A frame comes once the image, the camera_info and the depth of one stamp are there, as far as the
-    recording has them; without any camera_info it is taken for a D455's.
+    compressed. A frame is complete with the image, the camera_info and the depth of one stamp, as far as the recording
+    has these topics; without any camera_info the intrinsics are those of a D455.
 
     Args:
         file: an MCAP file, or the folder of a bag with one or more of them.
-        cameras: whose frames; None for all that there are.
+        cameras: names; None for all cameras of the recording.
 
     Attributes:
         cameras: names of the cameras that are played.
@@ -137,7 +137,7 @@ def _plane(message: Any, bytes_per_pixel: int) -> NDArray[np.uint8]:
 
 
 def _part(topic: str) -> tuple[str, str] | None:
-    """Camera and part of a frame that a topic is of: ".../camera/top/color/image_raw/compressed" is (top, colour)."""
+    """Camera and part of a frame of a topic: ".../camera/top/color/image_raw/compressed" gives top and `_COLOR`."""
     for kind in (_COLOR, _INFO, _DEPTH):
         for suffix in _COMPRESSED:
             if topic.endswith(f"/{kind}{suffix}"):
@@ -147,7 +147,6 @@ def _part(topic: str) -> tuple[str, str] | None:
 
 
 def _files(path: Path) -> list[Path]:
-    """The MCAP files of a recording."""
     if path.is_dir():
         # a long recording is in parts, and number 10 comes after number 9
         files = sorted(path.glob("*.mcap"), key=lambda file: [part.zfill(9) for part in re.split(r"(\d+)", file.name)])

@@ -1,4 +1,4 @@
-"""When a frame was exposed, on this machine's monotonic clock."""
+"""The time of exposure of a frame, on this machine's monotonic clock."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ class ExposureClock:
     """Turns the stamps of one camera into times of `time.monotonic_ns`, a clock that is never set.
 
     A stamp of the domains `global_time` and `system_time` is wall-clock time, so the frame's age is known. Any other (a
-    camera's own counter, a recording, a wall clock that was set) has an unknown offset: the smallest difference between
-    arrival and stamp in the last 10 s is taken for it. Ours: of all delays a frame can have, the shortest varies least;
-    such a stamp is late by that shortest delay.
+    camera's counter, a recording, a wall clock that was set) has an unknown offset, estimated as the least difference
+    of arrival and stamp in the last 10 s. Ours: the shortest delay varies least; such a stamp is late by that delay.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A folder of pictures, played as if a camera saw them."""
+"""Camera frames from a folder of pictures."""
 
 from __future__ import annotations
 

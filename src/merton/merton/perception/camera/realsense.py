@@ -46,14 +46,12 @@ class RealsenseCamera:
 
     Args:
         name: of the camera in the lab, such as "wrist"; for messages.
-        settings: which device, and how.
         on_frame: called with every frame, from a thread of this object; its stamp is of `time.monotonic_ns`.
 
     Attributes:
         description: model, serial number, firmware, bus; empty before the first connection.
         error: why no frames come, as a sentence; empty while they do.
         frames, dropped, reconnections: counts since the start. A frame is dropped if it comes while `on_frame` is busy.
-        driver_pid: the process that holds the camera.
 
     Raises:
         MissingDependencyError: pyrealsense2 is not installed.
@@ -89,7 +87,7 @@ class RealsenseCamera:
         """Start, unless that was done, and wait for the first frame. Attempts go on after a failure, until `close`.
 
         Raises:
-            InputError: there is no such device, or it cannot do what the settings ask for.
+            InputError: there is no such device, or it does not offer the settings.
             InfrastructureError: no frame within `limit_s`.
         """
         self.start()
@@ -119,7 +117,7 @@ class RealsenseCamera:
         return (time.monotonic_ns() - recent[-1][0]) / 1e9 if recent else float("inf")
 
     def status(self) -> str:
-        """One line for diagnostics: rate and delay from exposure to here, or what is wrong."""
+        """One line for diagnostics: rate and delay from exposure to here, or the fault."""
         recent, silence_s = list(self._recent), self.silence_s
         if not recent or silence_s > self.settings.stall_s:
             since = f"no frame for {silence_s:.1f} s" if recent else "no frame yet"

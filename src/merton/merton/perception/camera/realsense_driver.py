@@ -1,7 +1,7 @@
 """One RealSense camera through librealsense, and the process that runs it.
 
-A process of its own, because librealsense (2.59) holds Python's global lock while it looks for a camera, starts it and
-aligns a frame; for a camera that is not there it was measured to do so for 15 s.
+A separate process, because librealsense (2.59) holds Python's global lock while it searches for a camera, starts it
+and aligns a frame: 15 s, measured, for a camera that is not connected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EXPOSURE_UNIT_US = 100.0  # of the colour sensor's option, as UVC has it
 
 @dataclass(frozen=True)
 class CameraSettings:
-    """Which camera to open, and how.
+    """The settings of a camera.
 
     Attributes:
         device: serial number, or the path of a recording made by librealsense (it plays over and over).
@@ -62,12 +62,11 @@ class RealsenseStream:
     """Colour with aligned depth of one camera, through a real `rs.pipeline`.
 
     Args:
-        settings: which camera, and how.
-        device: an `rs.device` to use in place of looking for one: tests stream from an `rs.software_device`.
+        device: an `rs.device` to use without a search: tests stream from an `rs.software_device`.
 
     Attributes:
         description: the camera in words.
-        intrinsics, distortion: of the colour image, as the camera's calibration says.
+        intrinsics, distortion: of the colour image, from the camera's calibration.
 
     Raises:
         MissingDependencyError: pyrealsense2 or libusb is not installed.
@@ -113,10 +112,10 @@ class RealsenseStream:
     def read(self) -> CameraFrame:
         """The next colour image with the depth of the same exposure; stamped on the clock of `time.monotonic_ns`.
 
-        The arrays are librealsense's own memory, of which it has little: copy what is to be kept.
+        The arrays are in librealsense's small buffer: copy them.
 
         Raises:
-            InfrastructureError: nothing came for `stall_s`, or the camera was unplugged.
+            InfrastructureError: no frame for `stall_s`, or the camera was unplugged.
         """
         end_s = time.monotonic() + self._timeout_s
         while (left_s := end_s - time.monotonic()) > 0:
@@ -278,25 +277,20 @@ def _set(sensor: Any, option: Any, value: float) -> None:
         sensor.set_option(option, value)
 
 
-def _set_in_range(sensor: Any, option: Any, value: float, unit: float, what: str) -> None:
+def _set_in_range(sensor: Any, option: Any, value: float, unit: float, name: str) -> None:
     """Set an option; InputError if the sensor does not have it, or not this value."""
     if not sensor.supports(option):
-        raise InputError(f"{what} cannot be set: its colour sensor has no such option")
+        raise InputError(f"{name} cannot be set: its colour sensor has no such option")
     limits = sensor.get_option_range(option)
     steps = round(value / unit)
     if not limits.min <= steps <= limits.max:
-        raise InputError(f"{what} must be {limits.min * unit:g} .. {limits.max * unit:g}, got {value:g}")
+        raise InputError(f"{name} must be {limits.min * unit:g} .. {limits.max * unit:g}, got {value:g}")
     sensor.set_option(option, float(steps))
 
 
 def _describe(rs: Any, device: Any) -> str:
     """Model, serial number, firmware and bus of a device, as far as known."""
     info = rs.camera_info
-    parts = (
-        ("", info.name),
-        ("", info.serial_number),
-        ("firmware ", info.firmware_version),
-        ("USB ", info.usb_type_descriptor),
-    )
-    known = [prefix + device.get_info(key) for prefix, key in parts if device.supports(key)]
+    keys = {info.name: "", info.serial_number: "", info.firmware_version: "firmware ", info.usb_type_descriptor: "USB "}
+    known = [prefix + device.get_info(key) for key, prefix in keys.items() if device.supports(key)]
     return ", ".join(known) or "unnamed"

@@ -1,4 +1,4 @@
-"""Datasets as Embodied-IQA's: reference images, distorted copies, tags, tasks, and a manifest that can be verified."""
+"""Datasets like Embodied-IQA's: reference images, distorted copies, tags, tasks, and a manifest with hashes."""
 
 from merton.perception.dataset.build import BuildResult, build
 from merton.perception.dataset.sample import write_sample
@@ -6,11 +6,11 @@ from merton.perception.dataset.tags import CATEGORIES, TASKS_PER_IMAGE, VERBS, T
 from merton.perception.dataset.verify import verify
 
 __all__ = [
-    "BuildResult",
     "CATEGORIES",
     "TASKS_PER_IMAGE",
-    "Tags",
     "VERBS",
+    "BuildResult",
+    "Tags",
     "build",
     "intake",
     "layout",

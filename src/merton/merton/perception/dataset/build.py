@@ -1,4 +1,4 @@
-"""Building a dataset: every reference is distorted in every way, in parallel; a kill at any time costs little.
+"""Building a dataset: every reference is distorted in every way, in parallel; an interrupted build can be continued.
 
 The images of a reference are written first and its record last, each whole or not at all. A further build in the same
 folder keeps valid references and makes the rest. The tables are made from all records at the end, in a fixed order, so
@@ -32,12 +32,10 @@ from merton.processes import one_thread_each, worker_pool
 
 @dataclass(frozen=True)
 class BuildResult:
-    """Counts of a build, and its refusals.
+    """Counts of references and distorted images, and the refusals.
 
     Attributes:
-        references: number of references taken in.
-        distorted: number of distorted images.
-        reused: how many of them an earlier build had left.
+        reused: number of distorted images of an earlier build.
         refused: file name to the reason why it was left out.
     """
 
@@ -65,16 +63,15 @@ def build(
             its ending becomes the id.
         out: folder of the dataset: new, empty, or with a dataset of the same settings.
         tasks: the tag file (see `read_tags`); if None, the one in `references`.
-        levels: "random" or "all".
-        seed: everything random follows from it, from the image file's sha256 and from the type's name.
-        workers: number of processes; if None, as many as there are cores for this one.
+        seed: all random numbers follow from it, the image file's sha256 and the type's name.
+        workers: number of processes; if None, the number of cores that this process may use.
         bounds: largest values of metrics in `REFERENCE_METRICS`: a reference above one is distorted already and is
             refused, as in Embodied-IQA, section 3.1.
         on_progress: called with (images done, images in all) after every reference.
 
     Raises:
-        InputError: no images, a faulty tag file, a folder that holds something else or that another build is writing
-            into, or a wrong argument.
+        InputError: no images, a faulty tag file, a folder with other content or of another running build, or a wrong
+            argument.
         InfrastructureError: the folder cannot be written, or a worker was killed; the same call continues the build.
         MissingDependencyError: pyarrow is not installed.
     """
@@ -95,7 +92,7 @@ def build(
 
 @contextmanager
 def _infrastructure_errors(out: Path) -> Iterator[None]:
-    """Turn a killed worker and a folder that cannot be written into an InfrastructureError with a sentence."""
+    """A killed worker or a folder that cannot be written, as an InfrastructureError."""
     try:
         yield
     except BrokenProcessPool:
@@ -138,7 +135,7 @@ def _built(
 def _jobs(
     references: Path, out: Path, tasks: Path | None, levels: Levels, seed: int, bounds: Mapping[str, float]
 ) -> tuple[list[ReferenceJob], dict[str, str]]:
-    """A job for every file that has tags and a name of its own, and the reasons for all others."""
+    """A job for every file with tags and a unique name, and the reasons for all others."""
     if not references.is_dir():
         raise InputError(f"there is no folder {str(references)!r} of reference images")
     tag_file = tasks or find_tags(references)
@@ -175,8 +172,8 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
             found = {}
         different = [key for key in settings if not isinstance(found, dict) or found.get(key) != settings[key]]
         if different:
-            what = " and ".join(different)
-            raise InputError(f"{str(out)!r} holds a dataset with other {what}; choose another folder")
+            names = " and ".join(different)
+            raise InputError(f"{str(out)!r} holds a dataset with other {names}; choose another folder")
     elif any(out.iterdir()):
         raise InputError(f"{str(out)!r} is neither empty nor a dataset; choose another folder")
     else:
@@ -184,7 +181,7 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
 
 
 def _work(jobs: Sequence[ReferenceJob], workers: int) -> Iterator[JobResult]:
-    """Yield a `JobResult` for every job, in the order in which they finish."""
+    """The result of every job, in the order in which they finish."""
     executor = worker_pool(min(workers, len(jobs)))
     try:
         with one_thread_each():

@@ -14,13 +14,11 @@ from merton.world.observation import Image
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"
 _HARMLESS = ("Adobe color transform", "JFIF revision", "SOS parameters", "ICC marker")
-"""Warnings of the JPEG decoder about the header alone, which all files of some phones and editors cause."""
+"""Warnings of the JPEG decoder about the header alone, as for all files of some phones and editors."""
 
 
 def decode(content: bytes) -> Image:
-    """The picture in a file's content as (height, width, 3) uint8 RGB, turned as its EXIF data say.
-
-    Deeper channels are reduced to 8 bit, transparency is dropped.
+    """The picture in a file's content as (height, width, 3) uint8 RGB, see `decode_image`.
 
     Damage in the middle of a file is found as far as the format allows: PNG has checksums, the codes of a JPEG lose
     their synchrony, but almost any bytes inside a WEBP decode to some image.
@@ -75,9 +73,8 @@ def _check_jpeg(content: bytes) -> None:
         space = "CMYK" if color in ("CMYK", "YCCK") else "GRAY"
         simplejpeg.decode_jpeg(content, space, min_height=1, min_width=1, min_factor=8, strict=True)
     except ValueError as error:
-        if any(
-            name in str(error) for name in _HARMLESS
-        ):  # the decoder stops at this warning: check at least the end marker
+        if any(name in str(error) for name in _HARMLESS):
+            # the decoder stops at this warning: check at least the end marker
             if content.rfind(b"\xff\xd9") < content.rfind(b"\xff\xda"):
                 raise InputError("the JPEG file is cut off") from None
             return

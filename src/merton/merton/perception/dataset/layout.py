@@ -1,4 +1,4 @@
-"""Where the files of a dataset lie, and how they are written so that a kill leaves none half done."""
+"""The files of a dataset, each written whole or not at all."""
 
 from __future__ import annotations
 

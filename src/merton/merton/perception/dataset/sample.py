@@ -43,7 +43,7 @@ def write_sample(out: Path) -> int:
 
 
 def _rendered() -> Iterator[tuple[str, bytes, Tags]]:
-    # here, because no other module of perception needs a simulator
+    # imported here: no other module of perception needs a simulator
     from merton.simulation.cameras import SceneCameras
     from merton.simulation.cell import SimulatedCell
 

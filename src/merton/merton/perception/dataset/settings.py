@@ -1,4 +1,4 @@
-"""The settings of a build: everything besides the references that the bytes of a dataset depend on."""
+"""The settings of a build: besides the references, all that the bytes of a dataset depend on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Levels = Literal["random", "all"]
 """One random level per reference and type, as in Embodied-IQA, section 3.1, or all five."""
 
 REFERENCE_METRICS = ("blur_effect", "noise_sigma")
-"""Metrics of every reference: lower is better, and nothing to compare with is needed."""
+"""Metrics of every reference: lower is better, and no other image is needed."""
 
 _SHOWS_OR_SERVES = ("gallery.py", "stream.py")
 """Files of `perception/distortion` that decide no pixel of a dataset."""

@@ -19,8 +19,8 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     "object": ("block", "container", "food", "tool", "living"),
     "background": ("table", "kitchen", "room", "outdoors", "plain"),
 }
-"""Tag to its values. Embodied-IQA, section 3.1 has the same four; the names of the five objects and backgrounds are
-ours: the paper shows them in a figure only."""
+"""Tag to its values. The four tags are those of Embodied-IQA, section 3.1; the names of the five objects and
+backgrounds are ours: the paper shows them in a figure only."""
 
 VERBS = ("Cover", "Insert", "Move", "Pick", "Place", "Pour", "Press", "Pull", "Push", "Twist")
 """The first word of every task."""
@@ -177,5 +177,5 @@ def _csv_entries(file: Path, text: str) -> Iterator[_Entry]:
         yield cells["file"], {tag: cells[tag] for tag in CATEGORIES}, tasks
 
 
-def _wrong(file: Path, line: int, what: str) -> InputError:
-    return InputError(f"{file.name}, line {line}: {what}")
+def _wrong(file: Path, line: int, fault: str) -> InputError:
+    return InputError(f"{file.name}, line {line}: {fault}")

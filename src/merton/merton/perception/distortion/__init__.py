@@ -22,8 +22,8 @@ from merton.perception.distortion.base import (
 __all__ = [
     "CATEGORIES",
     "DISTORTIONS",
-    "Distortion",
     "LEVELS",
+    "Distortion",
     "LevelSet",
     "base",
     "blur",

@@ -44,7 +44,7 @@ class Distortion:
         unit: quantity and unit of the values.
         stochastic: the result depends on the generator.
         source: where the level values come from.
-        description: one line for people.
+        description: one line.
         continuous: the parameter is a real number, so that levels between the whole ones exist.
         kadid: KADID-10k's own values of levels 1..5, in `unit`; None where it lacks the type. Some are signed, so that
             level is not severity, and some are the identity.

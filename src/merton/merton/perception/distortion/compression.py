@@ -65,7 +65,6 @@ def webp(image: Image, quality: float, _: np.random.Generator) -> Image:
 
 
 def _round_trip(image: Image, extension: str, parameters: Sequence[int]) -> Image:
-    """The image after one encoding and decoding."""
     decoded = np.asarray(cv2.imdecode(_encoded(image, extension, parameters), cv2.IMREAD_COLOR), dtype=np.uint8)
     return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), dtype=np.uint8)
 

@@ -39,9 +39,7 @@ class DistortionSetting:
     def __post_init__(self) -> None:
         if not isinstance(self.seed, int) or self.seed < 0:
             raise InputError(f"the seed of a distortion must be a whole number >= 0, got {self.seed!r}")
-        if (
-            isinstance(self.level, float) and self.level.is_integer()
-        ):  # a ROS parameter of type double may name a whole level
+        if isinstance(self.level, float) and self.level.is_integer():  # as from a ROS parameter of type double
             object.__setattr__(self, "level", int(self.level))
         if self.name == REFERENCE and self.level == 0:
             return
