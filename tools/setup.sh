@@ -171,6 +171,6 @@ step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')
 step interfaces "$version $(hash_of src/merton_interfaces tools/wheel_includes.cmake requirements/ros.txt)" \
   "[4/6] merton_interfaces (about 30 s)" "remove build/merton_interfaces and try again" build_interfaces
 step merton "$version $root $(hash_of src/merton/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[5/6] merton" "remove .venv and try again" install_merton
-step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics/universal_robot.py src/merton/merton/rating/glicko.py requirements/base.txt)" \
+step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics/closed_form.py src/merton/merton/execution/kinematics/universal_robot.py src/merton/merton/rating/glicko.py requirements/base.txt)" \
   "[6/6] compiling kinematics and ratings" "the output above is a fault in Merton: please report it" compile_kernels
 [ $((SECONDS - started)) -lt 5 ] || say "ready after $((SECONDS - started)) s"
