@@ -48,7 +48,7 @@ def _python() -> str:
 
 
 def _ros() -> str:
-    """In a process of its own: rcl ends the process when the middleware that is asked for is not there."""
+    """In a process of its own: rcl ends the process if the requested middleware is not installed."""
     code = "import rclpy; rclpy.init(); rclpy.create_node('merton_doctor'); rclpy.shutdown()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment())
     if done.returncode:

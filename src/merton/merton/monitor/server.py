@@ -26,7 +26,7 @@ except ModuleNotFoundError as _error:
     raise missing(_error.name, "serve", "the monitor") from None
 
 END_S = 2
-"""How long requests may go on once the server is told to end [s]."""
+"""How long requests may go on when the server ends [s]."""
 BACKLOG = 64
 
 

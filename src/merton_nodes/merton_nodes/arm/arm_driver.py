@@ -1,4 +1,4 @@
-"""The arm as arm_node drives it: measured joints, commands, and waits until the arm has arrived."""
+"""The driver of the arm in arm_node: measured joints, commands, and waits until the arm has arrived."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from merton_nodes.ros.runtime import StageNode
 from merton_nodes.ros.waits import Waits
 
 ARRIVED_RAD = 0.002
-"""How far off its goal a joint may be [rad]. Ours: 2 mm at full reach; the simulated arm stays within 1.1e-4."""
+"""Largest distance of a joint from its goal [rad]. Ours: 2 mm at full reach; the simulated arm stays within 1.1e-4."""
 STALLED_S = 4.0
-"""An arm that stands still for so long after its motion should have ended will not arrive any more [s]. Ours: longer
-than ur-rtde takes to start its program before the first motion."""
+"""Time at a standstill after which a motion that should have ended is over [s]. Ours: longer than ur-rtde takes to
+start its program before the first motion."""
 
 
 class ArmDriver:
@@ -73,7 +73,7 @@ class ArmDriver:
         node.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.RELIABLE_QOS)
 
     def on_joints(self, message: JointState) -> None:
-        """Where the arm is; may end waits."""
+        """Store where the arm is; may end waits."""
         try:
             self.joints_rad, self.opening_m = convert.joints_of(message)
         except MertonError:
@@ -96,15 +96,15 @@ class ArmDriver:
         return base_from_tcp(self.joints_rad, self.cell.tool0_from_tcp)
 
     def is_stopped(self) -> bool:
-        """Whether the stop tripped, or the motion was halted, since `begin`: the arm is not on its way any more."""
+        """Whether the stop tripped, or the motion was halted, since `begin`: the motion is over."""
         return self.stop.state.is_stopped(self.since)
 
     def begin(self) -> None:
-        """A chunk begins: its path is empty."""
+        """Begin a chunk, with an empty path."""
         self.path, self.moving, self.since = [], True, self.stop.state.epoch
 
     def end(self) -> list[Point]:
-        """The chunk is done; returns the path."""
+        """End the chunk; returns its path."""
         self.moving = False
         return self.path
 
@@ -122,7 +122,7 @@ class ArmDriver:
     async def wait_for_state_after(self, stamp_ns: int) -> None:
         """Wait for joint states of an observation's stamp or later, or for any if that is 0; a stop ends it.
 
-        Raises InfrastructureError if they are not after `patience_s`: they may run on another clock, and never be.
+        Raises InfrastructureError if none arrive within `patience_s`: their clock may be another one.
         """
         needed_ns = max(stamp_ns, 1)
         if not await self.waits.until(lambda: self.is_stopped() or self.stamp_ns >= needed_ns, self.patience_s):
@@ -132,7 +132,7 @@ class ArmDriver:
             )
 
     def has_stood_for(self, duration_s: float) -> bool:
-        """Whether the arm has stood still for so long on the cell's clock, which may stand, or for `STALLED_S`."""
+        """Whether the arm has stood still for this long on the cell's clock, which may stand, or for `STALLED_S`."""
         return self.stillness.duration_s >= duration_s or self.stillness.clock_duration_s >= STALLED_S
 
     async def wait_until_settled(self, condition: Callable[[], bool]) -> None:
@@ -170,14 +170,14 @@ class ArmDriver:
             self.node.get_logger().warning(f"the arm stands {away_rad():.4f} rad short of where it was sent")
 
     async def grip(self, gripper_open: float) -> None:
-        """Send the gripper to 0 closed .. 1 open, and wait for the time that takes; raises as `wait_until`."""
+        """Send the gripper to 0 closed .. 1 open, and wait for its travel time; raises as `wait_until`."""
         end_ns = self.stamp_ns + round(self.gripper.travel_time_s * 1e9)
         command = Float64MultiArray(data=[self.gripper.finger_joint_m(gripper_open)])
         if self.stop.send(self.gripper_commands, command, self.since):
             await self.wait_until(lambda: self.is_stopped() or self.stamp_ns >= end_ns)
 
     async def move(self, segment: Segment) -> int:
-        """The motion of a segment, if it has one. Returns the last waypoint it passed.
+        """Carry out the motion of a segment, if it has one. Returns the last waypoint passed.
 
         Raises InfrastructureError as `wait_until` and `wait_until_at`.
         """

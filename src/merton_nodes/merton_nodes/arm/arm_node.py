@@ -47,13 +47,12 @@ ENDING = Verdict(ErrorCode.STOPPED, "arm_node ended")
 
 
 class ArmNode(StageNode):
-    """Leads every chunk through the ledger and the gate to the arm, one at a time, and answers with its result."""
+    """Passes every chunk through the ledger and the gate to the arm, one at a time, and answers with its result."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("arm_node", **options)
 
     def set_up(self) -> None:
-        """Read limits and cell, start the stop path, watch the cameras, offer the action."""
         self.cell = load_cell()
         mode = self.parameter("mode", "normal", "robot mode, whose limits hold", choices=MODES)
         self.limits = self.declared_limits(mode)
@@ -106,7 +105,7 @@ class ArmNode(StageNode):
         return stop
 
     def offer_action(self) -> None:
-        """Take goals of `arm/execute`; in the end the arm is halted before anything else."""
+        """Serve `arm/execute`; when the node ends, the arm is halted before anything else."""
         max_age_s = self.parameter(
             "max_observation_age_s",
             0.5,
@@ -142,7 +141,6 @@ class ArmNode(StageNode):
             self.arm.interrupt(stale)
 
     def start(self) -> None:
-        """Start the stop path."""
         self.stop.start()
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -165,7 +163,7 @@ class ArmNode(StageNode):
         self.arm.waits.wake()
 
     def on_goal(self, request: ExecuteActions.Goal) -> GoalResponse:
-        """One chunk at a time, and only while active; the one under way may be asked for again."""
+        """Accept one chunk at a time, and only while active; the one under way may be sent again."""
         again = bool(request.trial) and self.under_way == (request.trial, request.sequence)
         if not self.active or (self.under_way is not None and not again):
             return GoalResponse.REJECT
@@ -174,7 +172,7 @@ class ArmNode(StageNode):
         return GoalResponse.ACCEPT
 
     def on_cancel(self, _: ServerGoalHandle) -> CancelResponse:
-        """The motion under way halts; its goal ends when the arm rests."""
+        """Halt the motion under way; its goal ends when the arm rests."""
         self.arm.interrupt(CANCELLED)
         return CancelResponse.ACCEPT
 

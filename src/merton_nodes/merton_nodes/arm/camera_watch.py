@@ -18,7 +18,7 @@ CHECK_PERIOD_S = 0.02
 
 
 class CameraWatch:
-    """Listens to the cameras that the parameters of `node` name, and has `check` called often if there are any.
+    """Listens to the cameras that the parameters of `node` name, and calls `check` often if there are any.
 
     Args:
         node: declares the parameters, and gets the subscriptions.

@@ -22,7 +22,7 @@ from merton_nodes.ros import names
 
 
 class ChunkRunner:
-    """Leads one chunk at a time through the gate to the arm.
+    """Passes one chunk at a time through the gate to the arm.
 
     Args:
         arm: the arm, with its stop path.
@@ -31,7 +31,7 @@ class ChunkRunner:
         draw: publishes markers, and makes them only if there is a subscriber.
 
     Attributes:
-        executed: how many deltas of the chunk were carried out; 0 once it ended in a stop.
+        executed: number of deltas of the chunk that were carried out; 0 once it ended in a stop.
     """
 
     def __init__(
@@ -46,12 +46,11 @@ class ChunkRunner:
         self.executed = 0
 
     def begin(self) -> None:
-        """A chunk begins."""
         self.executed = 0
         self.arm.begin()
 
     async def carry_out(self, chunk: ActionChunk, on_segment: Callable[[int, float], None]) -> Verdict:
-        """Plan from the measured joints, carry out every step, and say why it ended; raises as `ArmDriver.move`.
+        """Plan from the measured joints, carry out every step, and return why it ended; raises as `ArmDriver.move`.
 
         `on_segment` is called after each segment, with its number and the clearance that was predicted [m].
         """

@@ -46,7 +46,7 @@ def motion_markers(motion: MotionPlan, cell: CellConfig) -> MarkerArray:
 
 
 def stop_markers(state: SafetyState, joints_rad: ArrayLike, opening_m: float, cell: CellConfig) -> MarkerArray:
-    """Where the arm stands after a stop, and where it touched, if it did."""
+    """The shape of the arm after a stop, and the point of contact if there was one."""
     contact = contact_marker(joints_rad, opening_m, state.link_a, state.link_b, cell)
     return MarkerArray(markers=[*capsule_markers(joints_rad, opening_m, cell), contact])
 
@@ -75,7 +75,7 @@ def capsule_markers(joints_rad: ArrayLike, opening_m: float, cell: CellConfig) -
 
 
 def contact_marker(joints_rad: ArrayLike, opening_m: float, link_a: str, link_b: str, cell: CellConfig) -> Marker:
-    """The point where two bodies met or would have met; takes the last one away if there is none."""
+    """The point where two bodies met or would have met; removes the last one if there is none."""
     point = point_of_contact(cell, joints_rad, link_a, link_b, opening_m) if link_a else None
     marker = _ball("contact", 0, REFUSED, np.zeros(3) if point is None else point, CONTACT_SIZE_M)
     if point is None:

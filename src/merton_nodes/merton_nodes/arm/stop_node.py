@@ -74,7 +74,7 @@ class StopNode(Node):
 
     @property
     def state(self) -> Stop:
-        """The state of the stop now; may be read from any thread."""
+        """The current state of the stop; may be read from any thread."""
         return self.latch.stop
 
     def start(self) -> None:
@@ -84,7 +84,7 @@ class StopNode(Node):
             self.spinner.start("stop", self.fail)
 
     def fail(self) -> None:
-        """The stop path failed, and with it the process ends: nothing may move that cannot be stopped."""
+        """End the process after a failure of the stop path: an arm that cannot be stopped must not move."""
         self.latch.note(StopEvent.FAILURE, halt=self.send_stop)
         self.get_logger().fatal(f"the stop path failed, and arm_node with it:\n{traceback.format_exc()}")
         self.context.try_shutdown()
@@ -96,12 +96,12 @@ class StopNode(Node):
         self.destroy_node()
 
     def beat(self) -> None:
-        """Publish the heartbeat: a stop would be heard. The cell holds an arm whose heartbeat has ceased."""
+        """Publish the heartbeat: a stop would arrive. The cell holds an arm whose heartbeat has ceased."""
         if self.state.accepts(StopEvent.HEARTBEAT):
             self.heartbeat.publish(Header(stamp=self.get_clock().now().to_msg()))
 
     def send(self, publisher: Publisher, message: Any, since: int) -> bool:
-        """Send a command of a motion that began in generation `since`; False, and nothing is sent, if that is over."""
+        """Send a command of a motion that began in generation `since`; False, without sending, if that is over."""
         return self.latch.send(since, lambda: publisher.publish(message))
 
     def send_stop(self) -> None:

@@ -194,7 +194,7 @@ class ExperimentNode(StageNode):
 
 
 def one_trial(request: RunTrial.Goal) -> tuple[ExperimentSpec, Trial]:
-    """The trial a goal asks for, and the experiment it stands in. Raises InputError for names that do not exist."""
+    """The trial of a goal, and its experiment. Raises InputError for names that do not exist."""
     if not request.vla_id:
         raise InputError("vla_id is empty: name the policy that acts, such as servo")
     return single_trial(

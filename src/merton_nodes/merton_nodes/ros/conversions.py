@@ -32,13 +32,7 @@ GRIPPER_JOINT = FINGER_JOINTS[0]
 UNKNOWN_M = float("nan")
 """The clearance of a safety state where it is not known [m]."""
 
-_OUTCOMES = {
-    Outcome.SUCCESS: TrialResult.SUCCESS,
-    Outcome.FAILURE: TrialResult.FAILURE,
-    Outcome.EMERGENCY_STOP: TrialResult.EMERGENCY_STOP,
-    Outcome.INVALID_ACTION: TrialResult.INVALID_ACTION,
-    Outcome.INFRASTRUCTURE: TrialResult.INFRASTRUCTURE,
-}
+_OUTCOMES: dict[Outcome, int] = {outcome: getattr(TrialResult, outcome.name) for outcome in Outcome}
 
 
 def time_message(nanoseconds: int) -> Time:
@@ -235,7 +229,7 @@ def view_of(message: CameraViewMessage) -> CameraView:
 def joint_state_message(
     stamp_ns: int, joints_rad: NDArray[np.float64], velocities: NDArray[np.float64], gripper_opening_m: float
 ) -> JointState:
-    """Arm joints [rad, rad/s] and the left finger's joint [m], which is half the opening."""
+    """Arm joints [rad, rad/s] and the left finger's joint, which has half the opening [m]."""
     message = JointState(header=header(stamp_ns, ""))
     message.name = [*ARM_JOINTS, GRIPPER_JOINT]
     message.position = [*joints_rad.tolist(), gripper_opening_m / 2]
