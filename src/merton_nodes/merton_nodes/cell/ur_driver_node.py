@@ -49,9 +49,10 @@ def driver_safety(node: Node, on_mode: Callable[[int], None]) -> None:
             "not installed: ur_dashboard_msgs; run: sudo apt-get install ros-jazzy-ur-robot-driver"
         ) from None
 
-    node.create_subscription(
-        SafetyMode, names.DRIVER_SAFETY, lambda message: on_mode(int(message.mode)), names.LATCHED_QOS
-    )
+    def on_message(message: Any) -> None:
+        on_mode(int(message.mode))
+
+    node.create_subscription(SafetyMode, names.DRIVER_SAFETY, on_message, names.LATCHED_QOS)
 
 
 class UrDriverNode(RobotNode):
