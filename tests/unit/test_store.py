@@ -162,7 +162,7 @@ def test_strange_files_are_named(tmp_path: Path) -> None:
 
 
 def test_the_file_is_set_up_to_be_durable(tmp_path: Path) -> None:
-    with ResultStore(tmp_path / "r.sqlite") as store, store._transaction() as connection:
+    with ResultStore(tmp_path / "r.sqlite") as store, store.database.transaction() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2  # FULL
 

@@ -71,7 +71,7 @@ def import_command(
 @app.command("merge")
 def merge_command(
     record: Record,
-    into: Annotated[str, typer.Argument(help="The record that takes it in, made if there is none.")],
+    into: Annotated[str, typer.Argument(help="The record to copy into, made if there is none.")],
 ) -> None:
     """Copy one record into another, such as a run into a lab's; results that are there already stay as they are."""
     from merton.results.merge import merge

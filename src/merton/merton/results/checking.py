@@ -37,25 +37,25 @@ def checked_sha256(kind: str, digest: str) -> str:
     return digest
 
 
-def checked_score(what: str, score: float) -> float:
-    """The score as a plain float; raises InputError unless it is in 0..1."""
+def checked_score(name: str, score: float, maximum: float = 1.0) -> float:
+    """The score as a plain float; raises InputError unless it is finite and in 0..maximum."""
     try:
-        is_valid = 0.0 <= score <= 1.0
+        is_valid = 0.0 <= score <= maximum and math.isfinite(score)
     except TypeError:
         is_valid = False
     if not is_valid:
-        raise InputError(f"{what} must be in 0 .. 1, got {score!r}")
+        valid = f"in 0 .. {maximum:g}" if math.isfinite(maximum) else "finite and not negative"
+        raise InputError(f"{name} must be {valid}, got {score!r}")
     return float(score) + 0.0  # minus zero is zero: the same record, the same bytes
 
 
 def checked_trial(record: TrialRecord) -> TrialRecord:
     """The record with plain Python numbers, as it will be read back; raises InputError if it must not be stored."""
     changes: dict[str, Any] = {"outcome": _outcome(record)}
-    for name, maximum in SCORE_RANGES.items():
-        changes[name] = _number(record, name, getattr(record, name), maximum)
-    changes["distance_m"] = _number(record, "distance_m", record.distance_m, math.inf)
-    for name in ("simulated_s", "wall_s"):
-        changes[name] = _number(record, name, getattr(record, name), math.inf)
+    numbers = {**SCORE_RANGES, "distance_m": math.inf, "simulated_s": math.inf, "wall_s": math.inf}
+    for name, maximum in numbers.items():
+        if (value := getattr(record, name)) is not None:
+            changes[name] = checked_score(f"{name} of trial {record.id!r}", value, maximum)
     for name in ("steps", "error_code"):
         changes[name] = _integer(record, name, getattr(record, name), 2**31 - 1)
     changes["case"] = replace(
@@ -81,19 +81,6 @@ def _outcome(record: TrialRecord) -> Outcome:
         raise InputError(
             f"unknown outcome {record.outcome!r} of trial {record.id!r}; choose one of: {choices}"
         ) from None
-
-
-def _number(record: TrialRecord, name: str, value: float | None, maximum: float) -> float | None:
-    if value is None:
-        return None
-    try:
-        is_valid = math.isfinite(value) and 0.0 <= value <= maximum
-    except TypeError:
-        is_valid = False
-    if not is_valid:
-        valid = f"in 0 .. {maximum:g}" if math.isfinite(maximum) else "finite and not negative"
-        raise InputError(f"{name} of trial {record.id!r} must be {valid}, got {value!r}")
-    return float(value) + 0.0
 
 
 def _integer(record: TrialRecord, name: str, value: int, maximum: int) -> int:

@@ -252,7 +252,7 @@ def _migrated_copy(engine: sa.Engine) -> sa.Engine:
 
 
 def _postgresql_engine(where: str, read_only: bool) -> tuple[sa.Engine, str]:
-    """The engine, and the URL without its password."""
+    """The engine, and the URL without password and query."""
     try:
         url = sa.make_url(where)
     except (ArgumentError, ValueError):
@@ -276,7 +276,7 @@ def _postgresql_engine(where: str, read_only: bool) -> tuple[sa.Engine, str]:
 
 
 def _insist_on_durability(connection: Any, _: object) -> None:
-    """A server may be configured to acknowledge a commit before it is on the disk; turn that off here."""
+    """Turn `synchronous_commit` on: without it a server acknowledges a commit before it is on the disk."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('synchronous_commit')")
         if cursor.fetchone()[0] == "off":

@@ -33,7 +33,6 @@ class ResponseMatrix:
     """A response matrix that was read and checked.
 
     Attributes:
-        source: its name.
         agents: one for each row.
         cases: names of the columns with scores.
         cells: (agent, case, score in 0..1) of every cell that is not blank.
@@ -70,8 +69,6 @@ def import_matrix(
     A matrix that has grown may be imported under the same name, as long as no score differs.
 
     Args:
-        store: the record.
-        matrix: from `read_matrix`.
         on_progress: called with the number of scores written, and their total.
 
     Raises:
@@ -116,7 +113,7 @@ def read_matrix(
         version_column: the column with their versions; if None, the one of `VERSION_COLUMNS` that is there, if any.
 
     Raises:
-        InputError: the file is not as it should be; line and column are named.
+        InputError: the file is invalid; the sentence names line and column.
         MissingDependencyError: the file is Parquet and pyarrow is not installed.
     """
     if path.suffix not in SUFFIXES:

@@ -1,4 +1,4 @@
-"""Many runs in one record: the content of a run's own file is copied into a shared record."""
+"""Many runs in one record: the content of a run's record is copied into a shared one."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ def merge(
     A repetition copies the additions since. Submissions and snapshots stay where they were made.
 
     Args:
-        source: the record to read.
-        target: the record to write.
         on_progress: called with the number of trials and scores written, and their total.
 
     Raises:

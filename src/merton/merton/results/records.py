@@ -1,4 +1,4 @@
-"""The records of which a run consists."""
+"""The records of a run: trials, agents, experiments, test cases and imported scores."""
 
 from __future__ import annotations
 
@@ -58,10 +58,7 @@ class TrialRecord:
     """One agent on one test case, as it is stored and rated.
 
     Attributes:
-        experiment: id of the experiment.
-        agent: id of the agent.
-        case: the test case.
-        outcome: how it ended.
+        experiment, agent: ids.
         cognition: 0..1, similarity of the answers to reference and distorted image; None if not scored.
         decision: 0..1, similarity of the first action chunks; None if not scored.
         execution: 0..100; None for an infrastructure fault, which never counts as a score.
@@ -98,7 +95,7 @@ class AgentRecord:
     """A rated agent; unknown values are None.
 
     Attributes:
-        id: the id that trials and scores name.
+        id: as in trials and scores.
         version: such as a release, or the commit of the weights' repository.
         weights_sha256: 64 hexadecimal digits over the weights.
         owner: its manufacturer.
@@ -115,12 +112,11 @@ class ExperimentRecord:
     """A run whose trials are recorded; unknown values are None.
 
     Attributes:
-        id: the id that trials name.
-        name: of the experiment.
-        seed: of the experiment.
-        spec_sha256: 64 hexadecimal digits over the experiment's file.
+        id: as in trials.
+        name, seed: as in the experiment's file.
+        spec_sha256: 64 hexadecimal digits over that file.
         merton_version: of the Merton that ran it.
-        created_utc: when, ISO 8601.
+        created_utc: ISO 8601.
     """
 
     id: str
@@ -136,7 +132,7 @@ class CaseRecord:
     """A test case; `task` to `level` are None for a case of a foreign response matrix.
 
     Attributes:
-        id: the id that trials and scores name.
+        id: as in trials and scores.
         source: "" for Merton's own, else the name of the import.
         task, seed, distortion, level: as in `TestCase`.
         reference_image: SHA-256 of the undistorted picture's file; None if not known.

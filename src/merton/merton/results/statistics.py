@@ -40,8 +40,8 @@ def mean_interval(scores: ArrayLike, groups: ArrayLike) -> Interval:
     """95 % interval of a mean of scores in 0..1, within 0..1.
 
     Student's over groups, such as test cases: scores of one case are alike, so a case that was met twice counts once.
-    Where no spread can be seen (one group, or equal scores) it is Wilson's: a coin scatters more than any other score
-    of the same mean, so it is wide rather than of no width at all (ours).
+    Without any spread (one group, or equal scores) it is Wilson's, and so too wide rather than of no width: a coin
+    scatters more than any other score of the same mean (ours).
 
     Args:
         scores: (n,) in 0..1, n >= 1.

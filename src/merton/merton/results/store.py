@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, fields
 from pathlib import Path
 from types import TracebackType
@@ -51,9 +50,6 @@ class ResultStore:
     def __init__(self, where: Path | str, read_only: bool = False) -> None:
         self.database = Database(where, read_only)
 
-    def _transaction(self) -> AbstractContextManager[sa.Connection]:
-        return self.database.transaction()
-
     def record(self, record: TrialRecord) -> bool:
         """Store one trial; on return it is on the disk and survives the loss of this process and of power.
 
@@ -63,8 +59,8 @@ class ResultStore:
         Raises:
             InputError: a score is NaN or out of range, a field cannot be stored, or the trial is already there with
                 other content.
-            InfrastructureError: the disk is full, read-only or broken, or the server is gone; nothing of this trial was
-                stored.
+            InfrastructureError: the disk is full, read-only or broken, or the server cannot be reached; nothing of this
+                trial was stored.
         """
         return self.record_all([record]) == 1
 
@@ -75,7 +71,7 @@ class ResultStore:
             How many were new.
         """
         checked = [checked_trial(record) for record in records]
-        with self._transaction() as connection:
+        with self.database.transaction() as connection:
             return self.write(connection, checked, on_progress)
 
     def write(
@@ -181,11 +177,11 @@ class ResultStore:
         return new
 
     def _register(self, table: sa.Table, kind: str, about: AgentRecord | ExperimentRecord | CaseRecord) -> bool:
-        with self._transaction() as connection:
+        with self.database.transaction() as connection:
             return register(self.database, connection, table, kind, asdict(about))
 
     def experiments(self) -> list[str]:
-        """The ids of the experiments that have at least one trial, sorted."""
+        """The ids of experiments with at least one trial, sorted."""
         with self.database.reading() as connection:
             return list(connection.scalars(sa.select(TRIALS.c.experiment).distinct().order_by(TRIALS.c.experiment)))
 

@@ -1,4 +1,4 @@
-"""Tables that come from outside: CSV, Parquet or JSON Lines, read row by row, each row with its place for messages."""
+"""Foreign tables, CSV, Parquet or JSON Lines: read row by row, each row with its place for messages."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def number_in(where: str, row: dict[str, Any], column: str, low: float, high: fl
 def plain_number(cell: object) -> float | None:
     """The number in a cell, perhaps NaN or infinite if it is no text; None for anything else.
 
-    Of texts those are numbers that a spreadsheet writes: not "nan", "1_0" or digits of another script, as in float().
+    A text must be a number as a spreadsheet writes it: "nan", "1_0" and digits of another script are refused.
     """
     if isinstance(cell, str):
         return float(cell) if _NUMBER.fullmatch(cell.strip()) else None

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from merton.results.records import TrialRecord
+from merton.results.text import one_line
 
 FRAME_LIMIT = 1_500_000
 """Bytes of a picture; a larger one is passed over."""
 JSON_LIMIT = 8_000_000
 """Bytes of a trial.json or run.json; a larger one is passed over."""
+ANSWER_LIMIT = 600
+"""Characters of an answer that are shown."""
 _JPEG = b"\xff\xd8\xff"
 
 
@@ -30,6 +33,18 @@ def json_object(path: Path | None) -> dict[str, Any] | None:
 def trial_detail(run: Path, record: TrialRecord) -> dict[str, Any] | None:
     """The content of a trial's trial.json, unchecked; None if there is none."""
     return json_object(_trial_file(run, record, "trial.json"))
+
+
+def shown_text(detail: Mapping[str, Any], key: str) -> str:
+    """A text of a trial.json as one printable line of at most `ANSWER_LIMIT` characters; empty if it is missing."""
+    return one_line(detail.get(key) or "", ANSWER_LIMIT)
+
+
+def shown_answers(detail: Mapping[str, Any]) -> tuple[str, str]:
+    """The answers to the reference and to the distorted image, each as `shown_text`."""
+    stored = detail.get("answers")
+    answers = stored if isinstance(stored, Mapping) else {}
+    return shown_text(answers, "reference"), shown_text(answers, "distorted")
 
 
 def first_frame(detail: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -101,7 +101,7 @@ def _series(item: Series, x: Callable[[float], float], y: Callable[[float], floa
 def correlation_matrix(labels: Sequence[str], matrix: NDArray[np.float64], title: str, cell: float = 30.0) -> Markup:
     """Rank correlations of models, (n, n) in -1..1 with NaN where undefined, as coloured squares: dark is high.
 
-    Rows carry the names; columns their letters, a for the first. What is not above zero is as light as zero.
+    Rows carry the names; columns their letters, a for the first. Negative values have the colour of zero.
     """
     names = [f"{_letters(index)}  {label}" for index, label in enumerate(labels)]
     left, top, size = 7.0 * max((len(name) for name in names), default=0) + 10.0, 18.0, cell * len(labels)

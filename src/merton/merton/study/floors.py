@@ -1,9 +1,9 @@
 """Chance floors: every fidelity score beside the score that the output for another image would have earned.
 
 An answer is scored against the same model's answer to the undistorted image. Answers to a task resemble each other for
-any image, and a model that ignores the image is perfectly faithful to itself. So the floor of a score is the score of
-the model's reference output for one scene against its reference output for another scene of the same task; 1 is then
-the only value that means the same for every model, and (score - floor) / (1 - floor) can be compared.
+any image, and a model that ignores the image always agrees with itself. So the floor of a score is the score of the
+model's reference output for one scene against its reference output for another scene of the same task. Only
+(score - floor) / (1 - floor) can be compared between models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from merton.results.statistics import mean
 from merton.study.outputs import DIMENSIONS, Output, references
 
 PARTNERS = 10
-"""Other scenes each reference is held against at most, so that large studies cost no more than linear time."""
+"""The most other scenes that each reference is compared with, so that the time grows only linearly with the study."""
 
 CONSTANT = 0.999
 """Outputs for different images that are more alike than this do not depend on the image."""
@@ -61,13 +61,13 @@ def floors(outputs: Sequence[Output], board: Snapshot) -> dict[str, dict[str, Fl
         result[row.id] = {
             "cognition": _floor("cognition", row, _chance(by_task, partial(_of_answers, cider=cider)), _repeats(mine)),
             "decision": _floor("decision", row, _chance(by_task, _of_chunks), _moves_alike(mine)),
-            "execution": _of_execution(row, board),
+            "execution": Floor(row.execution_distorted, board.chance_floor, row.execution_above_floor, False, {}),
         }
     return result
 
 
 def _corpora(outputs: Sequence[Output]) -> dict[str, Cider]:
-    """For each VLM its own reference answers, one for each scene and task, as the scores of the run have it."""
+    """The corpus of each VLM, as in the scores of the run: its reference answers, one for each scene and task."""
     answers: dict[str, dict[str, str]] = {}
     for output in outputs:
         if output.case.is_reference and output.answers:
@@ -115,10 +115,6 @@ def _floor(stage: str, row: AgentRow, chance: Scores, repeats: bool) -> Floor:
     constant = repeats or (total is not None and total >= CONSTANT)
     normalised = None if raw is None or total is None or constant else (raw - total) / (1.0 - total)
     return Floor(raw, total, normalised, constant, {name: chance[name] for name in DIMENSIONS[stage] if name in chance})
-
-
-def _of_execution(row: AgentRow, board: Snapshot) -> Floor:
-    return Floor(row.execution_distorted, board.chance_floor, row.execution_above_floor, False, {})
 
 
 def _repeats(outputs: Sequence[Output]) -> bool:

@@ -15,7 +15,7 @@ from merton.pages.words import marked
 from merton.results.records import Outcome, TrialRecord
 from merton.results.statistics import mean
 from merton.results.text import one_line
-from merton.results.trial_files import first_frame, jpeg, trial_detail
+from merton.results.trial_files import first_frame, jpeg, shown_answers, trial_detail
 from merton.study import figures
 
 PICTURE_BUDGET = 9_000_000
@@ -29,9 +29,8 @@ class Card:
     """One trial of the gallery, ready to be shown.
 
     Attributes:
-        record: the trial.
-        detail: its trial.json; nothing in it has been checked.
-        camera: which camera the pictures are from.
+        detail: the trial's trial.json; nothing in it has been checked.
+        camera: the camera of the pictures.
         pictures: data URIs of the reference and the distorted image, each None if there is none to show.
         answers: to the reference image, and to the distorted one with the differences in <mark>.
         paths: the tool's path from above and from the side.
@@ -85,10 +84,7 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
     reference, distorted = _path(detail, "reference_path"), _path(detail, "path")
     window = figures.window_of((reference, distorted))
     frame = first_frame(detail)
-    stored = detail.get("answers")
-    answers = stored if isinstance(stored, Mapping) else {}
-    reference_answer = one_line(answers.get("reference") or "", 600)
-    distorted_answer = one_line(answers.get("distorted") or "", 600)
+    reference_answer, distorted_answer = shown_answers(detail)
     return Card(
         record=record,
         detail=detail,

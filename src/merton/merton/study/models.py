@@ -60,8 +60,7 @@ class Profile:
     """One model in one dimension.
 
     Attributes:
-        model: its name.
-        levels: for the levels 0..5 the mean score; None where there is none.
+        levels: mean score at the levels 0..5; None where there is none.
         distorted: over the levels 1..5.
     """
 

@@ -23,9 +23,7 @@ class Output:
     """One trial's outputs; values that its trial.json lacks or holds in another form are None or empty.
 
     Attributes:
-        agent: id of the agent.
         models: stage ("cognition", "decision") to the name of the model behind it; the agent's id if not recorded.
-        case: the test case.
         answers: to the reference image and to the distorted one.
         chunks: decided on the reference images and on the distorted ones.
         scores: stage to {dimension: 0..1}, the stage's own name among them for the total.
@@ -40,7 +38,7 @@ class Output:
 
 
 def read(run: Path, records: Iterable[TrialRecord]) -> list[Output]:
-    """The outputs of all trials that have them and were no infrastructure fault, in the order of the records."""
+    """The outputs of all trials with a trial.json and without an infrastructure fault, in the order of the records."""
     found = []
     for record in records:
         detail = trial_detail(run, record)

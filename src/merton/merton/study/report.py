@@ -31,7 +31,7 @@ CASES_SHOWN = 10
 TROUBLES_SHOWN = 2000
 """Rows of the table of failures: more make the page slow. Ours."""
 BLIND_DECISION = 0.999
-"""An agent with a mean decision score above this does not look at the image."""
+"""The decisions of an agent with a higher mean decision score do not depend on the image."""
 
 
 def write_report(run_directory: Path | str) -> Path:

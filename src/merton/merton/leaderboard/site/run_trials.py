@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -14,19 +13,15 @@ from merton.pages.words import marked
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import one_line
-from merton.results.trial_files import first_frame, jpeg, trial_detail
-
-ANSWER_LIMIT = 600
-"""Characters of an answer that are shown."""
+from merton.results.trial_files import first_frame, jpeg, shown_answers, shown_text, trial_detail
 
 
 @dataclass(frozen=True)
 class AgentTrial:
     """One agent's trial on a case.
 
-    Attributes:
-        record: as it was stored.
-        answers: to the reference image, and to the distorted one with differing words in <mark>; empty if not stored.
+    `answers` are those to the reference image, and to the distorted one with differing words in <mark>; empty if not
+    stored.
     """
 
     record: TrialRecord
@@ -79,23 +74,13 @@ class RunTrials:
         run, record, detail = next(((r, t, d) for r, t, d in details if d.get("frames")), details[0])
         frame = first_frame(detail)
         return CaseTrials(
-            instruction=_text(detail, "instruction"),
-            question=_text(detail, "question"),
+            instruction=shown_text(detail, "instruction"),
+            question=shown_text(detail, "question"),
             camera=one_line(frame.get("camera") or "camera", 20),
-            pictures=(
-                jpeg(run, record, frame.get("reference")),
-                jpeg(run, record, frame.get("distorted")),
-            ),
-            trials=tuple(AgentTrial(record, _answers(detail)) for _, record, detail in details),
+            pictures=(jpeg(run, record, frame.get("reference")), jpeg(run, record, frame.get("distorted"))),
+            trials=tuple(_agent_trial(record, *shown_answers(detail)) for _, record, detail in details),
         )
 
 
-def _text(detail: Mapping[str, Any], key: str) -> str:
-    return one_line(detail.get(key) or "", ANSWER_LIMIT)
-
-
-def _answers(detail: Mapping[str, Any]) -> tuple[str, Markup]:
-    stored = detail.get("answers")
-    answers = stored if isinstance(stored, Mapping) else {}
-    reference, distorted = _text(answers, "reference"), _text(answers, "distorted")
-    return reference, marked(reference, distorted)
+def _agent_trial(record: TrialRecord, reference: str, distorted: str) -> AgentTrial:
+    return AgentTrial(record, (reference, marked(reference, distorted)))
