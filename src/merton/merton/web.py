@@ -37,11 +37,11 @@ HEADERS = {
 class AccessMiddleware:
     """Refuses requests under a foreign host name, from another site's page or with a long body; adds headers.
 
-    A web page elsewhere can have its own name resolve to this machine (DNS rebinding) and would then read and write
-    here as if it were ours; but the browser still sends the name it used. Addresses cannot be rebound, so they pass.
+    A foreign web page can let its own host name resolve to this machine (DNS rebinding), so that the browser treats
+    this server as part of that page's site. But the browser still sends that host name, so such requests are refused.
+    Addresses cannot be rebound, so they pass.
 
     Args:
-        app: the application that is guarded.
         policy: Content-Security-Policy of every answer.
         names: further host names of this server, besides "localhost" and addresses.
         longest_body: of a request [bytes].
@@ -62,7 +62,7 @@ class AccessMiddleware:
         self._longest_body, self._uploads = longest_body, frozenset(uploads)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection, as ASGI has it. A WebSocket that is refused gets status 403 and is never opened."""
+        """Serve one ASGI connection. A WebSocket that is refused gets status 403 and is never opened."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -117,7 +117,7 @@ def is_from_elsewhere(headers: Headers) -> bool:
     """Whether a browser sends this on behalf of another site (cross-site request forgery).
 
     Browsers say so themselves in Sec-Fetch-Site or Origin. A client that sends neither header is not a browser, so it
-    carries no session to abuse.
+    carries no session that could be abused.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:
@@ -156,7 +156,7 @@ class Tokens:
         self.owners = tuple(self._hashes)
 
     def owner(self, token: str) -> str | None:
-        """The owner of a token; None if it is unknown. Takes equally long for all: none can be guessed bit by bit."""
+        """The owner of a token; None if it is unknown. Every token takes the same time, so timing reveals nothing."""
         digest = hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
         found = None
         for name, known in self._hashes.items():

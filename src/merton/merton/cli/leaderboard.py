@@ -139,7 +139,7 @@ def verify(
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """Shows the current step on a terminal, and nothing elsewhere."""
+    """Shows the current step if standard error is a terminal."""
     with STDERR.status("") as status:
         yield lambda text: status.update(f"{text} …")
 

@@ -34,10 +34,10 @@ class BoardCell:
 
     Attributes:
         score: 0..maximum of the board; None if it is missing.
-        interval: 95 % of it.
-        n: scores it is made of.
-        missing: why there is no score, on boards under published rules; on those of a snapshot always empty, because a
-            cell can be missing there for one reason only: the agent met no such case.
+        interval: 95 % interval of `score`.
+        n: number of scores in the mean.
+        missing: why there is no score, on boards under published rules; empty on those of a snapshot, where a cell can
+            be missing for one reason only: the agent met no such case.
     """
 
     score: float | None
@@ -101,15 +101,15 @@ class Board:
 
 
 def missing_cell(reason: str, n: int = 0) -> BoardCell:
-    """A missing cell; `n`: how many scores there are nevertheless."""
+    """A missing cell, although the agent may have `n` of its scores."""
     return BoardCell(None, None, n, reason)
 
 
 def share_cell(points: float, n: int, maximum: float) -> BoardCell:
     """The cell of `points` (0..n) out of n: maximum · points / n, with Wilson's interval.
 
-    A score between 0 and 1 varies no more than a coin with the same mean, so the interval covers partial scores too, if
-    anything too widely, and it is sensible for few items and at both ends.
+    A score between 0 and 1 varies no more than a coin with the same mean, so for partial scores the interval is wide
+    enough. It is also sensible for few items and at both ends.
     """
     low, high = wilson(points, n)
     return BoardCell(maximum * points / n, (maximum * max(0.0, low), maximum * min(1.0, high)), n)
@@ -144,7 +144,7 @@ def ranked(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
 def group_cell(scores: Sequence[float], groups: Sequence[int]) -> BoardCell:
     """The mean of scores in 0..1 with Student's interval over their groups, such as test cases; missing without any."""
     if not len(scores):
-        return BoardCell(None, None, 0)
+        return missing_cell("")
     return BoardCell(math.fsum(scores) / len(scores), mean_interval(scores, groups), len(scores))
 
 

@@ -16,7 +16,7 @@ from merton.leaderboard.board import Board, BoardCell
 from merton.results.records import FLOOR_AGENT
 from merton.results.text import MISSING, formatted, printable
 
-if TYPE_CHECKING:  # a snapshot's modules load all of the ratings; a command that only draws does without
+if TYPE_CHECKING:  # these modules load all of the ratings, which a command that only draws does not need
     from merton.leaderboard.snapshot.contents import AgentRow, Snapshot, Standing
 
 NAME = 44
@@ -60,7 +60,7 @@ def render_board(board: Board, width: int = 120) -> str:
 
 
 def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
-    """The overall board of a snapshot as plain text: both ratings of every agent, and where they are not sure."""
+    """The overall board of a snapshot as plain text: both ratings of every agent, and reasons to doubt them."""
     console, lines = _plain_console(width)
     console.print(_agent_table("Leaderboard", _COLUMNS, snapshot.agents))
     if any(row.trials or row.infrastructure for row in snapshot.agents):

@@ -32,7 +32,7 @@ class Agreement:
 
     Attributes:
         kappa: of all pairs together; 1 is full agreement, 0 that of chance; None where it is undefined.
-        interval: 95 % of it, by bootstrap over the items; None where `kappa` is.
+        interval: 95 % interval of `kappa`, by bootstrap over the items; None without it.
         n: items that at least two annotators scored.
         pairs: pair by pair, by name.
     """

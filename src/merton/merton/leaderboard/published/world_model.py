@@ -5,8 +5,9 @@ scored k and N the number of the task's real videos:
 
     task = (3 N_3 + 2 N_2 + N_1) / N          final = mean of the eight tasks
 
-Open there, decided here (docs/published_rules.md says why): a video that several annotators scored counts once, with
-their mean; a video without a score counts 0; a task with fewer than three annotators is missing.
+Our decisions where the rubric is open (docs/published_rules.md gives the reasons): a video that several annotators
+scored counts once, with their mean; a video without a score counts 0; a task with fewer than three annotators is
+missing.
 """
 
 from __future__ import annotations
@@ -119,12 +120,10 @@ def read_ground_truth(path: Path) -> dict[str, int]:
 
 
 def evaluate(annotations: Iterable[Annotation], ground_truth: Mapping[str, int], rules: Rules) -> Evaluation:
-    """The board of all teams.
+    """The board of all teams; the order of the annotations plays no part.
 
     Args:
-        annotations: in any order.
         ground_truth: task to the number of its real videos; all of the rubric's tasks.
-        rules: the rubric.
 
     Raises:
         InputError: a task that is unknown or without a count, a score beyond the rubric, a video an annotator scored

@@ -1,12 +1,4 @@
-"""A leaderboard over HTTP: the static site, a form for submissions, and a JSON API.
-
-tokens      the manufacturers that may submit
-publisher   the snapshot and the pages that are served, renewed in the background
-uploads     from a request to a verdict on a submission
-models      the answers of the JSON API
-api, pages  the operations
-app         the application, and a port
-"""
+"""A leaderboard over HTTP: the static site, a form for submissions, and a JSON API."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
@@ -46,6 +46,8 @@ REFUSALS = {
     429: "Too many at this moment; see Retry-After.",
     503: "It could not be stored and does not count; see Retry-After.",
 }
+NO_AGENT = "there is no agent of that id; /api/board lists them"
+NO_CASE = "there is no test case of that id; /api/cases lists them"
 RECEIPT = TypeAdapter(Receipt)
 NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "There is no such thing."}}
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The ETag in If-None-Match is still right."}}
@@ -58,7 +60,6 @@ def etag_matches(request: Request, etag: str) -> bool:
 
 
 def publisher_of(request: Request) -> Publisher:
-    """The publisher of this server."""
     publisher: Publisher = request.app.state.publisher
     return publisher
 
@@ -100,10 +101,7 @@ def board(published: Current) -> BoardAnswer:
 @router.get("/agents/{id:path}", summary="An agent", responses=NOT_FOUND)
 def agent(id: Id, published: Current) -> AgentRow:
     """The agent's line on the board."""
-    row = published.agent(id)
-    if row is None:
-        raise HTTPException(404, "there is no agent of that id; /api/board lists them")
-    return row
+    return published.snapshot.agents[_index(published.agents, id, NO_AGENT)]
 
 
 @router.get("/cases", summary="Test cases")
@@ -114,11 +112,8 @@ def cases(request: Request, published: Current, offset: Offset = 0, limit: Limit
 
 @router.get("/cases/{id:path}", summary="A test case", responses=NOT_FOUND)
 def case(id: Id, published: Current) -> CaseRow:
-    """What the case is, and how difficult."""
-    row = published.case(id)
-    if row is None:
-        raise HTTPException(404, "there is no test case of that id; /api/cases lists them")
-    return row
+    """The case and its difficulty."""
+    return published.snapshot.cases[_index(published.cases, id, NO_CASE)]
 
 
 @router.get("/matches", summary="Matches", responses=NOT_FOUND)
@@ -133,14 +128,10 @@ def matches(
     """All matches of agents and test cases, from which the ratings are made, by agent and case."""
     found: Sequence[tuple[int, int, float]] = published.snapshot.matches
     if agent is not None:
-        index = published.agents.get(agent)
-        if index is None:
-            raise HTTPException(404, "there is no agent of that id; /api/board lists them")
+        index = _index(published.agents, agent, NO_AGENT)
         found = found[bisect_left(found, (index,)) : bisect_left(found, (index + 1,))]
     if case is not None:
-        index = published.cases.get(case)
-        if index is None:
-            raise HTTPException(404, "there is no test case of that id; /api/cases lists them")
+        index = _index(published.cases, case, NO_CASE)
         found = [match for match in found if match[1] == index]
     agents, all_cases = published.snapshot.agents, published.snapshot.cases
     page = _page(request, found, offset, limit)
@@ -199,6 +190,12 @@ def health(request: Request) -> Health:
         snapshot_sha256=published.sha256,
         since_utc=published.since_utc,
     )
+
+
+def _index(known: Mapping[str, int], id: str, reason: str) -> int:
+    if id not in known:
+        raise HTTPException(404, reason)
+    return known[id]
 
 
 def _page(request: Request, items: Sequence[Item], offset: int, limit: int) -> Page[Item]:

@@ -56,12 +56,12 @@ def create_app(
     Args:
         record: run directory, SQLite file or PostgreSQL URL.
         tokens: file of the manufacturers' tokens (see `merton.web.TokenFile`); without one, every client may submit.
-        names: host names under which it may be asked, besides "localhost" and addresses.
+        names: host names of this server, besides "localhost" and addresses.
         closed: why no submissions are taken, one sentence; None if they are.
         now: the clock of submissions (UTC); that of the machine if None.
 
     Raises:
-        InputError: there is no such record, or the file of tokens is not as it should be.
+        InputError: there is no such record, or the file of tokens is invalid.
         InfrastructureError: the record cannot be read, or the pages cannot be written.
     """
     where = str(record)
@@ -95,7 +95,7 @@ def create_app(
 
 
 def _add_operations(app: FastAPI, names: Iterable[str]) -> None:
-    """The form of refusals, the API, the pages, and the guard before all of them."""
+    """Add the form of refusals, the API, the pages, and the middleware that guards them."""
     app.add_exception_handler(HTTPException, _refusal)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.add_exception_handler(Exception, _fault)
@@ -130,11 +130,10 @@ def run(
         record, tokens, names: as in `create_app`.
         host: name or address to listen on.
         port: 0 takes a free one.
-        say: called with each step, and with the address once there is one.
+        say: called with each step, and with the address.
 
     Raises:
-        InputError: as `create_app`, or the address cannot be listened on.
-        InfrastructureError: as `create_app`.
+        InputError, InfrastructureError: as `create_app`; also if the address cannot be listened on.
     """
     names = tuple(names)
     closed = None

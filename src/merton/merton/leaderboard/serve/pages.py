@@ -1,4 +1,4 @@
-"""The pages: those of the site, and the server's own: the form, its answer, and the list of operations."""
+"""The pages of the site, and those that only a server has: the form, its answer, and the list of operations."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def operations(request: Request) -> Response:
 
 
 def add_to(app: FastAPI) -> None:
-    """Add the pages to an app that has its other routes already: any address that is left is a file of the site."""
+    """Add the pages, after all other routes of the app: every other address is a file of the site."""
     app.router.routes += [
         Route(FORM, form, methods=["GET"]),
         Route(FORM, submit, methods=["POST"]),
@@ -140,7 +140,7 @@ def _sentence(text: str) -> str:
 
 
 def _render(request: Request, template: str, title: str, current: str = "", root: str = "", **values: Any) -> str:
-    """A page of the server's own, in the layout of the site."""
+    """A page that only the server has, in the layout of the site."""
     head = publisher_of(request).current.head
     body = Markup(_TEMPLATES.get_template(template).render(values, root=root))  # escaped by the template
     return frame(head, title, body, current.lstrip("/"), root=root)

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from merton.errors import InfrastructureError
 from merton.leaderboard import site
 from merton.leaderboard.snapshot import store as snapshots
-from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
+from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.store import StoredSnapshot
 from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, current_window, submissions
 from merton.processes import stop_workers, terminate_workers, worker_pool
@@ -48,14 +48,9 @@ class PagesError(InfrastructureError):
 
 @dataclass(frozen=True)
 class Edition:
-    """A snapshot, whose pages are in a folder, with the submissions, attempts and stored snapshots of that moment.
+    """A snapshot with pages in a folder, and the submissions, attempts and stored snapshots of that moment.
 
-    Attributes:
-        snapshot: shown by the pages and the API.
-        sha256: of the snapshot's canonical bytes.
-        submissions: every submission that was ever accepted, in the order of arrival.
-        attempts: every attempt to submit, in order.
-        stored: the snapshots that the record holds, oldest first.
+    All lists are complete, the oldest entry first; `sha256` is that of the snapshot's canonical bytes.
     """
 
     snapshot: Snapshot
@@ -71,7 +66,9 @@ Make = Callable[[str, Path], Edition]
 
 @dataclass(frozen=True)
 class Published(Edition):
-    """The edition that is served. It never changes: a newer one replaces it, and its files go with the last reference.
+    """The edition that is served. It never changes: a newer one replaces it.
+
+    Its files are removed with the last reference to it.
 
     Attributes:
         head: the snapshot without its contents, for the layout of further pages.
@@ -85,14 +82,6 @@ class Published(Edition):
     files: Mapping[str, Path]
     agents: Mapping[str, int]
     cases: Mapping[str, int]
-
-    def agent(self, id: str) -> AgentRow | None:
-        """The agent's row, or None."""
-        return self.snapshot.agents[self.agents[id]] if id in self.agents else None
-
-    def case(self, id: str) -> CaseRow | None:
-        """The test case's row, or None."""
-        return self.snapshot.cases[self.cases[id]] if id in self.cases else None
 
 
 class Publisher:
@@ -121,7 +110,7 @@ class Publisher:
         self.current = self._first()
 
     def start(self) -> None:
-        """Begin to watch the record, in a thread of its own."""
+        """Begin to watch the record in a thread."""
         self._thread = threading.Thread(target=self._watch, name="publisher", daemon=True)
         self._thread.start()
 
@@ -144,7 +133,7 @@ class Publisher:
         """Renew `current` if the record has changed. A failure leaves it as it is and is stated in `problem`.
 
         Args:
-            make: how an edition is made; `make_edition` if None, in this process and thread.
+            make: makes the edition; `make_edition` if None, in this process and thread.
 
         Returns:
             Whether `current` is a new one.
@@ -192,7 +181,7 @@ class Publisher:
             pause_s = PAUSE_FACTOR * (time.monotonic() - started)
 
     def _made_in_process(self, record: str, folder: Path) -> Edition:
-        """`make_edition` in a process of its own, so that rating does not slow down requests."""
+        """`make_edition` in another process, so that rating does not slow down requests."""
         self._workers = worker_pool(1)
         try:
             return self._workers.submit(make_edition, record, folder).result()
@@ -262,13 +251,13 @@ def _published(record: str, make: Make) -> Published:
 
 
 def record_state(record: str) -> object:
-    """A cheap value that differs whenever the board would, and perhaps without that.
+    """A value that is cheap to get and changes whenever the board would change; it may change more often.
 
     Raises:
         InputError: there is no such record.
         InfrastructureError: it cannot be reached.
     """
-    window = current_window(datetime.now(timezone.utc))  # submissions come onto the board by the calendar
+    window = current_window(datetime.now(timezone.utc))  # new submissions appear on the board when it begins
     if "://" in record:
         with ResultStore(record, read_only=True) as store, store.database.reading() as connection:
             counters = connection.execute(sa.text(_POSTGRESQL_COUNTERS)).all()

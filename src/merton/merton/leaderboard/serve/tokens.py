@@ -9,7 +9,7 @@ from merton.leaderboard.submissions.manifest import checked_manufacturer
 
 
 class Tokens(web.Tokens):
-    """A file of tokens whose owners are manufacturers, as the manifests have them; raises InputError for others."""
+    """A file of tokens of manufacturers; raises InputError for an owner that a manifest may not name."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

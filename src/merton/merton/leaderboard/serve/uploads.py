@@ -1,4 +1,4 @@
-"""From a request to a verdict: the sender, the limits, and the receipt or refusal."""
+"""Submissions over HTTP: the sender and the limits are checked, the answer is a receipt or a refusal."""
 
 from __future__ import annotations
 
@@ -36,13 +36,7 @@ _log = logging.getLogger("merton.leaderboard")
 
 
 class Refused(Exception):
-    """A submission that was not accepted.
-
-    Args:
-        status: of HTTP.
-        reason: one sentence.
-        headers: that belong to that status.
-    """
+    """A submission that was not accepted: HTTP status, reason in one sentence, and headers for the answer."""
 
     def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(reason)

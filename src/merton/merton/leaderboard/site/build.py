@@ -28,15 +28,14 @@ def write_site(
 ) -> Path:
     """Write a snapshot as a folder of pages that need no server and request nothing else; returns its index.html.
 
-    The folder appears whole: an older site stays until the new one is ready, and if that cannot be written.
-    The same arguments give the same bytes.
+    An older site stays in the folder until the new one is complete, and also if that cannot be written. The same
+    arguments give the same bytes.
 
     Args:
-        snapshot: to show.
         folder: a new or empty one, or one that holds a site written before.
         store: the record, for earlier snapshots, submissions and attempts.
-        images: run directories whose pictures and answers go with the cases; None: the run that the record lies in.
-        published: boards under published rules, shown beside the snapshot's own.
+        images: run directories with pictures and answers of the cases; None: the run that holds the record.
+        published: boards under published rules, shown beside those of the snapshot.
         served: whether a server adds `SERVED_PAGES`, so that the pages link there.
 
     Raises:

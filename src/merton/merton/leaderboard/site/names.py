@@ -37,5 +37,5 @@ def _hashed(name: str, used: set[str]) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     words = re.sub(r"[^a-z0-9_]+", "-", name[:200].lower()).strip("-_")[: LONGEST - 20] or "x"
     short = f"{words}-{digest[:10]}"
-    # Two ids meet here only if one was chosen to look like the other's file; the long form is no plain id's name.
+    # Taken only if an id was chosen to equal the file name of another; no plain id is as long as the long form.
     return short if short not in used else f"{words}-{digest}"

@@ -31,8 +31,8 @@ class RecordExtras:
 
     Attributes:
         history: earlier snapshots of the same name, the oldest first, at most `HISTORY`.
-        older: how many there are before those.
-        unreadable: when the others of them were stored: damaged ones, and those of another version of Merton.
+        older: the number of those before.
+        unreadable: times of the latest that cannot be read: damaged, or of another version of Merton.
         taken_utc: when the snapshot of the site itself was stored; empty if it was not.
         receipts, attempts: submissions and attempts to submit, the latest first.
         runs: the run directory that holds the record, if one does.
@@ -88,7 +88,7 @@ def read_extras(store: ResultStore, current: Snapshot) -> RecordExtras:
 
 
 def _runs(store: ResultStore) -> tuple[Path, ...]:
-    """The directory of the run that holds the record; none for a record of its own, or on a server."""
+    """The directory of the run that holds the record; none for a separate record, or one on a server."""
     if store.database.dialect != "sqlite":
         return ()
     folder = Path(store.database.where).parent

@@ -13,7 +13,7 @@ from merton.rating.predictions import predicted_score
 from merton.results.statistics import mean
 
 CASES_SHOWN = 5_000
-"""Cases with a page and a line of their own, the hardest first; the downloads hold all."""
+"""The most cases with a page and a line in the list, the hardest first; the downloads hold all."""
 
 LEVELS = range(1, 6)
 
@@ -57,25 +57,17 @@ class HeatRow:
 class View:
     """A snapshot arranged for its pages.
 
-    Args:
-        snapshot: to show.
-        published: boards under published rules.
-
     Attributes:
-        boards: the snapshot's and the published ones; a row's agent is an index wherever the snapshot has that agent.
+        boards: the snapshot's, and those under published rules; a row's agent is an index if the snapshot has it.
         agent_files, case_files, board_files: file names of pages by id or name.
         is_fitted: whether the likelihood gives the ranks.
         by_agent, by_case: meetings by index.
         difficulty: indices of all cases, hardest first.
-        shown: those that have pages.
-        place: index of a case to its place among `shown`.
+        shown: indices of the cases that have pages.
+        place: index of a case to its place in `shown`.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        published: Sequence[Board] = (),
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, published: Sequence[Board] = ()) -> None:
         self.snapshot = snapshot
         index = {agent.id: place for place, agent in enumerate(snapshot.agents)}
         self.boards = [*snapshot.boards, *(_beside_own(board, index) for board in published)]

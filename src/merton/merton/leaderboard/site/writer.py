@@ -76,7 +76,7 @@ def frame(snapshot: Snapshot, title: str, body: Markup, current: str = "", serve
         snapshot: whose name and hash the page carries.
         title: of the browser's window.
         body: HTML of the main part, with its h1.
-        current: which entry of the navigation it is, such as "submit".
+        current: its entry of the navigation, such as "submit".
         served: as in `write_site`.
         root: from the page's address to index.html, such as "../".
     """
@@ -98,12 +98,7 @@ def frame(snapshot: Snapshot, title: str, body: Markup, current: str = "", serve
 class SiteWriter:
     """Renders the pages of one snapshot into a folder.
 
-    Args:
-        snapshot: to show.
-        folder: an empty one.
-        view: of the snapshot.
-        trials: with the pictures and answers of the cases.
-        served: as in `write_site`.
+    The folder is empty, `trials` has the pictures and answers of the cases, and `served` is as in `write_site`.
     """
 
     def __init__(self, snapshot: Snapshot, folder: Path, view: View, trials: RunTrials, served: bool) -> None:

@@ -32,13 +32,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class BothMethods:
-    """The ratings by both methods.
-
-    Attributes:
-        agi_elo: ratings by AGI-Elo.
-        likelihood: the fit; None if there is none.
-        refusal: why there is none, one sentence; empty if there is one, or no match.
-    """
+    """The ratings by both methods; `refusal` is the reason why there is no fit, empty without any match."""
 
     agi_elo: agi_elo.Ratings
     likelihood: likelihood.Fit | None
@@ -67,8 +61,6 @@ def compute(
     """The snapshot of these inputs; their order plays no part.
 
     Args:
-        inputs: trials, scores and agents.
-        name: of the snapshot.
         schema_version: of the record.
         checks: also test the methods on held-out matches, which takes as long as the rating itself.
         progress: called with a line of text at the start of each long step.

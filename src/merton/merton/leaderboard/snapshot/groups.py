@@ -20,7 +20,7 @@ def group_boards(table: MatchTable, cases: Iterable[CaseRow], agents: Sequence[s
     Args:
         table: the matches.
         cases: rows of all cases of the table.
-        agents: ids in the order that the boards' rows index.
+        agents: all ids; `BoardRow.agent` is an index into them.
     """
     row_of = {case.id: case for case in cases}
     met = [row_of[case] for case in table.case_ids]

@@ -1,4 +1,4 @@
-"""The board of a record while results come in, computed in a process of its own, so that no caller waits for it."""
+"""The board of a record while results arrive, computed in another process, so that no caller waits for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAUSE_FACTOR = 4.0
 """After a board that took t the next one waits this many times t: a large record must not occupy a core."""
 
 NICENESS = 10
-"""Niceness of the rating process: on a busy machine robots and answers come first."""
+"""Niceness of the rating process: on a busy machine, robots and answers have priority."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class LiveBoard:
     """The board of a record at one moment.
 
     Attributes:
-        experiment: the only one in it; empty if there are several, or none.
+        experiment: the only one in the record; empty if it has several, or none.
         agents, cases: the rated ones.
         text: the board for a terminal.
         problem: why the board is incomplete or missing, a sentence; empty if it is complete.
@@ -72,8 +72,8 @@ class LiveBoards:
 
     Args:
         record: the shared one; if empty, the board is that of the run.
-        show: a module's function that turns a board into the form the caller wants, such as a message. It is called in
-            the rating process: thousands of ratings take 0.2 s to become a message, and answers would wait for that.
+        show: a module's function that turns a board into another form, such as a message. It is called in the rating
+            process: to make a message of thousands of ratings takes 0.2 s, and answers would wait for it.
     """
 
     def __init__(self, record: str = "", show: Callable[..., Any] = unchanged) -> None:
@@ -100,7 +100,7 @@ class LiveBoards:
     def poll(self, *arguments: Any) -> ShownBoard | None:
         """A board that is new since the last call, or None; returns at once and is to be called often.
 
-        If this call begins a board, `arguments` go to its `show`, after the board.
+        If this call begins a board, `show` gets these arguments after the board.
         """
         now = time.monotonic()
         if self._work is None:

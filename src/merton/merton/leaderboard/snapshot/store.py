@@ -33,12 +33,11 @@ _ADAPTER: TypeAdapter[Snapshot] = TypeAdapter(Snapshot)
 
 @dataclass(frozen=True)
 class StoredSnapshot:
-    """A snapshot that is kept in the record, without its content; `load` gets it.
+    """A snapshot that is stored in the record, without its content, which `load` reads.
 
     Attributes:
         id: counts up.
         taken_utc: when it was stored, ISO 8601.
-        name: as given.
         inputs_sha256: of the inputs it was computed from.
         sha256: of its bytes, `to_json`.
     """
@@ -59,11 +58,10 @@ def take(
 ) -> Snapshot:
     """The snapshot of all that is in the record: trials of every experiment, imported scores, agents, submissions.
 
-    All of it is read in one transaction, so a result written meanwhile is in it as a whole or not at all.
+    It is read in one transaction, so a result that is written meanwhile is in it as a whole or not at all.
 
     Args:
-        store: the record.
-        name: of the snapshot; "leaderboard" if None.
+        name: of the snapshot; `DEFAULT_NAME` if None.
         window: a day, ISO 8601, whose submissions are on the board (`submissions.receipts`); today if None;
             "" for none. It makes no difference to a record without submissions.
         checks: also test the methods on held-out matches, which takes as long as the rating itself.
@@ -113,10 +111,7 @@ def from_json(data: bytes | str) -> Snapshot:
 
 
 def store_snapshot(store: ResultStore, snapshot: Snapshot) -> bool:
-    """Append the snapshot to the record; the older ones stay.
-
-    Returns:
-        False if the newest snapshot of this name has the same bytes, so that nothing was appended.
+    """Append the snapshot to the record; False if the newest of this name has the same bytes, so that it was not.
 
     Raises:
         InfrastructureError: the disk or the server refuses; the older snapshots are unchanged.
@@ -142,7 +137,7 @@ def store_snapshot(store: ResultStore, snapshot: Snapshot) -> bool:
 
 
 def snapshots(store: ResultStore) -> list[StoredSnapshot]:
-    """The snapshots that the record keeps, oldest first."""
+    """The stored snapshots, oldest first."""
     columns = [column for column in SNAPSHOTS.c if column.name != "content"]
     with store.database.reading() as connection:
         rows = connection.execute(sa.select(*columns).order_by(SNAPSHOTS.c.id)).mappings().all()
@@ -167,7 +162,7 @@ def load(store: ResultStore, id: int) -> Snapshot:
 
 
 def latest(store: ResultStore) -> Snapshot | None:
-    """The newest stored snapshot that is intact and of this version, to show if none can be taken now; None if none."""
+    """The newest stored snapshot that is intact and of this version, to show if none can be taken now; else None."""
     for stored in reversed(snapshots(store)):
         try:
             return load(store, stored.id)

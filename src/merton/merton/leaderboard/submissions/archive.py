@@ -1,7 +1,7 @@
-"""Reading an archive from an untrusted sender: everything stays in memory, and anything that could do harm is refused.
+"""Reading an archive from an untrusted sender, in memory only; dangerous members and names are refused.
 
-Nothing is written to the disk, so no name in an archive can lead anywhere; bad names are refused all the same, because
-kept archives will be unpacked elsewhere. Archives inside archives are files like any other and are never opened.
+Nothing is written to the disk, so no name in an archive can lead outside a folder. Bad names are refused all the same,
+because others may unpack the archive. Archives inside archives are plain files and are never opened.
 """
 
 from __future__ import annotations
@@ -116,11 +116,11 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 def _checked(members: Iterator[tuple[str, bytes]]) -> dict[str, bytes]:
     """The members as a mapping; names, number and total size are checked one by one, before the next is unpacked."""
     files: dict[str, bytes] = {}
-    taken: dict[str, str] = {}  # names as a file system that ignores case has them: files, and the folders they are in
+    taken: dict[str, str] = {}  # names of files and of their folders, as on a file system that ignores case
     total = 0
     for name, content in members:
         _check_name(name)
-        key = _folded(name)
+        key = folded(name)
         folders = [key[:end] for end, character in enumerate(key) if character == "/"]
         if key in taken or any(taken.get(folder) == "file" for folder in folders):
             raise InputError(f"the name {_shown(name)} stands twice in the archive; upper and lower case count as one")
@@ -149,7 +149,8 @@ def _check_name(name: str) -> None:
         )
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """A name without differences of case and of Unicode's equivalent forms (NFKC)."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 

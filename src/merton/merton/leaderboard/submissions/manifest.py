@@ -17,7 +17,7 @@ from pydantic import AfterValidator
 
 from merton.config import Model, loads
 from merton.errors import InputError
-from merton.leaderboard.submissions.archive import Source, Unpacked, read
+from merton.leaderboard.submissions.archive import Source, Unpacked, folded, read
 from merton.results.tables import read_cells, utf8_text
 from merton.results.text import one_line
 
@@ -121,8 +121,7 @@ class Submission:
     """A submission that was read and passes all checks that need no record.
 
     Attributes:
-        manifest: who, what, with what.
-        scores: item to score, 0..1, as they stand in the file.
+        scores: item to score, 0..1, as in the file.
         places: item to where it stands, such as "scores.csv, line 2", in the order of the file.
         archive_sha256: of the bytes that were sent.
     """
@@ -134,7 +133,7 @@ class Submission:
 
 
 def checked_manufacturer(name: str) -> str:
-    """The name, unchanged; raises InputError if a manifest may not have it as a name."""
+    """The name, unchanged; raises InputError if a manifest may not contain it."""
     try:
         return _name(name)
     except ValueError as error:
@@ -143,8 +142,7 @@ def checked_manufacturer(name: str) -> str:
 
 def canonical(name: str) -> str:
     """A key that is equal for all spellings of one name: Unicode NFKC, no case, single spaces; "ACME " is "acme"."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join(folded.split())
+    return " ".join(folded(name).split())
 
 
 def confusable_key(name: str) -> str:
@@ -165,8 +163,8 @@ def verify(source: Source) -> Submission:
     """Read a submission and make all checks that do not need the record it is for.
 
     Raises:
-        TooLargeError, InputError: as `archive.read`; or the manifest or the scores are not as they should be.
-            The sentence names file and line.
+        TooLargeError, InputError: as `archive.read`; or the manifest or the scores are invalid. The sentence names file
+            and line.
     """
     return read_submission(read(source))
 
@@ -275,7 +273,7 @@ def _score(cell: str, where: str) -> float:
 
 @cache
 def _stand_in(character: str) -> str:
-    """One character, or some, for all that look like it; the same for each of them."""
+    """The same text, of one character or more, for all characters that look alike."""
     from confusable_homoglyphs.confusables import confusables_data
 
     alike = {character, *(other["c"] for other in confusables_data.get(character, ()))}

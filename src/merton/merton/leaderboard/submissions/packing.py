@@ -1,4 +1,4 @@
-"""From a record to a submission, without a manifest written by hand."""
+"""A submission made from a record, without a manifest written by hand."""
 
 from __future__ import annotations
 
@@ -40,10 +40,8 @@ def make_submission(
     Args:
         store: the record.
         agent: its id there.
-        manufacturer: the sender of the submission.
         version, weights_sha256: of the agent; may be left out if the record knows them. Weights may be "none".
         dataset: an experiment or an imported matrix; may be left out if the agent took part in one alone.
-        contact: where the manufacturer can be reached.
 
     Raises:
         InputError: no such agent or dataset, an item without a score, or a value that `Manifest` refuses.

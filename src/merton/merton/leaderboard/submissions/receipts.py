@@ -92,8 +92,8 @@ def attempts(connection: sa.Connection) -> list[Attempt]:
 def on_board(connection: sa.Connection, now: datetime | None = None) -> list[Entry]:
     """The submissions that count at a moment, by agent id; the same for every moment of one window.
 
-    Of each agent of a manufacturer the newest whose window has come, unless that is withdrawn: an older one does not
-    come back, or withdrawing would be a way to keep the better of two.
+    Of each agent of a manufacturer it is the newest whose window has begun, unless that is withdrawn. An older one does
+    not return: otherwise a manufacturer could keep the better of two by withdrawing the other.
     """
     window = current_window(now or clock()).isoformat()
     newest: dict[tuple[str, str], Receipt] = {}
@@ -112,7 +112,7 @@ def on_board(connection: sa.Connection, now: datetime | None = None) -> list[Ent
 
 
 def next_window(moment: datetime) -> date:
-    """The day on which something received at `moment` (UTC) comes onto the board: the next window, never this one."""
+    """The day on which a submission received at `moment` (UTC) appears on the board: when the next window begins."""
     return current_window(moment) + timedelta(days=WINDOW_DAYS)
 
 

@@ -1,8 +1,8 @@
 """The rules of submissions: how they are accepted, refused and withdrawn.
 
 The rules follow Embodied Arena (one application per manufacturer and calendar month, a board that is refreshed every
-two weeks); docs/submissions.md tells the rules for the cases it leaves open. All times are UTC by the clock of the
-machine that keeps the record, and a receipt is never earlier than the one before it.
+two weeks); docs/submissions.md has ours for the cases that Embodied Arena leaves open. All times are UTC by the clock
+of the machine that keeps the record, and a receipt is never earlier than the one before it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def submit(
         now: the server's clock; for tests.
 
     Raises:
-        RefusedError: it is not as it should be, or there is one this month.
+        RefusedError: it is invalid, or there is one this month.
         InfrastructureError: the disk or the database fails; nothing was stored.
     """
     if manufacturer is not None:
@@ -173,7 +173,7 @@ def _moment(connection: sa.Connection, now: datetime | None) -> datetime:
 
 
 def _text(moment: datetime) -> str:
-    """Always as many digits, so that texts sort as moments do."""
+    """ISO 8601, always with as many digits, so that texts sort by time."""
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond:06d}Z"
 
 
@@ -191,9 +191,9 @@ def _known(connection: sa.Connection, submission: Submission) -> Receipt | None:
 
 
 def _confusion(connection: sa.Connection, name: str) -> str:
-    """Why a name that looks like another manufacturer's is refused; empty if it is not.
+    """Why a name that looks like another manufacturer's is refused; empty if it is accepted.
 
-    Plain ASCII names may look alike, as Lab 1 and Lab l do: they were not made of strange letters on purpose.
+    Two ASCII names that look alike, such as Lab 1 and Lab l, are accepted: only foreign letters suggest a forgery.
     """
     known = {canonical(receipt.manufacturer): receipt.manufacturer for receipt in submissions(connection)}
     if canonical(name) in known:

@@ -39,12 +39,12 @@ def send(address: str, source: Path, token: str | None = None) -> Receipt:
     Args:
         address: of the board, such as "http://127.0.0.1:8080".
         source: a .zip or a folder.
-        token: the manufacturer's, if the server wants one.
+        token: the manufacturer's, if the server needs one.
 
     Raises:
-        InputError: the submission is not as it should be (nothing was sent then), or the server refuses it.
-        InfrastructureError: the server cannot be reached, is busy or fails. If it fell silent in the middle, sending
-            the same archive again gives the receipt of the first time.
+        InputError: the submission is invalid (nothing was sent then), or the server refuses it.
+        InfrastructureError: the server cannot be reached, is busy or fails. If its answer was lost, sending the same
+            archive again gives the receipt of the first time.
     """
     data = archive.fetch(source)
     read_submission(archive.unpack(data))
