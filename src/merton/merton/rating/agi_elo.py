@@ -120,7 +120,7 @@ def rate(matches: Matches, seed: int = 0, shuffles: int = 20) -> Ratings:
     found = warnings(table, agent_flags, case_flags)
     if agents:
         gaps = agent_means.mean(axis=0)[table.agents] - case_means.mean(axis=0)[table.cases]
-        # Without a floor the lowest end worse than predicted, because they made the ratings: 2 % are enough to tell.
+        # Without a floor the lowest 2 % score less than predicted, because the ratings were made from them.
         found += floor_warning(logistic(gaps), table.scores, 0.02)
     orders = {name: tuple(agent_means[:, i].tolist()) for i, name in enumerate(table.agent_ids)}
     return Ratings(agents, cases, found, seed, shuffles, orders)
@@ -129,8 +129,8 @@ def rate(matches: Matches, seed: int = 0, shuffles: int = 20) -> Ratings:
 def place(results: Iterable[tuple[str, float]], ratings: Ratings, seed: int = 0, shuffles: int = 20) -> Rating:
     """Rate one new agent against test cases whose ratings stay as they are.
 
-    For a quick answer about a new agent (AGI-Elo, section 2.2, "efficient placement"). For a board, `rate` all matches
-    again: those of the new agent also change the ratings of the cases.
+    This is AGI-Elo's "efficient placement" (section 2.2). For a board, `rate` all matches again: those of the new agent
+    also change the ratings of the cases.
 
     Args:
         results: (case id, the agent's score in 0..1), at least one.
@@ -151,9 +151,10 @@ def place(results: Iterable[tuple[str, float]], ratings: Ratings, seed: int = 0,
         raise UnknownNameError("test case", unknown[0], sorted(ratings.cases)[:10])
     cases = np.array([(ratings.cases[case].mean, ratings.cases[case].deviation) for case in table.case_ids])
     opponents = cases[table.cases]
-    passes = []
-    for shuffle in range(shuffles):
-        passes.append(place_one(opponents, table.scores, generator("place", seed, shuffle).permutation(len(opponents))))
+    passes = [
+        place_one(opponents, table.scores, generator("place", seed, shuffle).permutation(len(opponents)))
+        for shuffle in range(shuffles)
+    ]
     drawn = [
         place_one(
             opponents,

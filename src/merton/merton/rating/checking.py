@@ -154,8 +154,8 @@ def warnings(table: MatchTable, agent_flags: Sequence[str], case_flags: Sequence
 def floor_warning(predicted: Floats, scores: Floats, share: float) -> tuple[str, ...]:
     """A warning if the matches predicted lowest score clearly more than predicted, as by guessing.
 
-    Ours: the logistic of both methods goes to 0; four choices to guess from go to 0.25, which flattens hard cases and
-    pulls weak agents up.
+    Ours: the logistic of both methods approaches 0, but guessing among four choices scores 0.25, which lowers the
+    ratings of hard cases and raises those of weak agents.
 
     Args:
         predicted: (n,) expected scores.

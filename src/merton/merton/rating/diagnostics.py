@@ -107,7 +107,6 @@ def held_out(matches: Matches, rate: Callable[[MatchTable], Ratings], seed: int,
     """Rate without a random share of the matches and predict these.
 
     Args:
-        matches: all of them; their order plays no part.
         rate: gives (agents, cases) of a table of matches, by either method.
         seed: of the draw.
         share: of the matches to hold out, strictly between 0 and 1.

@@ -66,15 +66,10 @@ def _play(matches: NDArray[np.void], agents: Floats, cases: Floats) -> None:
 def update(agents: ArrayLike, cases: ArrayLike, scores: ArrayLike, *, n_agents: int, n_cases: int) -> Update:
     """Play the matches in the order given, all players starting at 1500 with a deviation of 350.
 
-    One opponent an update, both sides from their ratings before the match, no floor and no inflation of the deviation:
-    the sequential form of the paper's reference software (AGI-Elo, section 3.3).
-
     Args:
         agents: (n,) integers in 0 .. n_agents - 1.
         cases: (n,) integers in 0 .. n_cases - 1.
         scores: (n,) the agent's score in 0..1; the case scores 1 - score.
-        n_agents: number of agents, > 0 if there are matches.
-        n_cases: number of test cases, > 0 if there are matches.
 
     Raises:
         InputError: lengths differ, an index is out of range or no integer, a score is NaN or outside 0..1.

@@ -7,8 +7,8 @@ with 20 agents a case, estimating 50,000 difficulties beside 20 skills would bia
 
 Ours, for scores between 0 and 1: the likelihood of a coin with S heads is a quasi-likelihood whose variance is
 dispersion · P (1 - P). The dispersion is 1 if all scores are 0 or 1 and estimated otherwise, because partial credit
-scatters less than a coin; and standard errors are of the sandwich form (White 1982), clustered by case, which hold
-for either, but never below the model's own: an agent with one match has no scatter, yet is not known for sure.
+scatters less than a coin. Standard errors have the sandwich form (White 1982), clustered by case, which holds for both,
+but are never below the model's own: the scores of an agent with one match have no scatter.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def linear(name: str, worst: float, best: float) -> Metric:
 
 
 def monotone(name: str, worst: float, best: float, to_score: Callable[[float], float]) -> Metric:
-    """A metric with a map of one's own, such as `lambda seconds: math.exp(-seconds / 10)` with worst 60 and best 0.
+    """A metric with any monotone map, such as `lambda seconds: math.exp(-seconds / 10)` with worst 60 and best 0.
 
     Raises:
         InputError: an end is not finite, they are equal, or the map leaves 0..1 or does not rise everywhere from

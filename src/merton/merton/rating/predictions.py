@@ -88,9 +88,7 @@ def long_tail(agent_rating: float, cases: Mapping[str, Rated], threshold: float,
 
     Args:
         agent_rating: Elo points.
-        cases: ratings by case id.
         threshold: in the unit of `metric`.
-        metric: the task's own.
 
     Raises:
         InputError: the threshold lies outside the metric, or a rating is not usable.
@@ -126,11 +124,10 @@ def gap_with_interval(agent: Rated, cases: Collection[Rated], p: float, quantile
     With quantile 1 it is the paper's: it depends on one extreme case, and the interval covers the errors of that case
     and of the agent, but not that another case might be the hardest. A quantile below 1 is ours: it asks for mastery of
     that share of the task; its interval covers the sampling of the cases (the order statistics that cover the quantile
-    in 95 % of samples) and the agent's deviation. Few cases do not reach so far up, fewer than some 380 for 0.99: then
-    the upper end is that of a normal distribution's quantile (ours: difficulties are normal in the likelihood fit).
+    in 95 % of samples) and the agent's deviation. With too few cases for that (fewer than some 380 for 0.99) the upper
+    end is that of a normal distribution's quantile (ours: difficulties are normal in the likelihood fit).
 
     Args:
-        agent: the agent's rating.
         cases: ratings of all cases, at least one.
         p: score of mastery, strictly between 0 and 1.
         quantile: share of the cases to master, above 0 and at most 1.
