@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -357,3 +359,18 @@ def test_the_picture_for_people_has_shadows_and_every_colour(cell: SimulatedCell
     saturation = image.max(axis=2).astype(int) - image.min(axis=2)
     assert (saturation > 100).sum() > 100
     assert 60 < image.mean() < 200
+
+
+def test_cameras_that_are_collected_do_not_change_the_images_of_others(cameras: SceneCameras) -> None:
+    qpos = SimulatedCell().qpos
+    before = cameras.render("pick", 0, qpos, "top")
+    unclosed = SceneCameras()
+    unclosed.render("pick", 0, qpos, "top")
+    unclosed.cycle = unclosed  # so that the garbage collector finds it, and not at once
+    del unclosed
+    after = cameras.render("pick", 0, qpos, "top")
+    gc.collect()
+    after_collection = cameras.render("pick", 0, qpos, "top")
+    assert np.array_equal(before.color, after.color)
+    assert np.array_equal(before.color, after_collection.color)
+    assert np.array_equal(before.depth_m, after_collection.depth_m)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import weakref
 from typing import Any
 
 import mujoco
@@ -20,6 +21,10 @@ from merton.world.observation import CameraView, Image, Intrinsics
 
 _MAX_DEPTH_M = 6.0
 """A D455 reports nothing beyond about this distance."""
+
+_UNCLOSED: list[Any] = []
+"""Drawing contexts of `SceneCameras` that were never closed, kept until the process ends: the garbage collector would
+free them while another context is current, and delete that one's textures."""
 
 
 class _Stage:
@@ -55,6 +60,7 @@ class SceneCameras:
         self._stages: dict[tuple[str, ...], _Stage] = {}
         # mujoco.Renderer would draw everything twice, once for colour and once for depth.
         self._gl = _off_screen(width, height)
+        self._unclosed = weakref.finalize(self, _UNCLOSED.append, (self._gl, self._stages))
         self._stage = self._stage_of(())
         self._placed: tuple[str, int] | None = None
         focal = focal_length_px(cell, width, height)
@@ -92,6 +98,7 @@ class SceneCameras:
 
     def close(self) -> None:
         """Release the drawing context; call nothing afterwards."""
+        self._unclosed.detach()
         self._gl.make_current()
         for stage in self._stages.values():
             stage.context.free()
