@@ -31,7 +31,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(tmp_path_factory.mktemp("realsense") / "d455.db3", FRAMES)
 
 
-class Heard:
+class Stream:
     """All messages of one camera."""
 
     def __init__(self, probe: Probe, camera: str) -> None:
@@ -59,11 +59,11 @@ def realsense(ros: Any, recording: Path, cameras: list[str], **more: Any) -> Cam
 
 
 def test_a_recording_goes_through_librealsense_onto_the_graph(ros: Any, probe: Probe, recording: Path) -> None:
-    heard = {camera: Heard(probe, camera) for camera in ("wrist", "top")}
+    streams = {camera: Stream(probe, camera) for camera in ("wrist", "top")}
     node = realsense(ros, recording, ["wrist", "top"])
-    ros.until(lambda: all(one.all(FRAMES) for one in heard.values()))
+    ros.until(lambda: all(one.all(FRAMES) for one in streams.values()))
     now_ns = node.get_clock().now().nanoseconds
-    for camera, one in heard.items():
+    for camera, one in streams.items():
         depths = {convert.nanoseconds_of(message.header.stamp): message for message in one.depth}
         infos = {convert.nanoseconds_of(message.header.stamp): message for message in one.info}
         colors = list(one.color)
@@ -96,13 +96,13 @@ def test_a_recording_goes_through_librealsense_onto_the_graph(ros: Any, probe: P
 def test_a_stall_is_reported_and_recovered_while_the_other_camera_goes_on(
     ros: Any, probe: Probe, recording: Path
 ) -> None:
-    heard = {camera: Heard(probe, camera) for camera in ("wrist", "top")}
+    streams = {camera: Stream(probe, camera) for camera in ("wrist", "top")}
     diagnostics = probe.listen(DiagnosticArray, "/diagnostics", 10)
     node = realsense(ros, recording, ["wrist", "top"], stall_s=0.3)
-    ros.until(lambda: all(one.all(3) for one in heard.values()))
+    ros.until(lambda: all(one.all(3) for one in streams.values()))
     wrist = node.source.cameras["wrist"]
 
-    def told(words: str) -> bool:
+    def is_reported(words: str) -> bool:
         statuses = [status for message in diagnostics for status in message.status]
         return any(
             status.level == DiagnosticStatus.WARN
@@ -112,16 +112,16 @@ def test_a_stall_is_reported_and_recovered_while_the_other_camera_goes_on(
         )
 
     os.kill(wrist.driver_pid, signal.SIGSTOP)
-    ros.until(lambda: told("no frame for"))
-    count = len(heard["top"].color)
+    ros.until(lambda: is_reported("no frame for"))
+    count = len(streams["top"].color)
     ros.until(lambda: wrist.reconnections >= 1)
-    assert len(heard["top"].color) > count
-    before = len(heard["wrist"].color)
-    ros.until(lambda: len(heard["wrist"].color) > before + 3)
-    stamps = [convert.nanoseconds_of(message.header.stamp) for message in heard["wrist"].color]
+    assert len(streams["top"].color) > count
+    before = len(streams["wrist"].color)
+    ros.until(lambda: len(streams["wrist"].color) > before + 3)
+    stamps = [convert.nanoseconds_of(message.header.stamp) for message in streams["wrist"].color]
     assert stamps == sorted(set(stamps)), "time does not go back"
     diagnostics.clear()
-    ros.until(lambda: told("Hz, delay"))
+    ros.until(lambda: is_reported("Hz, delay"))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_recorded_run_is_played_again(ros: Any, probe: Probe, recording: Path,
     file = tmp_path / "run.mcap"
     writing = up(ros, recorder.RecorderNode, path=str(file))
     node = realsense(ros, recording, ["top"])
-    live = Heard(probe, "top")
+    live = Stream(probe, "top")
     ros.until(lambda: live.all(FRAMES))
     node.closing.close()
     ros.until(lambda: writing.writer.written[f"/{names.color_info('top')}"] > FRAMES / 2)
@@ -174,7 +174,7 @@ def test_a_recorded_run_is_played_again(ros: Any, probe: Probe, recording: Path,
     player = up(ros, CameraNode, source="bag", bag=str(file), cameras=["top"])
     ros.until(lambda: live.all(5) and player.counters["times played"])
     again = {int(np.frombuffer(message.data, np.uint16).max()): message for message in live.depth}
-    both = original.keys() & again.keys()  # best effort: recorder and probe need not have heard the same
+    both = original.keys() & again.keys()  # best effort: recorder and probe need not have received the same
     assert len(both) >= 3
     for number in both:
         assert bytes(again[number].data) == bytes(original[number].data), "not a byte is lost"

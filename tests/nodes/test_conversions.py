@@ -36,8 +36,8 @@ def test_a_view_arrives_as_it_was_sent(depth_m: np.ndarray | None) -> None:
 
 
 def test_depth_is_whole_millimetres_and_0_where_there_is_none() -> None:
-    told_m = [[0.0, 0.0004, 0.0006, 1.2344], [1.2346, 65.534, 65.6, -1.0], [np.nan, np.inf, -np.inf, 2.0]]
-    message = sent(convert.depth_message(np.array(told_m, np.float32), 0, "top"))
+    depth_m = [[0.0, 0.0004, 0.0006, 1.2344], [1.2346, 65.534, 65.6, -1.0], [np.nan, np.inf, -np.inf, 2.0]]
+    message = sent(convert.depth_message(np.array(depth_m, np.float32), 0, "top"))
     assert np.frombuffer(message.data, "<u2").tolist() == [0, 0, 1, 1234, 1235, 65534, 0, 0, 0, 0, 0, 2000]
 
 

@@ -262,8 +262,8 @@ def test_the_messages_of_gazebo_as_they_are(ros: Any, probe: Probe) -> None:
     probe.create_service(services.SetEntityPose, names.GAZEBO_SET_POSE, answer)
     probe.create_service(services.ControlWorld, names.GAZEBO_CONTROL, answer)
     publisher = probe.create_publisher(messages.Contacts, names.GAZEBO_CONTACTS, 10)
-    heard: list[Any] = []
-    world = GazeboWorld(ros.add(Node, "bare"), lambda touches, stamp_ns: heard.append((touches, stamp_ns)))
+    received: list[Any] = []
+    world = GazeboWorld(ros.add(Node, "bare"), lambda touches, stamp_ns: received.append((touches, stamp_ns)))
     ros.until(lambda: world.ready() and publisher.get_subscription_count() == 1)
 
     pose = transform((0.4, -0.1, 0.02))
@@ -282,8 +282,8 @@ def test_the_messages_of_gazebo_as_they_are(ros: Any, probe: Probe) -> None:
     for wrench in contact.wrenches:
         wrench.body_1_wrench.force = Vector3(x=3.0, z=-4.0)
     publisher.publish(messages.Contacts(header=convert.header(7_000_000_000, ""), contacts=[contact]))
-    ros.until(lambda: heard)
-    assert heard == [([Touch("wrist_3_link", "table", 8.0)], 7_000_000_000)]
+    ros.until(lambda: received)
+    assert received == [([Touch("wrist_3_link", "table", 8.0)], 7_000_000_000)]
 
 
 def test_without_the_messages_of_gazebo_it_says_what_to_install(ros: Any) -> None:

@@ -198,11 +198,11 @@ def test_vla_decides_and_reports_errors(ros: Ros, probe: Probe) -> None:
 def test_each_kind_of_failure_has_its_code(ros: Ros, probe: Probe, failure: str, code: int, counter: str) -> None:
     vlm, vla = up(ros, VlmNode, preload=["parrot"]), up(ros, VlaNode, preload=["fickle"])
     result = ros.act(probe, AnswerQuestion, names.ANSWER, question(failure))
-    told = "no action" if failure == "no text" else failure
-    response = ros.call(probe, PredictActions, names.PREDICT, predict("fickle", told))
-    for node, given, asked in ((vlm, result, failure), (vla, response, told)):
+    vla_failure = "no action" if failure == "no text" else failure
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("fickle", vla_failure))
+    for node, given, requested in ((vlm, result, failure), (vla, response, vla_failure)):
         assert given.error_code == code
-        assert str(FAILURES[asked]) in given.error_msg
+        assert str(FAILURES[requested]) in given.error_msg
         assert node.counters[counter] == 1
     assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello")).answer == "hello", "the node goes on"
     assert ros.call(probe, PredictActions, names.PREDICT, predict("fickle", "reach")).error_code == 0
@@ -268,9 +268,9 @@ def test_the_goal_of_an_expired_result_is_sent_again(ros: Ros, probe: Probe) -> 
     assert client.goals == ["goal", "goal"]
 
 
-@pytest.mark.parametrize("told", ["hello", "out of memory", "no text", "no server", "no extra"])
+@pytest.mark.parametrize("instruction", ["hello", "out of memory", "no text", "no server", "no extra"])
 def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
-    ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch, told: str
+    ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch, instruction: str
 ) -> None:
     up(ros, VlmNode, preload=["parrot"])
     up(ros, VlaNode, preload=["fickle"])
@@ -281,13 +281,13 @@ def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
 
     def asked(ports: Any) -> Any:
         try:
-            return ports.answer("parrot", picture(), told, "distorted").text
+            return ports.answer("parrot", picture(), instruction, "distorted").text
         except InfrastructureError:
             return InfrastructureError
 
     def decided(ports: Any) -> Any:
         try:
-            observation = replace(seen, instruction=told.replace("text", "action"))
+            observation = replace(seen, instruction=instruction.replace("text", "action"))
             chunk = ports.act("fickle", observation, "distorted")
         except (InfrastructureError, InvalidActionError) as error:
             return type(error)
@@ -296,7 +296,7 @@ def test_a_trial_in_one_process_sees_the_same_as_one_over_ros(
     assert (
         asked(local)
         == asked(over_ros)
-        == {"hello": "hello", "out of memory": "", "no text": ""}.get(told, InfrastructureError)
+        == {"hello": "hello", "out of memory": "", "no text": ""}.get(instruction, InfrastructureError)
     )
     assert decided(local) == decided(over_ros)
 
@@ -310,17 +310,17 @@ def test_requests_that_arrive_together_are_answered_together(ros: Ros, probe: Pr
 
 def test_the_node_serves_while_a_model_works_and_goals_can_be_cancelled(ros: Ros, probe: Probe) -> None:
     node = up(ros, VlmNode, preload=["parrot", "describe"])
-    heard = probe.listen(DiagnosticArray, "/diagnostics", 10)
+    diagnostics = probe.listen(DiagnosticArray, "/diagnostics", 10)
     Parrot.gate.clear()
     running = PendingGoal(ros, probe, question("running"))
     ros.until(lambda: Parrot.batches)
     queued, last = PendingGoal(ros, probe, question("queued")), PendingGoal(ros, probe, question("last"))
     assert ros.act(probe, AnswerQuestion, names.ANSWER, question("what?", "describe")).error_code == 0
 
-    def told(what: str) -> bool:
-        return any(v.key == "parrot" and what in v.value for m in heard for s in m.status for v in s.values)
+    def is_shown(what: str) -> bool:
+        return any(v.key == "parrot" and what in v.value for m in diagnostics for s in m.status for v in s.values)
 
-    ros.until(lambda: told("loaded, 2 waiting"))
+    ros.until(lambda: is_shown("loaded, 2 waiting"))
     queued.cancel()
     assert queued.answer.status == GoalStatus.STATUS_CANCELED
     running.cancel()
@@ -330,9 +330,9 @@ def test_the_node_serves_while_a_model_works_and_goals_can_be_cancelled(ros: Ros
     assert last.answer.result.answer == "last"
     assert Parrot.batches == [["running"], ["last"]], "requests cancelled in the queue never reach the model"
     assert node.counters["cancelled"] == 2
-    heard.clear()
-    ros.until(lambda: told("over 2"))
-    values = {v.key: v.value for s in heard[-1].status for v in s.values}
+    diagnostics.clear()
+    ros.until(lambda: is_shown("over 2"))
+    values = {v.key: v.value for s in diagnostics[-1].status for v in s.values}
     assert float(values["memory"].split()[0]) > 10
 
 

@@ -117,16 +117,16 @@ def test_a_busy_topic_is_throttled(ros: Ros, probe: Probe, tmp_path: Path) -> No
         joints.publish(convert.joint_state_message(0, joints_rad, np.zeros(6), 0.1))
         return True
 
-    heard = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
-    ros.until(lambda: publish(0) and len(heard) > 20)
+    received = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    ros.until(lambda: publish(0) and len(received) > 20)
     assert node.hub.get("arm") is None
     with node.hub.listening(lambda: None):
         ros.until(lambda: publish(0) and node.hub.get("arm"))
         shown = node.hub.get("arm")
-        heard.clear()
+        received.clear()
         for number in range(1, 201):
             publish(number)
-        ros.until(lambda: len(heard) >= 200)
+        ros.until(lambda: len(received) >= 200)
         assert node.hub.get("arm") is shown
 
 

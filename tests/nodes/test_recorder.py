@@ -46,7 +46,7 @@ def test_everything_is_in_the_file_once_and_as_it_was(ros: Ros, probe: Probe, tm
         answers.publish(Answer(answer=text))
     path = tmp_path / "run" / "recording.mcap"
     node = up(ros, RecorderNode, path=str(path))
-    heard = probe.listen(DiagnosticArray, "/diagnostics", 10)
+    diagnostics = probe.listen(DiagnosticArray, "/diagnostics", 10)
     color = probe.create_publisher(Image, names.color("top"), names.SENSOR_QOS)
     depth = probe.create_publisher(Image, names.depth("top"), names.SENSOR_QOS)
     joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
@@ -68,7 +68,7 @@ def test_everything_is_in_the_file_once_and_as_it_was(ros: Ros, probe: Probe, tm
     ros.until(lambda: node.counters["repeated images"] == 6)
 
     def said() -> dict[str, str]:
-        mine = [s for m in heard for s in m.status if s.name == "/recorder_node"]
+        mine = [s for m in diagnostics for s in m.status if s.name == "/recorder_node"]
         return {value.key: value.value for value in mine[-1].values} if mine else {}
 
     ros.until(lambda: said().get("written /joint_states") == "400")
@@ -115,7 +115,7 @@ def test_everything_is_in_the_file_once_and_as_it_was(ros: Ros, probe: Probe, tm
 def test_a_recorder_that_hangs_blocks_no_publisher_and_counts_its_losses(
     ros: Ros, probe: Probe, tmp_path: Path
 ) -> None:
-    heard = probe.listen(DiagnosticArray, "/diagnostics", 10)
+    diagnostics = probe.listen(DiagnosticArray, "/diagnostics", 10)
     joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
     command = [str(find_executable("merton_nodes", "recorder_node")), "--ros-args"]
     process = subprocess.Popen(
@@ -126,7 +126,7 @@ def test_a_recorder_that_hangs_blocks_no_publisher_and_counts_its_losses(
     )
 
     def said(key: str) -> int:
-        mine = [s for m in heard for s in m.status if s.name == "/recorder_node"]
+        mine = [s for m in diagnostics for s in m.status if s.name == "/recorder_node"]
         return int({v.key: v.value for v in mine[-1].values}.get(key, 0)) if mine else 0
 
     def publish(number: int) -> None:
