@@ -19,7 +19,7 @@ def cell() -> CellConfig:
     return load_cell(CELL)
 
 
-def test_says_what_the_file_says(cell: CellConfig) -> None:
+def test_fields_have_the_values_of_the_file(cell: CellConfig) -> None:
     assert cell.home_joints.shape == (6,)
     assert cell.tool0_from_tcp[2, 3] == 0.235
     assert [wall.name for wall in cell.walls] == ["back", "left"]

@@ -16,7 +16,7 @@ def cell() -> CellConfig:
     return load_cell()
 
 
-def test_above_the_table_it_is_the_lowest_point_of_the_link_that_is_nearest(cell: CellConfig) -> None:
+def test_above_the_table_the_contact_is_the_lowest_point_of_the_nearest_link(cell: CellConfig) -> None:
     joints = np.array(cell.home_joints)
     nearest = Guard(cell).clearance(joints)
     assert nearest.link_b == "table"
@@ -27,7 +27,7 @@ def test_above_the_table_it_is_the_lowest_point_of_the_link_that_is_nearest(cell
     assert np.linalg.norm(point[:2] - tool[:2]) < 0.12, "below the fingers"
 
 
-def test_beside_a_wall_it_is_as_far_from_the_wall_as_the_link(cell: CellConfig) -> None:
+def test_beside_a_wall_the_contact_is_as_far_from_the_wall_as_the_link(cell: CellConfig) -> None:
     joints = np.array(cell.home_joints)
     assert cell.walls
     for wall in cell.walls:
@@ -38,7 +38,7 @@ def test_beside_a_wall_it_is_as_far_from_the_wall_as_the_link(cell: CellConfig) 
         assert 0 < np.linalg.norm(outside) < 2.0
 
 
-def test_between_two_links_it_is_on_the_first_towards_the_second(cell: CellConfig) -> None:
+def test_between_two_links_the_contact_is_on_the_first_towards_the_second(cell: CellConfig) -> None:
     joints = np.array([0.0, -1.2, 2.2, -1.4, -1.57, 0.0])  # folded
     close = Guard(cell).self_clearances(joints[None])[0]
     assert close.distance_m > 0

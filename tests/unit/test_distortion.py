@@ -330,7 +330,7 @@ def test_levels_between(name):
     assert np.array_equal(distort(image, name, 0.0, rng()), image)
 
 
-def test_parameters_without_values_between_refuse_them():
+def test_discrete_parameters_refuse_fractional_levels():
     discrete = set(NAMES) - set(CONTINUOUS)
     assert discrete == {"color_quantization", "jpeg2000", "jpeg", "webp", "grayscale_quantization"}
     for name in discrete:

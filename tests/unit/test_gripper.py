@@ -51,7 +51,7 @@ def test_values_outside_are_refused(value: float) -> None:
         Gripper(stroke_m=value * 0 - 1)
 
 
-def test_speed_and_force_registers_span_what_the_gripper_can_do() -> None:
+def test_speed_and_force_registers_span_the_range_of_the_gripper() -> None:
     for convert, (low, high) in (
         (GRIPPER.speed_register, SPEED_RANGE_M_S),
         (GRIPPER.force_register, FORCE_RANGE_N),
@@ -72,7 +72,7 @@ def test_speed_and_force_registers_span_what_the_gripper_can_do() -> None:
         (0.0, 0.045, True, Grip.MOVING),
     ],
 )
-def test_an_object_is_what_keeps_resting_fingers_from_their_goal(
+def test_resting_fingers_away_from_their_goal_mean_an_object(
     commanded_m: float, measured_m: float, moving: bool, grip: Grip
 ) -> None:
     reading = GRIPPER.reading(commanded_m, measured_m, moving)

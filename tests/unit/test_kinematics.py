@@ -181,7 +181,7 @@ class TestForward:
         with pytest.raises(UnknownNameError, match="unknown frame 'tool0'; choose one of: base, base_link"):
             UR5.forward(joints, frame="tool0")
 
-    def test_every_frame_turns_about_its_own_z(self) -> None:
+    def test_every_frame_turns_about_its_z_axis(self) -> None:
         joints = random_joints(50)
         frames = UR5.link_frames(joints)
         assert (frames[:, 0] == BASE_LINK_FROM_BASE).all()
@@ -250,7 +250,7 @@ def test_jacobian_equals_finite_differences(robot: UniversalRobot) -> None:
 
 class TestInverse:
     @EVERY_ROBOT
-    def test_every_branch_reproduces_the_pose_and_one_is_where_it_came_from(self, robot: UniversalRobot) -> None:
+    def test_every_branch_reproduces_the_pose_and_one_is_the_original_posture(self, robot: UniversalRobot) -> None:
         joints = random_joints(100_000 if robot is UR5 else 10_000)
         poses = robot.forward(joints)
         solutions = robot.inverse(poses)
@@ -362,7 +362,7 @@ class TestSolve:
         + [(replace(UR5, name="short wrist", d5=0.005), np.pi, "too close to the shoulder", -1)],
         ids=lambda value: getattr(value, "name", None),
     )
-    def test_the_distance_it_says_is_the_distance_it_is(
+    def test_the_stated_distance_is_the_true_one(
         self, robot: UniversalRobot, elbow: float, side: str, outward: int
     ) -> None:
         """An arm stretched (or folded) along a line, then pulled (pushed) along that line."""

@@ -26,7 +26,7 @@ def test_commands_in_order_pass_and_gaps_are_no_danger(ledger: CommandLedger[str
         ledger.record("t", sequence, f"answer {sequence}")
 
 
-def test_a_duplicate_gets_the_answer_it_had(ledger: CommandLedger[str]) -> None:
+def test_a_duplicate_gets_the_recorded_answer(ledger: CommandLedger[str]) -> None:
     assert ledger.answer_for("t", 3) is None
     ledger.record("t", 3, "first")
     ledger.record("t", 3, "second")
@@ -60,7 +60,7 @@ def test_checking_changes_nothing(ledger: CommandLedger[str]) -> None:
         (-3600, ErrorCode.STALE),
     ],
 )
-def test_the_view_behind_it_must_be_fresh(ledger: CommandLedger[str], age_s: float, code: ErrorCode) -> None:
+def test_the_observation_must_be_recent(ledger: CommandLedger[str], age_s: float, code: ErrorCode) -> None:
     assert check(ledger, 0, age_s=age_s) is code
 
 
@@ -74,7 +74,7 @@ def test_the_age_is_a_positive_number(age_s: float) -> None:
         CommandLedger(age_s)
 
 
-def test_memory_is_bounded_and_what_is_forgotten_is_still_not_done_twice(ledger: CommandLedger[str]) -> None:
+def test_memory_is_bounded_and_forgotten_commands_are_not_repeated(ledger: CommandLedger[str]) -> None:
     for sequence in range(3 * REMEMBERED_ANSWERS):
         ledger.record("t", sequence, str(sequence))
     assert ledger.answer_for("t", 0) is None

@@ -31,7 +31,7 @@ def test_positions_are_scipys(cell: CellConfig) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("step_s", [0.01, 0.2, 3.0])
-def test_peaks_are_what_dense_samples_show(cell: CellConfig, seed: int, step_s: float) -> None:
+def test_peaks_agree_with_dense_samples(cell: CellConfig, seed: int, step_s: float) -> None:
     joints = waypoints(cell, seed)
     if seed == 3:
         joints[2::2] = joints[0]  # to and fro

@@ -235,7 +235,7 @@ class TestCollision:
 
 
 class TestSegments:
-    def test_the_gripper_goes_first_and_the_arm_rests_for_it(self, cell: CellConfig) -> None:
+    def test_the_arm_rests_until_the_gripper_is_done(self, cell: CellConfig) -> None:
         actions = np.r_[deltas(3, x=0.02), deltas(2, gripper=0.0), deltas(3, z=0.02, gripper=0.0)]
         motion = run(cell, actions)
         parts = segments(motion)
@@ -272,7 +272,7 @@ class TestSegments:
 class TestPace:
     """Too fast or too abrupt a motion is slowed down; its path stays."""
 
-    def test_what_keeps_the_limits_is_left_alone(self, cell: CellConfig) -> None:
+    def test_a_motion_within_the_limits_is_unchanged(self, cell: CellConfig) -> None:
         motion = run(cell, deltas(5, x=0.04))
         assert motion.slowdown == 1.0
         assert motion.times_s.tolist() == (np.arange(6) * STEP_S).tolist()
@@ -313,7 +313,7 @@ class TestPace:
             tcp = base_from_tcp(spline(times), cell.tool0_from_tcp)[:, :3, 3]
             assert np.linalg.norm(np.gradient(tcp, times, axis=0), axis=1).max() <= 0.25 + 1e-6
 
-    def test_beyond_the_slowest_it_is_refused(self, cell: CellConfig) -> None:
+    def test_a_motion_beyond_the_largest_slowdown_is_refused(self, cell: CellConfig) -> None:
         actions = np.r_[deltas(3, x=0.0005), deltas(1, x=0.03), deltas(3, x=0.0005)]
         limits = Limits(most_slowdown=1.2, peak_tcp_acceleration_m_s2=1.0)
         motion = run(cell, actions, limits=limits)
@@ -369,13 +369,13 @@ class TestHeldObject:
         assert (motion.verdict.code, motion.verdict.link_a) == (ErrorCode.COLLISION, HELD)
         assert motion.executed == 3
 
-    def test_once_let_go_it_is_forgotten(self, cell: CellConfig) -> None:
+    def test_a_released_object_no_longer_counts(self, cell: CellConfig) -> None:
         long = HeldObject(0.045, 0.10)
         down = to_height(cell, 0.05)
         assert not run(cell, down * (1, 1, 1, 1, 1, 1, 0), start_gripper=0.3, held=long).verdict.ok
         assert run(cell, down, start_gripper=0.3, held=long).verdict.ok, "the first command opens the gripper"
 
-    def test_the_rest_of_a_plan_is_looked_at_again_once_something_is_held(self, cell: CellConfig) -> None:
+    def test_the_rest_of_a_plan_is_checked_again_once_an_object_is_held(self, cell: CellConfig) -> None:
         actions = np.r_[to_height(cell, 0.1), deltas(1, gripper=0.0), deltas(4, gripper=0.0, z=-0.015)]
         motion = run(cell, actions, start_gripper=1.0)
         assert motion.verdict.ok

@@ -67,7 +67,7 @@ def bench() -> Iterator[Bench]:
     bench.driver.close()
 
 
-def test_messages_go_both_ways_until_it_is_closed(bench: Bench) -> None:
+def test_messages_go_both_ways_until_the_driver_is_closed(bench: Bench) -> None:
     bench.driver.send({"a": 1})
     bench.wait_for(lambda: bench.messages == ["hello", {"a": 1}])
     bench.driver.close()

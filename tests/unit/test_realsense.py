@@ -196,7 +196,7 @@ def test_a_recording_plays_over_and_over_in_a_process(recording: Path) -> None:
     assert count == camera.frames, "none after close"
 
 
-def test_a_camera_whose_process_hangs_or_dies_comes_back_and_others_go_on(recording: Path) -> None:
+def test_a_camera_recovers_from_a_hung_or_dead_process_and_others_continue(recording: Path) -> None:
     seen = {name: FrameRecorder() for name in ("top", "side")}
     patience = {"top": settings(str(recording), stall_s=0.3), "side": settings(str(recording), stall_s=20.0)}
     cameras = {name: RealsenseCamera(name, patience[name], seen[name]) for name in seen}

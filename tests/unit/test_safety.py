@@ -192,7 +192,7 @@ class TestHeldObject:
         assert taken is not None
         assert taken.beyond_tcp_m == LONGEST_HELD_M
 
-    def test_it_is_drawn_short_by_what_lets_it_be_set_down(self, cell: CellConfig) -> None:
+    def test_a_held_object_is_shortened_so_that_it_can_be_set_down(self, cell: CellConfig) -> None:
         joints = straight_down(cell, 0.5, 0.1, 0.08)
         (clearance,) = Guard(cell, HeldObject(0.045, 0.060)).held_clearances(joints[None])
         assert (clearance.link_a, clearance.link_b) == (HELD, "table")
@@ -228,7 +228,7 @@ def test_limits_are_positive_numbers(value: float) -> None:
         Limits(tcp_speed_m_s=value)
 
 
-def test_modes_differ_in_how_the_arm_moves_and_not_in_what_it_may_be_asked(cell: CellConfig) -> None:
+def test_modes_differ_in_motion_limits_and_not_in_action_limits(cell: CellConfig) -> None:
     normal, reduced = limits_of_mode("normal"), limits_of_mode("reduced")
     assert normal == Limits() == MODES["normal"]
     for name, value in vars(normal).items():

@@ -145,7 +145,7 @@ def test_the_diagram_has_every_change_of_the_table_and_no_other() -> None:
 
 
 class TestLatch:
-    def test_only_reset_lifts_it_and_the_first_reason_stays(self) -> None:
+    def test_only_a_reset_releases_the_stop_and_the_first_reason_stays(self) -> None:
         latch = EmergencyStopLatch()
         assert not latch.tripped
         assert latch.reason == ""
@@ -245,7 +245,7 @@ class TestLatch:
         latch.reset(E.RESET_BY_OPERATOR)
         assert json.loads(path.read_text())["tripped"] is False
 
-    def test_latched_even_if_it_cannot_be_written(self, tmp_path: Path) -> None:
+    def test_the_stop_latches_even_if_the_file_cannot_be_written(self, tmp_path: Path) -> None:
         latch = EmergencyStopLatch(tmp_path / "folder" / "stop.json")
         (tmp_path / "folder" / "stop.json").unlink()
         (tmp_path / "folder").rmdir()

@@ -58,7 +58,7 @@ def test_a_later_first_time_is_approached_from_here() -> None:
     assert approached.starting_from(np.ones(6), np.ones(6)) is approached
 
 
-def test_without_velocities_it_starts_and_ends_at_rest() -> None:
+def test_without_velocities_a_trajectory_starts_and_ends_at_rest() -> None:
     spline = JointSpline([0, 1, 2], np.outer([0, 1, 2], np.ones(6)))
     assert np.allclose(spline.velocities_rad_s, np.outer([0, 1, 0], np.ones(6)))
     assert spline.peak_speed_rad_s() == pytest.approx(4 / 3), "a piece from rest to 1 rad/s peaks inside"
