@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from merton.calibration.corners import MODULES, register_corners
 from merton.errors import InputError
+from merton.world.geometry import Array
 from merton.world.observation import Image
 
 DICTIONARY = "4X4_50"
@@ -44,8 +45,8 @@ class Sighting:
 
     name: str
     size_px: tuple[int, int]
-    corners_px: NDArray[np.float64]
-    corners_m: NDArray[np.float64]
+    corners_px: Array
+    corners_m: Array
     span: float
     edge_px: float
 
@@ -147,7 +148,7 @@ class CharucoBoard:
         mask = cv2.fillConvexPoly(np.zeros_like(grey), np.round(outline[0]).astype(np.int32), 1).astype(bool)
         values = grey[mask].astype(np.float64)
         contrast = np.percentile(values, 95) - np.percentile(values, 5)
-        slopes: tuple[NDArray[np.float64], ...] = tuple(np.gradient(grey.astype(np.float64)))
+        slopes: tuple[Array, ...] = tuple(np.gradient(grey.astype(np.float64)))
         down, right = (slope[mask] for slope in slopes)
         diagonal = np.sqrt(0.5)
         directions = (down, right, diagonal * (down + right), diagonal * (down - right))

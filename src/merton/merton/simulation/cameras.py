@@ -16,7 +16,7 @@ from merton.simulation.model import body_pose, build_model, focal_length_px, pla
 from merton.simulation.props import props_of
 from merton.simulation.scene import make_scene
 from merton.world.cell import load_cell
-from merton.world.geometry import Matrix
+from merton.world.geometry import Array, Matrix
 from merton.world.observation import CameraView, Image, Intrinsics
 
 _MAX_DEPTH_M = 6.0
@@ -66,7 +66,7 @@ class SceneCameras:
         focal = focal_length_px(cell, width, height)
         self.intrinsics = Intrinsics(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
 
-    def render(self, task: str, seed: int, qpos: NDArray[np.float64], camera: str, stamp_ns: int = 0) -> CameraView:
+    def render(self, task: str, seed: int, qpos: Array, camera: str, stamp_ns: int = 0) -> CameraView:
         """One camera's view: colour, aligned depth [m] (0 beyond 6 m) and the pose of its optical frame in `base_link`.
 
         Args:
@@ -87,7 +87,7 @@ class SceneCameras:
         color, depth = self._draw(view)
         return CameraView(camera, color, depth, self.intrinsics, self._base_from_camera(camera), stamp_ns)
 
-    def picture(self, task: str, seed: int, qpos: NDArray[np.float64]) -> Image:
+    def picture(self, task: str, seed: int, qpos: Array) -> Image:
         """The whole cell in three-quarter view, (height, width, 3) uint8 RGB."""
         self._pose_scene(task, seed, qpos)
         view = mujoco.MjvCamera()
@@ -111,7 +111,7 @@ class SceneCameras:
             self._stages[props] = _Stage(model, shadows=self._shadows)
         return self._stages[props]
 
-    def _pose_scene(self, task: str, seed: int, qpos: NDArray[np.float64]) -> None:
+    def _pose_scene(self, task: str, seed: int, qpos: Array) -> None:
         stage = self._stage_of(props_of(task))
         if np.shape(qpos) != (stage.model.nq,):
             raise InputError(f"the configuration vector must have shape ({stage.model.nq},), got {np.shape(qpos)}")
@@ -162,7 +162,7 @@ def _off_screen(width: int, height: int) -> Any:
     )
 
 
-def picture(task: str, seed: int, qpos: NDArray[np.float64], width: int = 1600, height: int = 1000) -> Image:
+def picture(task: str, seed: int, qpos: Array, width: int = 1600, height: int = 1000) -> Image:
     """A large picture of the cell with shadows and smooth edges, (height, width, 3) uint8 RGB."""
     cameras = SceneCameras(width, height, shadows=True, samples=8)
     try:

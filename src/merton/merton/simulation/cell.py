@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from merton.errors import InputError
 from merton.execution.trajectory import JointSpline
@@ -16,7 +16,7 @@ from merton.simulation.props import bead_names, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
 from merton.simulation.success import Situation, succeeded
 from merton.world.cell import load_cell
-from merton.world.geometry import Matrix
+from merton.world.geometry import Array, Matrix
 from merton.world.observation import SceneObject, SceneState
 
 _STEP_NS = round(TIMESTEP_S * 1e9)
@@ -168,12 +168,12 @@ class SimulatedCell:
         return self._step < self._end_step
 
     @property
-    def joints_rad(self) -> NDArray[np.float64]:
+    def joints_rad(self) -> Array:
         """The arm's joint angles (6,) [rad]."""
         return self.data.qpos[:6].copy()
 
     @property
-    def joint_velocities(self) -> NDArray[np.float64]:
+    def joint_velocities(self) -> Array:
         """The arm's joint velocities (6,) [rad/s]."""
         return self.data.qvel[:6].copy()
 
@@ -188,7 +188,7 @@ class SimulatedCell:
         return body_pose(self.data, self._tcp)
 
     @property
-    def qpos(self) -> NDArray[np.float64]:
+    def qpos(self) -> Array:
         """MuJoCo's configuration vector: with (task, seed), all that rendering needs."""
         return self.data.qpos.copy()
 
@@ -238,7 +238,7 @@ class SimulatedCell:
             raise InputError("the cell has no scene yet: reset it first")
         return self.scene
 
-    def _hold(self, joints: NDArray[np.float64]) -> None:
+    def _hold(self, joints: Array) -> None:
         self._follow(JointSpline([0.0], joints[None]))
 
     def _follow(self, spline: JointSpline) -> None:
@@ -252,7 +252,7 @@ class SimulatedCell:
             self._arm_speed[-1] = 0.0  # after its end the arm rests
         self._arm_start = self._step
 
-    def _arm_now(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _arm_now(self) -> tuple[Array, Array]:
         index = min(max(self._step - self._arm_start - 1, 0), len(self._arm) - 1)
         return self._arm[index], self._arm_speed[index]
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from merton.errors import InputError
@@ -22,7 +21,7 @@ from merton.simulation.props import props_of
 from merton.simulation.scene import Scene, make_scene
 from merton.simulation.success import Situation, succeeded
 from merton.world.cell import CellConfig
-from merton.world.geometry import Matrix, transform
+from merton.world.geometry import Array, Matrix, transform
 from merton.world.observation import SceneObject, SceneState
 from merton.world.tasks import TASKS
 
@@ -184,7 +183,7 @@ class Judge:
         names = () if self.scene is None else (*self.scene.placements, *self.scene.mats)
         return SceneState(tuple(SceneObject(name, self.poses[name]) for name in names))
 
-    def success(self, tcp_m: NDArray[np.float64], touches: Touches, stamp_ns: int) -> bool:
+    def success(self, tcp_m: Array, touches: Touches, stamp_ns: int) -> bool:
         """Whether the task is done, with the tool centre point at (3,) [m], at a simulated instant [ns]."""
         if self.scene is None:
             return False

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from merton.simulation.scene import Scene
 from merton.simulation.surfaces import RGB
 from merton.world.cell import CellConfig
+from merton.world.geometry import Array
 from merton.world.observation import Image
 
 PIXELS_PER_M = 900.0
@@ -67,12 +68,12 @@ def _beside(y_m: float) -> str:
     return f"{100 * abs(y_m):.1f} cm to the {'left' if y_m >= 0 else 'right'}"
 
 
-def _turn(yaw_rad: float) -> NDArray[np.float64]:
+def _turn(yaw_rad: float) -> Array:
     cosine, sine = math.cos(yaw_rad), math.sin(yaw_rad)
     return np.array([[cosine, -sine], [sine, cosine]])
 
 
-def _outline(kind: str, cell: CellConfig) -> NDArray[np.float64]:
+def _outline(kind: str, cell: CellConfig) -> Array:
     """Corners (n, 2) [m] of a thing seen from above, about its centre, in its own frame."""
     objects, props = cell.objects, cell.objects.props
     rectangles = {

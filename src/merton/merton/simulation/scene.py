@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from merton.errors import InputError, MertonError
 from merton.seeding import generator
 from merton.world.cell import CellConfig, load_cell
+from merton.world.geometry import Array
 from merton.world.tasks import COLORS, DIRECTIONS, SHAPES, TASKS, Command
 
 _OBJECTS = 3
@@ -119,7 +119,7 @@ def _cast(rng: np.random.Generator, verb: str, seed: int) -> Scene:
     raise MertonError(f"objects.area {area.min}..{area.max} of the cell is too small for the task {verb!r}")
 
 
-def _fits(verb: str, spots: NDArray[np.float64], yaws: list[float], direction: str | None) -> bool:
+def _fits(verb: str, spots: Array, yaws: list[float], direction: str | None) -> bool:
     """Whether a task can be done with its things at these places (n, 2)."""
     if verb == "move":
         area, goal = _cell().objects.area, spots[1] + MOVE_M * np.array(DIRECTIONS[str(direction)])
@@ -136,7 +136,7 @@ def _fits(verb: str, spots: NDArray[np.float64], yaws: list[float], direction: s
     return True
 
 
-def _spots(rng: np.random.Generator, direction: str | None, *, with_mat: bool) -> NDArray[np.float64]:
+def _spots(rng: np.random.Generator, direction: str | None, *, with_mat: bool) -> Array:
     """Centres (n, 2) of the target, the distractors and, last, the mat: drawn until they fit."""
     area = _cell().objects.area
     for _ in range(_MAX_DRAWS):
@@ -146,7 +146,7 @@ def _spots(rng: np.random.Generator, direction: str | None, *, with_mat: bool) -
     raise MertonError(f"objects.area {area.min}..{area.max} of the cell is too small for {_OBJECTS} objects")
 
 
-def _apart(spots: NDArray[np.float64], with_mat: bool) -> bool:
+def _apart(spots: Array, with_mat: bool) -> bool:
     distances = np.linalg.norm(spots[:, None] - spots, axis=2)
     needed = np.full(distances.shape, _OBJECT_SPACING_M)
     if with_mat:
@@ -155,7 +155,7 @@ def _apart(spots: NDArray[np.float64], with_mat: bool) -> bool:
     return bool((distances >= needed).all())
 
 
-def _lane_is_free(spots: NDArray[np.float64], direction: str) -> bool:
+def _lane_is_free(spots: Array, direction: str) -> bool:
     along = np.array(DIRECTIONS[direction])
     offsets = spots[1:] - spots[0]
     ahead = offsets @ along

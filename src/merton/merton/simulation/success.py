@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from merton.simulation.model import PAD_LINKS, rest_height_m
 from merton.world.cell import CellConfig
-from merton.world.geometry import Matrix, inverse
+from merton.world.geometry import Array, Matrix, inverse
 from merton.world.tasks import DIRECTIONS, Command
 
 REACH_ABOVE_M, REACH_TOLERANCE_M = 0.10, 0.03
@@ -43,8 +42,8 @@ class Situation:
 
     start: Mapping[str, Matrix]
     now: Mapping[str, Matrix]
-    beads: NDArray[np.float64]
-    tcp: NDArray[np.float64]
+    beads: Array
+    tcp: Array
     touching: Callable[[str], Set[str]]
 
 
@@ -153,7 +152,7 @@ _JUDGES: dict[str, Callable[[Command, Situation, CellConfig], bool]] = {
 }
 
 
-def _moved(command: Command, situation: Situation) -> NDArray[np.float64]:
+def _moved(command: Command, situation: Situation) -> Array:
     """How far (3,) the command's object is from where it was [m]."""
     return np.asarray(situation.now[command.object][:3, 3] - situation.start[command.object][:3, 3])
 

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from merton.config import load
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
-from merton.world.geometry import Matrix, transform
+from merton.world.geometry import Array, Matrix, transform
 from merton.world.observation import Intrinsics
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -230,7 +229,7 @@ class Workspace(_Section):
 
     _corners = model_validator(mode="after")(_ordered)
 
-    def outside_m(self, point: NDArray[np.float64]) -> float:
+    def outside_m(self, point: Array) -> float:
         """How far a point (3,) [m] lies outside the workspace [m]; 0 inside."""
         return float(np.linalg.norm(point - np.clip(point, self.min, self.max)))
 
@@ -305,7 +304,7 @@ class CellConfig(_Section):
         return raw
 
     @cached_property
-    def home_joints(self) -> NDArray[np.float64]:
+    def home_joints(self) -> Array:
         """Joint angles at the start of every trial, (6,) [rad]."""
         return np.array(self.robot.home_joints)
 

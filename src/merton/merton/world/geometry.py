@@ -53,12 +53,12 @@ def from_rpy(position_m: ArrayLike, roll_pitch_yaw_rad: ArrayLike) -> Matrix:
     return _placed(position_m, _matrix(cy * x - sy * y, cy * y + sy * x, cy * z + sy * w, cy * w - sy * z))
 
 
-def quaternion_of(matrix: Matrix) -> NDArray[np.float64]:
+def quaternion_of(matrix: Matrix) -> Array:
     """The rotation of a (4, 4) transform as a quaternion (x, y, z, w) with w >= 0."""
     return np.array(_quaternion(matrix))
 
 
-def rotation_vector_of(matrix: Matrix) -> NDArray[np.float64]:
+def rotation_vector_of(matrix: Matrix) -> Array:
     """The rotation of a (4, 4) transform, or of a (3, 3) matrix, as a rotation vector [rad], shape (3,)."""
     x, y, z, w = _quaternion(matrix)
     norm = math.sqrt(x * x + y * y + z * z)
@@ -68,7 +68,7 @@ def rotation_vector_of(matrix: Matrix) -> NDArray[np.float64]:
     return np.array([per_sine * x, per_sine * y, per_sine * z])
 
 
-def rotation_of_vector(rotation_vector_rad: ArrayLike) -> NDArray[np.float64]:
+def rotation_of_vector(rotation_vector_rad: ArrayLike) -> Array:
     """The (3, 3) matrix of a rotation vector (3,) [rad]."""
     x, y, z = np.asarray(rotation_vector_rad, dtype=np.float64).tolist()
     angle = math.sqrt(x * x + y * y + z * z)
@@ -85,7 +85,7 @@ def inverse(matrix: Matrix) -> Matrix:
     return result
 
 
-def _placed(position_m: ArrayLike, rotation: NDArray[np.float64] | None) -> Matrix:
+def _placed(position_m: ArrayLike, rotation: Array | None) -> Matrix:
     matrix = np.eye(4)
     matrix[:3, 3] = position_m
     if rotation is not None:
@@ -93,7 +93,7 @@ def _placed(position_m: ArrayLike, rotation: NDArray[np.float64] | None) -> Matr
     return matrix
 
 
-def _matrix(x: float, y: float, z: float, w: float) -> NDArray[np.float64]:
+def _matrix(x: float, y: float, z: float, w: float) -> Array:
     """The (3, 3) matrix of a unit quaternion."""
     xx, yy, zz, ww = x * x, y * y, z * z, w * w
     xy, zw, xz, yw, yz, xw = x * y, z * w, x * z, y * w, y * z, x * w

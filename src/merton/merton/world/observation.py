@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.world.geometry import Matrix
+from merton.world.geometry import Array, Matrix
 
 Image = NDArray[np.uint8]
 """Colour image, shape (height, width, 3), RGB."""
@@ -26,11 +26,11 @@ class Intrinsics:
     cx: float
     cy: float
 
-    def deproject(self, u_px: float, v_px: float, depth_m: float) -> NDArray[np.float64]:
+    def deproject(self, u_px: float, v_px: float, depth_m: float) -> Array:
         """The point (3,) [m] in the optical frame that is seen at pixel (u, v) at `depth_m` along z."""
         return np.array([(u_px - self.cx) / self.fx * depth_m, (v_px - self.cy) / self.fy * depth_m, depth_m])
 
-    def project(self, point_in_camera: NDArray[np.float64]) -> NDArray[np.float64]:
+    def project(self, point_in_camera: Array) -> Array:
         """The pixel (u, v), shape (2,), at which a point (3,) [m] of the optical frame is seen."""
         x, y, z = point_in_camera
         return np.array([self.fx * x / z + self.cx, self.fy * y / z + self.cy])
@@ -111,7 +111,7 @@ class Observation:
     """
 
     views: Mapping[str, CameraView]
-    joints_rad: NDArray[np.float64]
+    joints_rad: Array
     base_from_tcp: Matrix
     gripper_open: float
     instruction: str

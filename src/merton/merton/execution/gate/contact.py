@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from merton.execution.gate.capsules import capsules_of
 from merton.execution.gate.collision import Guard
 from merton.world.cell import CellConfig
+from merton.world.geometry import Array
 
 SAMPLES = 65
 """Points along the axis of a capsule; the nearest of them is within a centimetre of the nearest of all."""
@@ -15,7 +16,7 @@ SAMPLES = 65
 
 def point_of_contact(
     cell: CellConfig, joints_rad: ArrayLike, link_a: str, link_b: str, opening_m: float | None = None
-) -> NDArray[np.float64] | None:
+) -> Array | None:
     """The point (3,) [m] in `base_link` on the skin of `link_a` that is nearest to `link_b`.
 
     Args:
@@ -52,5 +53,5 @@ def point_of_contact(
     distance = np.linalg.norm(nearest - points, axis=1)
     best = int((distance - radius).argmin())
     direction = (nearest[best] - points[best]) / max(distance[best], 1e-9)
-    skin: NDArray[np.float64] = points[best] + direction * min(radius[best], distance[best])
+    skin: Array = points[best] + direction * min(radius[best], distance[best])
     return skin

@@ -128,8 +128,7 @@ def needed_slowdown(peak: Peaks, limits: Limits) -> tuple[Verdict | None, float]
     As in `Predictor.first_hit`, the verdict's message is the end of a sentence on the delta it names.
     """
     speed = ADDED_TO_SPEED * np.maximum(
-        peak.joint_speed / limits.peak_joint_speed_rad_s,
-        peak.tcp_speed / limits.peak_tcp_speed_m_s,
+        peak.joint_speed / limits.peak_joint_speed_rad_s, peak.tcp_speed / limits.peak_tcp_speed_m_s
     )
     # Slowing down by a factor takes its square off the acceleration.
     acceleration = np.sqrt(

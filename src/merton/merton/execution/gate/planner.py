@@ -168,12 +168,7 @@ def segments(motion: MotionPlan) -> list[Segment]:
 
 
 def detour(
-    segment: Segment,
-    way: JointSpline,
-    cell: CellConfig,
-    limits: Limits,
-    opened: float,
-    held: HeldObject | None = None,
+    segment: Segment, way: JointSpline, cell: CellConfig, limits: Limits, opened: float, held: HeldObject | None = None
 ) -> Segment:
     """A segment on another planner's way to the same joints, checked like any motion.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import ceil
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from merton.execution.kinematics import base_from_tcp
 from merton.world.cell import CellConfig
-from merton.world.geometry import rotation_vector_of
+from merton.world.geometry import Array, rotation_vector_of
 
 STEP_S = 0.2
 STEP_M, STEP_RAD = 0.03, 0.15
@@ -24,7 +24,7 @@ def is_home(joints_rad: ArrayLike, cell: CellConfig) -> bool:
     return bool(np.abs(np.asarray(joints_rad) - cell.home_joints).max() < TOLERANCE_RAD)
 
 
-def deltas_home(joints_rad: ArrayLike, cell: CellConfig) -> NDArray[np.float64]:
+def deltas_home(joints_rad: ArrayLike, cell: CellConfig) -> Array:
     """Deltas (n, 7) in `base_link`, `STEP_S` each: straight up to the height of home, then straight there, open.
 
     They begin at `joints_rad` (6,) and end in the pose of home. The joints are then those of home too, unless the arm
@@ -39,7 +39,7 @@ def deltas_home(joints_rad: ArrayLike, cell: CellConfig) -> NDArray[np.float64]:
     return np.concatenate([_steps(rise, np.zeros(3)), _steps(across, turn)])
 
 
-def _steps(translation_m: NDArray[np.float64], rotation_rad: NDArray[np.float64]) -> NDArray[np.float64]:
+def _steps(translation_m: Array, rotation_rad: Array) -> Array:
     """Equal deltas (n, 7) with the gripper open that add up to a translation and a rotation vector."""
     count = ceil(max(np.linalg.norm(translation_m) / STEP_M, np.linalg.norm(rotation_rad) / STEP_RAD) - 1e-9)
     whole = np.concatenate([translation_m, rotation_rad])
