@@ -1,7 +1,7 @@
 """The Decision score: how alike two action chunks are (Embodied-IQA, section 3.4).
 
 The paper compares the points reached, the directions of the rotations and the gripper states, normalises each to
-0..1 and averages. It says neither how it normalises nor how it scores a chunk without rotation; our way is stated at
+0..1 and averages. Its normalisation and its score of a chunk without rotation are not published; ours are stated at
 each function.
 """
 
@@ -21,7 +21,7 @@ NO_ROTATION_RAD = 1e-3
 """A rotation below this (0.06 degrees) counts as none: its direction is noise."""
 
 POSITION_RANGE_M = 0.5
-"""Distance at which positions have nothing in common [m]. Ours: about the size of the area the objects stand in."""
+"""Distance from which on positions score 0 [m]. Ours: about the size of the area of the objects."""
 
 Values = NDArray[np.float64]
 
@@ -51,11 +51,11 @@ class Comparison:
     """The differences of n pairs of chunks before normalisation; each field of shape (n,).
 
     Attributes:
-        distance_m: between the points reached, from where both started [m].
+        distance_m: between the points reached from a common start.
         cosine: of the angle between the total rotation vectors, -1..1. Ours: 1 if neither chunk rotates, 0 (as for
             perpendicular vectors) if exactly one does.
-        state_difference: of the gripper at the end of the chunks, 0..1. Ours: an empty chunk is no motion and has no
-            gripper state: two of them do not differ (0), one beside a real chunk does (1).
+        state_difference: of the gripper at the end of the chunks, 0..1. Ours: an empty chunk has no gripper state; two
+            of them do not differ (0), one and a chunk with deltas do (1).
     """
 
     distance_m: Values
@@ -82,9 +82,9 @@ class Normalisation:
 
     @classmethod
     def of_study(cls, comparison: Comparison) -> Normalisation:
-        """The likely way of the paper: the least and the greatest value of the whole study.
+        """The paper's likely normalisation: the least and the greatest value of the whole study.
 
-        Such scores depend on the models and distortions of the study, and compare within it only.
+        Such scores depend on the models and distortions of the study, and are comparable within it only.
 
         Raises:
             InputError: there is no pair.
@@ -103,11 +103,11 @@ def score(reference: ActionChunk, candidate: ActionChunk, position_range_m: floa
       value of perpendicular vectors) if exactly one does.
     - state: 1 - absolute difference of the gripper at the end of the chunks.
 
-    An empty chunk is no motion. It has no gripper state: two of them agree (1), one beside a real chunk does not (0).
+    An empty chunk is no motion and has no gripper state: two of them agree (1), one and a chunk with deltas do not (0).
 
     Args:
         reference, candidate: chunks in the same frame.
-        position_range_m: distance at which the positions have nothing in common any more [m].
+        position_range_m: distance from which on positions score 0.
 
     Raises:
         InputError: different frames, or a range that is not positive.

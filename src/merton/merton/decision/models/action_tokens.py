@@ -1,4 +1,4 @@
-"""Actions written as tokens, as OpenVLA writes them: the last 256 words of the vocabulary are bins of -1 .. 1."""
+"""OpenVLA's actions as tokens: the last 256 words of the vocabulary are bins of -1 .. 1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from merton.errors import InvalidActionError
 
 END = 2
-"""Llama's token for the end of a text."""
+"""Llama's end-of-text token."""
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,15 @@ class ActionTokens:
     """The bins of a vocabulary (OpenVLA, section 3.2).
 
     Attributes:
-        vocabulary: number of words that count; of OpenVLA 32000, without the padding to a round number.
-        bins: words at its end that stand for actions; the edges of bins are spread evenly over -1 .. 1, so that centres
-            are one fewer.
+        vocabulary: number of words without padding; 32000 for OpenVLA.
+        bins: number of words at its end that are actions, and of evenly spaced edges in -1 .. 1; centres are one fewer.
     """
 
     vocabulary: int = 32000
     bins: int = 256
 
     def normalised(self, tokens: ArrayLike) -> NDArray[np.float64]:
-        """Centres of the bins that tokens name, in -1 .. 1; the last word is the lowest bin.
+        """Centres of the tokens' bins, in -1 .. 1; the last word is the lowest bin.
 
         Raises:
             InvalidActionError: a token that is no action: the text was cut off, or the model wrote words.
@@ -41,16 +40,16 @@ class ActionTokens:
         return np.asarray(centers[np.clip(self.vocabulary - ids - 1, 0, self.bins - 2)])
 
     def are_actions(self, tokens: ArrayLike) -> NDArray[np.bool_]:
-        """Which tokens stand for actions."""
+        """True for tokens that are actions."""
         ids = np.asarray(tokens)
         return np.asarray((ids >= self.vocabulary - self.bins) & (ids < self.vocabulary))
 
     def at_the_end(self, tokens: ArrayLike, count: int = 7) -> NDArray[np.float64]:
-        """The action (count,) in -1 .. 1 that a text (n,) of tokens ends with, before the token that ends it.
+        """The action (count,), in -1 .. 1, at the end of a text of tokens (n,), before its end-of-text token.
 
         Raises:
-            InvalidActionError: it does not end with an action. A chain of thought that ran out of room ends in words,
-                and read as an action they would all be extreme values.
+            InvalidActionError: it does not end with an action. A chain of thought that was cut off ends in words, which
+                would all be extreme values as an action.
         """
         ids = np.asarray(tokens).reshape(-1)
         if len(ids) and ids[-1] == END:

@@ -1,7 +1,7 @@
-"""Arms that joint-space models were trained on: where their hands are, from published numbers.
+"""Forward kinematics, from published numbers, of the arms that joint-space models were trained on.
 
-A policy that answers with joint angles means the joints of its own arm. What its hand does follows from that arm's
-forward kinematics; the UR5 of the cell has its own in `merton.execution`, which no other stage may import.
+The joint angles of such a policy are those of its own arm, whose kinematics give the motion of the hand. Those of the
+cell's UR5 are in `merton.execution`, which no other stage may import.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ class Arm:
     """A serial arm of revolute joints as a product of exponentials (Lynch and Park, Modern Robotics, eq. 4.14).
 
     Attributes:
-        name: of the arm.
         axes: (n, 3) unit vectors of the joint axes at zero angles, in the arm's base frame (x forward, y left, z up).
         points_m: (n, 3) a point on each axis at zero angles [m].
         base_from_hand: (4, 4) pose of the hand at zero angles.
-        rest_rad: (n,) the pose its data sets start from [rad].
-        source: where the numbers are published.
+        rest_rad: (n,) joints in the initial pose of its data sets.
+        source: publication of the numbers.
     """
 
     name: str
@@ -66,7 +65,6 @@ def from_modified_dh(
     Args:
         rows: (a [m], d [m], alpha [rad]) of each joint.
         hand_m: distance of the hand from the last joint's frame along its z [m].
-        rest_rad, source: see `Arm`.
         base_yaw_rad: turn of the first frame about z against x forward [rad].
     """
     pose = transform(rotation=Rotation.from_rotvec((0.0, 0.0, base_yaw_rad)))
@@ -94,7 +92,7 @@ PANDA = from_modified_dh(
     (0.0, -pi / 5, 0.0, -4 * pi / 5, 0.0, 3 * pi / 5, 0.0),
     "Franka Control Interface documentation, Denavit-Hartenberg parameters; rest: DROID, robot_env.py",
 )
-"""To its flange (link 8), which DROID's own Cartesian data mean as well."""
+"""To its flange (link 8), as in DROID's own Cartesian data."""
 
 VIPERX_300 = Arm(
     "ViperX 300 6DOF",

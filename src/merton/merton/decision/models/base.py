@@ -1,4 +1,4 @@
-"""The contract of a policy, which turns an observation into a chunk of tool motions, and the catalogue of policies."""
+"""The contract of a policy, which decides on a chunk of tool motions, and the catalogue of policies."""
 
 from __future__ import annotations
 
@@ -32,26 +32,23 @@ class Policy(ModelAdapter[Observation, ActionChunk]):
 
     @abstractmethod
     def act(self, observation: Observation) -> ActionChunk:
-        """The next chunk of deltas, to be executed from where the observation was made.
+        """The next chunk of deltas, from the pose at the time of the observation.
 
-        Keeps nothing between calls: `observation.step` tells how far the trial is, and `observation.noise_seed` is the
-        only source of randomness, so that equal observations give equal chunks.
+        Equal observations give equal chunks: a policy keeps no state between calls (`observation.step` is the progress
+        of the trial), and `observation.noise_seed` is the only source of randomness.
 
         Args:
-            observation: the views; depth and scene if its entry asks for them; the arm's state, the instruction.
+            observation: the views, with depth and scene if the policy's entry asks for them.
 
         Raises:
-            InputError: an instruction it cannot understand, or a view or scene it needs is missing.
-            InvalidActionError: its output is not a usable action; an outcome of the trial.
+            InputError: an unknown instruction, or a missing view or scene.
+            InvalidActionError: the output is not a usable action; an outcome of the trial.
             MissingDependencyError: an extra or the weights are missing; the text says how to get them.
             InfrastructureError: the server or the machine failed; never counted as the model's decision.
         """
 
     def act_batch(self, observations: Sequence[Observation]) -> Sequence[ActionChunk | Exception]:
-        """Decide on many observations, each as `act` would; here one after the other.
-
-        An exception in the list is the outcome of that observation alone; one that is raised is the whole batch's.
-        """
+        """Decide on many observations as `act` does, here one after the other; exceptions as in `respond`."""
         results: list[ActionChunk | Exception] = []
         for observation in observations:
             try:
@@ -61,7 +58,7 @@ class Policy(ModelAdapter[Observation, ActionChunk]):
         return results
 
     def respond(self, requests: Sequence[Observation]) -> Sequence[ActionChunk | Exception]:
-        """`act_batch`."""
+        """See `ModelAdapter.respond`."""
         return self.act_batch(requests)
 
     def make_example(self) -> Observation:
@@ -70,7 +67,7 @@ class Policy(ModelAdapter[Observation, ActionChunk]):
 
     @staticmethod
     def summary(response: ActionChunk) -> str:
-        """The number of deltas."""
+        """See `ModelAdapter.summary`: the number of deltas."""
         return f"{len(response.deltas)} deltas"
 
     def require_views(self, observation: Observation) -> None:
@@ -99,14 +96,14 @@ class PolicyEntry(Entry):
     """A policy of the catalogue; its `prompt` contains the instruction as {instruction}.
 
     Attributes:
-        cameras: names of the views it uses, in the order the model wants them.
+        cameras: names of the views it uses, in the model's order.
         needs_scene: whether it reads the simulator's state; such a policy is a yardstick, not a contestant.
         needs_depth: whether it uses depth; otherwise its views in a trial have none.
-        convention: the meaning of its numbers: a name of `merton.decision.models.conventions.CONVENTIONS`; "" if it
-            speaks Merton's own.
+        convention: the meaning of its numbers, a name of `merton.decision.models.conventions.CONVENTIONS`; "" for
+            Merton's own.
         unnorm_key: data set whose statistics un-normalise the output.
-        state: the part of the arm's state that it is given: nothing, the tool, or joints of its convention's arm.
-        stochastic: it draws noise, from the seed of the observation.
+        state: the part of the arm's state in a request: none, the tool, or joints of its convention's arm.
+        stochastic: whether it draws noise, from the seed of the observation.
     """
 
     adapters: ClassVar = ADAPTERS

@@ -1,9 +1,9 @@
-"""What the numbers of each family of policies mean, and how they become Merton's deltas: the only place that converts.
+"""The meaning of each policy family's output, and its conversion to Merton's deltas; nothing else converts.
 
 Merton's delta is translation [m], rotation vector [rad] and gripper (0 closed, 1 open) of the tool centre point in
-`base_link` (x forward, y left, z up). A model speaks of its own robot, whose base frame has the same axes; its
-motion is taken over, not its place. Where a family was trained on joints, its own arm's forward kinematics say what its
-hand does.
+`base_link` (x forward, y left, z up). A model's output refers to its own robot, whose base frame has the same axes; its
+motion is used, not its position. For a family trained on joints, forward kinematics of its own arm give the motion of
+the hand.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from merton.errors import InputError, InvalidActionError
 from merton.registry import Registry
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix
+from merton.world.observation import Observation
 
 Rows = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a data set's actions were normalised by, one number a column.
+    """The statistics that normalise a data set's actions, one number a column.
 
     Attributes:
         low, high: the 1st and the 99th percentile, for families that map them to -1 .. 1; or None.
         mean, deviation: for families that standardise; or None.
-        mask: which columns were normalised at all; the gripper usually was not.
+        mask: the normalised columns; the gripper usually is not one.
     """
 
     low: Rows | None
@@ -59,7 +60,7 @@ class Statistics:
 
     @staticmethod
     def read(path: Path, key: str) -> Statistics:
-        """Of the data set `key` in a dataset_statistics.json; raises InputError naming the data sets there are."""
+        """Those of data set `key` in a dataset_statistics.json; raises InputError that names the data sets in it."""
         try:
             everything = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -85,19 +86,19 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Convention:
-    """How one family's output is meant.
+    """The meaning of one family's output.
 
     Attributes:
-        name: what catalogue entries call it.
+        name: name in catalogue entries.
         meaning: columns, units and frame, in one line.
-        columns: how many numbers a row may have.
-        step_s: time between two rows, from the rate the family's data were recorded at [s].
-        source: where the convention is published.
-        deltas: rows (n, columns), n >= 1, and the state that was sent, to Merton's (n, 7).
-        arm: the arm whose joints it speaks of, or None.
-        rest: what to send as the state if the arm in the cell is another: joints and gripper at rest, as the family
-            counts them; empty for families that need no state.
-        normalised: "quantiles", "deviations" or "": how the raw output of the weights is normalised.
+        columns: valid lengths of a row.
+        step_s: time between two rows, from the rate of the family's data [s].
+        source: publication.
+        deltas: function of rows (n, columns), n >= 1, and the state that was sent; gives Merton's (n, 7).
+        arm: the arm that its joints belong to, or None.
+        rest: the state to send if the cell has another arm: joints and gripper at rest, in the family's own numbers;
+            empty for families that need no state.
+        normalised: "quantiles", "deviations" or "": normalisation of the raw output of the weights.
     """
 
     name: str
@@ -109,6 +110,12 @@ class Convention:
     arm: Arm | None = None
     rest: tuple[float, ...] = ()
     normalised: str = ""
+
+    def joints_of(self, observation: Observation) -> Rows:
+        """Joints [rad] and gripper (0 open .. 1 closed) of the cell if `arm` is a UR too, (7,); else `rest`."""
+        if self.arm is UR5E:
+            return np.append(observation.joints_rad, 1.0 - observation.gripper_open)
+        return np.array(self.rest)
 
     def chunk(
         self,
@@ -123,13 +130,12 @@ class Convention:
 
         Args:
             raw: (n, columns) or (columns,).
-            state: what was sent as the state, in the family's own numbers; `rest` if None.
-            statistics: un-normalise with these first; None if the output is un-normalised already.
-            model: name of the model.
-            latency_s: time it took [s].
+            state: the state that was sent, in the family's own numbers; `rest` if None.
+            statistics: those that un-normalise the output; None if it is un-normalised already.
 
         Raises:
-            InvalidActionError: not numbers, wrong shape, NaN or infinity. Checked before anything clips.
+            InvalidActionError: not numbers, wrong shape, NaN or infinity, before clipping.
+            InputError: a state of the wrong size, or statistics without a normalisation.
         """
         try:
             rows = np.asarray(raw, dtype=np.float64)
@@ -167,7 +173,7 @@ def rotation_vectors(roll_pitch_yaw_rad: ArrayLike) -> Rows:
 
 
 def pose_deltas(poses: Matrix, gripper_open: Rows) -> Rows:
-    """Deltas (n, 7) that lead along poses (n + 1, 4, 4), in the frame of the poses; gripper values (n,)."""
+    """Deltas (n, 7) between successive poses (n + 1, 4, 4), in their frame; gripper values (n,)."""
     before, after = poses[:-1], poses[1:]
     turns = after[:, :3, :3] @ before[:, :3, :3].transpose(0, 2, 1)
     moves = after[:, :3, 3] - before[:, :3, 3]
@@ -205,13 +211,9 @@ def _rt1x(rows: Rows, _: Rows) -> Rows:
 
 
 def moving_arm(arms: Sequence[Rows]) -> int:
-    """Which of a model's arms counts: the one with "the larger movement range" (Embodied-IQA, section 3.4).
+    """Index of the arm with "the larger movement range" (Embodied-IQA, section 3.4), given the deltas (n, 7) of each.
 
-    Ours: the range is the diagonal of the box around all points the hand is led through, its start among them; of
-    equal ones the first. To and fro in one place is a long way and a small range.
-
-    Args:
-        arms: of each arm its deltas (n, 7), x, y, z [m] first.
+    Ours: the range is the diagonal of the box around the hand's path, its start included; of equal ones the first.
     """
     points = [np.vstack((np.zeros(3), deltas[:, :3].cumsum(axis=0))) for deltas in arms]
     return int(np.argmax([np.linalg.norm(np.ptp(of_arm, axis=0)) for of_arm in points]))

@@ -1,4 +1,4 @@
-"""The expert: does the task from the simulator's own state, as the papers' human expert would."""
+"""The expert: does the task from the simulator's state, in place of the papers' human expert."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from merton.world.tasks import Command, parse
 
 
 class Expert(Policy):
-    """Knows where everything is, and does a whole task in one chunk."""
+    """Does a whole task in one chunk, from the true poses."""
 
     name = "expert"
     needs_scene = True
@@ -65,7 +65,7 @@ def _deltas(command: Command, observation: Observation, scene: SceneState) -> ND
 
 @lru_cache(maxsize=1)
 def _sizes() -> Props:
-    """How large props are: the expert knows the simulator's world, geometry included."""
+    """The sizes of props, which the expert knows like the poses."""
     return load_cell().objects.props
 
 

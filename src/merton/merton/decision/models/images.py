@@ -1,4 +1,4 @@
-"""How images are made the size a policy's server wants, filter and rounding as its own clients have them."""
+"""Resizing of images for policy servers, with the filter and the rounding of their own clients."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from merton.world.observation import Image
 
 
 def resize_with_padding(image: Image, height: int, width: int) -> Image:
-    """An image made to fit (height, width) [px] without distortion, centred on black, as openpi's clients do it.
+    """An image (h, w, 3) uint8 RGB resized into (height, width) [px], centred on black, as openpi's clients do it.
 
-    The filter is Pillow's BILINEAR: a triangle as wide as the reduction, columns first, rounded after each pass. A
-    bilinear filter that ignores the reduction would let noise through that this one averages away.
-
-    Args:
-        image: (height, width, 3) uint8 RGB.
+    The filter is Pillow's BILINEAR: a triangle as wide as the reduction, columns first, rounded after each pass. It
+    averages noise, which a bilinear filter that ignores the reduction would keep.
     """
     ratio = max(image.shape[1] / width, image.shape[0] / height)
     if image.shape[:2] == (height, width):
@@ -40,7 +37,7 @@ def _rounded(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=16)
 def _weights(size: int, wanted: int) -> csr_array:
-    """How much each of `size` pixels adds to each of `wanted` ones, (wanted, size)."""
+    """Weights of `size` pixels in each of the `wanted` ones, (wanted, size)."""
     scale = size / wanted
     width = max(scale, 1.0)
     centers = (np.arange(wanted) + 0.5) * scale

@@ -1,7 +1,7 @@
 """Policies of Hugging Face LeRobot in this process: Pi0, SmolVLA, ACT and the others of its factory.
 
-LeRobot needs Python 3.12 and torchvision, so it is an extra of its own. Its asynchronous server is not spoken: it
-unpickles what it is sent.
+LeRobot needs Python 3.12 and torchvision, so it is a separate extra. Its asynchronous server is not supported, because
+that server unpickles its requests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from merton.decision.models.arms import UR5E
 from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.errors import InputError, MissingDependencyError, missing
@@ -30,11 +29,10 @@ class LeRobot(Policy):
     """A checkpoint of LeRobot's with its own pre- and postprocessor.
 
     Args:
-        name: its name in the catalogue.
+        name: name in the catalogue.
         checkpoint, revision: see `merton.models.checkpoints.locate`.
-        convention: what the numbers mean, and the state of the arm at rest.
-        images: the checkpoint's name of an image to the camera shown there, such as
-            {"observation.images.base_0_rgb": "top"}.
+        convention: the meaning of the numbers, and the state of the arm at rest.
+        images: the checkpoint's name of an image to a camera, such as {"observation.images.base_0_rgb": "top"}.
         device: such as "cuda:1"; "" is the GPU if there is one.
     """
 
@@ -68,14 +66,14 @@ class LeRobot(Policy):
         Raises:
             InputError: a view is missing.
             InvalidActionError: no usable action.
-            MissingDependencyError: LeRobot or the checkpoint is not there.
+            MissingDependencyError: LeRobot or the checkpoint is missing.
         """
         started = time.perf_counter()
         self.require_views(observation)
         policy, before, after = self._ready()
         import torch
 
-        sent = self._state(observation)
+        sent = self._convention.joints_of(observation)
         batch: dict[str, Any] = {"observation.state": torch.from_numpy(sent.astype(np.float32))[None]}
         for key, camera in self._images.items():
             pixels = torch.from_numpy(np.ascontiguousarray(observation.views[camera].color.transpose(2, 0, 1)))
@@ -91,18 +89,12 @@ class LeRobot(Policy):
         return self._convention.chunk(rows, state=used, model=self.name, latency_s=time.perf_counter() - started)
 
     def check(self) -> Iterator[Finding]:
-        """LeRobot, checkpoint, weights; then loads them and acts on the example."""
+        """LeRobot, checkpoint and weights, then an action on the example."""
         require_lerobot()
         findings = check_files(self.checkpoint, self.revision)
         yield from findings
         if all(finding.ok for finding in findings):
             yield from super().check()
-
-    def _state(self, observation: Observation) -> Any:
-        """The cell's arm where the convention's is a UR too (gripper 0 open, 1 closed), else its arm at rest."""
-        if self._convention.arm is UR5E:
-            return np.append(observation.joints_rad, 1.0 - observation.gripper_open)
-        return np.array(self._convention.rest)
 
     def _ready(self) -> tuple[Any, Any, Any]:
         """(policy, preprocessor, postprocessor), loaded once."""
@@ -127,7 +119,7 @@ class LeRobot(Policy):
 
 
 def require_lerobot() -> None:
-    """Raise MissingDependencyError, saying what is missing, unless LeRobot can be imported."""
+    """Raise MissingDependencyError, which names the missing part, unless LeRobot can be imported."""
     if "lerobot" in sys.modules:
         return
     if sys.version_info < _PYTHON:

@@ -1,7 +1,7 @@
-"""The motions of the hand for each task, as deltas in `base_link`, given the places of the objects.
+"""The motions of the hand for each task, as deltas in `base_link`, given the positions of the objects.
 
 Translations are added in `base_link`, rotation vectors are applied from the left, the gripper value is absolute.
-All lengths in metres, angles in radians.
+Lengths are in metres, angles in radians.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ STEP_S = 0.2
 MAX_TRANSLATION_M = 0.06
 MAX_ROTATION_RAD = 0.25
 GENTLE_TRANSLATION_M = 0.03
-"""Translation of one delta while something is touched or about to be."""
+"""Translation of one delta in contact with an object or close to it."""
 
 REACH_ABOVE_M = 0.10
 GRASP_HEIGHT_M = 0.022
-"""Height of the tool centre point above the table when it grasps or pushes: the fingers end 14 mm above the table."""
+"""Height of the tool centre point when it grasps or pushes: the fingers end 14 mm above the table."""
 APPROACH_HEIGHT_M = 0.14
-"""Height above the table at which the hand passes over things, empty or with one of them."""
+"""Height at which the hand passes over objects, empty or with one of them."""
 LIFT_HEIGHT_M = 0.17
 PUSH_M = 0.09
 RELEASE_ABOVE_M = 0.003
-"""An object is let go this far above the table, so that it is not pressed into it."""
+"""Height of an object above the table at its release, so that it is not pressed into the table."""
 _HAND_HALF_M = 0.013
-"""Half the thickness of the closed fingers across the direction they open in."""
+"""Half the thickness of the closed fingers, across the direction in which they open."""
 _OBJECT_HALF_M = 0.0225
 _BEHIND_M = 0.065
 
@@ -52,7 +52,7 @@ class Motion:
 
     @property
     def deltas(self) -> NDArray[np.float64]:
-        """What has been put together so far, (n, 7)."""
+        """The deltas so far, (n, 7)."""
         return np.vstack(self._deltas) if self._deltas else np.empty((0, DIMENSIONS))
 
     def move(
@@ -77,12 +77,12 @@ class Motion:
         return self
 
     def wait(self, steps: int) -> Motion:
-        """Stay for some steps."""
+        """Stand still for some steps."""
         self._deltas.append(np.tile([0.0] * 6 + [self.gripper_open], (steps, 1)))
         return self
 
     def grip(self, gripper_open: float) -> Motion:
-        """Open or close where the hand is: a delta without motion, which the arm finishes before it goes on."""
+        """Open or close in place: a delta without motion, which the arm completes before the next one."""
         self.gripper_open = gripper_open
         self._deltas.append(np.array([[0.0] * 6 + [gripper_open]]))
         return self
@@ -95,13 +95,7 @@ def straight_line(
     max_translation_m: float = MAX_TRANSLATION_M,
     max_rotation_rad: float = MAX_ROTATION_RAD,
 ) -> NDArray[np.float64]:
-    """Equal deltas (n, 7) from one pose to another, each within the bounds; none if the poses are the same.
-
-    Args:
-        base_from_tcp, target: (4, 4) poses in `base_link`.
-        gripper_open: value of the gripper column, 0 .. 1.
-        max_translation_m, max_rotation_rad: longest translation and largest turn of one delta.
-    """
+    """Equal deltas (n, 7) from one pose (4, 4) to another, each within the bounds; none if the poses are the same."""
     translation = target[:3, 3] - base_from_tcp[:3, 3]
     turn = rotation_vector_of(target[:3, :3] @ base_from_tcp[:3, :3].T)
     steps = max(np.linalg.norm(translation) / max_translation_m, np.linalg.norm(turn) / max_rotation_rad)
@@ -117,11 +111,11 @@ def pointing_down(yaw_rad: float) -> NDArray[np.float64]:
 
 
 def finger_yaw(base_from_tcp: Matrix, object_yaw_rad: float | None) -> float:
-    """Direction to open the fingers along, in `base_link`: square to an object's sides, with the least turn.
+    """The nearest yaw [rad] of the hand at which the fingers are square to an object's sides.
 
     Args:
-        base_from_tcp: (4, 4) pose the hand is in.
-        object_yaw_rad: of an object with four like sides; None for a round one, for which the hand need not turn.
+        base_from_tcp: (4, 4) pose of the hand.
+        object_yaw_rad: of an object with four equal sides; None for a round one, for which the hand does not turn.
     """
     now = math.atan2(base_from_tcp[1, 0], base_from_tcp[0, 0])
     if object_yaw_rad is None:
@@ -136,12 +130,12 @@ def reach(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike) -> ND
 
 
 def push(base_from_tcp: Matrix, gripper_open: float, position: ArrayLike, direction: str) -> NDArray[np.float64]:
-    """Close the hand, come down behind an object at `position` (3,), push it 9 cm "left" or "right"; deltas (n, 7)."""
+    """Close the hand, descend behind an object at `position` (3,), push it 9 cm "left" or "right"; deltas (n, 7)."""
     along = np.array(DIRECTIONS[direction])
     center = np.asarray(position, dtype=np.float64)[:2]
     behind = center - _BEHIND_M * along
     ahead = center + (PUSH_M - _OBJECT_HALF_M - _HAND_HALF_M) * along
-    # Square to the push the closed fingers are 48 mm wide, and nothing rolls off to the side.
+    # Square to the push the closed fingers are 48 mm wide, so that a round object does not roll off to the side.
     yaw = finger_yaw(base_from_tcp, math.atan2(along[1], along[0])) + math.pi / 2
     motion = Motion(base_from_tcp, gripper_open).grip(0.0)
     motion.move((*behind, APPROACH_HEIGHT_M), yaw).move((*behind, GRASP_HEIGHT_M))
@@ -162,7 +156,7 @@ def place(
     object_yaw_rad: float | None,
     target: ArrayLike,
 ) -> NDArray[np.float64]:
-    """Pick an object at `position` (3,), set it down at `target` (by its x and y), let go and leave; deltas (n, 7)."""
+    """Pick an object at `position` (3,), set it down at x, y of `target`, release it and leave; deltas (n, 7)."""
     motion = _picked(base_from_tcp, gripper_open, position, object_yaw_rad)
     over = np.asarray(target, dtype=np.float64)[:2]
     motion.move((*over, LIFT_HEIGHT_M)).move((*over, GRASP_HEIGHT_M + 3 * RELEASE_ABOVE_M))

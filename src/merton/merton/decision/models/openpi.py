@@ -1,8 +1,8 @@
 """Policies behind openpi's websocket protocol: the Pi0 family, RoboArena's variant, and any server that speaks it.
 
-The server sends its metadata when one connects; then each observation, a dictionary in msgpack, gets a reply with the
-key "actions". A text frame is a traceback, after which the server closes. Which keys an observation has differs from
-robot to robot: `DIALECTS` has them as data.
+The server sends its metadata on connecting. It replies to each observation, a dictionary in msgpack, with another one
+that has the key "actions". A text frame is a traceback, after which the server closes the connection. The keys of an
+observation differ between robots; they are data, in `DIALECTS`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from merton.config import Model, validated
-from merton.decision.models.arms import UR5E
 from merton.decision.models.base import Policy, PolicyEntry
 from merton.decision.models.conventions import CONVENTIONS, Convention
 from merton.decision.models.images import resize_with_padding
@@ -43,17 +42,17 @@ Pair = Annotated[tuple[int, ...], Field(min_length=2, max_length=2)]
 
 
 class Dialect(Model):
-    """What the servers of one robot want to be sent.
+    """The form of the observations that the servers of one robot expect.
 
     Attributes:
-        images: keys of the images, in the order of the entry's cameras; with fewer cameras the last ones are left out.
-        images_under: key of a dictionary that holds the images; "" if they stand beside the rest.
+        images: keys of the images, in the order of the entry's cameras; with fewer cameras the last keys are unused.
+        images_under: key of a dictionary that holds the images; "" if they are beside the other values.
         channels_first: (3, height, width) instead of (height, width, 3).
-        size_px: (height, width) that images are made to fit on black; None leaves them as they are.
-        state: key to the part [first, after the last) of the state that stands there.
+        size_px: (height, width) of the images, padded with black; None: they are not resized.
+        state: key to the range [first, last + 1) of the state that is sent under it.
         prompt: key of the instruction.
         endpoint: RoboArena's variant: every message names an endpoint, and the metadata may set the size of images.
-        action_space: what the metadata of such a server must say under that name; "" for anything.
+        action_space: value that the metadata of such a server must have under that name; "" for any.
     """
 
     images: tuple[str, ...]
@@ -88,11 +87,11 @@ DIALECTS = {
 
 
 class OpenPiSettings(Model):
-    """What a catalogue entry may set.
+    """The settings of a catalogue entry.
 
     Attributes:
-        url: where the server is, ws:// or wss://.
-        dialect: a name of `DIALECTS`, or a dialect of your own, written out.
+        url: address of the server, ws:// or wss://.
+        dialect: a name of `DIALECTS`, or another dialect, written out.
         patience: deadline and retries. The first inference of a server that compiles takes a minute.
     """
 
@@ -102,19 +101,19 @@ class OpenPiSettings(Model):
 
 
 class OpenPi(Policy):
-    """Keeps one connection, and one request under way on it.
+    """A client with one connection, which carries one request at a time.
 
     Args:
-        name: its name in the catalogue.
-        chosen: where the server is and what it wants to be sent.
-        convention: what the numbers of the reply mean, and the state to send for another arm than the cell's.
-        cameras: the views it looks at, in the order of the dialect's keys.
+        name: name in the catalogue.
+        chosen: address and dialect of the server.
+        convention: the meaning of the numbers in the reply, and the state to send for an arm other than the cell's.
+        cameras: the views to send, in the order of the dialect's keys.
         state: "none", "tool" or "joints"; see `state_of`.
         prompt: text with {instruction} in it.
 
     Attributes:
-        honours_noise_seed: what the server said when it was last connected to: whether it draws noise from the seed it
-            is sent. None before; where it is False, score a stochastic policy beside a repeat-noise floor.
+        honours_noise_seed: whether the server draws noise from the seed in the request, by the metadata of the last
+            connection; None before the first. If False, score a stochastic policy beside a repeat-noise floor.
 
     Raises:
         MissingDependencyError: the extra `remote` is not installed.
@@ -146,13 +145,13 @@ class OpenPi(Policy):
         optional("websockets.asyncio.client")
         self._server = Remote(chosen.url, chosen.patience)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._connection: Any = None
         self._metadata: dict[Any, Any] = {}
 
     @classmethod
     def from_entry(cls, entry: PolicyEntry) -> OpenPi:
-        """The policy of a catalogue entry; raises InputError for what it cannot be."""
+        """The policy of a catalogue entry; raises InputError for an entry without a convention or with bad settings."""
         if not entry.convention:
             raise InputError(f"{entry.name}: a policy behind openpi needs a convention")
         chosen = validated(OpenPiSettings, dict(entry.settings), f"the settings of {entry.name}")
@@ -164,9 +163,9 @@ class OpenPi(Policy):
 
         Raises:
             InputError: a view is missing.
-            InvalidActionError: the model failed (its traceback's last line is in the text), or the reply is no array of
-                finite numbers of the right shape.
-            InfrastructureError: no reply in time and in so many attempts; says what was tried.
+            InvalidActionError: the model failed (the text has the last line of its traceback), or the reply is no array
+                of finite numbers of the right shape.
+            InfrastructureError: no reply within the deadline and the attempts; the text lists the attempts.
         """
         started = time.perf_counter()
         self.require_views(observation)
@@ -179,7 +178,7 @@ class OpenPi(Policy):
         return self._convention.chunk(raw, state=used, model=self.name, latency_s=time.perf_counter() - started)
 
     def check(self) -> Iterator[Finding]:
-        """Whether the server is healthy, its metadata, and whether it acts on the example."""
+        """The server's health and metadata, then its action on the example."""
         return check_server(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
@@ -191,14 +190,14 @@ class OpenPi(Policy):
         yield from super().check()
 
     async def _greet(self) -> str:
-        async def talk(_: Any) -> str:
+        async def metadata(_: Any) -> str:
             return f"{self._metadata}"[:300]
 
-        return str(await self._in_turn(talk))
+        return str(await self._exchange(metadata))
 
     async def _infer(self, observation: Observation, sent: NDArray[np.float64]) -> Any:
-        async def talk(connection: Any) -> Any:
-            if self._dialect.endpoint:  # a policy may remember earlier images; ours are not one episode
+        async def inference(connection: Any) -> Any:
+            if self._dialect.endpoint:  # a policy may remember earlier images, and observations are not one episode
                 await connection.send(pack({"endpoint": "reset"}))
                 await connection.recv()
             await connection.send(pack(self._request(observation, sent)))
@@ -211,25 +210,25 @@ class OpenPi(Policy):
             except ValueError as error:
                 raise InvalidActionError(f"the reply of {self.name} cannot be read: {error}") from None
 
-        return await self._in_turn(talk)
+        return await self._exchange(inference)
 
-    async def _in_turn(self, talk: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def _exchange(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
         """One attempt. Any error ends the connection: a late reply must not be taken for the next one."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # the first call, or a fork, after which the connection is the parent's
-            self._loop, self._turn, self._connection = loop, asyncio.Lock(), None
-        async with self._turn:
-            fine = False
+            self._loop, self._lock, self._connection = loop, asyncio.Lock(), None
+        async with self._lock:
+            completed = False
             try:
                 if self._connection is None:
                     await self._connect()
-                result = await talk(self._connection)
-                fine = True
+                result = await work(self._connection)
+                completed = True
                 return result
             except (OSError, self._websockets.exceptions.WebSocketException) as error:
                 raise TransientError(f"{type(error).__name__} {error}".strip()) from None
             finally:
-                if not fine and self._connection is not None:
+                if not completed and self._connection is not None:
                     self._connection.transport.abort()
                     self._connection = None
 
@@ -246,18 +245,18 @@ class OpenPi(Policy):
         )
         greeting = await self._connection.recv()
         try:
-            said = unpack(greeting) if isinstance(greeting, bytes) else None
+            metadata = unpack(greeting) if isinstance(greeting, bytes) else None
         except ValueError:
-            said = None
-        if not isinstance(said, dict):
+            metadata = None
+        if not isinstance(metadata, dict):
             raise InfrastructureError(f"{url} does not greet as openpi's servers do")
-        self._metadata, self.honours_noise_seed = said, said.get("noise_seed") is True
+        self._metadata, self.honours_noise_seed = metadata, metadata.get("noise_seed") is True
         if self._dialect.endpoint:
-            space, wanted = said.get("action_space"), self._dialect.action_space
+            space, wanted = metadata.get("action_space"), self._dialect.action_space
             if space is not None and wanted not in ("", space):
                 raise InfrastructureError(f"{url} acts in {space!r}, but {self.name} is meant for {wanted!r}")
-            if not _is_size(said.get("image_resolution")):
-                raise InfrastructureError(f"{url} asks for images of size {said['image_resolution']!r}")
+            if not _is_size(metadata.get("image_resolution")):
+                raise InfrastructureError(f"{url} asks for images of size {metadata['image_resolution']!r}")
 
     def _request(self, observation: Observation, sent: NDArray[np.float64]) -> dict[str, Any]:
         dialect = self._dialect
@@ -279,7 +278,7 @@ class OpenPi(Policy):
 
 
 def _is_size(value: Any) -> bool:
-    """Whether it is None or (height, width) [px] of an image one would send."""
+    """Whether a value is None or a plausible (height, width) [px]."""
     return value is None or (
         isinstance(value, list | tuple)
         and len(value) == 2
@@ -288,30 +287,25 @@ def _is_size(value: Any) -> bool:
 
 
 def prepared(image: Image, size_px: Any, channels_first: bool) -> Image:
-    """An image as a dialect wants it; the size is (height, width) [px] or None."""
+    """An image in a dialect's form; `size_px` is (height, width) or None."""
     if size_px is not None:
         image = resize_with_padding(image, int(size_px[0]), int(size_px[1]))
     return np.ascontiguousarray(image.transpose(2, 0, 1)) if channels_first else image
 
 
 _FINGER_OPEN_M = 0.04
-"""How far one finger of a Panda's hand opens, as LIBERO's state counts it."""
+"""Opening of one finger of a Panda's hand, as in LIBERO's state."""
 
 
 def state_of(observation: Observation, kind: str, convention: Convention) -> NDArray[np.float64]:
     """The state to send, in the family's own numbers.
 
     Args:
-        observation: of the cell.
         kind: "tool": position [m] and rotation vector [rad] of the tool centre point in `base_link`, then both fingers
-            of a Panda [m], (8,). "joints": joints [rad] and gripper of the convention's arm: the cell's own where that
-            is a UR5 (gripper 0 open .. 1 closed, (7,)), else of that arm at rest. "none": at rest as well, or empty.
-        convention: of the policy.
+            of a Panda [m], (8,). "joints": see `Convention.joints_of`. "none": the convention's `rest`.
     """
     if kind == "tool":
         finger_m = _FINGER_OPEN_M * observation.gripper_open
         pose = observation.base_from_tcp
         return np.concatenate((pose[:3, 3], rotation_vector_of(pose), (finger_m, -finger_m)))
-    if kind == "joints" and convention.arm is UR5E:
-        return np.append(observation.joints_rad, 1.0 - observation.gripper_open)
-    return np.array(convention.rest)
+    return convention.joints_of(observation) if kind == "joints" else np.array(convention.rest)

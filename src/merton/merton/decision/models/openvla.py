@@ -1,8 +1,8 @@
-"""OpenVLA and its kin in this process: their own code, loaded from the checkpoint, with `predict_action`.
+"""OpenVLA and related models in this process, by `predict_action` of the code in their checkpoint.
 
-That code wants transformers 4.40.1 and timm 0.9, which exclude the rest of Merton's models: use it in an environment of
-its own, or leave the model behind a server and use the adapter openvla_rest. It runs code from the checkpoint, so the
-catalogue entry has to agree (`remote_code: true`) and to pin the revision.
+That code needs transformers 4.40.1 and timm 0.9, which exclude the rest of Merton's models: use it in a separate
+environment, or put the model behind a server and use the adapter openvla_rest. As code from the checkpoint is run, the
+catalogue entry must allow it (`remote_code: true`) and pin the revision.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class OpenVla(Policy):
     """One camera, one action (7,) a call; greedy, so that equal images give equal actions.
 
     Args:
-        name: its name in the catalogue.
+        name: name in the catalogue.
         checkpoint, revision: see `merton.models.checkpoints.locate`.
-        convention: what the seven numbers mean.
+        convention: the meaning of the seven numbers.
         unnorm_key: data set whose statistics un-normalise them.
-        camera: the view it looks at.
+        camera: the view that is sent.
         prompt: text with {instruction}.
-        image: how the adapter prepares the image before the checkpoint's own processor gets it.
-        chain_tokens: of a model that thinks before it acts, the most tokens it may write; 0 for others.
-        load: how processor and model come from a folder.
+        image: preparation of the image by the adapter, before the checkpoint's own processor.
+        chain_tokens: token limit of a model that writes a chain of thought; 0 for other models.
+        load: gives processor and model of a folder.
     """
 
     adapter_version = "1"
@@ -73,10 +73,8 @@ class OpenVla(Policy):
         if len(entry.cameras) != 1 or not (entry.convention and entry.unnorm_key):
             raise InputError(f"{entry.name}: openvla takes one camera, and needs a convention and an unnorm_key")
         convention = CONVENTIONS[entry.convention]
-        return cls(
-            entry.name, entry.checkpoint, entry.revision, convention, entry.unnorm_key, entry.cameras[0],
-            entry.prompt, entry.image, **entry.settings,
-        )  # fmt: skip
+        policy = (convention, entry.unnorm_key, entry.cameras[0], entry.prompt, entry.image)
+        return cls(entry.name, entry.checkpoint, entry.revision, *policy, **entry.settings)
 
     def act(self, observation: Observation) -> ActionChunk:
         """One action, converted; never done.
@@ -99,7 +97,7 @@ class OpenVla(Policy):
         return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
 
     def check(self) -> Iterator[Finding]:
-        """Checkpoint and weights; then loads them and acts on the example."""
+        """Checkpoint and weights, then an action on the example."""
         findings = check_files(self.checkpoint, self.revision)
         yield from findings
         if all(finding.ok for finding in findings):
@@ -115,7 +113,7 @@ class OpenVla(Policy):
         return self._loaded
 
     def _from_chain(self, model: Any, tokens: Any) -> Any:
-        """The action a chain of thought ends with, un-normalised."""
+        """The un-normalised action at the end of a chain of thought."""
         ids = tokens.cpu().numpy() if hasattr(tokens, "cpu") else np.asarray(tokens)
         normalised = ActionTokens(int(model.vocab_size)).at_the_end(ids)
         return Statistics.of(model.norm_stats[self._unnorm_key]["action"]).from_quantiles(normalised)
@@ -125,7 +123,7 @@ def load_remote_code(folder: Path) -> Loaded:
     """Processor and model by the code in the checkpoint's folder, on the GPU in bfloat16 if there is one.
 
     Raises:
-        MissingDependencyError: no transformers, or one too new for that code.
+        MissingDependencyError: transformers is missing, or too new for that code.
     """
     torch = require("torch", "models", "OpenVLA")
     transformers = require("transformers", "models", "OpenVLA")
@@ -135,18 +133,18 @@ def load_remote_code(folder: Path) -> Loaded:
             f"OpenVLA's own code wants transformers 4.40.1, here is {transformers.__version__}: use an environment of "
             "its own, or serve it and use the adapter openvla_rest (docs/models.md)"
         )
-    where = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    dtype = torch.bfloat16 if where.type == "cuda" else torch.float32
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     local: dict[str, Any] = {"trust_remote_code": True, "local_files_only": True}
     processor = transformers.AutoProcessor.from_pretrained(folder, **local)
-    model = kind.from_pretrained(folder, torch_dtype=dtype, low_cpu_mem_usage=True, **local).to(where).eval()
-    return (lambda text, image: processor(text, image).to(where, dtype=dtype)), model
+    model = kind.from_pretrained(folder, torch_dtype=dtype, low_cpu_mem_usage=True, **local).to(device).eval()
+    return (lambda text, image: processor(text, image).to(device, dtype=dtype)), model
 
 
 def prepared(image: Image, preparation: ImagePreparation) -> Any:
-    """A Pillow image: as it is, or resized and centre-cropped by the adapter as the entry says.
+    """A Pillow image, resized and centre-cropped if the entry says that the adapter does it.
 
-    The crop keeps a share of the area and is brought back to size bilinearly, as OpenVLA's LIBERO evaluation does.
+    The crop keeps a share of the area and is resized bilinearly to the full size, as in OpenVLA's LIBERO evaluation.
     """
     from PIL import Image as Pillow
 

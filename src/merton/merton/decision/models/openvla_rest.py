@@ -1,6 +1,6 @@
 """Policies behind OpenVLA's REST protocol: POST /act with an image and an instruction, the reply is an array.
 
-The protocol has no way to tell a failed model from a request it does not understand: both are the string "error".
+The protocol does not distinguish a failed model from a request that the server rejects: both are the string "error".
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from merton.world.observation import Observation
 
 
 class ActSettings(Model):
-    """What a catalogue entry may set.
+    """The settings of a catalogue entry.
 
     Attributes:
-        url: where the server is; /act is added.
-        noise_seed: send the observation's seed as `noise_seed`; for servers of `merton serve`, others do not know it.
+        url: address of the server, without /act.
+        noise_seed: send the observation's seed as `noise_seed`; only servers of `merton serve` accept it.
         patience: deadline and retries.
     """
 
@@ -38,14 +38,14 @@ class ActSettings(Model):
 
 
 class OpenVlaRest(Policy):
-    """Sends the image of one camera as it is: the server prepares it.
+    """A client that sends the image of one camera unprepared: the server prepares it.
 
     Args:
-        name: its name in the catalogue.
-        chosen: where the server is.
-        convention: what the numbers of the reply mean.
-        camera: the one view it looks at.
-        unnorm_key: data set whose statistics the server un-normalises with; "" leaves the choice to the server.
+        name: name in the catalogue.
+        chosen: address of the server.
+        convention: the meaning of the numbers in the reply.
+        camera: the view to send.
+        unnorm_key: data set whose statistics the server un-normalises with; "": the server's default.
         prompt: text with {instruction} in it; the server adds OpenVLA's own words.
 
     Raises:
@@ -70,7 +70,7 @@ class OpenVlaRest(Policy):
 
     @classmethod
     def from_entry(cls, entry: PolicyEntry) -> OpenVlaRest:
-        """The policy of a catalogue entry; raises InputError for what it cannot be."""
+        """The policy of a catalogue entry; raises InputError unless it has one camera and a convention."""
         if len(entry.cameras) != 1 or not entry.convention:
             raise InputError(f"{entry.name}: /act takes one camera and needs a convention")
         chosen = validated(ActSettings, dict(entry.settings), f"the settings of {entry.name}")
@@ -82,8 +82,8 @@ class OpenVlaRest(Policy):
 
         Raises:
             InputError: the view is missing.
-            InvalidActionError: the server says "error", or its reply is no array of finite numbers of the right shape.
-            InfrastructureError: no reply in time and in so many attempts; says what was tried.
+            InvalidActionError: the reply is "error", or no array of finite numbers of the right shape.
+            InfrastructureError: no reply within the deadline and the attempts; the text lists the attempts.
         """
         started = time.perf_counter()
         self.require_views(observation)
@@ -103,7 +103,7 @@ class OpenVlaRest(Policy):
         return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
 
     def check(self) -> Iterator[Finding]:
-        """Whether the server acts on the example; the protocol has nothing else to ask it."""
+        """The server's action on the example; the protocol has no other request."""
         return check_server(super().check())
 
     def _array(self, reply: Any) -> np.ndarray:
@@ -112,7 +112,7 @@ class OpenVlaRest(Policy):
                 f"the server of {self.name} says 'error': its model failed or refuses the request; its log knows which"
             )
         try:
-            if isinstance(reply, str):  # of servers that were asked with "encoded", and of some forks always
+            if isinstance(reply, str):  # from servers asked with "encoded", and from some forks always
                 reply = json.loads(reply)
             return np.asarray(from_json(reply))
         except (ValueError, TypeError, RecursionError) as error:

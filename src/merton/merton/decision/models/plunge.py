@@ -12,7 +12,7 @@ _STEPS = 10
 
 
 class Plunge(Policy):
-    """Straight down, 5 cm a step, until it is stopped."""
+    """Moves straight down, 5 cm a step, until it is stopped."""
 
     name = "plunge"
 

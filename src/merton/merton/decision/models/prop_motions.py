@@ -1,7 +1,6 @@
-"""How a hand does the tasks that need more than one object, or a thing with a joint; see `motions` for the conventions.
+"""Motions of the hand for tasks with two objects, or with an object that has a joint; conventions as in `motions`.
 
-Poses are (4, 4) in `base_link`, as `merton.world.observation.SceneObject` has them; sizes are those of
-`config/cell.yaml`.
+Poses are (4, 4) in `base_link`, as in `merton.world.observation.SceneObject`; sizes are those of `config/cell.yaml`.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from merton.world.tasks import DIRECTIONS
 TIP_M = 0.008
 """The fingers end this far below the tool centre point."""
 CLEAR_M = 0.015
-"""Distance of the finger tips above what is below a handle."""
+"""Distance of the finger tips above the surface below a handle."""
 CARRY_M = 0.085
-"""What is carried is lifted this far, over things of 0.06 m."""
+"""Lift of a carried object, over others of 0.06 m."""
 BESIDE_M = 0.09
-"""Distance from centre to centre of things put next to each other."""
+"""Distance between the centres of neighbouring objects."""
 PRESS_SHARE = 0.95
 PULL_M = 0.085
 TWIST_RAD = math.radians(62)
 _TWIST_STEP_RAD = 0.12
 POUR_HEIGHT_M = 0.30
-"""Height of the tool centre point while it pours. Ours: lower, the arm folds into itself; higher is out of reach."""
+"""Height of the tool centre point while pouring. Ours: lower, the arm folds into itself; higher is out of reach."""
 POUR_TILT_RAD = math.radians(108)
 POUR_AHEAD_M = 0.035
-"""The beads leave the cup this much nearer to the robot than where it is held."""
+"""The beads leave the cup this much nearer to the robot than the hand."""
 _POUR_STEP_RAD = 0.11
 _POUR_WAIT_STEPS = 5
 
@@ -47,16 +46,16 @@ _POUR_WAIT_STEPS = 5
 def move(
     base_from_tcp: Matrix, gripper_open: float, thing: Matrix, yaw_rad: float | None, target: Matrix, direction: str
 ) -> NDArray[np.float64]:
-    """Put a thing, its sides turned by `yaw_rad`, to the "left" or "right" of a target; deltas (n, 7)."""
+    """Put an object, its sides at `yaw_rad`, to the "left" or "right" of a target; deltas (n, 7)."""
     goal = target[:2, 3] + BESIDE_M * np.array(DIRECTIONS[direction])
-    # Let go with the fingers opening fore and aft, where the target is not.
+    # For the release the fingers open along x, away from the target.
     return _carried(base_from_tcp, gripper_open, thing, yaw_rad, goal, GRASP_HEIGHT_M, let_go_yaw_rad=0.0)
 
 
 def cover(
     base_from_tcp: Matrix, gripper_open: float, thing: Matrix, base_from_lid: Matrix, lid: Lid
 ) -> NDArray[np.float64]:
-    """Take a lid by its handle and put it over a thing; deltas (n, 7)."""
+    """Take a lid by its handle and put it over an object; deltas (n, 7)."""
     grasp_m = lid.height + CLEAR_M
     return _carried(base_from_tcp, gripper_open, base_from_lid, _yaw(base_from_lid), thing[:2, 3], grasp_m)
 
@@ -112,7 +111,7 @@ def pour(
     yaw = finger_yaw(motion.base_from_tcp, _yaw(base_from_cup))
     motion.move((*center, grasp_m + CARRY_M), yaw).move((*center, grasp_m)).grip(0.0)
     motion.move((*center, POUR_HEIGHT_M), max_translation_m=GENTLE_TRANSLATION_M)
-    # The fingers square to the direction away from the robot: to tilt about them takes the wrist no way but back.
+    # With the fingers square to the direction away from the robot, the tilt needs the wrist alone.
     bowl = base_from_bowl[:2, 3]
     away = bowl / np.linalg.norm(bowl)
     square = math.atan2(away[1], away[0]) + math.pi / 2
@@ -133,7 +132,7 @@ def _carried(
     *,
     let_go_yaw_rad: float | None = None,
 ) -> NDArray[np.float64]:
-    """Grasp a thing at a height, carry it to a goal (x, y), set it down, let go and leave; deltas (n, 7)."""
+    """Grasp an object at a height, carry it to a goal (x, y), set it down, release it and leave; deltas (n, 7)."""
     center, above = thing[:2, 3], grasp_m + CARRY_M
     motion = Motion(base_from_tcp, gripper_open).grip(1.0)
     motion.move((*center, above), finger_yaw(motion.base_from_tcp, yaw_rad)).move((*center, grasp_m)).grip(0.0)
@@ -149,6 +148,6 @@ def _yaw(pose: Matrix) -> float:
 
 
 def _straight(base_from_tcp: Matrix, direction_rad: float) -> float:
-    """Yaw of the hand that opens its fingers along a direction, either way round, with the least turn."""
+    """The nearest yaw of the hand at which the fingers open along a direction, either way round."""
     now = _yaw(base_from_tcp)
     return now + (direction_rad - now + math.pi / 2) % math.pi - math.pi / 2

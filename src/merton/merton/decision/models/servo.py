@@ -1,8 +1,7 @@
-"""The servo: finds what the instruction names by its colour, goes there, looks again from close by, and acts.
+"""The servo: finds an object by its colour, moves above it, locates it again from there, and does the task.
 
-A classical policy without learning: the fixed camera at the top finds the object, the one on the wrist corrects. Colour
-decides which pixels belong to a thing, the aligned depth says where they are. It sees what a distortion leaves of the
-colour image.
+A classical policy without learning: the fixed camera "top" finds the object, "wrist" corrects. Pixels of an object are
+those of its colour, and the aligned depth gives their positions. Distortion affects the colour image alone.
 """
 
 from __future__ import annotations
@@ -23,29 +22,29 @@ from merton.world.observation import CameraView, Observation
 from merton.world.tasks import Command, parse
 
 TASKS = ("reach", "push", "pick", "place")
-"""What it can do."""
+"""The tasks that it can do."""
 FINDER, CORRECTOR = "top", "wrist"
-"""The camera that looks first, and the one that looks ever after. Ours: at home the hand hides little from "top"."""
+"""The cameras of step 0 and of all later steps. Ours: at home the hand hides little from "top"."""
 
 LOOK_HEIGHT_M = 0.20
-"""Height of the tool centre point at which an object below it is looked at again."""
+"""Height of the tool centre point at which an object below it is located again."""
 LOOKOUT_M, LOOKOUT_YAW_RAD = (0.38, 0.0, 0.45), -math.pi / 2
-"""Where the hand goes, so that "wrist" has all of the table in view and the fingers hide nothing of it."""
+"""Pose of the hand in which "wrist" sees all of the table, and the fingers hide none of it."""
 NEAR_M = 0.03
-"""So close above an object, what is seen of it is good enough to act on."""
+"""Within this horizontal distance of an object its measured position is accurate enough for the task."""
 
 _TABLE_MIN_M, _TABLE_MAX_M = (0.25, -0.40, -0.02), (0.80, 0.40, 0.09)
-"""Where an object's surface can be; anything else of its colour is something else."""
+"""Box of possible points on an object; other points of its colour are ignored."""
 _TOP_M = 0.008
-"""Points this far below the highest still belong to an object's top."""
+"""Largest depth of a point of an object's top below the highest one."""
 _FEWEST_POINTS = 15
 _HELD = (0.10, 0.90)
-"""Between these shares of the opening the fingers must have something between them: the tasks only open or close."""
+"""Fingers open by a share between these hold an object: the tasks only open or close them."""
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """A thing as it is seen: centre of its top (x, y, z) [m] in `base_link`; yaw of a cube's sides [rad], else None."""
+    """A located object: centre of its top (x, y, z) [m] in `base_link`; yaw of a cube's sides [rad], else None."""
 
     top: NDArray[np.float64]
     yaw_rad: float | None
@@ -57,17 +56,16 @@ class Sighting:
 
 
 class Servo(Policy):
-    """Looks, approaches, looks again, acts: what it does next follows from what it sees and where its hand is."""
+    """Each motion follows from the present view and the pose of the hand alone."""
 
     name = "servo"
     cameras = (FINDER, CORRECTOR)
 
     def act(self, observation: Observation) -> ActionChunk:
-        """The next motion; done with the last one, or when even the lookout does not show what is sought.
+        """The next motion; done with the last one, or if the object is not visible even from the lookout.
 
         Raises:
-            InputError: an instruction it cannot understand or a task it cannot do, or a camera without a view or
-                without depth.
+            InputError: an unknown instruction, a task that is not in `TASKS`, or a camera without a view or depth.
         """
         command = parse(observation.instruction)
         if command.verb not in TASKS:
@@ -91,19 +89,19 @@ class Servo(Policy):
 
 
 def look_from_above(hand: Motion) -> NDArray[np.float64]:
-    """Go where the whole table is in view; one delta of zeros if the hand is there."""
+    """Go to the lookout; one delta of zeros if the hand is there."""
     deltas = hand.move(LOOKOUT_M, LOOKOUT_YAW_RAD).deltas
     return deltas if len(deltas) else np.array([[0.0] * 6 + [hand.gripper_open]])
 
 
 def approach(hand: Motion, thing: Sighting) -> NDArray[np.float64]:
-    """Go above an object, the fingers square to it, and look at it from close by."""
+    """Go above an object, the fingers square to it."""
     yaw_rad = motions.finger_yaw(hand.base_from_tcp, thing.yaw_rad)
     return hand.move((*thing.top[:2], LOOK_HEIGHT_M), yaw_rad).deltas
 
 
 def perform(command: Command, hand: Motion, thing: Sighting) -> NDArray[np.float64]:
-    """Do the task to an object below the hand; of place only its first half, which is to pick."""
+    """Do the task with an object below the hand; of "place" the first half, the pick."""
     now = (hand.base_from_tcp, hand.gripper_open, thing.center)
     if command.verb == "reach":
         return motions.reach(*now)
@@ -113,16 +111,16 @@ def perform(command: Command, hand: Motion, thing: Sighting) -> NDArray[np.float
 
 
 def set_down(hand: Motion, mat: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Put what is in the hand on the mat at (x, y, ...), let go and leave."""
+    """Put the held object on the mat at (x, y, ...), release it and leave."""
     over, lowest = mat[:2], motions.GRASP_HEIGHT_M + motions.RELEASE_ABOVE_M
     hand.move((*over, motions.LIFT_HEIGHT_M)).move((*over, lowest)).grip(1.0)
     return hand.move((*over, motions.APPROACH_HEIGHT_M)).deltas
 
 
 def locate(view: CameraView, name: str) -> Sighting | None:
-    """What is called "<color> ..." on the table: the largest patch of that colour, or None.
+    """The object "<color> <shape>" on the table, which is the largest patch of that colour, or None.
 
-    The yaw is None for anything but a cube, as the name has it. Raises InputError for a view without depth.
+    The yaw is None unless the shape is "cube". Raises InputError for a view without depth.
     """
     if view.depth_m is None:
         raise InputError(f"servo needs aligned depth from camera {view.camera!r}")
@@ -139,7 +137,7 @@ def locate(view: CameraView, name: str) -> Sighting | None:
 
 
 def _points(view: CameraView, mask: NDArray[np.bool_], depth_m: NDArray[np.float32]) -> NDArray[np.float64]:
-    """What the pixels of a mask (height, width) show, (n, 3) [m] in `base_link`."""
+    """Points (n, 3) [m] in `base_link` of the pixels of a mask (height, width)."""
     rows, columns = np.nonzero(mask)
     depth, i = depth_m[rows, columns].astype(np.float64), view.intrinsics
     in_camera = np.column_stack(((columns - i.cx) / i.fx * depth, (rows - i.cy) / i.fy * depth, depth))

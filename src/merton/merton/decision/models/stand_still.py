@@ -9,11 +9,11 @@ from merton.world.observation import Observation
 
 
 class StandStill(Policy):
-    """Keeps arm and gripper as they are, and calls that done."""
+    """Keeps arm and gripper where they are, and reports done."""
 
     name = "hold"
 
     def act(self, observation: Observation) -> ActionChunk:
-        """One delta of zeros with the gripper as it is."""
+        """One delta of zeros with the present gripper value."""
         gripper = min(1.0, max(0.0, observation.gripper_open))
         return checked_chunk([[0.0] * 6 + [gripper]], STEP_S, model=self.name, done=True)

@@ -1,10 +1,10 @@
-"""merton-tiny-vla: a small learned policy that looks once from above and answers with the whole motion.
+"""merton-tiny-vla: a small learned policy that gives the whole motion from one image taken from above.
 
-Ours. A convolutional network finds, for an instruction, up to three points in the image of the camera "top" (attention
-whose queries are made from the words); the points are put onto the table with the camera's own calibration; and a
-motion of straight segments is read off them: every segment ends at a mixture of the points that depends on the words
-alone, plus a small correction that depends on what is seen there. It was behaviour-cloned from the expert by
-`tools/train_tiny_vla.py`; docs/tiny_models.md is its model card. Runs in plain numpy.
+Ours. For an instruction a convolutional network finds up to three points in the image of the camera "top", by attention
+with queries made from the words. The camera's calibration maps the points onto the table. The motion consists of
+straight segments, each to a mixture of the points that depends on the words alone, plus a small correction that depends
+on the image. It was behaviour-cloned from the expert by `tools/train_tiny_vla.py`; docs/tiny_models.md is its model
+card. Runs in plain numpy.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ WEIGHTS = Path(__file__).with_name("tiny_vla.npz")
 
 CAMERA = "top"
 VIEW_WIDTH, VIEW_HEIGHT = 424, 240
-"""Size of the view the network was trained on [px]; any other is resized to it."""
+"""Size of the training views [px]; others are resized to it."""
 CROP = (slice(56, 168), slice(132, 292))
-"""Rows and columns of that view in which the things of a task stand."""
+"""Rows and columns of that view that contain the objects of a task."""
 STRIDE = 2
 SLOTS = 16
-"""Words of an instruction that are read."""
+"""Number of words of an instruction that are used."""
 POINTS = 3
-"""Points of the image that a motion may refer to, besides where the hand is."""
+"""Number of points of the image that a motion may refer to."""
 SEGMENTS = 12
-"""Longest motion."""
+"""Most segments of a motion."""
 HEIGHT_M = 0.0225
-"""Height above the table at which points of the image are taken to lie: half of a cube."""
+"""Assumed height of the points of the image above the table: half of a cube."""
 
 SEGMENT_SIZE = 9
 """Numbers of a segment: end position x, y, z [m]; rotation vector [rad]; gripper 0..1; log of the number of deltas; and
@@ -51,7 +51,7 @@ whether the motion goes on (a logit)."""
 
 
 class TinyVla(Policy):
-    """Looks once and answers with the whole motion."""
+    """Gives the whole motion from the first image."""
 
     name = "tiny-vla"
     cameras = (CAMERA,)
@@ -72,7 +72,7 @@ class TinyVla(Policy):
 
 
 def tokens(instruction: str, words: tuple[str, ...]) -> NDArray[np.int64]:
-    """The words of an instruction as numbers (SLOTS,): 0 for none, 1 for one that was never seen, else 2 and up."""
+    """The words of an instruction as numbers (SLOTS,): 0 for none, 1 for an unknown one, else 2 and up."""
     numbers = {word: index + 2 for index, word in enumerate(words)}
     found = [numbers.get(word.strip(".,"), 1) for word in instruction.lower().split()[:SLOTS]]
     return np.array(found + [0] * (SLOTS - len(found)), np.int64)
@@ -86,14 +86,14 @@ def crop(color: Image) -> Image:
 
 
 def table_points(view: CameraView, positions: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Where positions (n, 2) (u, v) of the feature map lie on the table, (n, 2) x, y [m] in `base_link`."""
+    """Points (n, 2) x, y [m] in `base_link` of positions (n, 2) (u, v) in the feature map."""
     corner = np.array([CROP[1].start, CROP[0].start])
     pixels = corner + STRIDE * np.asarray(positions, np.float64) + 0.5 * (STRIDE - 1)
     return view_points(view, pixels * (view.color.shape[1] / VIEW_WIDTH))
 
 
 def view_points(view: CameraView, pixels: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Where pixels (n, 2) (u, v) of a view look at the plane `HEIGHT_M` above the table, (n, 2) x, y [m]."""
+    """Points (n, 2) x, y [m] in the plane `HEIGHT_M` above the table of pixels (n, 2) (u, v) of a view."""
     lens = view.intrinsics
     rays = np.column_stack(
         [(pixels[:, 0] - lens.cx) / lens.fx, (pixels[:, 1] - lens.cy) / lens.fy, np.ones(len(pixels))]
@@ -104,11 +104,9 @@ def view_points(view: CameraView, pixels: NDArray[np.floating]) -> NDArray[np.fl
 
 
 def from_deltas(deltas: NDArray[np.float64], start: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Segments (n, SEGMENT_SIZE) of a chunk (m, 7): runs of equal deltas; what `to_deltas` undoes.
+    """Segments (n, SEGMENT_SIZE) of a chunk (m, 7): runs of equal deltas; the inverse of `to_deltas`.
 
-    Args:
-        deltas: translation [m], rotation vector [rad], gripper; in `base_link`.
-        start: (3,) position of the tool centre point before the first delta [m].
+    `start` is the position (3,) of the tool centre point before the first delta [m].
     """
     rows: list[list[float]] = []
     position = np.array(start, np.float64)
@@ -142,7 +140,7 @@ def to_deltas(segments: NDArray[np.floating], start: NDArray[np.float64]) -> NDA
 
 
 class _Network:
-    """The weights, and how they are used; `tools/train_tiny_vla.py` has the same in torch."""
+    """The network in numpy; `tools/train_tiny_vla.py` has the same in torch."""
 
     def __init__(self, path: Path) -> None:
         with np.load(path) as stored:
@@ -155,7 +153,7 @@ class _Network:
         """(SEGMENTS, SEGMENT_SIZE) for the words `numbers` (SLOTS,)."""
         text = self._text(numbers)
         features = self._features(crop(view.color), text)
-        pixels, seen = self._look(features, text)
+        pixels, seen = self._attend(features, text)
         points = table_points(view, pixels).astype(np.float32)
         return self._motion(points, seen, text)
 
@@ -179,8 +177,8 @@ class _Network:
         flat = weights["point2.weight"][:, :, 0, 0] @ flat + weights["point2.bias"][:, None]
         return flat.reshape(-1, *signal.shape[1:])
 
-    def _look(self, features: Floats, text: Floats) -> tuple[Floats, Floats]:
-        """Points (POINTS, 2) (u, v) in the feature map, and the features (POINTS, channels) seen there."""
+    def _attend(self, features: Floats, text: Floats) -> tuple[Floats, Floats]:
+        """Points (POINTS, 2) (u, v) in the feature map, and the features (POINTS, channels) there."""
         channels, height, width = features.shape
         queries = self._linear("queries", text).reshape(POINTS, channels)
         flat = features.reshape(channels, -1)
