@@ -1,9 +1,8 @@
 """The cache of all responses, under the hash of their requests: one SQLite file.
 
-Ours: SQLite in WAL mode rather than a directory of files. A response is a hundred bytes and there are millions; a batch
-is one transaction, so a kill -9 leaves whole batches, and a power cut too (synchronous=FULL). Several runs may write to
-one file at the same time. The file must be on a local disk: WAL does not work over a network. Workers of a
-cluster never open it.
+Ours: SQLite in WAL mode rather than a directory of files, for millions of responses of a hundred bytes. A batch is one
+transaction, so that it survives a kill -9 and a power cut (synchronous=FULL). Several runs may write to one file at the
+same time. The file must be on a local disk, as WAL does not work over a network; workers of a cluster never open it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from merton.errors import InfrastructureError
 
@@ -53,9 +51,7 @@ class Cache:
     def __enter__(self) -> Cache:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
 
     def find(self, keys: Sequence[str]) -> dict[str, CachedResponse]:

@@ -21,7 +21,7 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True)
 class Reference:
-    """An undistorted image: id, origin (`domain`, `perspective`), tasks, `pixels_sha256` of its pixels."""
+    """An undistorted image; `pixels` is its `pixels_sha256`."""
 
     id: str
     domain: str
@@ -38,7 +38,7 @@ class DatasetImage:
         reference: its undistorted original; itself if it is one.
         distortion, level: "reference" and 0 for the reference itself.
         file: absolute path of the PNG.
-        pixels: `pixels_sha256` of its pixels.
+        pixels: its `pixels_sha256`.
         size_px: (width, height).
     """
 
@@ -55,8 +55,8 @@ def pixels_sha256(image: Image) -> str:
     return hashlib.sha256(repr(image.shape).encode() + image.tobytes()).hexdigest()
 
 
-def read_dataset(folder: Path, threads: int = 2) -> list[DatasetImage]:
-    """Every image of a dataset, decoded once and hashed: references in their order, each before its copies.
+def read_dataset(folder: Path) -> list[DatasetImage]:
+    """Every image of a dataset, decoded and hashed: references in their order, each before its copies.
 
     Raises:
         InputError: no finished dataset, or an image that differs from the tables.
@@ -72,7 +72,7 @@ def read_dataset(folder: Path, threads: int = 2) -> list[DatasetImage]:
                 f"{str(folder)!r}: the manifest names a reference {row['reference_id']!r} that does not exist"
             )
         copies[row["reference_id"]].append(row)
-    with ThreadPoolExecutor(threads) as pool:  # hashing and decoding release the GIL
+    with ThreadPoolExecutor(2) as pool:  # hashing and decoding release the GIL
         rows = [row for reference in references for row in (reference, *copies[reference["id"]])]
         hashes = dict(zip((row["file"] for row in rows), pool.map(lambda row: _hashed(folder, row), rows), strict=True))
     images = []

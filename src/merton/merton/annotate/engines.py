@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Protocol
 
 from merton import processes
@@ -20,9 +19,7 @@ class Engine(Protocol):
 
     def __enter__(self) -> Engine: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def run(self, jobs: Sequence[Job]) -> Iterator[list[Reply]]:
         """One reply to every request of every job, a job at a time, in the order of completion."""
@@ -30,12 +27,9 @@ class Engine(Protocol):
 
 
 class LocalEngine:
-    """Processes of this machine, each with its own copy of the model.
+    """Processes of this machine, `count` >= 1, each with its own copy of the model.
 
-    If a worker dies, the jobs under way stay unanswered, and new workers are started.
-
-    Args:
-        count: number of workers, >= 1.
+    If one dies, the jobs under way stay unanswered, and new processes are started.
     """
 
     def __init__(self, count: int) -> None:
@@ -49,9 +43,7 @@ class LocalEngine:
         self._one_thread.enter_context(processes.one_thread_each())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._one_thread.close()
         self._end(self._pool)
 
@@ -86,7 +78,7 @@ class LocalEngine:
             return failed, pool
 
     def _end(self, pool: ProcessPoolExecutor | None) -> None:
-        """End a pool; one that broke may have been replaced already."""
+        """End a pool; a broken one may have a successor already."""
         if pool is not None:
             pool.shutdown(cancel_futures=True)
             if pool is self._pool:

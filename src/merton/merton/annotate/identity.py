@@ -20,7 +20,7 @@ _TRANSPORT = ("patience", "parallel", "api_key_env", "deadline_s")
 
 
 def entry_of(name: str) -> ModelEntry | PolicyEntry:
-    """The catalogue's entry of a VLM or VLA; raises UnknownNameError with the valid names, InputError if two match."""
+    """The catalogue's entry of a VLM or VLA; raises UnknownNameError for none, InputError for two."""
     if name in MODELS and name in POLICIES:
         raise InputError(f"the catalogue has both a VLM and a VLA called {name!r}; give one of them another name")
     if name in MODELS:
@@ -39,11 +39,11 @@ def refuse_unsuitable(entry: ModelEntry | PolicyEntry) -> None:
 
 
 def identity(entry: ModelEntry | PolicyEntry, model: VisionLanguageModel | Policy) -> dict[str, Any]:
-    """The part of a key that stands for the model; JSON values.
+    """The model's part of a key; JSON values.
 
     The checkpoint and its revision (the hash of its files, if it is a folder), the adapter and its version, prompt,
-    preparation of images, and settings. Not the name if there is a checkpoint: the same weights with the same prompt
-    and settings are the same model. The address of a server counts only if the entry names no revision.
+    preparation of images, and settings. The name counts only without a checkpoint, and the address of a server only
+    without a revision.
     """
     settings = {key: value for key, value in entry.settings.items() if key not in _TRANSPORT}
     if entry.revision:
@@ -64,7 +64,7 @@ def identity(entry: ModelEntry | PolicyEntry, model: VisionLanguageModel | Polic
 
 
 def _weights(checkpoint: str) -> str:
-    """A hash over the files of a checkpoint that is on disk without a revision; "" if it is not on disk."""
+    """The revision of a checkpoint on disk, or else a hash of its files; "" if it is not on disk."""
     if not checkpoint:
         return ""
     try:
@@ -78,7 +78,7 @@ def _weights(checkpoint: str) -> str:
 def _sources(kind: type) -> str:
     """A hash over the adapter's module, weights of the module's name beside it, and all of Merton that it imports.
 
-    For an adapter that declares no version: every change that could affect its answers counts as one that does.
+    It is the version of an adapter that declares none: every change that could affect its answers counts.
     """
     here = Path(inspect.getfile(kind))
     files = {path for path in here.parent.glob(f"{here.stem}.*") if path.is_file()}
@@ -97,7 +97,7 @@ def _sources(kind: type) -> str:
 
 
 def _imports(file: Path) -> set[str]:
-    """The modules of Merton that a file imports; "from a import b" gives a and a.b, one of which may be no module."""
+    """The modules of Merton that a file imports; "from a import b" gives a and a.b, which may be no module."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -110,12 +110,12 @@ def _imports(file: Path) -> set[str]:
 def _spec(name: str) -> ModuleSpec | None:
     try:
         return importlib.util.find_spec(name)
-    except ModuleNotFoundError:  # its parent is a module, so it is a name in that
+    except ModuleNotFoundError:  # a name in a module
         return None
 
 
 def _hash_of(files: list[Path], root: Path | None) -> str:
-    """16 hexadecimal digits over names and contents; a folder's files by their path in it, others by name alone."""
+    """A hash of 16 hexadecimal digits over contents and names, which are paths relative to `root` if there is one."""
     total = hashlib.sha256()
     for file in files:
         content = hashlib.sha256()

@@ -1,7 +1,7 @@
 """The work inside a worker: one model in memory at a time, requests in batches, within the model's rate limit.
 
-A response is JSON. Of a VLM: {"text", "truncated"}. Of a policy: {"deltas", "step_s", "frame", "done"}. Of either, if
-the model itself failed, which is an outcome: {"failed": reason}.
+A response is JSON: {"text", "truncated"} of a VLM, {"deltas", "step_s", "frame", "done"} of a policy, and
+{"failed": reason} of either if the model itself failed, which is an outcome.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from merton.world.action import ActionChunk
 from merton.world.observation import Image, Observation
 
 Prompt = tuple[Request, Question | Observation]
-"""A request and the input of the model that is made from it."""
+"""A request and the model's input for it."""
 
 
 class ModelRunner:
@@ -31,7 +31,7 @@ class ModelRunner:
 
     Args:
         workers: number of runners that share a model's rate limit.
-        clock, sleep: the time [s], and a wait [s].
+        clock, sleep: as in `time`; replaced in tests.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ModelRunner:
         return sorted(replies, key=lambda reply: places[reply.key])
 
     def _run_batch(self, prompts: Sequence[Prompt], interval_s: float) -> list[Reply]:
-        """Run one batch; if it fails as a whole by the model's fault, one request after the other."""
+        """Run one batch; after a failure of the model, one request after the other."""
         keys = [request.key for request, _ in prompts]
         self._pace(len(prompts), interval_s)
         started = self._clock()

@@ -1,15 +1,14 @@
 """Jobs on a Ray cluster, by Ray Data: the same jobs and the same code in each worker.
 
-Needs the extra `cluster`. The cluster is the one of RAY_ADDRESS, or one that is started on this machine. Workers read
-images, and checkpoints in folders, by their paths on this machine, so they need a shared file system. The cache stays
-in the process that distributes the jobs. Ray replaces a worker that dies and repeats its block.
+Needs the extra `cluster`. The cluster is that of RAY_ADDRESS, or one that is started on this machine. Workers read
+images, and checkpoints in folders, by their paths on this machine, so they need a shared file system. Only the process
+that distributes the jobs opens the cache. Ray replaces a worker that dies and repeats its block.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -49,9 +48,7 @@ class RayEngine:
         self._ray.data.DataContext.get_current().enable_progress_bars = False
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._started_here:
             self._ray.shutdown()
 

@@ -36,8 +36,8 @@ class Progress:
     Attributes:
         model: the current model.
         done, total: requests, of all models.
-        requested: number of the done ones that this run requested; the others were in the cache.
-        cost: of the requests made, by the catalogue's prices.
+        requested: done requests that were not in the cache.
+        cost: of those, by the catalogue's prices.
         cost_left: of the remaining requests, if none of them is in the cache.
     """
 
@@ -59,7 +59,7 @@ class Summary:
         cached: requests that were in the cache.
         failed: rows whose model failed.
         unanswered: rows without an outcome of the model.
-        reasons: the first few different reasons of unanswered rows.
+        reasons: up to five different reasons of unanswered rows.
         cost: of the requests made.
     """
 
@@ -84,7 +84,7 @@ def annotate(
 ) -> Summary:
     """Answers, actions and scores of some models on a dataset.
 
-    After a kill, call it again: cached requests are not repeated, and the tables come out the same.
+    After a kill, call it again: cached requests are not repeated, and the tables are the same.
 
     Args:
         dataset: a folder that `merton dataset build` has finished.
@@ -98,7 +98,7 @@ def annotate(
     Raises:
         UnknownNameError: a name that is not in the catalogue.
         InputError: no dataset or no models, a model that is named twice or needs more than a still image, or another
-            run that writes into `out`.
+            run is writing into `out`.
         MissingDependencyError: pyarrow, or a package that a model's adapter needs, is not installed.
         InfrastructureError: cache or tables cannot be read or written.
     """
@@ -182,13 +182,7 @@ def _without(jobs: Sequence[Job], keys: Collection[str], one_by_one: bool = Fals
 
 
 class _Tally:
-    """Counts for progress and summary.
-
-    Args:
-        prices: price of a request, by model.
-        rows: of each model.
-        on_progress: called after every change.
-    """
+    """Counts for progress and summary, with the price of a request by model; every model has the same `rows`."""
 
     def __init__(self, prices: Mapping[str, float], rows: int, on_progress: Callable[[Progress], None] | None) -> None:
         self._prices, self._on_progress = prices, on_progress
@@ -200,18 +194,16 @@ class _Tally:
         self._reasons: dict[str, None] = {}
 
     def begin(self, model: str, keys: Sequence[str], hits: frozenset[str]) -> None:
-        """Start with a model: the keys of its rows, and those in the cache."""
+        """Start with a model; `hits` are those of its keys that are in the cache."""
         self._model, self._copies = model, Counter(keys)
         self._cached += len(hits)
         self._finish(hits)
 
     def add(self, keys: Sequence[str]) -> None:
-        """Count answered requests."""
         self._requested[self._model] += len(keys)
         self._finish(keys)
 
     def end(self, result: ModelResult) -> None:
-        """Finish a model."""
         for row in result.rows:
             cached = result.responses.get(row.key)
             self._failed += cached is not None and cached.response.startswith('{"failed"')
@@ -220,7 +212,6 @@ class _Tally:
                 self._reasons.setdefault(f"{result.model}: {result.reasons.get(row.key, 'it was not asked')}")
 
     def summary(self) -> Summary:
-        """The summary of the whole run."""
         requested, reasons = sum(self._requested.values()), tuple(self._reasons)[:5]
         cost = self._priced(self._requested)
         return Summary(self._total, requested, self._cached, self._failed, self._unanswered, reasons, cost)

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -62,10 +61,8 @@ class ModelResult:
     """The results of one model.
 
     Attributes:
-        model: its name.
-        is_policy: whether it is a VLA.
         rows: one for every image and task, references before their copies.
-        responses: responses by key.
+        responses: by key.
         reasons: why there is no response, by key.
         hits: keys that were in the cache when this run began.
     """
@@ -106,9 +103,7 @@ class Tables:
     def __enter__(self) -> Tables:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for name, writer in self._writers.items():
             if name != LOG:
                 writer.add_key_value_metadata({"merton_cider_corpora": json.dumps(self._corpora, sort_keys=True)})
@@ -151,7 +146,7 @@ def _value(cached: CachedResponse | None) -> Value:
 
 
 def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]]:
-    """Rows (reference, copy) where both have a response; a reference is also its own copy."""
+    """Pairs of rows (reference, copy) that both have a response; a reference is also a copy of itself."""
     references: dict[tuple[str, str], int] = {}
     pairs = []
     for place, row in enumerate(rows):
@@ -167,7 +162,7 @@ def _pairs(rows: Sequence[Row], values: Sequence[Value]) -> list[tuple[int, int]
 def _score_answers(
     rows: Sequence[Row], pairs: Sequence[tuple[int, int]], values: Sequence[Value], scores: list[dict[str, float]]
 ) -> str:
-    """Returns the version of CIDEr's corpus (every answer to a reference), or "" if that is too small for a corpus.
+    """Fill in scores; gives the version of CIDEr's corpus (every answer to a reference), or "" if that is too small.
 
     A failure of the model is scored as an empty answer, as in a trial.
     """
@@ -185,8 +180,11 @@ def _score_answers(
 
 
 def _score_actions(pairs: Sequence[tuple[int, int]], values: Sequence[Value], scores: list[dict[str, float]]) -> None:
-    """Ours: a policy that fails on a copy alone scores 0; one that fails on the reference has no score. A chunk in
-    another frame than the reference's cannot be compared with it and scores 0, too."""
+    """Fill in scores.
+
+    Ours: a policy that fails on a copy alone scores 0, as does a chunk in another frame than the reference's; one that
+    fails on the reference has no score.
+    """
     chunks = [_chunk(value) for value in values]
     comparable = []
     for one, other in pairs:

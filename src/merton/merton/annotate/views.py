@@ -1,8 +1,8 @@
-"""The observation that a policy gets of a still image: the image, a calibration, and an arm at home.
+"""The observation for a policy from a still image: the image, a calibration, and an arm at home.
 
-A policy decides in a cell; an image of a dataset comes without one. Ours: the arm stands at home with the gripper open
-(`config/cell.yaml`), and one of the cell's cameras took the image, so that it has that camera's pose and field of view:
-the true camera where it is known, else the one with a similar perspective.
+An image of a dataset comes without a cell. Ours: the arm stands at home with the gripper open (`config/cell.yaml`), and
+the image has the pose and the field of view of one of the cell's cameras: the true camera if it is known, else the one
+with a similar perspective.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from merton.world.geometry import Matrix
 from merton.world.observation import CameraView, Image, Intrinsics, Observation
 
 DEFAULT_CAMERAS = {"first_person": "wrist", "third_person": "top"}
-"""Perspective of an image from outside the cell to the camera whose pose stands for the unknown one."""
+"""The camera in place of the unknown one of an image from outside the cell, by perspective."""
 
 
 def camera_of(reference: Reference) -> str:
-    """The camera that took a reference, or stands for the one that did.
+    """The camera of a reference, or the default for its perspective.
 
-    The ids of images of the cell end in its name, as `merton dataset sample` writes them ("cell_07_side"); any other
-    image has a default by its perspective.
+    The ids of images of the cell end in the camera's name, as written by `merton dataset sample` ("cell_07_side").
     """
     camera = reference.id.rpartition("_")[2]
     if reference.domain == "simulation" and camera in _cell().camera_names:
@@ -39,9 +38,9 @@ def observation(image: Image, taken_by: str, cameras: tuple[str, ...], instructi
 
     Args:
         image: (height, width, 3) uint8 RGB.
-        taken_by: camera of the cell that lends its calibration.
+        taken_by: camera of the cell whose calibration is used.
         cameras: names of the views that the policy uses. The first is the image; the others are black, of the same
-            size: a second copy would show the policy a place that does not exist.
+            size, since a second copy would show a place that does not exist.
         instruction: the task in words.
         seed: the noise seed.
     """
@@ -49,17 +48,17 @@ def observation(image: Image, taken_by: str, cameras: tuple[str, ...], instructi
     height, width = image.shape[:2]
     views = {}
     for index, name in enumerate(cameras):
-        lender = taken_by if index == 0 or name not in cell.camera_names else name
+        camera = taken_by if index == 0 or name not in cell.camera_names else name
         color = image if index == 0 else np.zeros_like(image)
-        views[name] = CameraView(name, color, None, _intrinsics(width, height), _camera_pose(lender))
+        views[name] = CameraView(name, color, None, _intrinsics(width, height), _camera_pose(camera))
     home = cell.home_joints
     return Observation(views, home, base_from_tcp(home, cell.tool0_from_tcp), 1.0, instruction, noise_seed=seed)
 
 
 def description(taken_by: str, cameras: tuple[str, ...], size_px: tuple[int, int]) -> dict[str, Any]:
-    """All of `observation` but pixels, instruction and seed, as it goes into the key of an answer.
+    """All of `observation` but pixels, instruction and seed, for the key of an answer.
 
-    Rounded to a nanometre: the last bit of a cosine differs between machines.
+    Rounded to 9 decimals: the last bit of a cosine differs between machines.
     """
     blank = np.zeros((size_px[1], size_px[0], 3), np.uint8)
     blank_observation = observation(blank, taken_by, cameras, "", 0)

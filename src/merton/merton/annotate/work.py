@@ -27,7 +27,7 @@ class Request:
 
 @dataclass(frozen=True)
 class WorkItem:
-    """One image and the requests about it; `taken_by` is a camera of the cell, "" for a VLM."""
+    """One image and its requests; `taken_by` is a camera of the cell, "" for a VLM."""
 
     file: Path
     pixels: str
@@ -37,12 +37,10 @@ class WorkItem:
 
 @dataclass(frozen=True)
 class Job:
-    """The unit of work of a worker; it holds the whole entry, so that a worker needs no catalogue.
+    """The unit of work of a worker, with the whole entry, so that a worker needs no catalogue.
 
     Attributes:
-        entry: the model.
-        items: a few images with their requests.
-        one_by_one: one request per call of the model, so that a failing one fails alone.
+        one_by_one: whether each request is a separate call of the model, so that a failing one fails alone.
     """
 
     entry: ModelEntry | PolicyEntry
@@ -51,7 +49,6 @@ class Job:
 
     @property
     def keys(self) -> list[str]:
-        """The keys of all requests."""
         return [request.key for item in self.items for request in item.requests]
 
 
@@ -62,9 +59,9 @@ class Reply:
     Attributes:
         key: of the request.
         response: JSON (see `merton.annotate.prompting`); None if the request failed without an outcome of the model.
-        latency_s: time it took [s]; in a batch, the batch's time divided by its size.
-        error: the reason why there is no response.
-        permanent: a retry would fail, too.
+        latency_s: its duration; in a batch, the batch's duration divided by its size.
+        error: why there is no response.
+        permanent: whether a retry would fail, too.
     """
 
     key: str
@@ -88,7 +85,7 @@ def rows_and_jobs(
 ) -> tuple[list[Row], list[Job]]:
     """All rows of a model in the order of the table, and the jobs, `batch` images each, that answer them.
 
-    The tasks of an image stand together, so that they can share its encoding. A request that occurs twice (two
+    The tasks of an image are consecutive, so that they can share its encoding. A request that occurs twice (two
     distortions may give the same pixels) is in the jobs once. The jobs do not depend on the contents of the cache, so
     that after a kill the batches are the same.
     """

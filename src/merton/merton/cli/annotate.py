@@ -68,7 +68,7 @@ def annotate_command(
 
 
 def default_cache() -> Path:
-    """The default cache: one for this user, for all datasets."""
+    """The cache of this user, for all datasets."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "merton" / "responses.sqlite"
 
 

@@ -52,8 +52,8 @@ def check_command(
 ) -> None:
     """Check models without downloading anything; exit code 1 if something is missing.
 
-    Loads processor and configuration if the checkpoint is on disk, sends a request to a server if the model is one,
-    and lets the model answer its example if its weights are installed.
+    Loads processor and configuration if the checkpoint is on disk, sends a request if the model is behind a server,
+    and has the model answer its example if its weights are installed.
     """
     checked = missing = 0
     for kind, entry in _entries() if name is None else _named(name):
@@ -108,17 +108,8 @@ def conventions_table() -> str:
 def _row(entry: Entry, fifth: str) -> str:
     revision = f" @ `{entry.revision[:7]}`" if entry.revision else ""
     checkpoint = f"{entry.checkpoint}{revision}" if entry.checkpoint else "none"
-    paper = entry.paper or "no"
-    cells = (
-        f"`{entry.name}`",
-        paper,
-        checkpoint,
-        f"`{entry.adapter}`",
-        fifth,
-        entry.verified,
-        entry.unverified or "no",
-    )
-    return "| " + " | ".join(cells) + " |"
+    last = f"{fifth} | {entry.verified} | {entry.unverified or 'no'}"
+    return f"| `{entry.name}` | {entry.paper or 'no'} | {checkpoint} | `{entry.adapter}` | {last} |"
 
 
 def _image(entry: ModelEntry) -> str:
@@ -127,7 +118,6 @@ def _image(entry: ModelEntry) -> str:
 
 
 def _entries() -> Iterator[tuple[str, ModelEntry | PolicyEntry]]:
-    """(kind, entry) of every model."""
     from merton.cognition.models.base import MODELS
     from merton.decision.models.base import POLICIES
 

@@ -21,8 +21,8 @@ class NGrams:
     """The n-grams of one order.
 
     Attributes:
-        counts: (sentences, n-grams) how often each occurs in each sentence. Columns are in the order of the ranks of
-            their words, so which of two n-grams comes first does not depend on what else is there.
+        counts: (sentences, n-grams) number of occurrences. Columns are in the order of the ranks of their words, so
+            the order of two n-grams does not depend on the others.
         prefixes: (n-grams,) the column, one order lower, of an n-gram without its last word; 0 for single words.
         last_words: (n-grams,) the rank of the last word.
     """

@@ -1,4 +1,4 @@
-"""The Cognition score: what distortion did to an answer (Embodied-IQA, section 3.3)."""
+"""The Cognition score: the effect of distortion on an answer (Embodied-IQA, section 3.3)."""
 
 from __future__ import annotations
 
@@ -51,10 +51,8 @@ def score(reference: str, candidate: str, cider: Cider | None = None) -> Cogniti
     another), and without `cider`, CIDEr is undefined and total = (BLEU + ROUGE-L) / 2.
 
     Args:
-        reference: answer to the undistorted image.
-        candidate: answer to the distorted image.
-        cider: `Cider` of all reference answers of the model, which tell rare words from common ones. It needs at
-            least two; None without them.
+        reference, candidate: answers to the undistorted and to the distorted image.
+        cider: `Cider` of all reference answers of the model; None if there are fewer than two.
 
     Raises:
         InputError: an answer is not text.
@@ -70,7 +68,7 @@ def score_batch(references: Sequence[str], candidates: Sequence[str], cider: Cid
     Raises:
         InputError: lists of different lengths, or an answer that is not text.
     """
-    from merton.cognition.text import CIDER_MAXIMUM, text_scores  # loads scipy and sacrebleu: slow, and seldom needed
+    from merton.cognition.text import CIDER_MAXIMUM, text_scores  # loads scipy and sacrebleu: slow
 
     b, r, c, best = text_scores(references, candidates, cider)
     defined = best > 0

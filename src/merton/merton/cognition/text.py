@@ -1,11 +1,11 @@
-"""How alike two sentences are: BLEU, ROUGE-L and CIDEr over the same words.
+"""Similarity of two sentences: BLEU, ROUGE-L and CIDEr over the same words.
 
-A word is a run of letters and digits, with inner apostrophes, hyphens and points ("don't", "half-open", "0.5"); case
-and punctuation do not count, nor how Unicode writes a letter: "Pick up the cube." and "pick up the cube" are the same
-answer to all three, and so are an accented letter in one piece and in two.
+A word is a run of letters and digits, with inner apostrophes, hyphens and points ("don't", "half-open", "0.5"). Case,
+punctuation and the Unicode form of a letter do not count: "Pick up the cube." and "pick up the cube" are the same
+answer to all three, and so are an accented letter as one code point and as two.
 
-Every measure has a batch form that takes the i-th reference with the i-th candidate. What it gives for a pair does not
-depend, to the last bit, on what else is in the batch: a study that was interrupted ends with the same numbers.
+Every measure has a batch form that compares the i-th reference with the i-th candidate. The result of a pair does not
+depend, to the last bit, on the rest of the batch: an interrupted study ends with the same numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CIDER_SIGMA = 6.0
 CIDER_MAXIMUM = 10.0
 
 BATCH = 10_000
-"""Pairs whose n-grams are held in memory at once; of no influence on the results."""
+"""Pairs whose n-grams are in memory at once; without effect on the results."""
 
 Scores = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class Cider:
 
     Args:
         reference_corpus: every reference answer of the study's model, one document each. An n-gram that is in all of
-            them weighs nothing, so a corpus is mandatory: with a single document every score is 0.
+            them has no weight: with a single document every score would be 0.
 
     Attributes:
         version: `corpus_version` of the corpus.
@@ -91,7 +91,7 @@ class Cider:
         documents = [words(text) for text in texts]
         self.ranks = word_ranks(documents)
         self._known = ngrams_of(documents, self.ranks)
-        # what an n-gram weighs that occurs in 0, 1, 2 ... documents
+        # the weight of an n-gram in 0, 1, 2 ... documents
         frequencies = range(len(documents) + 1)
         weights = np.array([math.log(len(documents)) - math.log(max(1, frequency)) for frequency in frequencies])
         self._unknown = weights[0]
@@ -100,8 +100,8 @@ class Cider:
     def score(self, reference: str, candidate: str) -> float:
         """CIDEr of `candidate` against one `reference`, 0..10.
 
-        Even a sentence against itself gives less than 10 if, of some order, it has no n-gram that weighs anything: it
-        has fewer than 4 words, or all documents of the corpus share them.
+        A sentence against itself gives less than 10 if it has fewer than 4 words, or if all its n-grams of some order
+        are in every document of the corpus.
         """
         return float(self.score_batch([reference], [candidate])[0])
 
@@ -137,9 +137,9 @@ class Cider:
         return np.minimum(CIDER_MAXIMUM, CIDER_MAXIMUM * penalty * similarity / ORDERS)
 
     def _weights_of(self, ngrams: list[NGrams]) -> Iterator[Scores]:
-        """How rare each n-gram of a batch is in the corpus; those the corpus lacks count as in one document."""
+        """The weight of each n-gram of a batch; one that is not in the corpus counts as in one document."""
         base = len(self.ranks)
-        place = np.zeros(1, dtype=np.int64)  # of each n-gram of the order below among the corpus's, -1 if it has none
+        place = np.zeros(1, dtype=np.int64)  # column in the corpus of each n-gram of the order below, or -1
         for order, known, weights in zip(ngrams, self._known, self._weights, strict=True):
             keys = known.prefixes * base + known.last_words
             prefixes = place[order.prefixes]
@@ -170,12 +170,11 @@ def text_scores(
 
 
 class _Pairs:
-    """Pairs of sentences, each distinct sentence taken apart once.
+    """Pairs of sentences, each distinct sentence split into words once.
 
     Attributes:
-        sentences: the words of the distinct sentences.
-        lengths: (sentences,) their number of words.
-        references, candidates: (n,) which sentence each one is.
+        lengths: (sentences,) number of words of the distinct sentences.
+        references, candidates: (n,) indices into `sentences`.
         ngrams: of the sentences, by order.
     """
 

@@ -1,4 +1,4 @@
-"""The words of an answer: what all measures of a text compare, and what stands for a corpus of answers."""
+"""The words of an answer, which all measures of a text compare, and the version of a corpus of answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from merton.errors import InputError
 
-_LETTER = r"\w[\u0300-\u036f]*"  # with accents that have no form in one piece
+_LETTER = r"\w[\u0300-\u036f]*"  # with combining accents
 _WORD = re.compile(rf"(?:{_LETTER})+(?:['.\-](?:{_LETTER})+)*")
 
 
@@ -24,9 +24,9 @@ def words(sentence: str) -> list[str]:
 
 
 def corpus_version(reference_corpus: Iterable[str]) -> str:
-    """16 hexadecimal digits that stand for a corpus of answers: equal for equal words, in any order.
+    """A hash of 16 hexadecimal digits of a corpus of answers: equal for equal words, in any order.
 
-    CIDEr scores compare only if they were made with the same corpus, so this is kept beside them.
+    It is stored with CIDEr scores, which are comparable only for equal corpora.
     """
     documents = sorted(" ".join(words(text)) for text in reference_corpus)
     return hashlib.sha256("\n".join(documents).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The contract of a model adapter, as far as VLMs and policies share it."""
+"""The contract of a model adapter: the part common to VLMs and policies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Response = TypeVar("Response")
 
 @dataclass(frozen=True)
 class Finding:
-    """One result of checking a model: what was checked, whether it is in order, details, and how to mend it."""
+    """One result of a check of a model, with a remedy if there is one."""
 
     subject: str
     ok: bool
@@ -27,8 +27,8 @@ class ModelAdapter(ABC, Generic[Request, Response]):
 
     Attributes:
         name: its name in the catalogue.
-        adapter_version: to be raised with every change that may change a response, so that stored responses are told
-            from new ones; "": every change to the adapter's sources counts as one (`merton.annotate.identity`).
+        adapter_version: part of the key of stored responses, to be raised with every change that may change a response;
+            "": every change to the adapter's sources counts as one (`merton.annotate.identity`).
     """
 
     name: str
@@ -51,11 +51,11 @@ class ModelAdapter(ABC, Generic[Request, Response]):
         """A response in a few words, for `check`."""
 
     def warm_up(self) -> None:
-        """Load everything, and respond to the example."""
+        """Load the model, and respond to the example."""
         self._respond_to_example()
 
     def check(self) -> Iterator[Finding]:
-        """What is there and what is missing, without the network; the last finding is the response to the example."""
+        """Check the model's parts without the network; the last finding is the response to the example."""
         started = time.perf_counter()
         response = self._respond_to_example()
         milliseconds = 1000 * (time.perf_counter() - started)

@@ -1,7 +1,7 @@
 """Coloured blobs in an image: plain colour segmentation, shared by `describe` and `servo`.
 
-Nothing here repairs an image: no denoising, no equalisation, no adaptive threshold. What a distortion does to the
-pixels, it does to the blobs.
+The image is not repaired first (no denoising, equalisation or adaptive threshold), so that a distortion of the pixels
+is a distortion of the blobs.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ the value. OpenCV's units: hue 0 .. 179 in steps of 2 degrees, saturation and va
 """
 HUE_TOLERANCE = 4
 MARGIN = 0.85
-"""Share of the least saturation and value that is still taken for the colour."""
+"""Share of the least saturation and value that still counts as the colour."""
 
 MIN_AREA_PX = 40
-"""Smaller patches are not taken for objects; a cube at home covers about 90 px for "top", 450 px for "wrist"."""
+"""Smaller patches are ignored; from home a cube covers about 90 px of "top" and 450 px of "wrist"."""
 
 ROUNDNESS = 0.965
-"""Share of a patch inside the ellipse with the patch's second moments, from which on it is round.
+"""Least share of a round patch inside the ellipse with the patch's second moments.
 
-Of an ellipse all of it is inside, of a parallelogram 0.93; perspective turns one into another and changes neither.
+It is 1 for an ellipse and 0.93 for a parallelogram, under any perspective.
 """
 
 
@@ -46,8 +46,8 @@ class Blob:
         area_px: number of pixels.
         angle_rad: direction of one side of the smallest enclosing rectangle, clockwise from the image's u axis, in
             [0, pi / 2).
-        shape: "cylinder" if it is round (which from above a mat is too), else "cube".
-        mask: (height, width) bool, True on its pixels.
+        shape: "cylinder" if it is round (as a mat is from above), else "cube".
+        mask: (height, width).
     """
 
     color: str
@@ -68,21 +68,22 @@ def find_blobs(image: Image, color: str) -> list[Blob]:
     Raises:
         UnknownNameError: no such colour.
     """
-    labels, statistics, centroids = _patches(color_mask(image, color))
+    mask = color_mask(image, color).astype(np.uint8)
+    _, labels, statistics, centroids = cv2.connectedComponentsWithStats(mask, connectivity=4)  # joined along edges
     blobs = []
     areas = statistics[:, cv2.CC_STAT_AREA]
-    areas[0] = 0  # what has another colour
+    areas[0] = 0  # the pixels of other colours
     for label in np.flatnonzero(areas >= MIN_AREA_PX):
-        mask = labels == label
-        points = np.argwhere(mask)[:, ::-1]
+        patch = np.asarray(labels == label)
+        points = np.argwhere(patch)[:, ::-1]
         u, v = centroids[label].tolist()
         shape = "cylinder" if _roundness(points) >= ROUNDNESS else "cube"
-        blobs.append(Blob(color, (u, v), int(areas[label]), smallest_rectangle_angle(points), shape, mask))
+        blobs.append(Blob(color, (u, v), int(areas[label]), smallest_rectangle_angle(points), shape, patch))
     return sorted(blobs, key=lambda blob: (-blob.area_px, blob.centroid_px))
 
 
 def color_mask(image: Image, color: str) -> NDArray[np.bool_]:
-    """Where (height, width) an image has a colour; raises UnknownNameError for one that is not in `LIT`."""
+    """True (height, width) where an image has a colour; raises UnknownNameError for one that is not in `LIT`."""
     if color not in LIT:
         raise UnknownNameError("colour", color, LIT)
     wanted_hue, least_saturation, least_value = LIT[color]
@@ -107,9 +108,3 @@ def _roundness(points: NDArray[np.int64]) -> float:
         return 0.0
     distances = np.einsum("ni,ij,nj->n", offsets, np.linalg.inv(covariance), offsets)
     return float(np.mean(distances <= 4.0))
-
-
-def _patches(mask: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Labels (height, width) of patches whose pixels touch along edges, statistics and centroids; 0 is the rest."""
-    _, labels, statistics, centroids = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=4)
-    return np.asarray(labels), np.asarray(statistics), np.asarray(centroids)

@@ -24,28 +24,23 @@ from merton.registry import Registry
 VARIABLE = "MERTON_CATALOGUE"
 LABS_FILE = Path("~/.config/merton/catalogue.yaml")
 KINDS = ("vlm", "vla")
-"""The keys that entries stand under in a file of the catalogue."""
+"""The top-level keys of a file of the catalogue."""
 
 
 class AdapterClass(Model):
-    """Where the class of an adapter is.
-
-    Attributes:
-        path: "module:class"; imported when a model is built.
-        extra: the extra of Merton to install for it, or "" if it needs none.
-    """
+    """The class of an adapter, "module:class", imported when a model is built; `extra` is the extra that it needs."""
 
     path: str
     extra: str = ""
 
 
 class ImagePreparation(Model):
-    """How an image is prepared for the model's weights.
+    """The preparation of an image for the model's weights.
 
     Attributes:
-        size_px: (height, width) of the prepared image, or None where the size follows from the image.
-        resize: the resampling filter; it changes results under noise by a factor of two, so it is stated.
-        by: where it is done: in the adapter, in the checkpoint's own processor, or on the server.
+        size_px: (height, width) of the prepared image, or None if it depends on the image.
+        resize: the resampling filter, which changes results under noise by a factor of two.
+        by: the adapter, the checkpoint's own processor, or the server.
         crop: share of the area that a centre crop keeps before resizing, in (0, 1].
     """
 
@@ -60,23 +55,22 @@ class Entry(Model):
 
     Attributes:
         adapters: the stage's own adapters by name.
-        placeholder: what the prompt must contain exactly once; "" if there is no such rule.
+        placeholder: the text that a prompt must contain exactly once, or "".
         name: the name that agents and nodes use.
         description: one line for people.
-        adapter: a name of `adapters`, or "module:class" of your own.
+        adapter: a name of `adapters`, or "module:class".
         settings: further arguments of that class, by name.
-        paper: what the paper calls it; "" for a model that is not the paper's.
+        paper: its name in the paper; "" for a model that is not the paper's.
         checkpoint: repository on the hub, address in a bucket, or a folder.
         revision: commit of the checkpoint.
         unpinned: why there is no revision.
         prompt: text given to the model, with {question} or {instruction}.
-        image: how images are prepared.
         licence: of the weights.
         source: address of the code or the model card.
         memory_gb: memory for weights and one inference [GB].
-        remote_code: the checkpoint brings code of its own, and this entry agrees to run it; needs a revision.
+        remote_code: allow code that comes with the checkpoint to run; needs a revision.
         requests_per_minute: rate limit of `merton annotate`; 0 for no limit.
-        cost_per_1000: price of a thousand requests, in a currency of your choice; `merton annotate` adds it up.
+        cost_per_1000: price of a thousand requests in any currency, summed by `merton annotate`.
         verified: the parts that Merton's tests exercise.
         unverified: the parts that need its weights or its server.
     """
@@ -122,7 +116,7 @@ class Entry(Model):
         return self
 
     def build(self) -> ModelAdapter[Any, Any]:
-        """The model, not loaded yet: `from_entry(entry)` of its class if it has that, else `class(**settings)`.
+        """The model, not loaded yet: `from_entry(entry)` of its class if there is one, else `class(**settings)`.
 
         Raises:
             InputError: there is no such adapter or class, it cannot be imported, or it refuses the settings.
@@ -149,7 +143,7 @@ EntryType = TypeVar("EntryType", bound=Entry)
 
 
 def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
-    """The module of an adapter; raises as `Entry.build` does. A mistake in a lab's own file is reported as such."""
+    """The module of an adapter; raises as `Entry.build` does."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -168,7 +162,7 @@ def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
 
 
 class Catalogue(Registry[EntryType], Generic[EntryType]):
-    """A registry that reads its files on first use, so that a mistake in one is reported like any other mistake.
+    """A registry that reads its files on first use, so that a mistake in one does not prevent the import of Merton.
 
     Args:
         kind: one of `KINDS`.
@@ -188,7 +182,7 @@ class Catalogue(Registry[EntryType], Generic[EntryType]):
         """Read the files of the catalogue; a later entry replaces an earlier one of the same name.
 
         Raises:
-            InputError: a named file is missing, or has a mistake; the text says in which line.
+            InputError: a file is missing, or has a mistake; the text names the line.
         """
         entries: dict[str, EntryType] = {}
         for path in catalogue_files(self.kind):
@@ -231,7 +225,7 @@ def _unique(entries: tuple[EntryType, ...]) -> tuple[EntryType, ...]:
 
 
 def examine(entry: Entry) -> list[Finding]:
-    """Build and check one model: its class, its requirements, its example. Problems are findings, never errors."""
+    """Build and check one model: its class, its requirements, its example. Problems become findings."""
     findings: list[Finding] = []
     try:
         model = entry.build()

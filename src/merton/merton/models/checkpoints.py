@@ -18,10 +18,10 @@ def locate(checkpoint: str, revision: str = "") -> Path:
 
     Args:
         checkpoint: a folder, or "owner/name" on the Hugging Face hub.
-        revision: commit to use; "" is the cache's main. Of a folder it is not checked.
+        revision: commit to use; "" is the cache's main. It is not checked for a folder.
 
     Raises:
-        MissingDependencyError: it is not there, or huggingface_hub is not installed; the text says how to get it.
+        MissingDependencyError: it is missing, or huggingface_hub is not installed; the text says how to get it.
     """
     folder = Path(checkpoint).expanduser()
     if folder.is_dir():
@@ -29,14 +29,14 @@ def locate(checkpoint: str, revision: str = "") -> Path:
     hub = require("huggingface_hub", "models", "a checkpoint of the Hugging Face hub")
     try:
         return Path(hub.snapshot_download(checkpoint, revision=revision or None, local_files_only=True))
-    except (OSError, ValueError):  # not in the cache; or no name of a repository, such as a folder that is not there
+    except (OSError, ValueError):  # not in the cache, or no name of a repository (the path of a missing folder)
         raise MissingDependencyError(
             f"{checkpoint} is not on this machine: {download(checkpoint, revision)}, or name its folder as checkpoint"
         ) from None
 
 
 def download(checkpoint: str, revision: str = "") -> str:
-    """The command, or the advice, that brings a checkpoint or the rest of it onto this machine."""
+    """The command, or the advice, to get a checkpoint or its missing files onto this machine."""
     if Path(checkpoint).expanduser().is_dir():
         return "copy the rest of it into that folder"
     return f"hf download {checkpoint}" + (f" --revision {revision}" if revision else "")
@@ -44,10 +44,10 @@ def download(checkpoint: str, revision: str = "") -> str:
 
 @contextmanager
 def loading(name: str, folder: Path) -> Iterator[None]:
-    """A context for loading weights: an error there is not the model's failure, since the model was not asked yet.
+    """A context for loading weights, in which no error is an outcome of the model.
 
     Raises:
-        MissingDependencyError: a torn file, too little memory, a class that does not fit; the text says which.
+        MissingDependencyError: a torn file, too little memory, a class that does not fit; the text names it.
     """
     try:
         yield
@@ -63,7 +63,7 @@ def revision_of(folder: Path) -> str:
 
 
 def missing_weights(folder: Path) -> list[str]:
-    """Files of weights that a checkpoint names but lacks; ["the weights"] if it names none and has none."""
+    """Files of weights that a checkpoint's index names but its folder lacks; ["the weights"] if it has none at all."""
     named: set[str] = set()
     for index in folder.glob("*.index.json"):
         named |= set(json.loads(index.read_text(encoding="utf-8")).get("weight_map", {}).values())
@@ -73,7 +73,7 @@ def missing_weights(folder: Path) -> list[str]:
 
 
 def check_files(checkpoint: str, revision: str) -> list[Finding]:
-    """The findings of a check about a checkpoint: its folder and its weights; raises what `locate` raises."""
+    """Findings about the folder of a checkpoint and its weights; raises as `locate` does."""
     folder = locate(checkpoint, revision)
     findings = [Finding("checkpoint", True, f"{folder}")]
     if missing := missing_weights(folder):

@@ -1,4 +1,4 @@
-"""3 x 3 convolutions in plain numpy, for the small networks that come with Merton and must not need a framework."""
+"""3 x 3 convolutions in plain numpy, for the small networks of Merton, which need no framework."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STRIP_ROWS = 12
 
 
 def unfolded_weight(weight: NDArray[np.floating]) -> Floats:
-    """Weights (outputs, inputs, 3, 3), as networks store them, in the order `convolve` wants: (outputs, 9 inputs)."""
+    """Weights (outputs, inputs, 3, 3), as networks store them, in the order of `convolve`: (outputs, 9 inputs)."""
     return np.ascontiguousarray(weight.transpose(0, 2, 3, 1).reshape(len(weight), -1), np.float32)
 
 
@@ -23,7 +23,7 @@ def convolve(signal: Floats, weight: Floats, bias: Floats, stride: int = 1) -> F
         signal: (inputs, height, width).
         weight: (outputs, 9 inputs), from `unfolded_weight`.
         bias: (outputs, 1).
-        stride: 1, or 2 to keep every second row and column, beginning with the first.
+        stride: 1, or 2 for every second row and column from the first.
 
     Returns:
         (outputs, ceil(height / stride), ceil(width / stride)).

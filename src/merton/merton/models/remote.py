@@ -1,7 +1,7 @@
-"""How Merton talks to models behind servers: one deadline for a whole call, few retries, no patience with the dead.
+"""Clients of models behind servers: one deadline for a whole call, few retries, and a rest for a dead server.
 
-Calls run on one event loop in a thread of their own, because only there a deadline always holds:
-a server that sends one byte a second would outlast every timeout of a blocking client.
+Calls run on one event loop in a separate thread, because only there does a deadline always hold: a server that sends
+one byte a second would outlast every timeout of a blocking client.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _TIMEOUTS = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError
 
 
 class Patience(Model):
-    """How long a server is waited for, and when it is left alone.
+    """The time limits of calls to a server.
 
     Attributes:
-        deadline_s: time a whole call may take [s], with its retries and the pauses between them.
+        deadline_s: longest duration of a whole call, with its retries and the pauses between them.
         attempts: most attempts of one call.
-        pause_s: pause before the second attempt [s]; each further one is twice as long, or as the server asks.
-        failures: after so many failed calls in a row the server is left alone.
-        rest_s: how long calls then fail at once [s], before one is let through to try.
+        pause_s: pause before the second attempt; each further one is twice as long, or as the server asks.
+        failures: number of failed calls in a row after which calls fail at once.
+        rest_s: how long they do so, until one is attempted again.
     """
 
     deadline_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
@@ -57,12 +57,7 @@ class Patience(Model):
 
 
 class TransientError(Exception):
-    """An attempt failed in a way that the next one may not.
-
-    Args:
-        reason: what happened, for people.
-        wait_s: how long the server asks to be left alone [s], or None.
-    """
+    """An attempt failed, and the next one may succeed; `wait_s` is the wait that the server asks for, or None."""
 
     def __init__(self, reason: str, wait_s: float | None = None) -> None:
         super().__init__(reason)
@@ -70,12 +65,7 @@ class TransientError(Exception):
 
 
 class Remote:
-    """Calls to one server.
-
-    Args:
-        url: where it is, for error texts.
-        patience: deadline, retries, and when to leave it alone.
-    """
+    """Calls to one server, whose `url` is used in error texts."""
 
     def __init__(self, url: str, patience: Patience) -> None:
         self.url, self.patience = url, patience
@@ -85,14 +75,14 @@ class Remote:
         self._last = ""
 
     def call(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
-        """The result of `attempt`, tried again while it raises TransientError and there is time.
+        """The result of `attempt`, repeated on TransientError within the limits of `patience`.
 
-        An exception of any other kind ends the call; one that is no InfrastructureError (a model's own failure) shows
-        that the server is alive.
+        Any other exception ends the call; one that is no InfrastructureError (a model's own failure) shows that the
+        server is alive.
 
         Raises:
-            InfrastructureError: no result in time or in so many attempts, or the server is being left alone; says what
-                was tried.
+            InfrastructureError: no result within the deadline and the attempts, or the server has failed too often; the
+                text lists the attempts.
         """
         self._refuse_while_resting()
         tried: list[str] = []
@@ -133,7 +123,7 @@ class Remote:
             if self._failures < self.patience.failures:
                 return
             left_s = self._resting_until - time.monotonic()
-            if left_s <= 0:  # this call tries; the others go on failing at once until it has
+            if left_s <= 0:  # this call is attempted; until it ends, others still fail at once
                 self._resting_until = time.monotonic() + self.patience.rest_s
                 return
         raise InfrastructureError(
@@ -154,21 +144,14 @@ class Remote:
 
 
 def _grouped(tried: Sequence[str]) -> list[str]:
-    """What happened, in order; what happened several times in a row is told once."""
+    """The attempts in order, equal ones in a row counted."""
     runs = [(text, len(list(same))) for text, same in itertools.groupby(tried)]
     return [f"{count} times {text}" if count > 1 else text for text, count in runs]
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply of a server over HTTP.
-
-    Attributes:
-        url: of the server.
-        status: the HTTP status.
-        headers: lower-case name to value.
-        body: the bytes.
-    """
+    """The reply of a server over HTTP; names of headers are in lower case."""
 
     url: str
     status: int
@@ -180,7 +163,7 @@ class Reply:
 
         Raises:
             TransientError: busy (429), a fault of the server (408, 5xx), or no JSON.
-            InfrastructureError: any other status: to ask again would not help.
+            InfrastructureError: any other status, which a repetition would not change.
         """
         if self.status in (408, 429) or self.status >= 500:
             raise TransientError(f"HTTP {self.status}: {self.excerpt()}", wait_of(self.headers.get("retry-after", "")))
@@ -204,10 +187,10 @@ class Reply:
 
 
 class HttpServer(Remote):
-    """One server that is asked over HTTP; connections are kept and reused.
+    """Calls to one server over HTTP; connections are reused.
 
     Args:
-        url: beginning of every address, such as "http://127.0.0.1:8000/v1".
+        url: common prefix of all addresses, such as "http://127.0.0.1:8000/v1".
         patience: see `Remote`.
 
     Raises:
@@ -225,7 +208,12 @@ class HttpServer(Remote):
     async def request(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
-        """One attempt: send `body` as JSON, read the reply whole; raises TransientError if the connection fails."""
+        """One attempt: send `body` as JSON and read the whole reply.
+
+        Raises:
+            TransientError: the connection fails.
+            InfrastructureError: a reply beyond `MAX_REPLY_BYTES`.
+        """
         httpx, url = self._httpx, self.url + path
         content = None if body is None else json.dumps(body).encode()
         sent = {"content-type": "application/json", **(headers or {})}
@@ -244,7 +232,7 @@ class HttpServer(Remote):
         """The client of this process; after a fork the old one's connections belong to the parent."""
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            # the deadline of the call is the only timeout; a proxy is for what is elsewhere
+            # the deadline of the call is the only timeout; a proxy is not for loopback
             self._client = self._httpx.AsyncClient(timeout=None, trust_env=not is_loopback_url(self.url))
             self._loop = loop
         return self._client
@@ -255,16 +243,16 @@ _loops_lock = threading.Lock()
 
 
 def run(work: Coroutine[Any, Any, Result], deadline_s: float) -> Result:
-    """Do `work` on the event loop of this process; raises TimeoutError after `deadline_s`, and cancels it then."""
+    """The result of `work` on the event loop of this process; after `deadline_s` cancels it and raises TimeoutError."""
     future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, deadline_s), _event_loop())
     try:
-        return future.result(deadline_s + 2.0)  # in case what was cancelled does not end
+        return future.result(deadline_s + 2.0)  # in case the cancelled work does not end
     finally:
         future.cancel()
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """The loop of this process, in a thread that dies with it; a fork gets its own."""
+    """The loop of this process, in a daemon thread; a fork gets another one."""
     with _loops_lock:
         if os.getpid() not in _loops:
             loop = asyncio.new_event_loop()
@@ -282,16 +270,16 @@ def check_url(url: str, schemes: tuple[str, ...]) -> None:
     """Raise InputError if `url` is no address with one of the schemes."""
     try:
         parts = urlsplit(url)
-        fine = parts.scheme in schemes and bool(parts.hostname) and (parts.port or 1) > 0
+        valid = parts.scheme in schemes and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        fine = False
-    if not fine:
+        valid = False
+    if not valid:
         known = " or ".join(f"{scheme}://" for scheme in schemes)
         raise InputError(f"the address of a server must begin with {known}, got {url!r}")
 
 
 def wait_of(retry_after: str) -> float | None:
-    """Seconds that a Retry-After header asks for, as a number or as a date (RFC 9110, 10.2.3); None for neither."""
+    """Seconds in a Retry-After header, a number or a date (RFC 9110, 10.2.3); None for neither."""
     try:
         return max(0.0, float(retry_after))
     except ValueError:
@@ -305,7 +293,7 @@ def wait_of(retry_after: str) -> float | None:
 
 
 def check_server(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The findings of a model behind a server, with its failure, or the server's, as the last finding."""
+    """The findings of a model behind a server; a failure of the model or the server becomes the last one."""
     try:
         yield from findings
     except (InvalidAnswerError, InvalidActionError) as error:

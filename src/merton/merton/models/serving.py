@@ -1,17 +1,17 @@
-"""Put any model class, in an environment of its own, behind openpi's websocket, OpenVLA's /act, or OpenAI's chat.
+"""A server that puts any model class behind openpi's websocket, OpenVLA's /act, or OpenAI's chat.
 
-This one file is all a model's environment needs; copy it there and run
+Copy this one file into the environment of the model and run
 
     python serving.py MODULE:CLASS --protocol openpi|act|chat [--host 127.0.0.1] [--port 8000]
 
 or, where Merton is installed, `merton serve MODULE:CLASS ...`. It imports nothing of Merton, and runs on Python 3.7
 or later with numpy; openpi also needs websockets (11 or later) and msgpack, chat needs Pillow or OpenCV. The class is
-built without arguments and called by one request at a time:
+built without arguments and called for one request at a time:
 
     openpi, act:  act(self, observation: dict, noise_seed=None) -> array (n, d), or {"actions": array, ...}
     chat:         answer(self, images: list, question: str, max_tokens: int, noise_seed=None) -> str
 
-`noise_seed` may be left out; a class that takes it promises that equal seeds give equal noise, and callers are told so.
+`noise_seed` is optional: a class that has it promises equal noise for equal seeds, and the metadata say so.
 Wire formats and errors: docs/serving.md.
 """
 
@@ -37,15 +37,15 @@ import numpy as np
 MAX_BYTES = 64 * 1024 * 1024
 """The longest request that is read."""
 IDLE_S = 60.0
-"""A connection over which nothing comes for so long is closed [s]."""
+"""A connection that is silent for so long is closed [s]."""
 METHODS = {"openpi": "act", "act": "act", "chat": "answer"}
-"""Protocol to the method that a class must have for it."""
+"""The method that a class needs for each protocol."""
 NUMBERS = "biuf"
-"""Kinds of arrays that travel: truth values, integers, floats. Nothing that would have to be unpickled."""
+"""Kinds of arrays that are sent: truth values, integers, floats. Nothing is ever unpickled."""
 
 
 class ServingError(ValueError):
-    """The model cannot be served as asked; one sentence that says why."""
+    """The model cannot be served."""
 
 
 class BadRequest(ValueError):
@@ -53,7 +53,7 @@ class BadRequest(ValueError):
 
 
 def to_msgpack(value: Any) -> Any:
-    """An array or a numpy scalar as openpi puts it into msgpack: dtype as ".str", data as bytes in C order."""
+    """An array or a numpy scalar in openpi's form for msgpack: dtype as ".str", data as bytes in C order."""
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind not in NUMBERS:
         raise ValueError(f"arrays of dtype {value.dtype} do not travel, only numbers do")
     if isinstance(value, np.ndarray):
@@ -64,7 +64,7 @@ def to_msgpack(value: Any) -> Any:
 
 
 def from_msgpack(value: dict) -> Any:
-    """The inverse of `to_msgpack`, for a dictionary; raises ValueError for what is no array of numbers."""
+    """The inverse of `to_msgpack`, for a dictionary; raises ValueError for an array of anything but numbers."""
     if b"__ndarray__" in value:
         return _array(value[b"data"], value[b"dtype"], value[b"shape"])
     if b"__npgeneric__" in value:
@@ -73,7 +73,7 @@ def from_msgpack(value: dict) -> Any:
 
 
 def pack(value: Any) -> bytes:
-    """Msgpack, with arrays as openpi has them."""
+    """Msgpack, with arrays in openpi's form."""
     import msgpack
 
     return bytes(msgpack.packb(value, default=to_msgpack))
@@ -90,7 +90,7 @@ def unpack(data: bytes) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """An array as json-numpy puts it into JSON, wherever it is in `value`; other numpy numbers become Python's."""
+    """A value for JSON: arrays in the form of json-numpy, at any depth; numpy numbers as Python's."""
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in NUMBERS:
             raise ValueError(f"arrays of dtype {value.dtype} do not travel, only numbers do")
@@ -106,7 +106,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """The inverse of `to_json`; raises ValueError for what is no array of numbers."""
+    """The inverse of `to_json`; raises ValueError for an array of anything but numbers."""
     if isinstance(value, dict):
         if "__numpy__" in value:
             return _array(base64.b64decode(value["__numpy__"], validate=True), value.get("dtype"), value.get("shape"))
@@ -141,12 +141,7 @@ def _number_type(dtype: Any) -> np.dtype:
 
 
 class Model:
-    """A model class behind one method, called by one thread at a time.
-
-    Args:
-        path: "module:class".
-        protocol: one of `METHODS`.
-    """
+    """An instance of the class "module:class" with the method of a protocol, called by one thread at a time."""
 
     _method: Any
 
@@ -163,18 +158,18 @@ class Model:
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any, noise_seed: Any = None) -> Any:
-        """What the model's method gives; the seed is passed on if the method takes one."""
+        """The result of the model's method; the seed is passed on if the method takes one."""
         with self._lock:
             if self.takes_seed:
                 return self._method(*arguments, noise_seed=noise_seed)
             return self._method(*arguments)
 
     def metadata(self) -> dict:
-        """What callers are told: the class's own `metadata`, and whether it honours a noise seed."""
+        """The metadata for clients: the class's own `metadata`, and whether it honours a noise seed."""
         return dict(getattr(self.instance, "metadata", None) or {}, noise_seed=self.takes_seed)
 
     def actions(self, observation: dict) -> dict:
-        """The model's reply to an observation, which may hold "noise_seed", as {"actions": array, ...}."""
+        """The model's reply to an observation, which may have "noise_seed", as {"actions": array, ...}."""
         seed = observation.pop("noise_seed", None)
         reply = self(observation, noise_seed=seed)
         reply = dict(reply) if isinstance(reply, dict) else {"actions": reply}
@@ -188,7 +183,7 @@ def _build(path: str) -> Any:
     module, colon, name = path.partition(":")
     if not (module and colon and name):
         raise ServingError(f"name the model as MODULE:CLASS, got {path!r}")
-    sys.path.insert(0, os.getcwd())  # as `python file.py` would have it
+    sys.path.insert(0, os.getcwd())  # as for `python file.py`
     try:
         factory = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
@@ -204,7 +199,7 @@ def _build(path: str) -> Any:
 
 
 class OpenPi:
-    """The server's side of openpi's protocol; with "endpoint" in the observation, of RoboArena's variant of it."""
+    """A server of openpi's protocol and, for observations with "endpoint", of RoboArena's variant."""
 
     scheme = "ws"
 
@@ -216,14 +211,14 @@ class OpenPi:
             raise ServingError(f"the protocol openpi needs {error.name}: pip install websockets msgpack") from None
         self._model = model
         self._server = serve(
-            self._converse, host, port, compression=None, max_size=MAX_BYTES, process_request=_health_check
+            self._answer, host, port, compression=None, max_size=MAX_BYTES, process_request=_health_check
         )
         self.port = self._server.socket.getsockname()[1]
         self.run = self._server.serve_forever
         self.close = self._server.shutdown
 
-    def _converse(self, connection: Any) -> None:
-        """Metadata first, then a reply to each observation; a failure is told as text, and ends the conversation."""
+    def _answer(self, connection: Any) -> None:
+        """Send the metadata, then a reply to each observation; a failure is sent as text and ends the connection."""
         from websockets.exceptions import ConnectionClosed
 
         try:
@@ -261,20 +256,12 @@ def _health_check(connection: Any, request: Any) -> Any:
 
 
 class Http:
-    """A server that answers GET /healthz, and POST at one address.
-
-    Args:
-        routes: (method, path) to what makes the reply from the body, as (status, JSON value).
-    """
+    """An HTTP server; `routes` maps (method, path) to a function of the body that gives (status, JSON value)."""
 
     scheme = "http"
 
     def __init__(self, routes: dict, host: str, port: int) -> None:
-        class Handler(_Handler):
-            pass
-
-        Handler.routes = routes
-        self._server = _Server((host, port), Handler)
+        self._server = _Server((host, port), type("Handler", (_Handler,), {"routes": routes}))
         self.port = self._server.server_address[1]
         self.run = lambda: self._server.serve_forever(0.05)
         self.close = self._server.shutdown
@@ -289,7 +276,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def handle_error(self, request: Any, address: Any) -> None:
-        """A caller that has gone is no news; anything else is shown, and the server goes on."""
+        """Print the error, unless it is a closed connection; the server continues."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, address)
 
@@ -307,7 +294,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
         if not length.isdigit() or int(length) > MAX_BYTES:
-            self.close_connection = True  # what follows is the body, not a request
+            self.close_connection = True  # the next bytes are the body, not a request
             known = length.isdigit()
             reason = f"at most {MAX_BYTES >> 20} MiB" if known else "a Content-Length is needed"
             return self._send(413 if known else 411, _error(reason, "invalid_request_error"))
@@ -338,13 +325,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         if status == 500:
-            self.send_header("x-should-retry", "false")  # it would fail again
+            self.send_header("x-should-retry", "false")  # a retry would fail, too
         self.end_headers()
         self.wfile.write(data)
         self.wfile.flush()
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing: a million requests would give a million lines."""
+        """Log nothing: a million requests would give a million lines."""
 
 
 def _error(text: str, kind: str) -> dict:
@@ -458,7 +445,7 @@ def _decode(raw: bytes) -> np.ndarray:
 
 
 def server(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000) -> Any:
-    """A server that listens, with `port`, `run()` (until `close()`, from another thread).
+    """A listening server with `port`, `run()`, and `close()` for another thread.
 
     Raises:
         ServingError: no such class, method, protocol; a package is missing; the port is taken.
@@ -479,7 +466,7 @@ def serve(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000) -
     print(f"{path} serves {protocol} at {running.scheme}://{shown}:{running.port}", flush=True)
     if host not in ("127.0.0.1", "localhost", "::1"):
         print("anyone who reaches that port may use the model: there is no password", file=sys.stderr, flush=True)
-    # A daemon, and with it the threads of its connections: a model that hangs does not keep the process alive.
+    # A daemon, as are the threads of its connections: a model that hangs does not keep the process alive.
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     while thread.is_alive():

@@ -1,4 +1,4 @@
-"""Models at work beside a node: requests queue up, and each model answers them in batches, in a thread of its own.
+"""Queues of requests to models: each model answers them in batches, in a separate thread.
 
 The path of a request: `ModelPool.submit`, `ModelWorker.submit`; then, in the worker's thread, `ModelAdapter.respond`.
 """
@@ -27,7 +27,7 @@ WINDOW = 300
 
 @dataclass
 class _Ticket:
-    """A place in the queue: of a request, or of a warm-up."""
+    """A request or a warm-up in the queue."""
 
     request: Any
     is_warm_up: bool = False
@@ -38,18 +38,16 @@ class _Ticket:
 class ModelWorker(Generic[Request, Response]):
     """The queue and the thread of one model: one call at a time, in order of arrival.
 
-    All requests that wait when the model becomes free go into one call, up to `batch_size`. With a window, the first
-    request waits that long for others to join its batch. If a batch raises, its requests are retried one by one, so
-    that a bad one fails alone; infrastructure errors are not retried. The model is built in its thread, at the first
-    request or warm-up, and again at the next one if that failed.
+    A call has up to `batch_size` of the waiting requests. If a batch raises, its requests are retried one by one, so
+    that a bad one fails alone; infrastructure errors are not retried. The model is built in its thread at the first
+    request or warm-up, and after a failure again at the next one.
 
     Args:
-        entry: the model, in the catalogue.
+        entry: the catalogue's entry of the model.
         batch_size: most requests of a call, >= 1.
-        batch_window_s: how long the first request of a batch waits for others [s], >= 0.
+        batch_window_s: how long the first request of a batch waits for others, >= 0.
 
     Attributes:
-        name: of the model.
         model: None until it is built.
     """
 
@@ -67,8 +65,8 @@ class ModelWorker(Generic[Request, Response]):
     def submit(self, request: Request) -> Future[Response]:
         """Queue a request.
 
-        While it waits, the future can be cancelled, and the model never receives it; a running call cannot be
-        cancelled. An error of the model is the future's exception; a model that cannot even be built is an
+        A waiting request can be cancelled by its future and never reaches the model; a running call cannot be
+        cancelled. An error of the model is the future's exception; a model that cannot be built gives an
         InfrastructureError or a MissingDependencyError.
 
         Raises:
@@ -121,7 +119,7 @@ class ModelWorker(Generic[Request, Response]):
     def _run(self) -> None:
         while batch := self._next_batch():
             self._answer(batch)
-            del batch  # or its images would stay in memory until the next batch
+            del batch  # its images would stay in memory until the next batch
         self.model = None
 
     def _next_batch(self) -> list[_Ticket]:
@@ -165,7 +163,7 @@ class ModelWorker(Generic[Request, Response]):
                 ticket.future.set_result(result)
 
     def _built(self) -> ModelAdapter[Request, Response]:
-        """The model. A failure to build it is an infrastructure error: the model was not asked yet."""
+        """The model; a failure to build it is an infrastructure error, as no request has reached the model."""
         if self.model is None:
             try:
                 self.model = self._entry.build()
@@ -177,7 +175,7 @@ class ModelWorker(Generic[Request, Response]):
         return self.model
 
     def _results(self, model: ModelAdapter[Request, Response], requests: Sequence[Request]) -> list[Any]:
-        """A response or an exception for each request; one call, then one for each request if the first one raises."""
+        """A response or an exception for each request: in one call, or in one for each request if that raises."""
         try:
             results = list(model.respond(requests))
             if len(results) != len(requests):
@@ -190,13 +188,7 @@ class ModelWorker(Generic[Request, Response]):
 
 
 class ModelPool(Generic[Request, Response]):
-    """The workers of all models in use, and the exchange of models while others answer requests.
-
-    Args:
-        catalogue: the models by name.
-        batch_size: see `ModelWorker`.
-        batch_window_s: see `ModelWorker`.
-    """
+    """The workers of all models in use, and the exchange of models while others answer requests."""
 
     def __init__(self, catalogue: Mapping[str, Entry], batch_size: int = 8, batch_window_s: float = 0.0) -> None:
         self._catalogue, self._batching = catalogue, (batch_size, batch_window_s)
@@ -233,11 +225,11 @@ class ModelPool(Generic[Request, Response]):
     def keep_loaded(self, names: Iterable[str]) -> dict[str, Exception]:
         """Release the other models that take memory, then load and warm up the named ones. Blocks.
 
-        The old models answer their queues and are gone before anything is loaded: both may not fit. Models with
-        `memory_gb` 0 stay. One exchange at a time; a later one waits.
+        The old models answer their queues and are freed before another is loaded, since memory may not hold both.
+        Models with `memory_gb` 0 stay. One exchange at a time; a later one waits.
 
         Returns:
-            The errors by name; such a model is tried again at its next request.
+            The errors by name; such a model is built again at its next request.
         """
         wanted = list(names)
         failures: dict[str, Exception] = {}
@@ -251,7 +243,7 @@ class ModelPool(Generic[Request, Response]):
         return failures
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Cancel the queues and end every worker; one whose model still runs after `timeout_s` is left behind."""
+        """Cancel the queues and end every worker, without waiting for one whose model runs beyond `timeout_s`."""
         with self._lock:
             self._closed = True
             workers, self._workers = list(self._workers.values()), {}

@@ -14,7 +14,7 @@ from merton.models.catalogue import AdapterClass, Catalogue, Entry
 from merton.world.observation import Image
 
 MAX_TOKENS = 32
-"""Enough for the ten words that the question asks for."""
+"""Enough for the ten words of an answer."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Answer:
 
     Attributes:
         text: about ten words; an empty answer is scored as such.
-        latency_s: time it took [s]; in a batch, the batch's time divided by its size.
-        truncated: the answer was cut off at `max_tokens`.
+        latency_s: its duration; in a batch, the batch's duration divided by its size.
+        truncated: whether it was cut off at `max_tokens`.
     """
 
     text: str
@@ -58,18 +58,15 @@ class VisionLanguageModel(ModelAdapter[Question, Answer]):
         """
 
     def answer_batch(self, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
-        """Answer many questions, each as `answer` would; here one after the other.
-
-        An exception in the list is the outcome of that question alone; one that is raised is the whole batch's.
-        """
+        """Answer many questions as `answer` does, here one after the other; exceptions as in `respond`."""
         return [self.answer(question.images, question.text, question.max_tokens) for question in questions]
 
     def respond(self, requests: Sequence[Question]) -> Sequence[Answer | Exception]:
-        """`answer_batch`."""
+        """See `ModelAdapter.respond`."""
         return self.answer_batch(requests)
 
     def make_example(self) -> Question:
-        """A made-up question that `answer` accepts."""
+        """See `ModelAdapter.make_example`."""
         return example_question()
 
     @staticmethod
@@ -105,12 +102,12 @@ MODELS = Catalogue("vlm", ModelEntry)
 
 
 def question_for(instruction: str) -> str:
-    """The question that every VLM gets (Embodied-IQA, section 3.3: solve the task in about ten words)."""
+    """The question for every VLM (Embodied-IQA, section 3.3: solve the task in about ten words)."""
     return f"In about ten words, say where the object is and how to {instruction}."
 
 
 def example_question() -> Question:
-    """A grey image of 424 x 240 px with a red square, and the question where that is."""
+    """A question about a grey image of 424 x 240 px with a red square."""
     image = np.full((240, 424, 3), 128, np.uint8)
     image[100:140, 190:230] = (200, 30, 30)
     return Question((image,), question_for("pick up the red cube"))

@@ -1,4 +1,4 @@
-"""The rule-based VLM: names what colour segmentation finds, says where it is and what to do about it."""
+"""The rule-based VLM: names objects found by colour segmentation, their places, and a plan."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PLANS = {
 }
 _COLUMNS = ((0.46, "left"), (0.54, "center"), (1.0, "right"))
 _ROWS = ((0.44, "far"), (0.52, "middle"), (1.0, "near"))
-"""Where a column or row of places ends, as a share of the image: camera "top" sees the thirds of the area there."""
+"""End of a column or row of places, as a share of the image: there "top" sees the thirds of the area."""
 _MAT_SIZE = 2.5
-"""A patch this many times as large as the smallest one is a mat, which covers four times as much as an object's top."""
+"""Least ratio of a mat's patch to the smallest one; a mat is four times as large as an object's top."""
 
 
 class Describe(VisionLanguageModel):
-    """Answers from colours, shapes and places alone: "Red cube near left, beside blue cylinder; lower gripper, ..."."""
+    """Answers such as "Red cube near left, beside blue cylinder; lower gripper, close, lift."."""
 
     name = "describe"
 
@@ -42,8 +42,8 @@ class Describe(VisionLanguageModel):
         """Answer a question about the first image; see `merton.cognition.models.base.question_for` for its form.
 
         Args:
-            images: (height, width, 3) uint8 RGB, seen from above with the robot at the bottom; only the first counts.
-            question: ends with an instruction after "how to"; without one the answer lists what is seen.
+            images: (height, width, 3) uint8 RGB, from above with the robot at the bottom; only the first is used.
+            question: ends with an instruction after "how to"; without one the answer lists the visible objects.
             max_tokens: most words in the answer, >= 1.
 
         Raises:
@@ -74,7 +74,7 @@ def _inventory(seen: dict[str, Blob], size: tuple[int, int]) -> str:
 
 
 def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> str:
-    """About ten words: where the object is, what is next to it, what to do."""
+    """About ten words: the object, its place, its neighbour, the plan."""
     color = command.object.split()[0]
     plan = _PLANS[command.verb].format(direction=command.direction, target=_target(command, seen, size))
     if color not in seen:
@@ -83,7 +83,7 @@ def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> s
     blob = seen[color]
     beside = _nearest(blob, [other for other in seen.values() if other is not blob])
     neighbour = f", beside {_name(beside, seen)}" if beside else ""
-    # Of anything but a cube or a cylinder, what is seen is its colour: the shape is taken from the instruction.
+    # The shape of an object that is no cube or cylinder is taken from the instruction, as only its colour is found.
     name = _name(blob, seen) if command.object.split()[1] in SHAPES else command.object
     return f"{name} {_place(blob, size)}{neighbour}; {plan}"
 
@@ -96,13 +96,13 @@ def _target(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> s
 
 
 def _name(blob: Blob, seen: dict[str, Blob]) -> str:
-    """Colour and shape as seen, which need not be what the instruction calls it."""
+    """Colour and shape in the image, which may differ from the instruction."""
     smallest = min(other.area_px for other in seen.values())
     return f"{blob.color} {'mat' if blob.area_px > _MAT_SIZE * smallest else blob.shape}"
 
 
 def _place(blob: Blob, size: tuple[int, int]) -> str:
-    """Which ninth of the area where objects stand."""
+    """The ninth of the objects' area that a blob is in."""
     u, v = blob.centroid_px
     row = next(word for end, word in _ROWS if v <= end * size[0])
     column = next(word for end, word in _COLUMNS if u <= end * size[1])

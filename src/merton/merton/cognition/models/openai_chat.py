@@ -1,7 +1,7 @@
 """VLMs behind a server that speaks OpenAI's chat protocol: vLLM, SGLang, llama.cpp, hosted ones, or `merton serve`.
 
-Ours: httpx2 rather than the `openai` package. What is asked is one POST; retries, deadline and leaving a dead server
-alone are Merton's own (`merton.models.remote`), the same for every protocol.
+Ours: httpx2 rather than the `openai` package. A request is one POST; retries, deadline and the rest for a dead server
+are those of `merton.models.remote`, the same for every protocol.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from merton.world.observation import Image
 
 
 class ChatSettings(Model):
-    """What a catalogue entry may set.
+    """The settings of a catalogue entry.
 
     Attributes:
-        url: where the API begins, with /v1 as a rule.
-        model: what the server calls the model; the entry's checkpoint if empty.
-        api_key_env: environment variable that holds the API key; "" for servers without one. The key is read at each
-            call and appears in no file, log or error.
-        seed: sent with every question; at temperature 0 it matters only to servers that break ties at random.
+        url: common prefix of the API's addresses, usually with /v1.
+        model: the server's name of the model; the entry's checkpoint if empty.
+        api_key_env: environment variable with the API key; "" for servers without one. The key is read at each call and
+            appears in no file, log or error.
+        seed: sent with every question; at temperature 0 only servers that break ties at random use it.
         body: further fields of the request, or other values for the usual ones; null leaves a field out.
         parallel: most questions of a batch that are under way at once.
         patience: deadline and retries.
@@ -49,11 +49,11 @@ class ChatSettings(Model):
 
 
 class OpenAIChat(VisionLanguageModel):
-    """Asks with images as PNG, at temperature 0.
+    """A client that sends images as PNG, at temperature 0.
 
     Args:
-        name: its name in the catalogue.
-        chosen: where the server is, and how it is asked.
+        name: name in the catalogue.
+        chosen: address of the server, and fields of the request.
         prompt: text with {question} in it.
 
     Raises:
@@ -69,24 +69,21 @@ class OpenAIChat(VisionLanguageModel):
 
     @classmethod
     def from_entry(cls, entry: ModelEntry) -> OpenAIChat:
-        """The model of a catalogue entry; raises InputError for settings there are not."""
+        """The model of a catalogue entry; raises InputError for unknown settings."""
         chosen = validated(ChatSettings, dict(entry.settings), f"the settings of {entry.name}")
         if not chosen.model:
             chosen = chosen.model_copy(update={"model": entry.checkpoint})
         return cls(entry.name, chosen, entry.prompt)
 
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
-        """The model's answer, with the time it took from here; empty text if it said nothing.
+        """The model's answer, with the latency of the whole call; an empty reply is an empty text.
 
-        Args:
-            images: (height, width, 3) uint8 RGB each; sent as PNG, because JPEG would distort them once more.
-            question: put into the prompt.
-            max_tokens: most word pieces of the answer.
+        Images are sent as PNG, because JPEG would distort them once more.
 
         Raises:
             InputError: no image.
             InvalidAnswerError: the model failed behind its server, or its answer is no text.
-            InfrastructureError: no key, or no answer in time and in so many attempts; says what was tried.
+            InfrastructureError: no key, or no answer within the deadline and the attempts; the text lists the attempts.
         """
         if not images:
             raise InputError(f"{self.name} needs an image")
@@ -113,10 +110,10 @@ class OpenAIChat(VisionLanguageModel):
         return Answer(text, time.perf_counter() - started, truncated)
 
     def answer_batch(self, questions: Sequence[Question]) -> list[Answer | Exception]:
-        """As `answer`, several at once: a server with batching of its own is only fast this way.
+        """As `answer`, several at once, since a server with internal batching is only fast this way.
 
-        Each question has its own outcome, in the order of the questions: its `Answer`, or in its place what `answer`
-        raised, so that one request that fails does not lose the answers to the others, which were paid for.
+        The result of a question is its `Answer` or the exception that `answer` raised: one failed request does not lose
+        the answers to the others, which may have a price.
         """
 
         def ask(one: Question) -> Answer | Exception:
@@ -132,7 +129,7 @@ class OpenAIChat(VisionLanguageModel):
         return [replace(one, latency_s=each_s) if isinstance(one, Answer) else one for one in outcomes]
 
     def check(self) -> Iterator[Finding]:
-        """Whether the key is set, the server answers and has the model, and the example is answered."""
+        """The key, the server, its list of models, and the answer to the example."""
         return check_server(self._findings())
 
     def _findings(self) -> Iterator[Finding]:
@@ -160,7 +157,7 @@ class OpenAIChat(VisionLanguageModel):
         return {"authorization": f"Bearer {key}"}
 
     def _call(self, attempt: Any, headers: dict[str, str]) -> Any:
-        """Call the server; a server that quotes the key in its error does not get it into ours."""
+        """Call the server; a key that the server quotes in an error is cut out."""
         try:
             return self._server.call(attempt)
         except (InfrastructureError, InvalidAnswerError) as error:
@@ -170,11 +167,11 @@ class OpenAIChat(VisionLanguageModel):
             raise
 
     def _read(self, reply: Reply) -> tuple[str, bool]:
-        """Text of an answer, and whether it was cut off."""
+        """The text of an answer, and whether it was cut off."""
         if reply.status == 500:
-            said = reply.value()
-            error = said.get("error") if isinstance(said, dict) else None
-            if isinstance(error, dict) and error.get("type") == "model_error":  # `merton serve`, of its model
+            body = reply.value()
+            error = body.get("error") if isinstance(body, dict) else None
+            if isinstance(error, dict) and error.get("type") == "model_error":  # from `merton serve`
                 raise InvalidAnswerError(f"{self.name} failed behind {self._server.url}: {error.get('message')}")
         value = reply.json()
         try:
@@ -187,15 +184,15 @@ class OpenAIChat(VisionLanguageModel):
             content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
         if not isinstance(content, str | None):
             raise InvalidAnswerError(f"the answer of {self.name} is no text but a {type(content).__name__}")
-        # what JSON can write and UTF-8 cannot (half a surrogate pair), and what ends a string in a ROS message
+        # without half surrogate pairs, which JSON can have and UTF-8 cannot, and without zeros, which end ROS strings
         text = (content or "").encode("utf-8", "replace").decode().replace("\0", "")
         return text.strip(), choice.get("finish_reason") == "length"
 
 
 def png_url(image: Image) -> str:
     """An image (height, width, 3) uint8 RGB as a data: address."""
-    # OpenCV's own settings (run lengths only): as small as level 1 and twice as fast
-    fine, data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
-    if not fine:
+    # OpenCV's default (run lengths only) gives the size of level 1 and is twice as fast
+    encoded, data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
+    if not encoded:
         raise InputError(f"cannot encode an image of shape {image.shape}")
     return "data:image/png;base64," + base64.b64encode(data.tobytes()).decode()

@@ -1,7 +1,7 @@
 """merton-tiny-vlm: a small learned VLM that comes with Merton, for machines without a GPU and without a network.
 
-A `VisionEncoderDecoderModel` (ViT and GPT-2) with a tokenizer of its own, trained by `tools/train_tiny_vlm.py` on
-rendered scenes; docs/tiny_models.md is its model card.
+A `VisionEncoderDecoderModel` (ViT and GPT-2) with its tokenizer, trained by `tools/train_tiny_vlm.py` on rendered
+scenes; docs/tiny_models.md is its model card.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ CHECKPOINT = Path(__file__).with_name("tiny_vlm")
 class TinyVlm(TransformersVlm):
     """The checkpoint in the package, in this process."""
 
-    adapter_version = ""  # weights may change with the package: answers are known by a hash of both
+    adapter_version = ""  # weights may change with the package: a hash of sources and weights is the version
 
     def __init__(self) -> None:
         super().__init__("tiny-vlm", str(CHECKPOINT))
 
     @classmethod
     def from_entry(cls, entry: ModelEntry) -> TinyVlm:
-        """There is but one; an entry has nothing to add."""
+        """The one model; its entry has no settings."""
         return cls()

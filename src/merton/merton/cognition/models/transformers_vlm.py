@@ -1,9 +1,9 @@
 """VLMs in this process, by the classes of Hugging Face transformers 5.
 
 Models of `AutoModelForImageTextToText` with a chat template (InternVL3, Qwen2-VL, Qwen2.5-VL, Ovis2, LLaVA),
-and `VisionEncoderDecoderModel`, whose decoder is given the question as the beginning of its text. Images are always
-prepared by the Pillow versions of the image processors, installed torchvision or not: the two resize differently, and
-answers must not depend on what else is installed.
+and `VisionEncoderDecoderModel`, whose decoder starts with the question. Images are always prepared by the Pillow
+versions of the image processors, even with torchvision installed: the two resize differently, and answers must not
+depend on the installed packages.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from merton.world.observation import Image
 
 
 class TransformersVlm(VisionLanguageModel):
-    """A checkpoint on disk, answering greedily; in bfloat16 on a GPU, in float32 on a CPU.
+    """A checkpoint on disk with greedy decoding; in bfloat16 on a GPU, in float32 on a CPU.
 
     Args:
-        name: its name in the catalogue.
+        name: name in the catalogue.
         checkpoint: a folder or "owner/name" of the hub; must be on this machine already.
-        revision: commit of the checkpoint, "" for the newest that is here.
+        revision: commit of the checkpoint, "" for the newest on this machine.
         prompt: text for the model, with {question}.
-        remote_code: run code that the checkpoint brings along; needs a revision.
+        remote_code: run code that comes with the checkpoint; needs a revision.
         device: such as "cuda:1"; "" is the GPU if there is one.
         batch_size: most questions answered at once.
         deadline_s: a batch that takes longer is an infrastructure failure [s].
@@ -65,16 +65,16 @@ class TransformersVlm(VisionLanguageModel):
         return cls(entry.name, entry.checkpoint, entry.revision, entry.prompt, entry.remote_code, **entry.settings)
 
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
-        """Answer one question about (height, width, 3) uint8 RGB images; see `VisionLanguageModel.answer`."""
+        """See `VisionLanguageModel.answer`."""
         return self.answer_batch([Question(tuple(images), question, max_tokens)])[0]
 
     def answer_batch(self, questions: Sequence[Question]) -> list[Answer]:
-        """Answer many questions, `batch_size` at a time; in float32 each as if it were alone."""
+        """Answer many questions, `batch_size` at a time; in float32 each as alone."""
         for question in questions:
             if not question.images or question.max_tokens < 1:
                 raise InputError(f"{self.name} needs an image and room for at least one word piece")
         self._load()
-        # What is padded to one length must have one limit; and GPT-2 cannot be padded on the left without moving.
+        # A batch has one limit of tokens; prompts of GPT-2 need one length, as left padding would shift its positions.
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
             length = 0 if self._chats else len(self._decoder_start(question))
@@ -87,7 +87,7 @@ class TransformersVlm(VisionLanguageModel):
         return [answers[index] for index in range(len(questions))]
 
     def check(self) -> Iterator[Finding]:
-        """Libraries, checkpoint, processor, the example made ready, weights; then the example answered."""
+        """Libraries, checkpoint, processor, the prepared example and weights, then the answer to the example."""
         import_torch()
         import transformers
 
@@ -128,7 +128,7 @@ class TransformersVlm(VisionLanguageModel):
             self._model = model.to(device).eval()
 
     def _load_processor(self, folder: Path) -> None:
-        """Tokenizer and image processor, and what puts them together; a few megabytes."""
+        """Load tokenizer, image processor and the processor that joins them; a few megabytes."""
         if self._processor is not None:
             return
         import transformers
@@ -157,7 +157,7 @@ class TransformersVlm(VisionLanguageModel):
             raise InputError(f"{self.name}: the checkpoint in {folder} has no chat template")
 
     def _inputs(self, questions: Sequence[Question]) -> Any:
-        """What the model is called with."""
+        """The arguments of the model's `generate`."""
         import torch
         from PIL import Image as Pillow
 
@@ -167,7 +167,7 @@ class TransformersVlm(VisionLanguageModel):
                 raise InputError(f"{self.name} looks at one image at a time")
             pixels = self._processor(images=[some[0] for some in images], return_tensors="pt")["pixel_values"]
             starts = torch.tensor([self._decoder_start(question) for question in questions])
-            read = torch.ones_like(starts)  # one length, nothing is padded
+            read = torch.ones_like(starts)  # one length, no padding
             return {"pixel_values": pixels, "decoder_input_ids": starts, "decoder_attention_mask": read}
         texts = [
             self._processor.apply_chat_template(
@@ -190,7 +190,7 @@ class TransformersVlm(VisionLanguageModel):
         return [start, *self._words(self._prompted(question), add_special_tokens=False)["input_ids"]]
 
     def _generate(self, questions: Sequence[Question]) -> list[Answer]:
-        """Answers to questions with one `max_tokens`."""
+        """Answers to questions with equal `max_tokens`."""
         import torch
 
         started = time.perf_counter()
@@ -199,7 +199,7 @@ class TransformersVlm(VisionLanguageModel):
         for key, value in inputs.items():
             if value.is_floating_point():
                 inputs[key] = value.to(model.dtype)
-        asked = inputs["input_ids" if self._chats else "decoder_input_ids"].shape[1]
+        prompt_length = inputs["input_ids" if self._chats else "decoder_input_ids"].shape[1]
         greedy = {"do_sample": False, "num_beams": 1, "temperature": None, "top_p": None, "top_k": None}
         try:
             with torch.inference_mode():
@@ -209,7 +209,7 @@ class TransformersVlm(VisionLanguageModel):
         latency_s = time.perf_counter() - started
         if latency_s > self.deadline_s:
             raise InfrastructureError(f"{self.name} took {latency_s:.1f} s, more than its {self.deadline_s:g} s")
-        new = written[:, asked:]
+        new = written[:, prompt_length:]
         ends = model.generation_config.eos_token_id
         ended = torch.isin(new, torch.tensor(ends if isinstance(ends, list) else [ends], device=new.device)).any(dim=1)
         texts = self._words.batch_decode(new, skip_special_tokens=True)
@@ -227,7 +227,7 @@ def import_torch() -> Any:
 
 
 def _stills_only(kind: Any, images: Any, words: Any, folder: Path) -> Any:
-    """A processor of class `kind` without its video part, which cannot even be imported where torchvision is absent."""
+    """A processor of class `kind` without its video part, whose import needs torchvision."""
 
     class StillsOnly(kind):
         @classmethod
