@@ -48,7 +48,6 @@ class CellView:
     success: bool
 
     def images(self, side: Side) -> Mapping[str, CameraView]:
-        """Camera name to view of one side."""
         return self.reference if side == "reference" else self.distorted
 
     def observation(self, side: Side, instruction: str, step: int = 0, noise_seed: int = 0) -> Observation:

@@ -78,7 +78,6 @@ class RunDirectory:
 
     @property
     def database(self) -> Path:
-        """The SQLite file of results."""
         return self.path / "results.sqlite"
 
     def _provenance(self) -> dict[str, Any]:
@@ -114,7 +113,6 @@ class RunDirectory:
             store.register_agent(agent.id, version=" + ".join(named))
 
     def amend(self, **entries: Any) -> None:
-        """Add entries to run.json."""
         self.write_json("run.json", {**_json_object(self.path / "run.json"), **entries})
 
     def write_json(self, relative: str, content: Any) -> None:

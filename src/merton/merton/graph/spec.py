@@ -82,7 +82,6 @@ class GraphSpec(Model):
 
 
 def graph_names() -> list[str]:
-    """The graphs there are."""
     return sorted(file.stem for file in resource("merton_bringup", "config/graph").glob("*.yaml"))
 
 

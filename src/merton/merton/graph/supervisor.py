@@ -126,7 +126,6 @@ def ros_arguments(node: NodeSpec, graph: GraphSpec) -> list[str]:
 
 
 def command(node: NodeSpec, graph: GraphSpec) -> list[str]:
-    """The command line of a node."""
     return [str(find_executable(node.package, node.executable)), "--ros-args", *ros_arguments(node, graph)]
 
 

@@ -81,7 +81,6 @@ class Buttons:
 
     @property
     def needs_token(self) -> bool:
-        """Whether there are tokens."""
         return self._tokens is not None
 
     def owner(self, token: str) -> str | None:

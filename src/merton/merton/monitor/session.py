@@ -32,7 +32,6 @@ BAD_MESSAGE, NOT_ALLOWED = 1003, 1008
 
 
 def packed(update: Update) -> bytes:
-    """An update as bytes."""
     frames = [{"stream": f.stream, "stamp_ns": f.stamp_ns, "bytes": len(f.jpeg)} for f in update.frames]
     head = json.dumps({"state": update.sections, "frames": frames}, allow_nan=False).encode()
     return b"".join([struct.pack(">I", len(head)), head, *(frame.jpeg for frame in update.frames)])

@@ -145,5 +145,4 @@ def repair(path: Path, target: Path) -> int:
 
 
 def _reason(error: Exception) -> str:
-    """The error in a few words."""
     return " ".join(str(error).split()) or type(error).__name__

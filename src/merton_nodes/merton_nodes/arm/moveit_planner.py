@@ -84,7 +84,6 @@ class MoveIt:
             self._parameters.append(parameters)
 
     def __call__(self, request: Request) -> tuple[Any, Any, Any] | str:
-        """Plan from joint angles to joint angles."""
         self._attach(request.held)
         self._arm.set_start_state(robot_state=self._state(request.start_rad, request.opening_m))
         self._arm.set_goal_state(robot_state=self._state(request.goal_rad, request.opening_m))
@@ -191,7 +190,6 @@ class MoveItPlanner:
         return JointSpline(*answer)
 
     def close(self) -> None:
-        """End the process."""
         self._link.close()
         self._process.kill()
         self._process.join()

@@ -81,7 +81,6 @@ class UrRobotNode(RobotNode):
             self.freeze(f"a motion was refused: {error}")  # its sender believes that the arm moves
 
     def halt(self) -> None:
-        """Stop arm and fingers where they are."""
         self.robot.stop()
         self.gripper.stop()
 

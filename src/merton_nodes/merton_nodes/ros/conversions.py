@@ -141,7 +141,6 @@ def camera_info_message(
 
 
 def intrinsics_of(message: CameraInfo) -> Intrinsics:
-    """Pinhole parameters of a CameraInfo."""
     k = message.k
     return Intrinsics(message.width, message.height, float(k[0]), float(k[4]), float(k[2]), float(k[5]))
 
@@ -254,7 +253,6 @@ def scene_objects(state: SceneState) -> list[SceneObjectMessage]:
 
 
 def scene_of(message: CellState) -> SceneState:
-    """The simulator's state from its message."""
     return SceneState(tuple(SceneObject(item.name, matrix_of(item.pose)) for item in message.objects))
 
 
