@@ -78,7 +78,7 @@ class SupervisedDriver:
         name: of the process and of the thread.
         child_main, arguments: main function of the process; it gets the arguments, and its end of the pipe as the last.
         start_limit_s: how long a process may take to its first message [s].
-        silence: the error of a process that sends nothing for too long, as a sentence.
+        silence: the error of a process that is silent for too long, as a sentence.
         on_message: called with each message. Returns how long the next one may take [s], or the error that the process
             reported before its end.
         on_end: called after each process with the reason, None after `close`. Returns the pause before the next [s].
@@ -106,7 +106,7 @@ class SupervisedDriver:
         self._thread = threading.Thread(target=self._supervise, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the first process; does nothing the second time."""
+        """Start the first process; a second call has no effect."""
         if not self._thread.is_alive():
             self._thread.start()
 

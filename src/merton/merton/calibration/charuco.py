@@ -26,7 +26,7 @@ FEWEST_CORNERS = 6
 """An image that shows fewer corners is not used: the pose of the board would hang on a few pixels."""
 
 _SMALL_PX, _ENLARGED = 1000, 2
-"""Images narrower than this are enlarged for the detector. Ours: it finds next to nothing with 2 pixels a module."""
+"""Images narrower than this are enlarged for the detector. Ours: it finds hardly any marker of 2 pixels a module."""
 _PX_PER_BLUR, _SHARP_PX = 2.5, 0.4
 """Width of a Gaussian blur's edge in sigmas, and the sigma [px] that even a sharp edge seems to have."""
 

@@ -25,7 +25,7 @@ _SMOOTHING = 0.03
 leads as far as an edge is wide."""
 _WINDOW = 0.7
 """Half of the window around a corner that is compared, as a share of the square's edge. Ours: as far as the
-corner's own four squares, whose markers have most of the edges there are."""
+corner's own four squares, whose markers have most of the edges."""
 _LEAST_EDGE_PX = 4.0
 """No marker is readable on smaller squares, so the corners are no board's."""
 _LEAST_HALF_PX, _MOST_HALF_PX = 5, 12
@@ -33,7 +33,7 @@ _LEAST_HALF_PX, _MOST_HALF_PX = 5, 12
 _STEPS = 12
 _SETTLED_PX = 1e-3
 _LEAST_LIKENESS = 0.9
-"""Correlation of image and drawing below which there is no corner: something hides it, or it never was one."""
+"""Correlation of image and drawing below which the corner is taken as hidden or false."""
 _NOWHERE = np.full(2, np.nan)
 
 

@@ -30,7 +30,7 @@ Indices = NDArray[np.intp]
 """Numbers of images."""
 
 FEWEST_POSES = 3
-"""Two turns about different axes, the least that settles everything."""
+"""Two turns about different axes, the least that determines both poses."""
 GOOD_POSES = 12
 LEAST_TURN_RAD = np.radians(1.0)
 GOOD_TURN_RAD = np.radians(8.0)

@@ -20,7 +20,7 @@ from merton.world.geometry import Array, Matrix
 from merton.world.observation import CameraView, Image, Intrinsics
 
 _MAX_DEPTH_M = 6.0
-"""A D455 reports nothing beyond about this distance."""
+"""A D455 reports no depth beyond about this distance."""
 
 _UNCLOSED: list[Any] = []
 """Drawing contexts of `SceneCameras` that were never closed, kept until the process ends: the garbage collector would
@@ -58,7 +58,7 @@ class SceneCameras:
         self._samples, self._shadows = samples, shadows
         self._size = width, height
         self._stages: dict[tuple[str, ...], _Stage] = {}
-        # mujoco.Renderer would draw everything twice, once for colour and once for depth.
+        # mujoco.Renderer would draw the scene twice, once for colour and once for depth.
         self._gl = _off_screen(width, height)
         self._unclosed = weakref.finalize(self, _UNCLOSED.append, (self._gl, self._stages))
         self._stage = self._stage_of(())

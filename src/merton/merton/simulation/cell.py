@@ -40,8 +40,8 @@ class Contact:
 class SimulatedCell:
     """The simulated cell.
 
-    Physics advances only in `reset` and `advance`, and only while something is commanded to move. The result depends on
-    the commands alone: the same seeds and commands give the same bytes, independent of earlier trials.
+    Physics advances only in `reset` and `advance`, and only during commanded motions. The result depends on the
+    commands alone: the same seeds and commands give the same bytes, independent of earlier trials.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class SimulatedCell:
         self._arm_end = self._step + _steps(self.config.simulation.settle_s)
 
     def release_stop(self) -> None:
-        """Accept commands again. Links that touch something now may go on touching it until they have parted once."""
+        """Accept commands again. Present contacts are allowed until the links have parted once."""
         self.stopped = False
         self._tolerated = {self._link_pair(index) for index in self._forbidden()}
         self.contact = None
@@ -164,7 +164,7 @@ class SimulatedCell:
 
     @property
     def busy(self) -> bool:
-        """Whether anything commanded is still under way."""
+        """Whether a commanded motion is still under way."""
         return self._step < self._end_step
 
     @property

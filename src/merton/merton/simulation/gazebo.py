@@ -110,7 +110,7 @@ class Touches:
     """The robot's contacts, and the rule by which they stop the arm, the same as in the embedded cell.
 
     Fingers may press on table and walls up to `simulation.pad_force_limit` of the cell, any other link not at all. A
-    force that Gazebo does not report counts as none for the fingers, and as a touch for everything else.
+    force that Gazebo does not report counts as none for the fingers, and as a touch for every other link.
     """
 
     def __init__(self, cell: CellConfig) -> None:
@@ -126,7 +126,7 @@ class Touches:
         return self.contact is not None
 
     def clear(self) -> None:
-        """A new trial: forget everything."""
+        """Forget all contacts, for a new trial."""
         self._newest_ns, self._tolerated, self.contact = {}, set(), None
 
     def release(self, stamp_ns: int) -> None:

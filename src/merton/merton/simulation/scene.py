@@ -53,7 +53,7 @@ class Scene:
 
     Attributes:
         command: the instruction; its object and target are in the scene.
-        placements: name to (x, y [m], yaw [rad]) in `base_link` of everything that stands on the table, the command's
+        placements: name to (x, y [m], yaw [rad]) in `base_link` of all things on the table but mats, the command's
             object first; a drawer opens towards -x of its frame.
         mats: mat name to its centre (x, y) [m] in `base_link`; empty unless the task needs one.
     """

@@ -235,7 +235,7 @@ class UrController:
                 client.answer(chr(kind), payload)
 
     async def script(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Programs: text from a line "def name():" to a line "end". Only that of ur-rtde does anything."""
+        """Programs: text from a line "def name():" to a line "end". Only that of ur-rtde is simulated."""
         text = ""
         while data := await reader.read(1 << 16):
             await self.not_stalled()

@@ -106,8 +106,8 @@ class Observation:
         instruction: the task in words.
         step: number of chunks executed in this trial before this observation.
         scene: the simulator's state; None for every policy but the expert.
-        noise_seed: seed of everything a stochastic model draws, in [0, 2**64); the same for a reference and its
-            distorted copies, so that only the image differs.
+        noise_seed: seed of a stochastic model, in [0, 2**64); the same for a reference and its distorted copies, so
+            that only the image differs.
     """
 
     views: Mapping[str, CameraView]

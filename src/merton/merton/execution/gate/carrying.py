@@ -91,7 +91,7 @@ class Carrying:
         )
 
     def steps(self, is_stopped: Callable[[], bool]) -> Iterator[Step]:
-        """The steps, each to be completed before the next is taken; none moves anything once `is_stopped()` is true."""
+        """The steps; complete each before you take the next. None moves arm or gripper once `is_stopped()` is true."""
         index = 0
         while not is_stopped() and index < len(parts := segments(self.motion)):
             part = parts[index]

@@ -85,7 +85,7 @@ class EmergencyStopLatch:
         Args:
             event: the event.
             reason: one sentence; while the stop is latched, the first one stays.
-            halt: sends the stop command. Called first, before anything slow.
+            halt: sends the stop command. Called first, before slow work.
             announce: publishes the trip. Called last, even if the file cannot be written.
 
         Raises:

@@ -16,7 +16,7 @@ from merton.execution.gate.safety import Verdict
 Answer = TypeVar("Answer")
 
 REMEMBERED_TRIALS = 64
-"""Trials whose last sequence number is kept. Late commands of an older trial are not recognised; it is long over."""
+"""Number of trials whose last sequence number is kept; late commands of an older trial are not recognised."""
 
 REMEMBERED_ANSWERS = 256
 """Answers kept over all trials for commands that come again; older duplicates are refused as out of order."""

@@ -92,7 +92,7 @@ def plan(
     start_gripper: float | None = None,
     held: HeldObject | None = None,
 ) -> MotionPlan:
-    """Turn deltas into the longest motion that keeps every limit. Raises nothing because of the deltas.
+    """Turn deltas into the longest motion that keeps every limit. Wrong deltas give a verdict, not an error.
 
     Args:
         start_joints: (6,) joint angles now [rad].
@@ -131,7 +131,7 @@ def plan_again(
 
     Args:
         motion: result of `plan`.
-        first: the waypoint the arm is at: `Segment.first` of the segment whose gripper command has just been done.
+        first: the present waypoint: `Segment.first` of the segment whose gripper command has just been done.
         held: the object that is held from there on.
         cell, limits: as given to `plan`.
 
@@ -152,7 +152,7 @@ def plan_again(
 def segments(motion: MotionPlan) -> list[Segment]:
     """Split a plan where the gripper changes; a gripper command is to be completed before the motion of its segment.
 
-    Segments in which the arm stands still have no trajectory; one that commands nothing at all is left out.
+    Segments in which the arm stands still have no trajectory; without a gripper command too they are left out.
     """
     found = []
     for first, last, gripper in gripper_intervals(motion.gripper_open):
@@ -180,7 +180,7 @@ def detour(
         held: the object it holds.
 
     Raises:
-        InfrastructureError: the way begins or ends elsewhere, leaves the workspace, comes too near to something, or
+        InfrastructureError: the way begins or ends elsewhere, leaves the workspace, comes too near to an obstacle, or
             would have to be slowed down too much: a fault of the other planner, not of the model.
     """
 

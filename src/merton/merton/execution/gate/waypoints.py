@@ -23,7 +23,7 @@ WORKSPACE_TOLERANCE_M = 0.001
 
 
 def checked_actions(deltas: ArrayLike, step_s: float, frame: str, limits: Limits) -> tuple[Array, Verdict | None]:
-    """The deltas as (n, 7), and the verdict if they are no action; arguments as of `planner.plan`. Raises nothing."""
+    """The deltas as (n, 7), and the verdict if they are no action; arguments as of `planner.plan`. Never raises."""
     nothing = np.empty((0, DIMENSIONS))
 
     def invalid(message: str, index: int = -1) -> tuple[Array, Verdict]:

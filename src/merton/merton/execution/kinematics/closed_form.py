@@ -61,7 +61,7 @@ def _frames(q: Array, robot: Array, frames: Array) -> None:
 
 @njit(cache=True)
 def _still_frames(count: int, robot: Array) -> Array:
-    """Frames (count, 7, 4, 4) with everything in place that no joint moves."""
+    """Frames (count, 7, 4, 4) with the entries that do not depend on the joints."""
     frames = np.zeros((count, 7, 4, 4))
     for n in range(count):
         for i in range(7):

@@ -25,7 +25,7 @@ BASE_LINK_FROM_BASE: Matrix = np.diag([-1.0, -1.0, 1.0, 1.0])
 """ROS's `base_link` (x forward) from UR's `base`: a half turn about z."""
 
 _SIDES = {"base_link": -1.0, "base": 1.0}
-"""Frames of poses, and the factor of their x and y against `base`: the half turn changes signs and nothing else."""
+"""Frames of poses, and the factor of their x and y against `base`: the half turn changes only signs."""
 
 BRANCHES = tuple((shoulder, wrist, elbow) for shoulder in (1, -1) for wrist in (1, -1) for elbow in (1, -1))
 """The branches in the eight rows of `inverse`: the root taken at the shoulder, at the wrist (the sign of sin(joint 5))

@@ -27,9 +27,9 @@ class Grip(IntEnum):
 
     MOVING = 0
     OBJECT_OUTSIDE = 1
-    """Stopped by something while opening."""
+    """Stopped by an object while opening."""
     OBJECT_INSIDE = 2
-    """Stopped by something while closing: an object is held."""
+    """Stopped by an object while closing: it is held."""
     AT_POSITION = 3
 
 

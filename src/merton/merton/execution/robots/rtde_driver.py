@@ -267,7 +267,7 @@ class RtdeDriver:
         )
 
     def end(self, why: str) -> None:
-        """Brake, if anything moves."""
+        """Brake if a motion is under way, and record its end."""
         if self.motion is None:
             return
         if self.motion.spline is None:

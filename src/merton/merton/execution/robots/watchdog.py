@@ -32,7 +32,7 @@ class Watchdog:
         self._last_check_s: float | None = None
 
     def feed(self, name: str) -> None:
-        """A source sent something."""
+        """A source sent a message."""
         self._silent_s[name] = 0.0
 
     def start(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 _OLDEST_NS = 1_000_000_000
-"""A frame whose wall-clock stamp is further from now than this carries the time of another clock, or of a recording."""
+"""A wall-clock stamp further from now than this is the time of another clock, or of a recording."""
 _WINDOW_NS = 10_000_000_000
-"""How long an offset between the clocks is believed. A camera's crystal drifts by 50 ppm: 0.5 ms in that time."""
+"""Time over which an offset between the clocks is valid. A camera's crystal drifts by 50 ppm: 0.5 ms in that time."""
 
 
 class ExposureClock:

@@ -58,7 +58,7 @@ def require_pyarrow() -> Any:
 
 
 def write_tables(out: Path, records: Sequence[dict[str, Any]], settings: dict[str, Any]) -> None:
-    """Write both tables, and the hashes of everything that is not an image. The same records give the same bytes."""
+    """Write both tables, and the hashes of tables and refusals. The same records give the same bytes."""
     images = [image for record in records for image in record["images"]]
     sums = {
         layout.MANIFEST: layout.write(out / layout.MANIFEST, _parquet(MANIFEST_COLUMNS, images, settings)),

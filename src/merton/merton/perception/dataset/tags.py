@@ -48,11 +48,6 @@ class Tags:
     background: str
     tasks: tuple[str, ...]
 
-    @property
-    def verbs(self) -> tuple[str, ...]:
-        """The verb of each task."""
-        return tuple(task.split()[0] for task in self.tasks)
-
 
 @dataclass(frozen=True)
 class _Text:
@@ -78,7 +73,7 @@ def read_tags(file: Path) -> dict[str, Tags]:
     file, domain, perspective, object, background, task_1 .. task_5.
 
     Raises:
-        InputError: anything missing, unknown, doubled or malformed; the text names the file and the line.
+        InputError: an entry is missing, unknown, doubled or malformed; the text names the file and the line.
     """
     try:
         text = file.read_text(encoding="utf-8-sig")

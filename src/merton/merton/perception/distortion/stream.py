@@ -16,7 +16,7 @@ from merton.seeding import generator
 from merton.world.observation import Image
 
 REFERENCE = "reference"
-"""Name of the setting that distorts nothing."""
+"""Name of the setting without distortion."""
 
 
 @dataclass(frozen=True)
