@@ -193,7 +193,7 @@ def test_a_benchmark_without_items_is_shown_and_changes_nothing(taxonomy: Taxono
     assert before[-2:] == after[-2:]  # capabilities
 
 
-def test_an_agent_that_lacks_a_question_comes_last_and_is_never_averaged(taxonomy: Taxonomy) -> None:
+def test_an_agent_that_lacks_a_question_has_no_mean_and_is_listed_last(taxonomy: Taxonomy) -> None:
     entries = [
         *worked("modest"),
         *[entry for entry in worked("picky") if entry.score == 1],  # answers only the questions it can

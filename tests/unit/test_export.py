@@ -60,7 +60,7 @@ def test_a_text_survives_being_made_safe(text: str) -> None:
     assert not safe.startswith(FORMULA_STARTS)
 
 
-def test_csv_comes_back_whole_and_numbers_are_left_alone(store: ResultStore, tmp_path: Path) -> None:
+def test_csv_is_read_back_whole_and_numbers_are_unchanged(store: ResultStore, tmp_path: Path) -> None:
     """Fault 18."""
     assert export(store, tmp_path / "trials.csv") == len(RECORDS)
     text = (tmp_path / "trials.csv").read_bytes().decode()

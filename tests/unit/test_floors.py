@@ -1,4 +1,4 @@
-"""Chance floors: what another image's output would have earned, and outputs that never change."""
+"""Chance floors: the score of the output for another image, and outputs that never change."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_few_matches_or_equal_scores_are_no_certainty() -> None:
     assert known["once"].deviation > known["flat"].deviation > 1.5 * usual
 
 
-def test_a_case_twice_as_often_played_is_known_better() -> None:
+def test_a_case_with_twice_the_matches_has_a_smaller_error() -> None:
     played = simulated(5, 40, 4)[2]
     once, twice = fit(played), fit(played + [match for match in played if match[1] == "case 00000"])
     assert twice.cases["case 00000"].deviation < once.cases["case 00000"].deviation
@@ -193,7 +193,7 @@ def test_an_agent_without_a_loss_is_not_below_one_with_a_small_loss() -> None:
 
 
 @pytest.mark.parametrize("cases", [12, 120])
-def test_it_arrives_where_little_is_known_of_the_cases(cases: int) -> None:
+def test_the_fit_converges_with_few_data_on_the_cases(cases: int) -> None:
     """Few agents with scores that hardly differ from case to case: plain EM needs some 500 steps."""
     draw = np.random.default_rng(cases)
     played = [

@@ -170,7 +170,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
         read_matrix(written(tmp_path, "", "m.xlsx"))
 
 
-def test_parquet_says_the_same_as_csv(tmp_path: Path) -> None:
+def test_parquet_has_the_same_content_as_csv(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     pytest.importorskip("pyarrow.parquet")
 
@@ -216,7 +216,7 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
             read_matrix(folder / name)
 
 
-def test_the_mteb_matrix_is_taken_in_whole(store: ResultStore) -> None:
+def test_the_mteb_matrix_is_imported_whole(store: ResultStore) -> None:
     if not MTEB.is_file():
         pytest.skip("the MTEB matrix is not beside this checkout")
     done = import_matrix(store, read_matrix(MTEB, "mteb"))

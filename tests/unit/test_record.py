@@ -35,7 +35,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "record.sqlite") if request.param == "sqlite" else new_database()
 
 
-def test_records_come_back_equal_and_in_order_of_code_points(where: str) -> None:
+def test_records_are_read_back_equal_and_in_order_of_code_points(where: str) -> None:
     records = [trial(number, agent=agent) for number in (10, 2, 1) for agent in ("zeta", "Zeta", "_a", "Ärger")]
     records.append(trial(3, outcome=Outcome.INFRASTRUCTURE, cognition=None, decision=None, execution=None))
     records.append(trial(4, error_message="torn \udcff and \0", case=TestCase("pick", 2**63 - 1, "reference", 0)))
@@ -344,7 +344,7 @@ def test_the_tables_are_those_of_the_schema(where: str) -> None:
     assert set(METADATA.tables) <= found <= {*METADATA.tables, "schema_version", "sqlite_sequence"}
 
 
-def test_reading_makes_nothing(tmp_path: Path) -> None:
+def test_reading_makes_no_record(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no result store"):
         open_record(str(tmp_path / "misspelt.sqlite"))
     with pytest.raises(InputError, match=r"no result store at .*results\.sqlite"):
@@ -470,7 +470,7 @@ def test_a_database_of_another_program_is_left_alone(table: str, sentence: str) 
     engine.dispose()
 
 
-def test_a_writer_does_not_wait_for_ever(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_waits_a_limited_time(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("merton.results.database.TIMEOUT_S", 1)
     one, two = ResultStore(where), ResultStore(where)
     with one.database.transaction(), pytest.raises(InfrastructureError, match="lock"):

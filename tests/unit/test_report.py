@@ -70,7 +70,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_the_page_is_one_file_that_asks_for_nothing(run: Path) -> None:
+def test_the_page_is_one_file_without_requests(run: Path) -> None:
     text, page = page_of(run)
     assert all(source.startswith(("data:image/jpeg;base64,", "#")) for source in page.sources)
     assert "http://" not in text
@@ -127,7 +127,7 @@ def test_the_same_run_gives_the_same_page(run: Path) -> None:
     assert page_of(run)[0] == page_of(run)[0]
 
 
-def test_the_gallery_prefers_failures_of_agents_that_look(run: Path) -> None:
+def test_the_gallery_prefers_failures_of_agents_that_depend_on_images(run: Path) -> None:
     text, _ = page_of(run)
     cards = re.findall(r'<article class="card".*?</article>', text, re.S)
     assert all("servo ·" in card for card in cards)  # neither hold nor expert depends on the image
@@ -139,7 +139,7 @@ def test_the_gallery_prefers_failures_of_agents_that_look(run: Path) -> None:
     assert all(card.count("<svg") == 2 for card in cards)
 
 
-def test_names_and_texts_are_shown_not_obeyed(tmp_path: Path) -> None:
+def test_names_and_texts_are_escaped_in_the_report(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     records = make_fake_run(directory, agents=("servo",), levels=(5,), **SMALL)
     with ResultStore(directory / "results.sqlite") as store:
@@ -280,7 +280,7 @@ def test_every_score_has_its_floor_and_constant_output_is_flagged(tmp_path: Path
     assert "set scenes to 2 or more" in page.text
 
 
-def test_annotated_scores_have_a_page_of_their_own(tmp_path: Path) -> None:
+def test_annotated_scores_have_a_page(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     rows = [
@@ -342,7 +342,7 @@ def test_elements_escape_their_content() -> None:
     assert svg.tag("text", "<b>", class_='a"b', x=1.5) == '<text class="a&#34;b" x="1.5">&lt;b&gt;</text>'
 
 
-def test_agents_that_do_not_look_are_not_blamed_on_distortion() -> None:
+def test_agents_that_ignore_images_do_not_count_as_sensitive_to_distortion() -> None:
     def records(agent: str, decision: float) -> list[TrialRecord]:
         cases = [TestCase("pick", 0, "reference", 0), TestCase("pick", 0, "jpeg", 5)]
         scores = (90.0, 60.0)

@@ -112,7 +112,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 # what is shown
 
 
-def test_the_site_is_served_as_it_was_written(shown: TestClient) -> None:
+def test_the_served_files_are_those_of_the_site(shown: TestClient) -> None:
     published = shown.app.state.publisher.current  # type: ignore[attr-defined]
     assert {"index.html", "board.json", "assets/site.css", "agents/servo.html"} <= set(published.files)
     for name, file in published.files.items():
@@ -241,7 +241,7 @@ def test_every_field_and_operation_is_described(shown: TestClient) -> None:
     assert "0..100" in agent["execution_distorted"]["description"]
 
 
-def test_no_page_asks_anybody_else_for_anything(shown: TestClient) -> None:
+def test_no_page_requests_anything_from_another_host(shown: TestClient) -> None:
     for path in ("/", "/api", "/submit", "/nothing", "/cases.html"):
         text = shown.get(path).text
         loaded = re.findall(r"(?:src|href|action)=\"([^\"]+)\"", text)
@@ -272,7 +272,7 @@ def test_a_foreign_host_name_is_refused(shown: TestClient, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "[::1]:8080", "192.0.2.7"])
-def test_addresses_and_the_own_names_are_answered(shown: TestClient, host: str) -> None:
+def test_requests_to_addresses_and_known_names_are_answered(shown: TestClient, host: str) -> None:
     assert shown.get("/api/board", headers={"Host": host}).status_code == 200
 
 
@@ -352,7 +352,7 @@ def test_the_form_answers_with_the_verdict(served: TestClient, record: Path) -> 
     assert refused.headers["cache-control"] == "no-store"
 
 
-def test_nothing_a_stranger_wrote_is_html(served: TestClient, record: Path) -> None:
+def test_foreign_text_is_escaped_in_pages(served: TestClient, record: Path) -> None:
     hostile = archive_of(record).replace(b'"Acme"', b'"<i>x"')
     answer = served.post("/submit", files={"archive": ('<script>"', hostile)})
     assert answer.status_code == 422
@@ -461,7 +461,7 @@ def test_a_wrong_file_of_tokens_is_refused_with_a_sentence(record: Path, tmp_pat
         create_app(record, tokens=path)
 
 
-def test_a_closed_server_takes_nothing(record: Path) -> None:
+def test_a_closed_server_refuses_submissions(record: Path) -> None:
     asking = client(create_app(record, closed="this server takes no submissions"))
     assert "takes no submissions" in asking.get("/submit").text
     assert "<form method" not in asking.get("/submit").text
@@ -510,7 +510,7 @@ def test_of_many_at_once_one_is_accepted(record: Path) -> None:
         assert asking.get("/api/submissions").json()["total"] == 1
 
 
-def test_a_flood_is_turned_away(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_submissions_is_refused(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on, inside = threading.Event(), threading.Semaphore(0)
     real = uploads_module.Uploads._checked_submit
 
@@ -535,7 +535,7 @@ def test_a_flood_is_turned_away(record: Path, monkeypatch: pytest.MonkeyPatch) -
         assert submit(asking, archive).status_code == 200
 
 
-def test_a_client_that_sends_nothing_is_given_up(served: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_sends_nothing_times_out(served: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads_module, "UPLOAD_DEADLINE_S", 0.05)
     sent: list[Any] = []
 
@@ -657,7 +657,7 @@ def test_a_submission_that_cannot_be_stored_does_not_count(
     assert submit(served, archive_of(record)).status_code == 201
 
 
-def test_pages_that_were_tidied_away_are_written_anew(served: TestClient) -> None:
+def test_removed_pages_are_written_again(served: TestClient) -> None:
     publisher = served.app.state.publisher  # type: ignore[attr-defined]
     for file in publisher.current.files.values():
         file.unlink()
@@ -675,9 +675,7 @@ def test_old_pages_go_when_new_ones_are_there(served: TestClient, record: Path) 
     assert publisher.current.files["index.html"].exists()
 
 
-def test_a_stored_snapshot_stands_in_for_one_that_cannot_be_taken(
-    record: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stored_snapshot_is_served_if_none_can_be_taken(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ResultStore(record / "results.sqlite") as store:
         kept = publisher_module.snapshots.take(store)
         publisher_module.snapshots.store_snapshot(store, kept)

@@ -133,7 +133,7 @@ def tree(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("which", ["site", "foreign_site"])
-def test_every_link_leads_to_a_file_and_nothing_leads_away(which: str, request: pytest.FixtureRequest) -> None:
+def test_every_link_leads_to_a_file_of_the_site(which: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(which)
     served = {name for name, _ in writer.SERVED_PAGES} if which == "foreign_site" else set()
     for page in pages(folder):
@@ -239,7 +239,7 @@ def test_a_stored_snapshot_is_no_history_of_itself(run: Path, tmp_path: Path) ->
     assert "these pages" in page.text
 
 
-def test_missing_values_have_a_reason_and_come_last(foreign_site: Path) -> None:
+def test_missing_values_have_a_reason_and_are_listed_last(foreign_site: Path) -> None:
     index = Page(foreign_site / "index.html")
     assert "missing: no trials" in index.text
     rows = re.findall(r"<tr>\s*<td>(\d+)</td>", index.content)
@@ -291,7 +291,7 @@ def test_names_of_any_kind_are_escaped_cut_and_kept_out_of_paths(tmp_path: Path)
         assert len(list(csv.DictReader(file))) == len(records)
 
 
-def test_file_names_are_safe_and_never_two_the_same() -> None:
+def test_file_names_are_safe_and_unique() -> None:
     ids = [
         *NASTY,
         "a",
@@ -397,7 +397,7 @@ def test_a_site_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
-def test_a_servers_own_page_has_the_layout() -> None:
+def test_a_page_of_the_server_has_the_layout() -> None:
     from markupsafe import Markup
 
     page = frame(of_trials([]), "Submit", Markup("<h1>Submit</h1>"), "submit")
@@ -405,7 +405,7 @@ def test_a_servers_own_page_has_the_layout() -> None:
     assert "<h1>Submit</h1>" in page
 
 
-def test_the_histogram_counts_everybody_once() -> None:
+def test_the_histogram_counts_every_player_once() -> None:
     cases, agents = [1500.0, 1510.0, 1899.9, 2100.0], [1600.0, 2100.0]
     found = figures.bins(cases, agents)
     assert sum(item.cases for item in found) == 4
@@ -455,7 +455,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_can_be_told_from_its_background(theme: str) -> None:
+def test_text_has_enough_contrast(theme: str) -> None:
     palette = getattr(report_environment().get_template("palette.css.j2").module, theme)()
     color = dict(re.findall(r"--([a-z0-9]+): (#[0-9a-f]{6})", str(palette)))
     for ink in ("ink", "quiet", "accent", "good", "bad", "warn"):

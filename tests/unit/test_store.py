@@ -50,7 +50,7 @@ def in_child(work: Callable[[], None]) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def test_records_come_back_equal_and_ordered(tmp_path: Path) -> None:
+def test_records_are_read_back_equal_and_ordered(tmp_path: Path) -> None:
     records = [trial(number) for number in (10, 2, 1)]
     records.append(
         trial(3, outcome=Outcome.INFRASTRUCTURE, cognition=None, decision=None, execution=None, distance_m=None)

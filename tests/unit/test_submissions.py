@@ -196,7 +196,7 @@ def test_a_month_is_a_month_of_utc_for_clocks_of_any_zone(local: Database) -> No
     assert submit(local, archived(version="2"), now=datetime(2026, 12, 1, 9, 0, tzinfo=in_tokyo)).month == "2026-12"
 
 
-def test_the_same_archive_again_gives_the_same_receipt_and_uses_nothing_up(database: Database) -> None:
+def test_the_same_archive_again_gives_the_same_receipt_and_uses_up_no_month(database: Database) -> None:
     first = submit(database, archived(), now=NOVEMBER)
     for now in (NOVEMBER, datetime(2026, 12, 3, tzinfo=timezone.utc)):
         assert submit(database, archived(), now=now) == replace(first, repeated=True)
@@ -205,7 +205,7 @@ def test_the_same_archive_again_gives_the_same_receipt_and_uses_nothing_up(datab
     assert first.id in logged(database)[1].reason
 
 
-def test_a_clock_that_is_set_back_buys_nothing(local: Database) -> None:
+def test_a_clock_that_is_set_back_gives_no_advantage(local: Database) -> None:
     """Row 14 of the table of faults."""
     december = datetime(2026, 12, 1, 0, 30, tzinfo=timezone.utc)
     submit(local, archived(), now=NOVEMBER)
@@ -374,7 +374,7 @@ def test_a_submission_is_on_the_board_from_its_window_on(database: Database) -> 
     assert shown(database, day("2026-11-30")) == {"servo 1 (ACME)": dict.fromkeys(ITEMS, 0.5)}
 
 
-def test_a_newer_version_takes_the_place_of_the_older_at_its_window(database: Database) -> None:
+def test_a_newer_version_replaces_the_older_when_its_window_begins(database: Database) -> None:
     old = submit(database, archived(), now=NOVEMBER)
     new = submit(database, archived(dict.fromkeys(ITEMS, 0.75), agent="SERVO", version="2"), now=day("2026-12-02"))
     assert new.window == "2026-12-14"
@@ -398,7 +398,7 @@ def test_other_agents_of_a_manufacturer_stay(local: Database) -> None:
     assert list(shown(local, day("2027-01-01"))) == ["describe 1 (ACME)", "servo 1 (ACME)"]
 
 
-def test_a_withdrawn_submission_stays_in_the_list_and_brings_nothing_back(local: Database) -> None:
+def test_a_withdrawn_submission_stays_in_the_list_and_no_older_one_returns(local: Database) -> None:
     old = submit(local, archived(), now=NOVEMBER)
     new = submit(local, archived(version="2"), now=day("2026-12-02"))
     assert withdraw(local, new.id, now=day("2026-12-20")).status == "withdrawn"

@@ -86,7 +86,7 @@ def test_order_and_names_play_no_part(rules: Rules) -> None:
     assert [row.agent for row in evaluate(swapped, COUNTS, rules).board.rows] == ["b", "a"]
 
 
-def test_a_team_that_lacks_a_task_or_an_annotator_comes_last(rules: Rules) -> None:
+def test_a_team_that_lacks_a_task_or_an_annotator_is_listed_last(rules: Rules) -> None:
     marks = [
         *together("plain", "task1", {"v1": (0, 0, 0)}),
         *(mark for k in range(2, 9) for mark in together("plain", f"task{k}", {"v1": (0, 0, 1)})),
