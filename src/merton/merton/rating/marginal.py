@@ -23,7 +23,7 @@ from merton.rating.checking import Floats, Integers
 NODES = 11
 STEPS = 500
 TOLERANCE = 1e-5
-"""Log-odds, and relative change of the two spreads, at which the fit has arrived (0.002 Elo points)."""
+"""Log-odds, and relative change of the two spreads, below which the fit has converged (0.002 Elo points)."""
 
 LEAP, MOST_LEAP = 8, 100.0
 """Every how many steps the spread is extrapolated, and by how many of its last step at most."""
@@ -31,7 +31,7 @@ LEAP, MOST_LEAP = 8, 100.0
 ASSUMED_CASES, ASSUMED_SPREAD = 2, 1.0
 """The spread of cases is estimated as if so many more cases, that far from the mean in log-odds (174 Elo points), were
 known (a scaled inverse chi-squared prior). Ours: two agents' answers to ten cases fit any spread however large, and
-with it any rating; 100 cases hardly feel it."""
+with it any rating; with 100 cases it hardly matters."""
 
 _LEAST_DISPERSION = 1e-3
 
@@ -65,7 +65,7 @@ class Marginal:
         self._quadrature = (nodes, np.log(weights) + 0.5 * nodes**2)
 
     def climb(self) -> bool:
-        """Newton steps in the skills, EM steps in the two spreads; True if they end by themselves.
+        """Newton steps in the skills, EM steps in the two spreads; True if they converge within `STEPS`.
 
         EM steps in the cases' spread shrink by a constant ratio, which is close to 1 where little is known of it; so
         every few steps the rest of that geometric series is taken at once (Aitken's extrapolation).

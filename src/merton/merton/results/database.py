@@ -77,16 +77,15 @@ class Database:
             raise
 
     def transaction(self) -> AbstractContextManager[sa.Connection]:
-        """A transaction that may write: all of it is durable once the context is left, or nothing is.
+        """A transaction that may write: when the context is left, all of it is durable, or nothing is written.
 
-        One writer at a time, so the content that is read inside does not change until the end of it.
-
-        Not to be nested: a second one inside a transaction of the same `Database` is refused.
+        There is one writer at a time, so the content that is read inside does not change until its end. A second
+        transaction inside one of the same `Database` is refused.
 
         Raises:
             InputError: a row breaks a rule of the tables; nothing of the transaction was written.
-            InfrastructureError: the database refuses; nothing of the transaction was written. Only when the connection
-                to a server breaks in the moment of the commit may it have been.
+            InfrastructureError: the database refuses; nothing of the transaction was written, except perhaps if the
+                connection to a server breaks during the commit.
         """
         return self._began(write=True)
 
@@ -94,7 +93,7 @@ class Database:
     def reading(self) -> Iterator[sa.Connection]:
         """A transaction that only reads: one consistent state, also while others write, and no writer waits for it.
 
-        Begun inside another one of the same thread, it is part of that one and sees the same state.
+        Inside another one of the same thread it is part of that one and sees the same state.
         """
         if (outer := getattr(self._reading, "connection", None)) is not None:
             yield outer

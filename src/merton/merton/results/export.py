@@ -31,7 +31,7 @@ TABLES: dict[str, sa.Select[Any]] = {
     "cases": sa.select(CASES).order_by(CASES.c.id),
     "experiments": sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.id),
 }
-"""The tables that can be exported, each in an order that its content alone decides."""
+"""The tables that can be exported, each in an order that depends on its content alone."""
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Beginnings of a text that a spreadsheet runs as a formula."""

@@ -1,4 +1,4 @@
-"""Chance floors: every fidelity score beside the score that the output for another image would have earned.
+"""Chance floors: every fidelity score beside the score of the output for another image.
 
 An answer is scored against the same model's answer to the undistorted image. Answers to a task resemble each other for
 any image, and a model that ignores the image always agrees with itself. So the floor of a score is the score of the

@@ -19,7 +19,7 @@ from merton.results.trial_files import first_frame, jpeg, shown_answers, trial_d
 from merton.study import figures
 
 PICTURE_BUDGET = 9_000_000
-"""Bytes of embedded pictures after which further cards go without, so that the page stays below 12 MB."""
+"""Bytes of embedded pictures; further cards have none, so that the page stays below 12 MB."""
 
 PATH_POINTS = 200
 

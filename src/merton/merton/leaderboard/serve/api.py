@@ -181,7 +181,7 @@ async def submit(request: Request) -> Response:
 
 @health_router.get("/health", summary="Is the board up to date?")
 def health(request: Request) -> Health:
-    """ "ok", or why an older board is served. The status is 200 either way: the server itself is well."""
+    """ "ok", or why an older board is served. The HTTP status is 200 in both cases: the server itself works."""
     publisher = publisher_of(request)
     published, trouble = publisher.current, publisher.problem
     return Health(

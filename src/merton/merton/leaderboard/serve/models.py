@@ -29,7 +29,7 @@ class Page(BaseModel, Generic[Item]):
 
 
 class BoardAnswer(BaseModel):
-    """The board: a snapshot without its test cases and matches, which have lists of their own."""
+    """The board: a snapshot without its test cases and matches, which have separate lists."""
 
     snapshot_sha256: str = Field(description="Of the whole snapshot; also the ETag.")
     name: str = Field(description="Of the snapshot.")
@@ -37,14 +37,14 @@ class BoardAnswer(BaseModel):
     merton_version: str = Field(description="Of the code that took the snapshot.")
     schema_version: int = Field(description="Of the record.")
     inputs_sha256: str = Field(description="Of everything in the record that counts, in any order.")
-    experiments: list[str] = Field(description="Whose trials are in it.")
+    experiments: list[str] = Field(description="Ids of the experiments whose trials are in it.")
     sources: list[str] = Field(description="Which imported score matrices are in it.")
     window: str = Field(description="Day that began the window whose submissions are in it; empty if there are none.")
     agents: list[AgentRow] = Field(description="By rank; the unrated last, by id.")
     boards: list[Board] = Field(description="Agents against groups of cases.")
     cases: int = Field(description="How many test cases there are.")
     matches: int = Field(description="How many matches there are.")
-    swaps: list[Swap] = Field(description="Neighbours by AGI-Elo whose order hangs on the order of the matches.")
+    swaps: list[Swap] = Field(description="Neighbours by AGI-Elo whose order depends on the order of the matches.")
     chance_floor: float | None = Field(description="Mean execution score of doing nothing under distortion, 0..100.")
     warnings: list[str] = Field(description="Warnings to the reader.")
     diagnostics: list[MethodCheck] = Field(description="How good the ratings are, one check a method.")

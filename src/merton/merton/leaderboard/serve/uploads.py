@@ -27,7 +27,7 @@ MAX_UPLOAD_BYTES = MAX_ARCHIVE_BYTES + 64 * 1024
 AT_ONCE = 4
 """Submissions that are received or checked at the same time; each may hold some 50 MB of memory."""
 UPLOAD_DEADLINE_S = 120.0
-"""A submission that has not arrived by then is given up [s]; 16 MiB at 1.2 Mbit/s."""
+"""Limit of the time until a submission has arrived [s]; 16 MiB at 1.2 Mbit/s."""
 
 STATUS: dict[Refusal, int] = {"too large": 413, "invalid": 422, "not yours": 403, "limit": 409}
 """Kind of refusal of `rules.submit` to status of HTTP."""

@@ -13,11 +13,12 @@ from merton.leaderboard.site.record_extras import Earlier, RecordExtras
 from merton.leaderboard.site.view import View
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.pages.svg import SERIES_COLORS
+from merton.rating.diagnostics import HeldOut
 from merton.rating.predictions import MASTERY, oracle
 from merton.results.text import printable
 
 COLUMNS = 12
-"""Snapshots in the table of all agents, the latest."""
+"""Number of snapshots in the table of all agents, the latest."""
 
 
 @dataclass(frozen=True)
@@ -40,22 +41,13 @@ def ratings_page(view: View) -> dict[str, Any]:
         agents, cases = view.rated(name)
         if agents or cases:
             methods.append(_distribution(name, label, agents, cases))
-    checks = [check for check in view.snapshot.diagnostics if check.held_out]
     return {
         "methods": methods,
         "both": [
             (index, agent) for index, agent in enumerate(view.snapshot.agents) if agent.likelihood and agent.agi_elo
         ],
         "calibrations": [
-            figures.calibration(
-                [(part.predicted, part.observed) for part in check.held_out.calibration],
-                f"Calibration of {check.method}: "
-                + "; ".join(
-                    f"predicted {p.predicted:.2f}, observed {p.observed:.2f}" for p in check.held_out.calibration
-                ),
-            )
-            for check in checks
-            if check.held_out
+            _calibration(check.method, check.held_out) for check in view.snapshot.diagnostics if check.held_out
         ],
     }
 
@@ -88,6 +80,12 @@ def history_page(extras: RecordExtras, today: Snapshot) -> dict[str, Any]:
 def _point(agent: AgentRow | None) -> tuple[float, tuple[float, float]] | None:
     standing = agent.standing if agent else None
     return (standing.mean, standing.interval) if standing else None
+
+
+def _calibration(method: str, held_out: HeldOut) -> Markup:
+    pairs = [(part.predicted, part.observed) for part in held_out.calibration]
+    shown = "; ".join(f"predicted {predicted:.2f}, observed {observed:.2f}" for predicted, observed in pairs)
+    return figures.calibration(pairs, f"Calibration of {method}: {shown}")
 
 
 def _distribution(name: str, label: str, agents: Sequence[Any], cases: Sequence[Any]) -> Distribution:

@@ -14,7 +14,7 @@ from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, 
 from merton.results.store import ResultStore
 
 HISTORY = 24
-"""The most earlier snapshots on a site, the latest; each is read whole."""
+"""Number of earlier snapshots on a site, the latest; each is read whole."""
 
 
 @dataclass(frozen=True)

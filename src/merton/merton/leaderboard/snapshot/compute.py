@@ -25,7 +25,7 @@ SHUFFLES = 20
 
 QUANTILES = (1.0, 0.99)
 LEAST_HELD_OUT = 50
-"""Matches below which a fifth of them says nothing about a method."""
+"""With fewer matches a fifth of them is too few to judge a method."""
 
 Progress = Callable[[str], None]
 

@@ -25,7 +25,7 @@ FORMAT = 1
 MANIFESTS = ("manifest.yaml", "manifest.yml", "manifest.json")
 MAX_MANIFEST_BYTES = 16_384
 MAX_LINE = 1_000
-"""Characters in a line; longer ones are no names but numbers of thousands of digits, which take long to read."""
+"""Characters in a line; a number of thousands of digits would take long to read."""
 MAX_MANIFEST_NAME = 60
 MAX_ITEMS = 200_000
 NO_WEIGHTS = "none"

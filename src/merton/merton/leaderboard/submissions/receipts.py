@@ -128,7 +128,7 @@ def clock() -> datetime:
 
 def receipt_of(row: Mapping[str, Any]) -> Receipt:
     """The receipt of a row of the table of submissions."""
-    # Not by `Manifest`: a submission that was accepted under older rules must not take the board down.
+    # Not parsed as `Manifest`: a submission that was accepted under older rules must still be shown.
     manufacturer = json.loads(row["manifest"])["manufacturer"]
     fields = {name: row[name] for name in Receipt.__dataclass_fields__ if name in row and name != "manufacturer"}
     return Receipt(manufacturer=manufacturer, **fields)

@@ -18,8 +18,8 @@ from merton.leaderboard.submissions.manifest import read_submission
 from merton.leaderboard.submissions.receipts import Receipt
 from merton.results.text import one_line
 
-PATIENCE_S = 120.0
-"""How long the server may be silent [s]."""
+TIMEOUT_S = 120.0
+"""Limit of the time between two parts of the server's answer [s]."""
 MAX_REPLY_BYTES = 2**20
 TOKEN_VARIABLE = "MERTON_TOKEN"
 """Environment variable with the manufacturer's token; on a command line every user of the machine could read it."""
@@ -59,7 +59,7 @@ def send(address: str, source: Path, token: str | None = None) -> Receipt:
             data=b"".join((head.encode(), data, f"\r\n--{boundary}--\r\n".encode())),
             headers=headers,
         )
-        with _opener(address).open(request, timeout=PATIENCE_S) as reply:
+        with _opener(address).open(request, timeout=TIMEOUT_S) as reply:
             return TypeAdapter(Receipt).validate_json(reply.read(MAX_REPLY_BYTES))
     except urllib.error.HTTPError as error:
         reason = _reason(error)
