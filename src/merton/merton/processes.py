@@ -150,7 +150,7 @@ class SupervisedDriver:
             self._closing.wait(pause_s)
 
     def _receive(self, link: Connection) -> MertonError:
-        """Pass messages on until the process ends, falls silent or is to be closed; returns the reason."""
+        """Pass messages on until the process ends, falls silent or `close` is called; returns the reason."""
         limit_s = time.monotonic() + self._start_limit_s
         try:
             while time.monotonic() < self._end_s:

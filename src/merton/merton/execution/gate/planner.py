@@ -43,7 +43,7 @@ class MotionPlan:
         base_from_tcp: (k, 4, 4) poses of the tool centre point in `base_link`.
         executed: number of deltas in the plan.
         verdict: OK, or why the plan ends before the chunk does.
-        slowdown: how many times slower than asked for the motion is, to keep the peak limits; 1 if it need not be.
+        slowdown: factor by which the motion is slower than the chunk, to keep the peak limits; 1 for none.
     """
 
     times_s: Array
@@ -150,7 +150,7 @@ def plan_again(
 
 
 def segments(motion: MotionPlan) -> list[Segment]:
-    """Split a plan where the gripper changes; a gripper command is to be completed before the motion of its segment.
+    """Split a plan where the gripper changes; complete a gripper command before the motion of its segment.
 
     Segments in which the arm stands still have no trajectory; without a gripper command too they are left out.
     """

@@ -3,7 +3,7 @@
 `robot` is always the Denavit-Hartenberg lengths d1, a2, a3, d4, d5, d6 [m]; angles are in rad, poses 4x4. The
 formulas are those of UR's `base`. The batched functions and `solve` take and give poses in the frame that `side` names,
 the factor of x and y against `base`: 1 is `base`, -1 is `base_link`, which is half a turn about z away.
-Sines and cosines come from the geometry; an angle is taken (atan2, never an arc cosine) only where it is handed out.
+Sines and cosines come from the geometry; angles (atan2, never an arc cosine) are computed only for results.
 Everything is in this one file because numba's cache on disk notices only changes of the file a function is in.
 """
 

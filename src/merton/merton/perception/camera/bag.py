@@ -43,7 +43,7 @@ class BagCamera:
 
     Raises:
         MissingDependencyError: the packages that read MCAP are not installed.
-        InputError: there is no such file, it is not MCAP, or it has no images of a camera asked for.
+        InputError: there is no such file, it is not MCAP, or it has no images of a camera in `cameras`.
     """
 
     def __init__(self, file: str | Path, cameras: Sequence[str] | None = None) -> None:

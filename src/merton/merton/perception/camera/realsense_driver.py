@@ -28,7 +28,7 @@ SLOTS = 3
 """Frames that fit into the memory shared with the parent: one written, one read, one waiting."""
 RECORDINGS = (".db3", ".bag")
 """Suffixes of devices that are files: recordings of librealsense since 2.58, and before."""
-_EXPOSURE_UNIT_US = 100.0  # of the colour sensor's option, as UVC has it
+_EXPOSURE_UNIT_US = 100.0  # of the colour sensor's option, from UVC
 
 
 @dataclass(frozen=True)
