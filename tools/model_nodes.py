@@ -1,9 +1,9 @@
-"""What a node adds to the model in it: the same question put to the model here, and to the same model in its node.
+"""The time that a node adds to its model: the same request to a model in this process, and to the model in its node.
 
-vlm_node and vla_node run in processes of their own, images are 640x480, and one request is on its way at a time. The
-model here and the node are asked in turn, so that both meet the same load. A view is what a trial sends: colour, and
-where it says so depth. The overhead is the difference of the medians: messages there and back, queue and threads.
-What the node itself says it took, from the arrival of a request to its answer, is `inside`.
+vlm_node and vla_node run in separate processes, images are 640x480, and one request is under way at a time. Requests to
+the model and to the node alternate, so that both have the same load. A view is that of a trial: colour, and depth where
+a name says so. The overhead is the difference of the medians: messages in both directions, queue and threads. `inside`
+is the node's own measurement, from the arrival of a request to its answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Send = Callable[[Done], None]
 
 
 class Asker:
-    """A node that asks vlm_node and vla_node as experiment_node does."""
+    """A client of vlm_node and vla_node, like experiment_node."""
 
     def __init__(self) -> None:
         import rclpy
@@ -57,7 +57,7 @@ class Asker:
             raise RuntimeError("vlm_node and vla_node did not come up")
 
     def answer(self, model: str, image: Any, text: str) -> Send:
-        """What sends a question to vlm_node."""
+        """A function that sends a question to vlm_node."""
         from merton_interfaces.action import AnswerQuestion
 
         from merton_nodes.ros import conversions as convert
@@ -73,7 +73,7 @@ class Asker:
         return send
 
     def act(self, model: str, seen: Any) -> Send:
-        """What sends an observation to vla_node."""
+        """A function that sends an observation to vla_node."""
         from merton_interfaces.srv import PredictActions
         from sensor_msgs.msg import JointState
 
@@ -94,7 +94,7 @@ class Asker:
         return send
 
     def ask(self, send: Send) -> Any:
-        """Send from the executor's thread and return the answer; one that got lost while nodes meet is asked again."""
+        """Send from the executor's thread and return the answer; a request that discovery lost is sent again."""
         for _ in range(3):
             arrived = threading.Event()
             replies: list[Any] = []
@@ -111,7 +111,7 @@ class Asker:
         raise RuntimeError("the node did not answer")
 
     def per_second(self, send: Send) -> float:
-        """Answers per second with `IN_FLIGHT` requests on the way at any time."""
+        """Answers per second with `IN_FLIGHT` requests under way at any time."""
         left, finished, begin_s = [SAMPLES], threading.Event(), time.perf_counter()
 
         def done(_: Any) -> None:
@@ -139,7 +139,7 @@ class Asker:
 
 @contextmanager
 def asker() -> Iterator[Asker]:
-    """vlm_node and vla_node in processes of their own, and who asks them; before anything of ROS is imported."""
+    """A client of vlm_node and vla_node, which run in separate processes; to be entered before ROS is imported."""
     from merton.graph.spec import load_graph
     from merton.graph.supervisor import Supervisor, claim_domain, environment
 
@@ -157,7 +157,7 @@ def asker() -> Iterator[Asker]:
 
 
 def large(seen: Any, with_depth: bool = True) -> Any:
-    """An observation whose views are brought to `SIZE_PX`, with depth or without."""
+    """An observation with views resized to `SIZE_PX`, with depth or without."""
     import cv2
     import numpy as np
 
@@ -173,7 +173,7 @@ def large(seen: Any, with_depth: bool = True) -> Any:
 
 
 def compared(bare: Callable[[], Any], through_ros: Callable[[], Any]) -> dict[str, float]:
-    """Times [ms] of a model here and in its node, asked in turn."""
+    """Times [ms] of a model in this process and in its node, by alternating requests."""
     import numpy as np
 
     from merton_nodes.ros import conversions as convert
@@ -194,7 +194,7 @@ def compared(bare: Callable[[], Any], through_ros: Callable[[], Any]) -> dict[st
 
 
 def measure(vlm: str = "describe", vla: str = "hold") -> dict[str, Any]:
-    """Medians and 99th percentiles [ms] of both nodes and their models, and what they answer per second."""
+    """Medians and 99th percentiles [ms] of both nodes and their models, and their answers per second."""
     from merton.cognition.models.base import MODELS, example_question
     from merton.decision.models.base import POLICIES, example_observation
 

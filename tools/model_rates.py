@@ -1,8 +1,8 @@
-"""How fast the models are that run anywhere: in this process, in their node, and behind each protocol.
+"""Rates of the small models: in this process, in their node, and behind each protocol.
 
-One request is on its way at a time; a rate is the inverse of the median time. Images are 640x480; openpi's client makes
-them 224x224 before it sends them. Behind a protocol the model is in a process of `merton serve`, on loopback. What a
-policy makes of an image that came that way is not judged here: no protocol tells it the camera's calibration.
+One request is under way at a time; a rate is the inverse of the median time. Images are 640x480, and 224x224 from
+openpi's client. Behind a protocol the model is in a process of `merton serve`, on loopback. The actions of a policy
+there are not judged, because no protocol has the camera's calibration.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from model_nodes import SIZE_PX, asker, large
 VLMS = ("tiny-vlm", "describe")
 VLAS = ("tiny-vla", "servo")
 MOST, LONGEST_S = 100, 4.0
-"""Calls for one figure, at most, and how long they may take together [s]."""
+"""Most calls for one rate, and the limit of their total duration [s]."""
 VARIABLE = "MERTON_BENCH_MODEL"
-"""Names the model that `merton serve` is to serve."""
+"""Environment variable with the name of the served model."""
 CAMERA = "top"
 CONVENTION = "bridge"
 
 
 class Served:
-    """A model of the catalogue, as `merton serve` wants it."""
+    """A model of the catalogue in the form of a class for `merton serve`."""
 
     def __init__(self) -> None:
         from merton.cognition.models.base import MODELS
@@ -53,13 +53,13 @@ class Served:
         return self.model.act(replace(seen, views={CAMERA: view})).deltas
 
     def answer(self, images: list[Any], question: str, max_tokens: int) -> str:
-        """What a VLM says."""
+        """The text of a VLM's answer."""
         return str(self.model.answer(images, question, max_tokens).text)
 
 
 @contextmanager
 def served(model: str, protocol: str) -> Iterator[str]:
-    """A server of one model; gives its address."""
+    """A server of one model; yields its address."""
     command = [sys.executable, "-m", "merton", "serve", "model_rates:Served", "--protocol", protocol, "--port", "0"]
     environment = {**os.environ, VARIABLE: model}
     process = subprocess.Popen(command, cwd=Path(__file__).parent, env=environment, stdout=subprocess.PIPE, text=True)
@@ -72,7 +72,7 @@ def served(model: str, protocol: str) -> Iterator[str]:
 
 
 def per_second(work: Callable[[], Any]) -> float:
-    """Calls per second, one after the other, after one to warm up."""
+    """Calls per second, one after the other, after a first call to warm up."""
     work()
     times_s: list[float] = []
     while len(times_s) < MOST and sum(times_s) < LONGEST_S:
@@ -104,7 +104,7 @@ def of_vlm(name: str, ros: Any) -> dict[str, Any]:
 
 
 def of_policy(name: str, ros: Any) -> dict[str, Any]:
-    """Actions per second of a policy; of one that needs depth, which no protocol carries, without protocols."""
+    """Actions per second of a policy; without protocols if it needs depth, which none of them has."""
     from merton.decision.models.base import POLICIES
     from merton.decision.models.conventions import CONVENTIONS
     from merton.decision.models.openpi import Dialect, OpenPi, OpenPiSettings
@@ -131,7 +131,7 @@ def of_policy(name: str, ros: Any) -> dict[str, Any]:
 
 
 def measure() -> dict[str, Any]:
-    """The rates of every model that is in the catalogue; why there are none where its extra is not installed."""
+    """The rates of every model of the catalogue, or the missing extra as a reason."""
     with asker() as ros:
         from merton.cognition.models.base import MODELS
         from merton.decision.models.base import POLICIES

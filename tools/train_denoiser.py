@@ -55,7 +55,7 @@ def procedural(seed: int, side: int = 256) -> Image:
 
 
 def renders(first_seed: int, count: int) -> list[Image]:
-    """What the cameras of the cell see in scenes `first_seed` .. `first_seed + count - 1`."""
+    """Images of all cameras of the cell in scenes `first_seed` .. `first_seed + count - 1`."""
     cell, cameras = SimulatedCell(), SceneCameras(424, 240)
     pictures = []
     for seed in range(first_seed, first_seed + count):

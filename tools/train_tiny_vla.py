@@ -1,9 +1,9 @@
 """Train merton-tiny-vla by behaviour cloning: python tools/train_tiny_vla.py [OUTPUT.npz] [--scenes N] [--steps N].
 
 Needs torch (pip install torch==2.13.0); a GPU is used if there is one. Draws `--scenes` scenes of every task from
-seeds no experiment uses, records what the expert does in each, and fits the network of
-`merton.decision.models.tiny_vla` to it. Scenes are kept in build/scene_samples, and the state of the training is saved
-every few hundred steps, so that either goes on where it was ended. At the end every task is tried in closed loop on
+seeds that no experiment uses, records the expert's motion in each, and fits the network of
+`merton.decision.models.tiny_vla` to it. Scenes are stored in build/scene_samples, and the state of the training every
+few hundred steps, so that both continue after an interruption. At the end every task is tested in closed loop on
 held-out scenes.
 """
 
@@ -30,7 +30,7 @@ from merton.decision.models.tiny_vla import (
     from_deltas,
     table_points,
     tokens,
-)  # fmt: skip
+)
 from merton.execution.kinematics import base_from_tcp
 from merton.experiment.local import LocalPorts
 from merton.simulation.cameras import SceneCameras
@@ -48,7 +48,7 @@ SIZE = tuple((side.stop - side.start) // STRIDE for side in CROP)
 
 
 class TinyVlaNetwork(nn.Module):
-    """What `merton.decision.models.tiny_vla._Network` does, for batches and with gradients."""
+    """`merton.decision.models.tiny_vla._Network` in torch, for batches and with gradients."""
 
     def __init__(self, words: int, pixel_to_table: NDArray[np.float64], mean: Tensor, spread: Tensor) -> None:
         super().__init__()
@@ -72,15 +72,11 @@ class TinyVlaNetwork(nn.Module):
         self.register_buffer("homography", torch.from_numpy(pixel_to_table).float(), persistent=False)
 
     def forward(self, images: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What is made of images and words.
-
-        Args:
-            images: (batch, 3, height, width) 0..1.
-            numbers: (batch, SLOTS) words.
+        """The motion for images (batch, 3, height, width) 0..1 and words (batch, SLOTS).
 
         Returns:
-            Segments (batch, SEGMENTS, SEGMENT_SIZE), points on the table (batch, POINTS, 2) [m], and the logits of the
-            attention that found them (batch, POINTS, positions).
+            Segments (batch, SEGMENTS, SEGMENT_SIZE), points on the table (batch, POINTS, 2) [m], and the logits of
+            their attention (batch, POINTS, positions).
         """
         embedded = self.words_embedded[torch.arange(SLOTS, device=numbers.device), numbers].sum(1)
         text = self.text2(self.text1(embedded).relu()).relu()
@@ -121,7 +117,7 @@ def pixel_to_table() -> NDArray[np.float64]:
 
 
 def prepared(samples: Samples, words: tuple[str, ...], homography: NDArray[np.float64]) -> dict[str, Tensor]:
-    """Everything a batch is drawn from."""
+    """The data that batches are drawn from."""
     cell = load_cell()
     start = base_from_tcp(np.array(cell.robot.home_joints), cell.tool0_from_tcp)[:3, 3]
     segments = np.zeros((len(samples), SEGMENTS, SEGMENT_SIZE))
@@ -143,7 +139,7 @@ def prepared(samples: Samples, words: tuple[str, ...], homography: NDArray[np.fl
 
 
 def augmented(images: Tensor, rng: torch.Generator) -> Tensor:
-    """Light of another strength and colour, and a little more or less contrast; (batch, 3, h, w) uint8 to 0..1."""
+    """Random strength and colour of light, and contrast; (batch, 3, h, w) uint8 to 0..1."""
     count = len(images)
     gain = 0.85 + 0.3 * torch.rand(count, 1, 1, 1, generator=rng)
     tint = 0.94 + 0.12 * torch.rand(count, 3, 1, 1, generator=rng)
@@ -152,7 +148,7 @@ def augmented(images: Tensor, rng: torch.Generator) -> Tensor:
 
 
 def losses(segments: Tensor, points: Tensor, logits: Tensor, truth: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """How far the motion is off, in centimetres; how far the points; and how little the attention is on them."""
+    """Errors of the motion and of the points, in centimetres, and the cross entropy of the attention."""
     wanted = truth["segments"]
     present = wanted[..., 8]
     scale = torch.tensor([0.01, 0.01, 0.01, 0.1, 0.1, 0.1, 0.1, 0.3], device=segments.device)
@@ -220,7 +216,7 @@ def save(network: TinyVlaNetwork, words: tuple[str, ...], path: Path) -> None:
 
 
 def closed_loop(tasks: list[str], scenes: int) -> dict[str, float]:
-    """Share of held-out scenes in which each task is done, with the weights in the package, as a trial is run."""
+    """Share of held-out scenes in which each task succeeds, with the weights in the package."""
     ports, policy, shares = LocalPorts(), tiny_vla.TinyVla(), {}
     for task in tasks:
         done = 0
@@ -235,7 +231,7 @@ def closed_loop(tasks: list[str], scenes: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Draw, train, save, try."""
+    """Draw scenes, train, save, test."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", nargs="?", type=Path, default=tiny_vla.WEIGHTS)
     parser.add_argument("--scenes", type=int, default=2000, help="scenes of every task")

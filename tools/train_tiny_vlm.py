@@ -1,11 +1,11 @@
 """Train merton-tiny-vlm: python tools/train_tiny_vlm.py [FOLDER] [--scenes N] [--steps N].
 
 Needs torch and transformers (pip install .[models]); a GPU is used if there is one. The scenes are those of
-`tools/scene_samples.py`; the question is the one every VLM is asked; the answer taught says what and where the thing of
-the task is, and how to do it, in about ten words. Besides the next word, the encoder learns to name what lies under
-each of its patches and where that is, and one head of the decoder to look at the thing whose place it is about to say:
-without this, places stay at chance for a very long time. The state of the training is saved every few hundred steps, so
-that it goes on where it was ended. At the end held-out scenes are answered.
+`tools/scene_samples.py`, the question is that for every VLM, and the taught answer is the object of the task, its place
+and a plan in about ten words. Besides the next word, the encoder learns the colour and the place under each of its
+patches, and one head of the decoder learns to attend to the object whose place comes next: without this, places stay at
+chance for a very long time. The state of the training is saved every few hundred steps, so that it continues after an
+interruption. At the end the answers to held-out scenes are counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from transformers import (
     VisionEncoderDecoderModel,
     ViTConfig,
     ViTModel,
-)  # fmt: skip
+)
 
 from merton.cognition.models.base import Question, question_for
 from merton.cognition.models.transformers_vlm import TransformersVlm
@@ -39,13 +39,13 @@ from merton.world.tasks import COLORS, TASKS, parse
 
 CHECKPOINT = Path("src/merton/merton/cognition/models/tiny_vlm")
 CROP_HEIGHT, CROP_WIDTH = 96, 128
-"""The middle of a view, where the things of a task stand."""
+"""The middle of a view, which contains the objects of a task."""
 TOP, LEFT = (VIEW_HEIGHT - CROP_HEIGHT) // 2, (VIEW_WIDTH - CROP_WIDTH) // 2
 PATCH = 8
 WIDTH, ENCODER_LAYERS, DECODER_LAYERS, HEADS = 96, 2, 3, 4
 BATCH = 32
 LOOKING_LAYER = 1
-"""Layer of the decoder whose first head is shown where to look."""
+"""Layer of the decoder whose first head's attention is supervised."""
 ROWS = ((0.45, "near"), (0.55, "middle"), (9.0, "far"))
 COLUMNS = ((-0.083, "right"), (0.083, "center"), (9.0, "left"))
 PLACES = tuple(f"{row} {column}" for _, row in ROWS for _, column in COLUMNS)
@@ -65,14 +65,14 @@ PLANS = {
 
 
 def place(point: tuple[float, float]) -> str:
-    """Which ninth of the table a point (x, y) [m] lies in, in words."""
+    """The ninth of the table around a point (x, y) [m], in words."""
     row = next(word for end, word in ROWS if point[0] <= end)
     column = next(word for end, word in COLUMNS if point[1] <= end)
     return f"{row} {column}"
 
 
 def answer(instruction: str, things: dict[str, tuple[float, float]]) -> str:
-    """What is taught: "red cube far left grasp it and set on blue mat near right"."""
+    """The taught answer, such as "red cube far left grasp it and set on blue mat near right"."""
     command = parse(instruction)
     target = f"{command.target} {place(things[command.target])}" if command.target else ""
     plan = PLANS[command.verb].format(direction=command.direction, target=target)
@@ -80,7 +80,7 @@ def answer(instruction: str, things: dict[str, tuple[float, float]]) -> str:
 
 
 def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
-    """A word a token, small letters, no punctuation."""
+    """A tokenizer of whole words in lower case, without punctuation."""
     words = sorted({word for text in texts for word in text.lower().replace(",", " ").replace(".", " ").split()})
     special = ["<pad>", "<end>", "<unknown>"]
     core = Tokenizer(models.WordLevel({word: i for i, word in enumerate(special + words)}, unk_token="<unknown>"))
@@ -94,8 +94,8 @@ def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
 
 
 def make_model(tokenizer: PreTrainedTokenizerFast) -> VisionEncoderDecoderModel:
-    """Tiny ViT and GPT-2; the encoder's positions begin as waves, so that where is easy to read."""
-    encoder = ViTModel(  # its pooler is of no use here, but transformers misses it when it loads a checkpoint without
+    """Tiny ViT and GPT-2; the encoder's positions begin as waves, so that places are easy to learn."""
+    encoder = ViTModel(  # its pooler is unused, but transformers warns about a checkpoint without one
         ViTConfig(
             hidden_size=WIDTH, num_hidden_layers=ENCODER_LAYERS, num_attention_heads=HEADS, intermediate_size=4 * WIDTH,
             image_size=(CROP_HEIGHT, CROP_WIDTH), patch_size=PATCH, hidden_dropout_prob=0.0,
@@ -124,18 +124,18 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> VisionEncoderDecoderModel:
 
 
 def cropped(images: NDArray[np.uint8]) -> Tensor:
-    """(n, 3, CROP_HEIGHT, CROP_WIDTH) uint8, as the image processor crops, from what the policy's crop has left."""
+    """(n, 3, CROP_HEIGHT, CROP_WIDTH) uint8: the crop of the image processor, out of the policy's crop."""
     top, left = TOP - CROP[0].start, LEFT - CROP[1].start
     part = images[:, top : top + CROP_HEIGHT, left : left + CROP_WIDTH]
     return torch.from_numpy(np.ascontiguousarray(part)).permute(0, 3, 1, 2)
 
 
 def patch_labels(samples: Samples) -> tuple[Tensor, Tensor]:
-    """What the encoder is to know of each patch.
+    """The encoder's labels of each patch.
 
     Returns:
-        (n, patches) the colour of what has its centre within 3 cm of the patch's place on the table, 0 for nothing; and
-        (patches,) which of `PLACES` that is.
+        (n, patches) the colour of the object whose centre is within 3 cm of the patch on the table, 0 for none; and
+        (patches,) the index of the patch's place in `PLACES`.
     """
     cameras, cell = SceneCameras(VIEW_WIDTH, VIEW_HEIGHT), SimulatedCell()
     cell.reset("reach", 0)
@@ -156,7 +156,7 @@ def patch_labels(samples: Samples) -> tuple[Tensor, Tensor]:
 
 
 def augmented(images: Tensor, rng: torch.Generator) -> Tensor:
-    """Light of another strength and colour; (batch, 3, h, w) uint8 to -1..1."""
+    """Random strength and colour of light; (batch, 3, h, w) uint8 to -1..1."""
     count = len(images)
     gain = 0.85 + 0.3 * torch.rand(count, 1, 1, 1, generator=rng)
     tint = 0.94 + 0.12 * torch.rand(count, 3, 1, 1, generator=rng)
@@ -226,7 +226,7 @@ def train(
 
 
 def encoded(tokenizer: PreTrainedTokenizerFast, samples: Samples) -> dict[str, Tensor]:
-    """Questions followed by answers, padded on the right; of the questions nothing is to be learned."""
+    """Questions followed by answers, padded on the right; only the answers are learned."""
     questions = [tokenizer(question_for(text))["input_ids"] for text in samples.instructions]
     answers = [
         tokenizer(answer(text, things))["input_ids"]
@@ -256,11 +256,11 @@ def encoded(tokenizer: PreTrainedTokenizerFast, samples: Samples) -> dict[str, T
 
 
 def accuracy(folder: Path, tasks: list[str], scenes: int) -> dict[str, float]:
-    """Share of words, and of whole answers, that are as taught on held-out scenes, by the adapter of the package."""
+    """Share of correct words and of correct answers on held-out scenes, by the adapter of the package."""
     samples = load(tasks, range(HELD_OUT_SEEDS, HELD_OUT_SEEDS + scenes))
     model = TransformersVlm("tiny-vlm", str(folder))
     views = np.zeros((len(samples), VIEW_HEIGHT, VIEW_WIDTH, 3), np.uint8)
-    views[:, CROP[0], CROP[1]] = samples.images  # the image processor looks at less than this
+    views[:, CROP[0], CROP[1]] = samples.images  # the image processor crops more
     questions = [
         Question((view,), question_for(text), 40) for view, text in zip(views, samples.instructions, strict=True)
     ]
@@ -274,7 +274,7 @@ def accuracy(folder: Path, tasks: list[str], scenes: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Draw, train, save, report."""
+    """Draw scenes, train, save, report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", nargs="?", type=Path, default=CHECKPOINT)
     parser.add_argument("--scenes", type=int, default=1000, help="scenes of every task")

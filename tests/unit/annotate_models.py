@@ -76,7 +76,7 @@ class Leaner(Policy):
 
 
 class Faulty(VisionLanguageModel):
-    """What is around it goes wrong: `how` is "dead", "bug", "once", "some", "missing" or "dies"."""
+    """Fails outside the model: `how` is "dead", "bug", "once", "some", "missing" or "dies"."""
 
     name = "faulty"
     adapter_version = "1"

@@ -1,4 +1,4 @@
-"""Annotation: no request is repeated, a kill leaves no trace, and failures are told apart from answers."""
+"""Annotation: no request is repeated, a kill does not change the tables, and failures differ from answers."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_tables_and_a_second_run_from_the_cache(dataset: Path, catalogue: Path, 
 
 
 def check_scores(found: list[dict[str, Any]]) -> None:
-    """Every score is what the formulas give for the answers in the table."""
+    """Every score follows by the formulas from the answers in the table."""
     references = {(r["model"], r["reference"], r["task"]): r for r in found if r["level"] == 0}
     cider = Cider(r["answer"] for r in references.values() if r["model"] == "teller")
     failed = 0
@@ -218,7 +218,7 @@ def test_a_failing_model_is_an_outcome_of_that_request_alone(dataset: Path, cata
 
 
 def test_each_request_of_a_batch_has_an_outcome_of_its_own(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
-    """Of the first batch two requests fail: they alone are asked again, and the model's own failure is kept."""
+    """Of the first batch two requests fail: they alone are repeated, and the failure of the model is stored."""
     summary = run(dataset, ["some"], tmp_path / "one")
     assert (summary.unanswered, summary.failed) == (0, 1)
     assert len(calls_in(catalogue)) == summary.requested + 2
@@ -249,7 +249,7 @@ def kept(cache: Path) -> int:
         connection.close()
 
 
-def test_two_kills_leave_no_trace(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
+def test_the_tables_after_two_kills_are_the_same(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
     run(dataset, ["teller", "leaner"], tmp_path / "whole")
     once = Counter(calls_in(catalogue))
     out, batch, workers = tmp_path / "killed", 2, 2
@@ -589,7 +589,7 @@ def test_a_ray_cluster_with_a_worker_killed(
     assert outcome(tmp_path / "ray") == outcome(tmp_path / "local")
 
 
-def test_the_tables_say_how_they_were_made(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
+def test_the_tables_name_models_and_corpora(dataset: Path, catalogue: Path, tmp_path: Path) -> None:
     import pyarrow.parquet
 
     run(dataset, ["teller"], tmp_path / "out")

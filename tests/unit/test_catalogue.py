@@ -1,4 +1,4 @@
-"""The catalogue: every model of the paper, faults told with their line, a lab's own entries, and `merton models`."""
+"""The catalogue: every model of the paper, errors with file and line, a lab's own entries, and `merton models`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_papers_models_are_there_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("entry", PAPERS, ids=lambda entry: entry.name)
-def test_an_entry_says_what_has_to_be_known(entry: Entry) -> None:
+def test_an_entry_has_all_required_fields(entry: Entry) -> None:
     assert entry.checkpoint
     assert entry.licence
     assert entry.source.startswith("https://")
@@ -87,7 +87,7 @@ def test_an_entry_says_what_has_to_be_known(entry: Entry) -> None:
         assert entry.cameras
 
 
-def test_the_tests_that_entries_point_to_are_there() -> None:
+def test_the_tests_named_in_entries_exist() -> None:
     for entry in ENTRIES:
         for word in entry.verified.replace("(", " ").replace(")", " ").split():
             if word.startswith("tests/"):
@@ -173,9 +173,7 @@ def test_a_lab_adds_a_model_by_an_entry(lab: Callable[[str], Catalogue[ModelEntr
         ("models: []\n", r"line 1: models: unknown key; .*vlm"),
     ],
 )
-def test_a_fault_is_told_with_file_and_line(
-    lab: Callable[[str], Catalogue[ModelEntry]], text: str, complaint: str
-) -> None:
+def test_an_error_names_file_and_line(lab: Callable[[str], Catalogue[ModelEntry]], text: str, complaint: str) -> None:
     with pytest.raises(InputError, match=r"lab\.yaml, " + complaint):
         lab(text)
 
@@ -214,9 +212,7 @@ def test_an_adapter_that_cannot_be_built(
     assert [finding.ok for finding in examine(entry)] == [False]
 
 
-def test_what_a_labs_adapter_lacks_is_named_and_not_the_adapter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_of_a_labs_adapter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "needs_more.py").write_text("import no_such_framework\n")
     entry = ModelEntry(name="ours", description="", adapter="needs_more:Parrot")
@@ -267,7 +263,7 @@ def test_one_invalid_action_leaves_the_rest_of_a_batch_alone() -> None:
 
 
 def test_checkpoints_are_found_in_the_hubs_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Laid out as huggingface_hub keeps them; nothing is downloaded."""
+    """In the layout of huggingface_hub; nothing is downloaded."""
     hub = pytest.importorskip("huggingface_hub")
     commit = "a" * 40
     snapshot = tmp_path / "models--lab--model" / "snapshots" / commit
@@ -321,20 +317,20 @@ def test_show_prints_an_entry() -> None:
 
 
 @pytest.mark.parametrize("name", ["describe", "expert", "servo", "hold", "plunge"])
-def test_what_comes_with_merton_is_ready(name: str) -> None:
+def test_models_that_come_with_merton_are_ready(name: str) -> None:
     code, output = run("check", name)
     assert code == 0
     assert "ok      example" in output
 
 
-def test_check_says_that_weights_are_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_check_names_missing_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path), raising=False)
     code, output = run("check", "internvl3")
     assert code == 1
     assert "hf download OpenGVLab/InternVL3-8B-hf --revision 259a3b6" in output or "requirements/models.txt" in output
 
 
-def test_check_says_that_an_extra_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_names_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: str) -> object:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 

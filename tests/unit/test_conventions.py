@@ -22,7 +22,7 @@ QUARTER = pi / 2
 # Arms -----------------------------------------------------------------------------------------------------------------
 
 
-def test_panda_stands_where_its_lengths_say() -> None:
+def test_the_flange_of_panda_follows_from_its_lengths() -> None:
     """At zero: 0.333 + 0.316 + 0.384 up, 0.088 out, 0.107 down again; the flange points down."""
     flange = PANDA.forward(np.zeros(7))
     assert flange[:3, 3] == pytest.approx([0.088, 0.0, 0.333 + 0.316 + 0.384 - 0.107])
@@ -51,7 +51,7 @@ def test_viperx_has_the_published_screws() -> None:
 
 
 def test_viperx_bends_where_its_joints_are() -> None:
-    """Shoulder at 90 degrees: what was above it (0.30) now lies ahead, what was ahead (0.536494) points down."""
+    """Shoulder at 90 degrees: the part above it (0.30) now lies ahead, the part ahead (0.536494) points down."""
     hand = VIPERX_300.forward([0.0, QUARTER, 0.0, 0.0, 0.0, 0.0])
     assert hand[:3, 3] == pytest.approx([0.30, 0.0, 0.12705 - 0.536494])
     wrist = VIPERX_300.forward([0.0, 0.0, 0.0, 0.0, -QUARTER, 0.0])
@@ -134,7 +134,7 @@ def test_the_environment_of_libero_closes_with_plus_one() -> None:
     assert deltas[1] == pytest.approx([0.0] * 7)
 
 
-def test_a_number_too_large_to_be_one_is_no_action() -> None:
+def test_an_integer_beyond_float_range_is_an_invalid_action() -> None:
     with pytest.raises(InvalidActionError, match="not numeric"):
         CONVENTIONS["bridge"].chunk([10**400, 0, 0, 0, 0, 0, 0])
 
@@ -240,7 +240,7 @@ def test_droid_integrates_velocities() -> None:
 
 
 @pytest.mark.parametrize("name", CONVENTIONS)
-def test_every_convention_refuses_what_is_no_action(name: str) -> None:
+def test_every_convention_refuses_invalid_output(name: str) -> None:
     convention = CONVENTIONS[name]
     width = convention.columns[0]
     fine = convention.chunk(np.zeros((3, width)) if not convention.rest else np.tile(convention.rest, (3, 1)))
@@ -269,7 +269,7 @@ def test_a_state_of_the_wrong_size_is_refused() -> None:
 
 
 def test_quantiles_are_undone_under_the_mask(tmp_path: Path) -> None:
-    """-1 is q01, 1 is q99, 0 halfway between; what is not masked stays."""
+    """-1 is q01, 1 is q99, 0 halfway between; columns outside the mask stay."""
     action = {"q01": [-0.02] * 7, "q99": [0.04] * 7, "mask": [True] * 6 + [False], "mean": [0] * 7, "std": [1] * 7}
     path = tmp_path / "dataset_statistics.json"
     path.write_text(json.dumps({"bridge_orig": {"action": action}}), encoding="utf-8")

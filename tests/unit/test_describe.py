@@ -1,4 +1,4 @@
-"""The rule-based VLM: what it says about drawn and rendered images, and that a distortion changes it."""
+"""The rule-based VLM: its answers about drawn and rendered images, and the effect of a distortion."""
 
 from __future__ import annotations
 

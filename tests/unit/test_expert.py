@@ -116,7 +116,7 @@ def test_an_unknown_policy_is_named_with_the_choices() -> None:
         POLICIES["oracle"].build()
 
 
-def test_the_expert_says_what_it_lacks() -> None:
+def test_the_expert_names_missing_parts() -> None:
     expert = POLICIES["expert"].build()
     with pytest.raises(InputError, match="scene"):
         expert.act(example_observation("pick up the red cube"))

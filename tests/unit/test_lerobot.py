@@ -1,4 +1,4 @@
-"""LeRobot's adapter against a stand-in of the few modules and methods it calls, as LeRobot 0.6.1 has them."""
+"""LeRobot's adapter against a stand-in of the few modules and methods of LeRobot 0.6.1 that it calls."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class PolicyStandIn:
         self.seen: dict[str, Any] = {}
 
     def to(self, device: str) -> PolicyStandIn:
-        """As torch modules have it."""
+        """As in torch modules."""
         return self
 
     def eval(self) -> PolicyStandIn:
-        """As torch modules have it."""
+        """As in torch modules."""
         return self
 
     def reset(self) -> None:
-        """Forget what came before."""
+        """Forget earlier calls."""
         self.queue = 0
 
     def predict_action_chunk(self, batch: dict[str, Any]) -> Any:
@@ -56,7 +56,7 @@ class PolicyStandIn:
 
 @pytest.fixture
 def lerobot(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """LeRobot's modules as the adapter imports them; what they made is in the dictionary."""
+    """LeRobot's modules as the adapter imports them; the dictionary has their arguments."""
     pytest.importorskip("torch")
     made: dict[str, Any] = {"broken": False}
 
@@ -87,7 +87,7 @@ def lerobot(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """A folder with a file that looks like weights."""
+    """A folder with a file in place of weights."""
     (tmp_path / "model.safetensors").write_bytes(b"")
     return tmp_path
 
@@ -96,7 +96,7 @@ def policy(checkpoint: Path) -> LeRobot:
     return LeRobot("pi0", str(checkpoint), "", CONVENTIONS["pi0_base"], IMAGES, device="cpu")
 
 
-def test_it_shows_what_lerobot_wants_to_see(lerobot: dict[str, Any], checkpoint: Path) -> None:
+def test_the_batch_has_lerobots_form(lerobot: dict[str, Any], checkpoint: Path) -> None:
     model = policy(checkpoint)
     observation = model.make_example()
     chunk = model.act(observation)
@@ -112,7 +112,7 @@ def test_it_shows_what_lerobot_wants_to_see(lerobot: dict[str, Any], checkpoint:
     assert chunk.deltas[:, 6] == pytest.approx([1.0] * 3)
 
 
-def test_what_comes_back_goes_through_its_postprocessor_and_its_arm(lerobot: dict[str, Any], checkpoint: Path) -> None:
+def test_the_output_goes_through_its_postprocessor_and_its_arm(lerobot: dict[str, Any], checkpoint: Path) -> None:
     """Twice half the state is the state, but for joint 1, which has turned by the noise times two."""
     model = policy(checkpoint)
     observation = model.make_example()
@@ -142,7 +142,7 @@ def test_noise_comes_from_the_observation_alone(lerobot: dict[str, Any], checkpo
     assert (model.act(replace(example, noise_seed=5)).deltas != first).any()
 
 
-def test_what_is_no_number_is_an_invalid_action(lerobot: dict[str, Any], checkpoint: Path) -> None:
+def test_nan_is_an_invalid_action(lerobot: dict[str, Any], checkpoint: Path) -> None:
     lerobot["broken"] = True
     model = policy(checkpoint)
     with pytest.raises(InvalidActionError, match="not finite"):
@@ -153,7 +153,7 @@ def test_check_ends_with_the_example(lerobot: dict[str, Any], checkpoint: Path) 
     assert [finding.subject for finding in policy(checkpoint).check()] == ["checkpoint", "example"]
 
 
-def test_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, checkpoint: Path) -> None:
+def test_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch, checkpoint: Path) -> None:
     with pytest.raises(InputError, match="camera 'wrist'"):
         policy(checkpoint).act(example_observation("reach", ("top",)))
     if "lerobot" in sys.modules:

@@ -63,7 +63,7 @@ ERRORS: dict[str, Exception] = {
 
 
 class EchoEntry(Entry):
-    """An entry whose name says how building it goes."""
+    """An entry whose name selects the result of building it."""
 
     def build(self) -> ModelAdapter[Any, Any]:
         if self.name == "broken":

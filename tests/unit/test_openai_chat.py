@@ -69,12 +69,12 @@ def test_further_fields_and_fields_left_out() -> None:
         ("red\ud800 \0cube", "red? cube"),
     ],
 )
-def test_saying_nothing_is_an_answer(content: Any, text: str) -> None:
+def test_an_empty_reply_is_an_answer(content: Any, text: str) -> None:
     with http_server(saying(content)) as wire:
         assert chat(wire).answer([IMAGE], "?").text == text
 
 
-def test_an_answer_that_was_cut_off_says_so() -> None:
+def test_an_answer_that_was_cut_off_is_marked() -> None:
     with http_server(saying("The red cube is", "length")) as wire:
         assert chat(wire).answer([IMAGE], "?").truncated
 
@@ -120,7 +120,7 @@ def test_slow_and_absent_servers() -> None:
         chat(Wire(closed_port())).answer([IMAGE], "?")
 
 
-def test_the_key_comes_from_the_environment_and_is_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_comes_from_the_environment_and_is_in_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EYES_KEY", "sk-very-secret\n")
     with http_server(saying("yes"), replying(401, {"error": "wrong key: sk-very-secret"})) as wire:
         model = chat(wire, api_key_env="EYES_KEY")
@@ -183,7 +183,7 @@ def test_from_the_catalogue() -> None:
         model.answer([], "?")
 
 
-def test_the_check_says_what_is_missing() -> None:
+def test_the_check_names_missing_parts() -> None:
     served = replying(200, {"object": "list", "data": [{"id": "eyes-7b"}]})
     with http_server(served, saying("yes")) as wire:
         findings = list(chat(wire).check())

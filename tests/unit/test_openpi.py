@@ -94,7 +94,7 @@ def test_other_dialects() -> None:
     assert sent["observation/state"][6:] == pytest.approx([0.04, -0.04])
 
 
-def test_a_dialect_of_ones_own() -> None:
+def test_a_dialect_written_out_in_the_entry() -> None:
     own = {"images": ("cam",), "size_px": None, "state": {"q": (0, 3)}, "prompt": "text"}
     with websocket_server(pack({}), acting(VELOCITIES)) as wire:
         openpi(wire, own, cameras=("side",)).act(observation("side"))
@@ -220,7 +220,7 @@ def test_several_threads_share_one_connection() -> None:
         assert grippers == {seed: pytest.approx(1 - seed / 100) for seed in range(8)}
 
 
-def test_what_cannot_be_asked() -> None:
+def test_invalid_settings_and_observations_are_refused() -> None:
     wire = Wire(1)
     with pytest.raises(InputError, match="needs camera 'side'"):
         openpi(wire).act(observation("wrist"))

@@ -35,7 +35,7 @@ def test_tokens_name_the_centres_of_bins() -> None:
     assert tokens.normalised([31744])[0] == pytest.approx(1 - 1 / 255), "the 256th word shares the last centre"
 
 
-def test_words_are_no_action() -> None:
+def test_tokens_of_words_are_an_invalid_action() -> None:
     assert ActionTokens().are_actions([31743, 31744, 31999, 32000, 2]).tolist() == [False, True, True, False, False]
     with pytest.raises(InvalidActionError, match="31743"):
         ActionTokens().normalised([31743])
@@ -82,14 +82,14 @@ class OpenVlaStandIn:
 
 
 def policy(tmp_path: Path, model: OpenVlaStandIn, **more: Any) -> OpenVla:
-    """The adapter around a stand-in; the processor hands on what it was given."""
+    """The adapter around a stand-in; the processor returns its arguments."""
     return OpenVla(
         "stand-in", str(tmp_path), PIN, CONVENTIONS["bridge"], "bridge_orig",
         load=lambda folder: (lambda text, image: {"text": text, "image": image}, model), **more,
     )  # fmt: skip
 
 
-def test_it_asks_as_openvla_wants_to_be_asked(tmp_path: Path) -> None:
+def test_the_request_has_openvlas_form(tmp_path: Path) -> None:
     model = OpenVlaStandIn([31999, ZERO, ZERO, ZERO, ZERO, ZERO, 31744])
     chunk = policy(tmp_path, model).act(example_observation("Pick up the red cube", ("top",)))
     asked = model.asked[0]
@@ -117,7 +117,7 @@ def test_a_chain_that_was_cut_off_is_an_invalid_action(tmp_path: Path) -> None:
     assert "1024 tokens does not end with an action" in str(results[0])
 
 
-def test_it_says_what_it_lacks(tmp_path: Path) -> None:
+def test_missing_parts_are_named(tmp_path: Path) -> None:
     model = policy(tmp_path, OpenVlaStandIn([ZERO] * 7))
     with pytest.raises(InputError, match="camera 'top'"):
         model.act(example_observation("reach"))
@@ -140,7 +140,7 @@ def test_it_says_what_it_lacks(tmp_path: Path) -> None:
         away.act(away.make_example())
 
 
-def test_its_own_code_wants_an_older_transformers(tmp_path: Path) -> None:
+def test_its_own_code_needs_an_older_transformers(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     if hasattr(transformers, "AutoModelForVision2Seq"):
         pytest.skip("this transformers is old enough for OpenVLA's own code")
@@ -149,7 +149,7 @@ def test_its_own_code_wants_an_older_transformers(tmp_path: Path) -> None:
         real.act(real.make_example())
 
 
-def test_code_of_a_checkpoint_runs_only_where_it_was_agreed_to() -> None:
+def test_code_of_a_checkpoint_runs_only_with_remote_code() -> None:
     assert POLICIES["embodied-cot"].remote_code
     assert "openvla" in ADAPTERS
     entry = PolicyEntry(

@@ -38,7 +38,7 @@ def asking(server: HttpServer) -> Callable[[], Any]:
     return lambda: server.call(attempt)
 
 
-def test_a_good_reply_and_one_connection() -> None:
+def test_calls_reuse_one_connection() -> None:
     with http_server(replying(200, {"fine": True})) as wire:
         ask = asking(HttpServer(wire.http + "/", QUICK))
         assert [ask(), ask()] == [{"fine": True}] * 2
@@ -52,13 +52,13 @@ def test_a_good_reply_and_one_connection() -> None:
     [replying(429, "later"), replying(503, "busy"), replying(200, b"<html>"), half_closed, vanishing, garbage],
     ids=["429", "503", "no JSON", "half closed", "vanishing", "garbage"],
 )
-def test_what_may_pass_is_tried_again(fault: Any) -> None:
+def test_transient_failures_are_retried(fault: Any) -> None:
     with http_server(fault, fault, replying(200, "fine")) as wire:
         assert asking(HttpServer(wire.http, QUICK))() == "fine"
         assert len(wire.requests) == 3
 
 
-def test_retries_end_and_say_what_was_tried() -> None:
+def test_retries_end_and_the_error_lists_the_attempts() -> None:
     with http_server(replying(503, "warming up")) as wire:
         with pytest.raises(InfrastructureError, match=r"no answer \(3 times HTTP 503: \"warming up\"\)"):
             asking(HttpServer(wire.http, QUICK))()
@@ -66,7 +66,7 @@ def test_retries_end_and_say_what_was_tried() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404])
-def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
+def test_permanent_failures_are_not_retried(status: int) -> None:
     with http_server(replying(status, {"error": "unknown model"})) as wire:
         with pytest.raises(InfrastructureError, match=f"HTTP {status}.*unknown model"):
             asking(HttpServer(wire.http, QUICK))()
@@ -74,7 +74,7 @@ def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
 
 
 @pytest.mark.parametrize("step", [silent, dripping])
-def test_the_deadline_holds_whatever_the_server_does(step: Any) -> None:
+def test_the_deadline_holds_for_any_server(step: Any) -> None:
     with http_server(step) as wire:
         started = time.monotonic()
         with pytest.raises(InfrastructureError, match=r"no answer within the deadline of 0\.4 s"):
@@ -104,7 +104,7 @@ def test_retry_after_values() -> None:
     assert wait_of("Wed, 21 Oct 2015 07:28:00 GMT") == 0
 
 
-def test_a_dead_server_is_left_alone_and_tried_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_to_a_dead_server_fail_at_once_until_the_rest_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     patience = Patience(deadline_s=LIMIT_S, attempts=2, pause_s=0, failures=2, rest_s=1000)
     ask = asking(HttpServer(f"http://127.0.0.1:{closed_port()}", patience))
     for _ in range(2):

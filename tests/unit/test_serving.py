@@ -1,4 +1,4 @@
-"""`merton serve`: any class behind a protocol, asked by our adapters, by the clients that labs have, and by vandals."""
+"""`merton serve`: any class behind a protocol, called by our adapters, by other clients, and with arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ IMAGE = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
 
 
 class Noisy:
-    """Acts at random, from the seed; fails when told to."""
+    """Acts at random, from the seed; fails on request."""
 
     width = 7
 
@@ -53,7 +53,7 @@ class Noisy:
 
 
 class NoisyDroid(Noisy):
-    """The same with the columns of DROID, what it is called, and as a dictionary."""
+    """The same with the columns of DROID, a name, and a dictionary as reply."""
 
     width = 8
     metadata = {"name": "noisy"}  # noqa: RUF012
@@ -70,7 +70,7 @@ class Still:
 
 
 class Says:
-    """Tells what it was asked, and the mean of what it was shown."""
+    """Answers with its arguments and the mean of the images."""
 
     def answer(self, images: list[Any], question: str, max_tokens: int, noise_seed: int | None = None) -> Any:
         if question == "fail":
@@ -125,7 +125,7 @@ def test_act_the_same_seed_gives_the_same_noise() -> None:
 
 
 @pytest.mark.parametrize("failing", ["fail", "none"])
-def test_a_failing_model_is_told_in_the_protocols_form_and_serves_on(failing: str) -> None:
+def test_a_failure_of_the_model_is_reported_in_the_protocols_form_and_serving_continues(failing: str) -> None:
     with served(NoisyDroid, "openpi") as port:
         policy = openpi(port)
         policy._prompt = failing
@@ -228,7 +228,7 @@ def test_arrays_survive_both_codecs(dtype: str, shape: tuple[int, ...], seed: in
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_crash_the_codec(data: bytes) -> None:
+def test_arbitrary_bytes_do_not_crash_the_codec(data: bytes) -> None:
     with suppress(ValueError):
         serving.unpack(data)
 
@@ -238,7 +238,7 @@ def test_no_bytes_crash_the_codec(data: bytes) -> None:
     [("|O", [1], b"12345678"), ("<f8", [2], b"12345678"), ("<f8", [-1], b"12345678"), ("<f8", "1", b"12345678"),
      ("<f8", [2**40, 2**40], b""), ("nonsense", [1], b"1"), (["<f8"], [1], b"12345678"), ("|V8", [1], b"12345678")],
 )  # fmt: skip
-def test_what_is_no_array_of_numbers_is_refused(dtype: Any, shape: Any, data: bytes) -> None:
+def test_arrays_of_anything_but_numbers_are_refused(dtype: Any, shape: Any, data: bytes) -> None:
     import msgpack
 
     with pytest.raises(ValueError, match=r"arrays? "):
@@ -282,7 +282,7 @@ def post(port: int, path: str, body: bytes, headers: dict[str, str] | None = Non
         ("/v1/completions", b"{}", 404),
     ],
 )
-def test_requests_that_are_not_of_the_form(path: str, body: bytes, status: int) -> None:
+def test_requests_in_another_form_are_refused(path: str, body: bytes, status: int) -> None:
     with served(Says, "chat") as port:
         got, reply = post(port, path, body)
         assert got == status
@@ -337,7 +337,7 @@ def test_roboarenas_messages_are_understood() -> None:
         ("subprocess:Popen", "act", "cannot build subprocess:Popen: TypeError"),
     ],
 )
-def test_what_cannot_be_served(path: str, protocol: str, said: str) -> None:
+def test_a_model_that_cannot_be_served_is_refused(path: str, protocol: str, said: str) -> None:
     with pytest.raises(serving.ServingError, match=said):
         serving.server(path, protocol, port=0)
 
@@ -390,7 +390,7 @@ def test_a_mistake_on_the_command_line_is_one_line() -> None:
     assert done.stderr == "merton: cannot import nowhere:M: there is no module 'nowhere' here\n"
 
 
-def test_the_file_stays_fit_for_old_environments() -> None:
+def test_the_file_has_the_syntax_and_imports_of_old_pythons() -> None:
     source = Path(serving.__file__).read_text(encoding="utf-8")
     tree = ast.parse(source, feature_version=(3, 7))
     imported = {name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}

@@ -1,4 +1,4 @@
-"""The servo: it finds what is named, does it on clean images, and gives valid actions on any image at all."""
+"""The servo: it finds the named object, does the task on clean images, and gives valid actions for any image."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def shown(instruction: str, image: Image, depth_m: NDArray[np.float32] | None = 
     return replace(example, views=views)
 
 
-def test_the_catalogue_says_what_it_looks_at() -> None:
+def test_the_catalogue_names_its_cameras() -> None:
     assert isinstance(POLICIES["servo"].build(), Servo)
     assert POLICIES["servo"].cameras == (FINDER, CORRECTOR)
     assert not POLICIES["servo"].needs_scene
@@ -63,8 +63,8 @@ def test_the_catalogue_says_what_it_looks_at() -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_it_does_the_task(ports: LocalPorts, task: str, seed: int) -> None:
-    """Looking, acting and looking again, until it says it is done."""
+def test_the_servo_does_the_task(ports: LocalPorts, task: str, seed: int) -> None:
+    """Motion after motion, until it reports done."""
     ports.set_distortion("reference", 0, 0)
     instruction = ports.reset(task, seed)
     view = ports.view()
@@ -79,7 +79,7 @@ def test_it_does_the_task(ports: LocalPorts, task: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("task", ["reach", "place"])
-def test_objects_are_where_it_sees_them(ports: LocalPorts, task: str) -> None:
+def test_located_objects_are_near_their_true_poses(ports: LocalPorts, task: str) -> None:
     """From a metre away to 5 mm and a few degrees: a pixel of the top camera is 4.5 mm wide."""
     for seed in range(5):
         view = observe(ports, task, seed).views["top"]
@@ -112,7 +112,7 @@ def test_first_it_goes_above_the_object(ports: LocalPorts) -> None:
     assert not done
 
 
-def test_it_remembers_nothing(ports: LocalPorts) -> None:
+def test_the_servo_keeps_no_state(ports: LocalPorts) -> None:
     servo = Servo()
     first, second = observe(ports, "pick", 1), observe(ports, "push", 0)
     alone = servo.act(first)
@@ -120,7 +120,7 @@ def test_it_remembers_nothing(ports: LocalPorts) -> None:
     assert (servo.act(first).deltas == alone.deltas).all()
 
 
-def test_unseen_it_looks_from_above_and_then_gives_up() -> None:
+def test_without_the_object_it_goes_to_the_lookout_and_then_ends() -> None:
     nothing = np.full((240, 424, 3), 200, np.uint8)
     observation = shown(INSTRUCTIONS[0], nothing)
     deltas, done = act(observation)
@@ -133,8 +133,8 @@ def test_unseen_it_looks_from_above_and_then_gives_up() -> None:
     assert done
 
 
-def test_with_its_hands_full_it_looks_for_the_mat(ports: LocalPorts) -> None:
-    """At the lookout, with something between the fingers, the mat is what counts; there the object is let go."""
+def test_with_a_held_object_it_looks_for_the_mat(ports: LocalPorts) -> None:
+    """At the lookout, with an object between the fingers, it goes to the mat and releases the object there."""
     observation = observe(ports, "place", 0)
     scene = ports.cell.scene
     assert scene is not None
@@ -174,7 +174,7 @@ def test_any_image_gives_a_valid_action(instruction: str, step: int) -> None:
                 act(replace(shown(instruction, image, depth_m, step), gripper_open=gripper_open))
 
 
-def test_what_it_refuses(ports: LocalPorts) -> None:
+def test_invalid_requests_are_refused(ports: LocalPorts) -> None:
     observation = observe(ports, "reach", 0)
     with pytest.raises(InputError, match="cannot understand the instruction"):
         Servo().act(replace(observation, instruction="make tea"))
@@ -188,7 +188,7 @@ def test_what_it_refuses(ports: LocalPorts) -> None:
 
 
 @pytest.mark.parametrize("distortion", ["gaussian_blur", "white_noise", "max_darken"])
-def test_it_sees_less_the_worse_the_image(ports: LocalPorts, distortion: str) -> None:
+def test_it_finds_less_in_a_worse_image(ports: LocalPorts, distortion: str) -> None:
     """How many of the objects of ten scenes the first camera shows it at levels 0, 3 and 5."""
     found = dict.fromkeys((0, 3, 5), 0)
     for level in found:

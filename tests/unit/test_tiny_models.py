@@ -27,13 +27,13 @@ def ports() -> LocalPorts:
 
 
 def observed(ports: LocalPorts, task: str, seed: int) -> Observation:
-    """What a policy is shown at the start of a scene."""
+    """The view for a policy at the start of a scene."""
     instruction = ports.reset(task, seed)
     return ports.view().observation("reference", instruction)
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_segments_say_all_of_what_the_expert_does(ports, task):
+def test_segments_represent_every_motion_of_the_expert(ports, task):
     instruction = ports.reset(task, 3)
     view = ports.view()
     chunk = ports.act("expert", view.observation("reference", instruction), "reference")
@@ -42,7 +42,7 @@ def test_segments_say_all_of_what_the_expert_does(ports, task):
     assert tiny_vla.to_deltas(segments, view.base_from_tcp[:3, 3]) == pytest.approx(chunk.deltas, abs=1e-9)
 
 
-def test_segments_end_where_the_motion_does():
+def test_segments_end_with_the_motion():
     segments = np.zeros((3, tiny_vla.SEGMENT_SIZE))
     segments[:, :3] = [[0.45, 0.1, 0.3], [0.45, 0.1, 0.2], [9, 9, 9]]
     segments[:, 6] = (1.7, -0.2, 0.5)
@@ -92,7 +92,7 @@ def test_the_policy_keeps_its_contract(ports):
         policy.act(replace(observation, views={"wrist": observation.views["wrist"]}))
 
 
-def test_numpy_does_what_torch_was_trained_to(tmp_path, monkeypatch, ports):
+def test_numpy_gives_the_results_of_torch(tmp_path, monkeypatch, ports):
     torch = pytest.importorskip("torch", reason="the training script needs torch")
     monkeypatch.syspath_prepend(str(TOOLS))
     import train_tiny_vla as training
@@ -112,7 +112,7 @@ def test_numpy_does_what_torch_was_trained_to(tmp_path, monkeypatch, ports):
     assert found == pytest.approx(expected, abs=1e-3)
 
 
-def test_the_vlm_says_what_it_was_taught(monkeypatch, ports):
+def test_the_vlm_gives_the_taught_answers(monkeypatch, ports):
     """Word by word on unseen scenes; docs/tiny_models.md has the figures over many."""
     pytest.importorskip("transformers", reason="the tiny VLM runs in transformers")
     monkeypatch.syspath_prepend(str(TOOLS))

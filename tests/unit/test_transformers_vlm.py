@@ -73,8 +73,8 @@ def test_answers_depend_on_image_and_question_and_on_nothing_else(model: Transfo
     assert len({first, *others}) >= 4
 
 
-def test_an_answer_says_whether_it_was_cut_off(folder: Path) -> None:
-    """The same model, once its second word piece has been made the one that ends an answer, has nothing more to say."""
+def test_an_answer_that_was_cut_off_is_marked(folder: Path) -> None:
+    """The same model, with its second word piece as the end of an answer, ends there."""
     model = tiny("llava", folder)
     whole = model.answer(QUESTIONS[0].images, "how?", 8)
     assert whole.truncated
@@ -88,14 +88,14 @@ def test_an_answer_says_whether_it_was_cut_off(folder: Path) -> None:
 
 
 def test_bfloat16_answers_too(model: TransformersVlm) -> None:
-    """What a GPU computes in; here on the CPU, so that the conversions on the way are exercised."""
+    """The type used on a GPU, here on the CPU, so that its conversions are tested."""
     model.warm_up()
     model._model = model._model.to(torch.bfloat16)
     answers = model.answer_batch(QUESTIONS)
     assert [answer.text for answer in model.answer_batch(QUESTIONS)] == [answer.text for answer in answers]
 
 
-def test_check_looks_at_everything(model: TransformersVlm) -> None:
+def test_check_examines_every_part(model: TransformersVlm) -> None:
     findings = {finding.subject: finding for finding in model.check()}
     assert [*findings] == ["library", "checkpoint", "processor", "example"]
     assert all(finding.ok for finding in findings.values())
@@ -133,7 +133,7 @@ def test_the_prompt_goes_around_the_question(folder: Path) -> None:
 
 
 def test_the_question_is_the_beginning_of_what_a_decoder_writes(folder: Path) -> None:
-    """What a VisionEncoderDecoderModel is given: its start token, then the question; the answer is what follows."""
+    """A VisionEncoderDecoderModel gets its start token, then the question; the answer follows."""
     model = tiny("encoder_decoder", folder)
     question = QUESTIONS[1]
     inputs = model_inputs(model, question)
@@ -152,7 +152,7 @@ def test_too_slow_is_a_failure_of_the_machine(folder: Path) -> None:
         tiny("llava", folder, deadline_s=1e-6).answer(QUESTIONS[0].images, "how?", 8)
 
 
-def test_what_it_refuses(folder: Path, tmp_path: Path) -> None:
+def test_invalid_requests_are_refused(folder: Path, tmp_path: Path) -> None:
     model = tiny("llava", folder)
     with pytest.raises(InputError, match="needs an image"):
         model.answer([], "how?")
@@ -162,7 +162,7 @@ def test_what_it_refuses(folder: Path, tmp_path: Path) -> None:
         TransformersVlm("m", "a/b", batch_size=0)
     with pytest.raises(MissingDependencyError, match="hf download nobody/nothing --revision abc"):
         TransformersVlm("m", "nobody/nothing", "abc").answer(QUESTIONS[0].images, "how?")
-    with pytest.raises(MissingDependencyError, match="no checkpoint to load"):  # nobody was asked, so nobody failed
+    with pytest.raises(MissingDependencyError, match="no checkpoint to load"):  # no failure of the model
         TransformersVlm("m", str(tmp_path)).answer(QUESTIONS[0].images, "how?")
 
 
@@ -175,7 +175,7 @@ def test_torn_weights_are_no_failure_of_the_model(folder: Path, tmp_path: Path) 
         TransformersVlm("torn", str(tmp_path / "torn")).answer(QUESTIONS[0].images, "how?")
 
 
-def test_a_checkpoint_without_weights_is_looked_at_all_the_same(folder: Path, tmp_path: Path) -> None:
+def test_check_examines_a_checkpoint_without_weights(folder: Path, tmp_path: Path) -> None:
     tiny("internvl", folder)
     shutil.copytree(folder / "internvl", tmp_path / "half", ignore=shutil.ignore_patterns("*.safetensors"))
     model = TransformersVlm("half", str(tmp_path / "half"))
@@ -187,7 +187,7 @@ def test_a_checkpoint_without_weights_is_looked_at_all_the_same(folder: Path, tm
 
 
 def test_phi_4_multimodal_needs_torchvision() -> None:
-    """Its image processor has no version without; the catalogue says so."""
+    """Its image processor has no version without it, as stated in the catalogue."""
     from importlib.util import find_spec
 
     from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
@@ -198,7 +198,7 @@ def test_phi_4_multimodal_needs_torchvision() -> None:
     assert "torchvision" in MODELS["phi4-multimodal"].description
 
 
-def test_an_entry_is_all_it_takes(folder: Path) -> None:
+def test_an_entry_is_enough(folder: Path) -> None:
     tiny("llava", folder)
     entry = ModelEntry(
         name="mine", description="", adapter="transformers", checkpoint=str(folder / "llava"),

@@ -16,7 +16,7 @@ WORDS = (
 HIDDEN = 32
 IMAGE_PX = 28
 SPREAD = 0.3
-"""Standard deviation of the weights: wide, so that answers depend on what is shown and asked."""
+"""Standard deviation of the weights: wide, so that answers depend on image and question."""
 
 
 def tokenizer(special: dict[str, str], chat_template: str) -> Any:
@@ -234,7 +234,7 @@ def llava(folder: Path) -> Path:
 
 
 def encoder_decoder(folder: Path) -> Path:
-    """VisionEncoderDecoderModel: ViT and GPT-2; the question is the beginning of what the decoder writes."""
+    """VisionEncoderDecoderModel: ViT and GPT-2; the decoder's text begins with the question."""
     from transformers import GPT2Config, VisionEncoderDecoderConfig, VisionEncoderDecoderModel, ViTConfig
     from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 

@@ -24,7 +24,7 @@ from merton.perception.dataset.tables import require_pyarrow
 
 ROUNDS = 3
 """Most attempts for a request. A round goes through all missing ones in order, so that a server has time to recover;
-from the second round on, each request is a call of its own, so that a failing one fails alone."""
+from the second round on, each request is a separate call, so that a failing one fails alone."""
 BATCH = 8
 """Images of a job, with all their tasks."""
 

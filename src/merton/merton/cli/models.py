@@ -33,7 +33,7 @@ def list_command(
     elif as_json:
         typer.echo(json.dumps([{"kind": kind, **entry.model_dump()} for kind, entry in _entries()], indent=1))
     else:
-        table = Table("kind", "name", "adapter", "memory", "what it is", box=None)
+        table = Table("kind", "name", "adapter", "memory", "description", box=None)
         for kind, entry in _entries():
             memory = f"{entry.memory_gb:g} GB" if entry.memory_gb else ""
             table.add_row(kind, entry.name, entry.adapter, memory, escape(entry.description))

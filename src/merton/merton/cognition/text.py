@@ -46,7 +46,7 @@ def bleu(reference: str, candidate: str) -> float:
 
 
 def bleu_batch(references: Sequence[str], candidates: Sequence[str]) -> Scores:
-    """`bleu` of each pair, shape (n,); raises InputError for lists of different lengths, or what is not text."""
+    """`bleu` of each pair, shape (n,); raises InputError for lists of different lengths or anything but text."""
     return _joined(_bleu(pairs) for pairs in _batches(references, candidates))
 
 
@@ -59,7 +59,7 @@ def rouge_l(reference: str, candidate: str) -> float:
 
 
 def rouge_l_batch(references: Sequence[str], candidates: Sequence[str]) -> Scores:
-    """`rouge_l` of each pair, shape (n,); raises InputError for lists of different lengths, or what is not text."""
+    """`rouge_l` of each pair, shape (n,); raises InputError for lists of different lengths or anything but text."""
     return _joined(_rouge_l(pairs) for pairs in _batches(references, candidates))
 
 
@@ -106,7 +106,7 @@ class Cider:
         return float(self.score_batch([reference], [candidate])[0])
 
     def score_batch(self, references: Sequence[str], candidates: Sequence[str]) -> Scores:
-        """`score` of each pair, shape (n,); raises InputError for lists of different lengths, or what is not text."""
+        """`score` of each pair, shape (n,); raises InputError for lists of different lengths or anything but text."""
         return _joined(self._scores(pairs)[0] for pairs in _batches(references, candidates, self.ranks))
 
     def _scores(self, pairs: _Pairs) -> tuple[Scores, Scores]:
@@ -159,7 +159,7 @@ def text_scores(
     Without `cider` the latter two are 0.
 
     Raises:
-        InputError: lists of different lengths, or what is not text.
+        InputError: lists of different lengths, or anything but text.
     """
     parts = []
     for pairs in _batches(references, candidates, cider.ranks if cider else None):

@@ -42,7 +42,7 @@ class Question:
 
 
 class VisionLanguageModel(ModelAdapter[Question, Answer]):
-    """A model that answers questions about images; see `ModelAdapter` for what it shares with policies."""
+    """A model that answers questions about images; `ModelAdapter` has the part common to policies."""
 
     @abstractmethod
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:

@@ -18,7 +18,7 @@ from merton.world.observation import CameraView, Intrinsics, Observation, SceneS
 
 
 class Policy(ModelAdapter[Observation, ActionChunk]):
-    """A model that decides; see `ModelAdapter` for what it shares with VLMs.
+    """A model that decides; `ModelAdapter` has the part common to VLMs.
 
     Its `adapter_version` covers its convention: raise it when that changes, too.
 

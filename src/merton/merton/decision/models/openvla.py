@@ -92,7 +92,9 @@ class OpenVla(Policy):
         more = {"max_new_tokens": self._chain_tokens} if self._chain_tokens else {}
         result = model.predict_action(**inputs, unnorm_key=self._unnorm_key, do_sample=False, **more)
         if self._chain_tokens and not isinstance(result, tuple):
-            raise InvalidActionError(f"{self.name} gave no tokens with its action, so a chain cut off cannot be told")
+            raise InvalidActionError(
+                f"{self.name} gave no tokens with its action, so a chain cut off cannot be detected"
+            )
         raw = self._from_chain(model, result[1]) if self._chain_tokens else result
         return self._convention.chunk(raw, model=self.name, latency_s=time.perf_counter() - started)
 
