@@ -20,7 +20,7 @@ from merton.leaderboard.board import (
 )
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.store import of_trials, to_json
-from merton.leaderboard.terminal import render_snapshot
+from merton.leaderboard.snapshot.terminal import render_snapshot
 from merton.results.records import Outcome, TestCase, TrialRecord
 
 SCORE_OF = {Outcome.SUCCESS: 100.0, Outcome.EMERGENCY_STOP: 0.0, Outcome.INVALID_ACTION: 0.0}

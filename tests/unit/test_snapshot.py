@@ -27,9 +27,9 @@ from merton.leaderboard.snapshot import store as snapshot
 from merton.leaderboard.snapshot.compute import compute
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.inputs import Inputs
+from merton.leaderboard.snapshot.terminal import disagreements, render_snapshot
 from merton.leaderboard.submissions import rules
 from merton.leaderboard.submissions.packing import make_submission
-from merton.leaderboard.terminal import disagreements, render_snapshot
 from merton.rating import agi_elo, likelihood
 from merton.rating.predictions import gap
 from merton.results.matrix import import_matrix, read_matrix

@@ -43,7 +43,8 @@ def rate_command(
 ) -> None:
     """Rate the agents and test cases of a record, or of a response matrix, by both methods and show the board."""
     from merton.leaderboard.snapshot import store as snapshots
-    from merton.leaderboard.terminal import render_snapshot, terminal_width
+    from merton.leaderboard.snapshot.terminal import render_snapshot
+    from merton.leaderboard.terminal import terminal_width
     from merton.results.matrix import SUFFIXES, read_matrix
     from merton.results.store import open_record
 

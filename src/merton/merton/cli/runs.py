@@ -237,7 +237,8 @@ def _records(directory: RunDirectory) -> list[TrialRecord]:
 def _conclude(directory: RunDirectory) -> None:
     """Board on the terminal, report on disk."""
     from merton.leaderboard.snapshot import store as snapshot
-    from merton.leaderboard.terminal import render_snapshot, terminal_width
+    from merton.leaderboard.snapshot.terminal import render_snapshot
+    from merton.leaderboard.terminal import terminal_width
     from merton.study.report import write_report
 
     records = _records(directory)

@@ -14,7 +14,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
-from merton.leaderboard.terminal import disagreements
+from merton.leaderboard.snapshot.terminal import disagreements
 from merton.pages import svg
 from merton.pages.environment import environment
 from merton.pages.words import date_and_time, percent

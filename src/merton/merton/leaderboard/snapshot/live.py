@@ -184,7 +184,7 @@ def _is_same(run: str, record: str) -> bool:
 
 def _rated(record: str, problem: str) -> LiveBoard:
     from merton.leaderboard.snapshot import store as snapshot
-    from merton.leaderboard.terminal import render_snapshot
+    from merton.leaderboard.snapshot.terminal import render_snapshot
     from merton.results.store import open_record
 
     with open_record(record, read_only=True) as store:
