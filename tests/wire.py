@@ -162,7 +162,7 @@ def websocket_server(greeting: bytes | str, *script: Callable[[Any, Wire], Any])
 
 
 def closed_port() -> int:
-    """A port of loopback at which nobody listens."""
+    """A port of loopback without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 

@@ -125,7 +125,7 @@ def test_distortion_drops_and_counts_malformed_frames(ros: Any, probe: Probe) ->
     ros.until(lambda: camera.publish(convert.color_message(picture(), STAMP_NS + 2, "frame")) or images)
 
 
-def test_distortion_shows_every_new_picture_whatever_its_stamp_and_encoding(ros: Any) -> None:
+def test_distortion_shows_every_new_image_with_any_stamp_and_encoding(ros: Any) -> None:
     node = up(ros, DistortionNode, cameras=["top"], name="contrast_change", level=5.0)
 
     def shown(message: Image) -> np.ndarray:

@@ -128,6 +128,6 @@ def test_any_image_will_do(shape: tuple[int, int]) -> None:
                 assert 0 <= blob.angle_rad < math.pi / 2
 
 
-def test_a_colour_nobody_knows() -> None:
+def test_an_unknown_colour() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown colour 'mauve'; choose one of: blue, green, red, yellow"):
         find_blobs(table(), "mauve")

@@ -48,7 +48,7 @@ def test_a_delayed_check_blames_no_source() -> None:
     assert first_silence_s(dog, 200.01, 201.0) is not None, "nothing was waiting"
 
 
-def test_a_start_gives_everybody_the_whole_timeout() -> None:
+def test_a_start_gives_every_source_the_whole_timeout() -> None:
     dog = Watchdog(["a"], 0.2)
     assert first_silence_s(dog, 0.0, 1.0) is not None
     dog.start()
