@@ -6,13 +6,15 @@ import subprocess
 import sys
 
 import pytest
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.parameter import Parameter
 from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import UnknownNameError
 from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.ros.runtime import StageNode
-from ros import Ros, up
+from ros import Probe, Ros, up
 
 IMPATIENT = """
 import gc, os, signal, sys, time
@@ -65,6 +67,47 @@ def test_a_parameter_describes_its_choices_and_refuses_other_values(ros: Ros) ->
         node.parameter("planner", "merton", "", choices=("merton", "moveit"))
     with pytest.raises(UnknownNameError, match="unknown value of cameras 'toe'; choose one of: side, top"):
         node.parameter("cameras", [""], "", choices=("top", "side"))
+
+
+SHUTDOWN = {
+    State.PRIMARY_STATE_UNCONFIGURED: Transition.TRANSITION_UNCONFIGURED_SHUTDOWN,
+    State.PRIMARY_STATE_INACTIVE: Transition.TRANSITION_INACTIVE_SHUTDOWN,
+    State.PRIMARY_STATE_ACTIVE: Transition.TRANSITION_ACTIVE_SHUTDOWN,
+}
+VALID: dict[int, dict[int, str]] = {
+    State.PRIMARY_STATE_UNCONFIGURED: {Transition.TRANSITION_CONFIGURE: "configure"},
+    State.PRIMARY_STATE_INACTIVE: {
+        Transition.TRANSITION_CLEANUP: "cleanup",
+        Transition.TRANSITION_ACTIVATE: "activate",
+    },
+    State.PRIMARY_STATE_ACTIVE: {Transition.TRANSITION_DEACTIVATE: "deactivate"},
+    State.PRIMARY_STATE_FINALIZED: {},
+}
+"""Of the lifecycle in the ROS 2 design document (design.ros2.org/articles/node_lifecycle.html), beside `SHUTDOWN`."""
+LABELS = {"configure", "activate", "deactivate", "cleanup", "shutdown", "destroy", "transition_error", "no such label"}
+
+
+def test_a_transition_that_a_state_does_not_have_is_refused_and_changes_nothing(ros: Ros, probe: Probe) -> None:
+    """By number and by label, in every state: rclpy alone raises from the spin, which ended all nodes of a graph."""
+    node = ros.add(StageNode, "steady")
+    client = probe.create_client(ChangeState, "steady/change_state")
+    states = probe.create_client(GetState, "steady/get_state")
+    for one in (client, states):
+        ros.until(one.service_is_ready)
+
+    def change(number: int = 0, label: str = "") -> bool:
+        wanted = ChangeState.Request(transition=Transition(id=number, label=label))
+        return bool(ros.ask(client, wanted).success)
+
+    steps = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE, Transition.TRANSITION_ACTIVE_SHUTDOWN)
+    for step, (state, valid) in zip((0, *steps), VALID.items(), strict=True):
+        assert not step or change(step)
+        for number in {*range(12), 97, 98, 99, 255} - {*valid, SHUTDOWN.get(state)}:
+            assert not change(number), f"{number} in {state}"
+        for label in LABELS - {*valid.values(), "shutdown" if state in SHUTDOWN else ""}:
+            assert not change(label=label), f"{label} in {state}"
+        assert ros.ask(states, GetState.Request()).current_state.id == state
+    assert not node.active
 
 
 def test_arm_node_ends_if_its_stop_path_fails(ros: Ros) -> None:

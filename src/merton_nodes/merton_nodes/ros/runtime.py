@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.clock import Clock, ClockType
 from rclpy.context import Context
@@ -55,6 +56,8 @@ class StageNode(LifecycleNode):
         """Number of events by name, shown in diagnostics. Names that start with "dropped" or "error" make a warning."""
         self.details: dict[str, str] = {}
         self.wall_clock = Clock(clock_type=ClockType.STEADY_TIME)
+        self._change_state = self._service_change_state.callback
+        self._service_change_state.callback = self._on_change_state
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer_s(DIAGNOSTICS_PERIOD_S, self._publish_diagnostics)
 
@@ -66,6 +69,22 @@ class StageNode(LifecycleNode):
 
     def observe(self) -> None:
         """Called before diagnostics are published, once the node is configured: brings `details` up to date."""
+
+    def _on_change_state(self, request: ChangeState.Request, response: ChangeState.Response) -> ChangeState.Response:
+        """Service: carry out a transition; one that the present state does not have is refused, as by rclcpp.
+
+        Ours: rclpy raises it out of the spin instead, which would end the process, and with it the graph.
+        """
+        wanted, (_, state) = request.transition, self._state_machine.current_state
+        offered = {label: number for number, label, *_ in self._state_machine.available_transitions}
+        if wanted.label in offered if wanted.label else wanted.id in offered.values():
+            return self._change_state(request, response)
+        self.get_logger().error(
+            f"transition {wanted.label or wanted.id!r} is refused: a node that is {state} has "
+            + (", ".join(f"{label} ({number})" for label, number in sorted(offered.items())) or "no transitions")
+        )
+        response.success = False
+        return response
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         try:
