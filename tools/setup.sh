@@ -156,7 +156,7 @@ import numpy as np
 from merton.execution.kinematics import UR5
 from merton.rating import agi_elo
 q = np.array([0.1, -1.7, 1.7, -1.5, -1.5, 0.0])
-UR5.solve(UR5.forward(q), q), UR5.inverse(UR5.forward(q)), UR5.jacobian(q), UR5.link_frames(q)
+UR5.solve(UR5.forward(q), q), UR5.inverse(UR5.forward([q])), UR5.jacobian(q), UR5.link_frames(q)
 agi_elo.rate([("a", "b", 0.5)], 0)
 '
 }

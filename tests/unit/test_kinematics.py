@@ -290,12 +290,53 @@ class TestInverse:
         assert result.singular == "wrist"
         assert result.joints == pytest.approx(joints, abs=1e-9)
 
-    def test_singular_pose_is_found_from_elsewhere(self) -> None:
-        # With joint 6 fixed at 0, 3.5 % of such poses look unreachable (facts, section 3): solve looks around.
-        joints = random_joints(1000, seed=3)
+    @EVERY_ROBOT
+    def test_every_pose_at_the_wrist_singularity_has_a_solution(self, robot: UniversalRobot) -> None:
+        # With joint 6 fixed at 0, 3.5 % of such poses are out of reach.
+        joints = random_joints(2000, seed=3)
+        joints[:, 4] = np.where(np.arange(2000) % 2, 0.0, np.pi)
+        poses = robot.forward(joints)
+        for wanted in (0.0, 1.0, -3.0):
+            solutions = robot.inverse(poses, wanted)
+            assert (~np.isnan(solutions[..., 0])).any(axis=1).all()
+            assert_branches_reproduce(robot, poses, solutions, 1e-9)
+
+    def test_free_joint_6_is_the_nearest_with_which_the_arm_reaches(self) -> None:
+        joints = random_joints(500, seed=3)
         joints[:, 4] = 0.0
-        results = [UR5.solve(pose, np.zeros(6)) for pose in UR5.forward(joints)]
-        assert all(result.success and result.residual_m < 1e-9 for result in results)
+        turned = 0
+        for pose in UR5.forward(joints):
+            for branch, joint_6 in enumerate(UR5.inverse(pose, 0.0)[:, 5]):
+                if np.isnan(joint_6) or np.isnan(UR5.inverse(pose, joint_6)[branch, 5]) or abs(joint_6) < 0.01:
+                    continue
+                # An angle a little nearer to the wanted 0 is out of reach: it is moved back to the same boundary.
+                again = UR5.inverse(pose, joint_6 - np.sign(joint_6) * 0.005)[branch]
+                if abs(np.sin(again[4])) < 1e-11:
+                    turned += 1
+                    assert wrapped(again[5] - joint_6) == pytest.approx(0, abs=1e-7)
+        assert turned > 50
+
+    @pytest.mark.parametrize("error", [0.0, 1e-11])
+    @EVERY_ROBOT
+    def test_boundaries_are_within_reach_for_poses_of_other_programs(self, robot: UniversalRobot, error: float) -> None:
+        """Postures at several singularities at once, as other programs compute their poses."""
+        rng = np.random.default_rng(8)
+        quarters = rng.integers(-2, 3, (2000, 6)) * np.pi / 2
+        straight = random_joints(2000, seed=9)
+        straight[:, 2], straight[:, 4] = 0.0, rng.choice([0.0, 1.0, np.pi], 2000)
+        joints = np.concatenate([quarters, straight, near_singularity(robot, "shoulder", 500)])
+        poses = robot.forward(joints)
+        # Near the shoulder's singularity, but not at it, the way to frame 4 magnifies an error.
+        wrist_centres = poses[:, :2, 3] - robot.d6 * poses[:, :2, 2]
+        off_shoulder = np.abs(np.linalg.norm(wrist_centres, axis=1) - robot.d4)
+        poses = poses[(off_shoulder < 1e-12) | (off_shoulder > 1e-5)]
+        turn, shift = rng.normal(size=(2, len(poses), 3))
+        turn, shift = (v * error / np.linalg.norm(v, axis=1, keepdims=True) for v in (turn, shift))
+        poses[:, :3, :3] += np.cross(turn[:, None, :], poses[:, :3, :3], axisb=1, axisc=1)
+        poses[:, :3, 3] += shift
+        solutions = robot.inverse(poses)
+        assert (~np.isnan(solutions[..., 0])).any(axis=1).all()
+        assert_branches_reproduce(robot, poses, solutions, 2e-9)
 
 
 class TestSolve:

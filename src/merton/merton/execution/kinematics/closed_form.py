@@ -19,8 +19,10 @@ from merton.world.geometry import Array
 SINGULAR_SINE = 1e-11
 """|sin(joint 5)| below which joints 4 and 6 turn about the same line and joint 6 is free."""
 
-ROOT_GUARD = -1e-12
-"""A root this little below zero [m2, m4] is rounding at the edge of the reach, not an unreachable pose."""
+BOUNDARY = 1e-9
+"""A pose this little beyond a boundary [m; of the wrist: |sin(joint 5)|] has the boundary's solution.
+
+Ours: poses of other software differ from these by 1e-11, and a stretched arm would be out of reach."""
 
 LIMIT_GUARD = 1e-10
 """An angle this little beyond a joint limit [rad] is rounding: it is taken as the limit, not as a whole turn away."""
@@ -92,6 +94,14 @@ def frames_batch(joints: Array, robot: Array, side: float) -> Array:
 
 
 @njit(cache=True)
+def forward_one(joints: Array, robot: Array, side: float, pose: Array) -> None:
+    """Fill pose (4, 4) for joints (6,): `forward_batch` without the cost of taking and making arrays of a batch."""
+    frames = _still_frames(1, robot)[0]
+    _frames(joints, robot, frames)
+    _turn(frames[6], side, pose)
+
+
+@njit(cache=True)
 def forward_batch(joints: Array, robot: Array, side: float) -> Array:
     """The last of these frames alone, (n, 4, 4)."""
     frames = _still_frames(1, robot)[0]
@@ -120,67 +130,126 @@ def inverse(pose: Array, robot: Array, free_joint_6: float, solutions: Array, ga
 
     A gap belongs to a shoulder and a wrist: how far [m] frame 4's origin lies beyond what upper arm and forearm can
     reach (positive) or fold to (negative); 0 where the two branches exist, NaN where there is no root at the shoulder.
+    Where the wrist is singular, joint 6 is the angle nearest to `free_joint_6` [rad] with which the arm reaches.
     """
-    d1, a2, a3, d4, d5, d6 = robot
+    d4, d6 = robot[3], robot[5]
     solutions[:] = np.nan
     gaps[:] = np.nan
     # The wrist centre (origin of frame 5) lies d6 behind the tool, and d4 from the vertical plane that joint 1 turns.
     wx, wy = pose[0, 3] - d6 * pose[0, 2], pose[1, 3] - d6 * pose[1, 2]
-    wz = pose[2, 3] - d6 * pose[2, 2]
-    root = wx * wx + wy * wy - d4 * d4
-    if not root >= ROOT_GUARD:  # NaN included
+    radius2 = wx * wx + wy * wy
+    if not radius2 >= (d4 - BOUNDARY) ** 2:  # NaN included
         return
-    root = sqrt(max(root, 0.0))
+    root = sqrt(max(wx * wx + wy * wy - d4 * d4, 0.0))
     for shoulder in range(2):
-        if shoulder == 1:
-            root = -root
-        # Joint 1 is the bearing of the wrist centre plus the angle of (root, d4): sine and cosine of that sum.
-        s1, c1 = wy * root + wx * d4, wx * root - wy * d4
-        length = sqrt(s1 * s1 + c1 * c1)
-        s1, c1 = s1 / length, c1 / length
-        q1 = atan2(s1, c1)
-        # The tool's axes along the common direction (s1, -c1, 0) of axes 2, 3, 4 are functions of joints 5 and 6 alone.
-        across_x = pose[0, 0] * s1 - pose[1, 0] * c1
-        across_y = pose[0, 1] * s1 - pose[1, 1] * c1
-        across_z = pose[0, 2] * s1 - pose[1, 2] * c1
-        sine5 = sqrt(across_x * across_x + across_y * across_y)
-        q5 = atan2(sine5, across_z)
-        singular = sine5 < SINGULAR_SINE
-        if singular:
-            q6, s6, c6 = _wrapped(free_joint_6), sin(free_joint_6), cos(free_joint_6)
-        else:
-            s6, c6 = -across_y / sine5, across_x / sine5
-            q6 = atan2(s6, c6)
-        # y of frame 4 lies in the arm's plane: it gives the sum of joints 2, 3, 4 and the way to frame 4's origin.
-        y_along = (s6 * pose[0, 0] + c6 * pose[0, 1]) * c1 + (s6 * pose[1, 0] + c6 * pose[1, 1]) * s1
-        y_up = s6 * pose[2, 0] + c6 * pose[2, 1]
-        q234 = atan2(-y_along, y_up)
-        for wrist in range(2):
-            if wrist == 1:  # the wrist turned over: joint 5 changes sign, joint 6 and frame 4 turn by half a turn
-                q5 = -q5
-                if not singular:
-                    q6, q234, y_along, y_up = _opposite(q6), _opposite(q234), -y_along, -y_up
-            along = wx * c1 + wy * s1 + d5 * y_along
-            height = wz - d1 + d5 * y_up
-            reach2 = along * along + height * height
-            # 16 times the squared area of the triangle of upper arm, forearm and reach (Heron): no arc cosine needed.
-            area2 = ((a2 + a3) ** 2 - reach2) * (reach2 - (a2 - a3) ** 2)
-            if not area2 >= ROOT_GUARD:
-                reach = sqrt(reach2)
-                gaps[2 * shoulder + wrist] = reach - min(max(reach, abs(a2 - a3)), abs(a2 + a3))
-                continue
-            gaps[2 * shoulder + wrist] = 0.0
-            sine3 = sqrt(max(area2, 0.0)) / (2.0 * a2 * a3)
-            cosine3 = (reach2 - a2 * a2 - a3 * a3) / (2.0 * a2 * a3)
-            q3 = atan2(sine3, cosine3)
-            forward, up = a2 + a3 * cosine3, a3 * sine3
-            for elbow in range(2):
-                if elbow == 1:
-                    q3, up = -q3, -up
-                q2 = atan2(height * forward - along * up, along * forward + height * up)
-                row = solutions[4 * shoulder + 2 * wrist + elbow]
-                row[0], row[1], row[2] = q1, q2, q3
-                row[3], row[4], row[5] = _wrapped(q234 - q2 - q3), q5, q6
+        side = -root if shoulder else root
+        reached, sine5 = _branches(pose, robot, shoulder, side, free_joint_6, SINGULAR_SINE, solutions, gaps)
+        if not reached and SINGULAR_SINE <= sine5 < BOUNDARY:
+            reached, sine5 = _branches(pose, robot, shoulder, side, free_joint_6, BOUNDARY, solutions, gaps)
+        if not reached and radius2 <= (d4 + BOUNDARY) ** 2:
+            _branches(pose, robot, shoulder, 0.0, free_joint_6, BOUNDARY, solutions, gaps)
+
+
+@njit(cache=True)
+def _branches(
+    pose: Array,
+    robot: Array,
+    shoulder: int,
+    root: float,
+    free_joint_6: float,
+    singular_sine: float,
+    solutions: Array,
+    gaps: Array,
+) -> tuple[bool, float]:
+    """Fill the four solutions and two gaps of one root at the shoulder [m]: whether one exists, and |sin(joint 5)|.
+
+    Joint 6 is free where |sin(joint 5)| is below `singular_sine`.
+    """
+    d1, a2, a3, d4, d5, d6 = robot
+    wx, wy = pose[0, 3] - d6 * pose[0, 2], pose[1, 3] - d6 * pose[1, 2]
+    wz = pose[2, 3] - d6 * pose[2, 2]
+    # Joint 1 is the bearing of the wrist centre plus the angle of (root, d4): sine and cosine of that sum.
+    s1, c1 = wy * root + wx * d4, wx * root - wy * d4
+    length = sqrt(s1 * s1 + c1 * c1)
+    s1, c1 = s1 / length, c1 / length
+    q1 = atan2(s1, c1)
+    # The tool's axes along the common direction (s1, -c1, 0) of axes 2, 3, 4 are functions of joints 5 and 6 alone.
+    across_x = pose[0, 0] * s1 - pose[1, 0] * c1
+    across_y = pose[0, 1] * s1 - pose[1, 1] * c1
+    across_z = pose[0, 2] * s1 - pose[1, 2] * c1
+    sine5 = sqrt(across_x * across_x + across_y * across_y)
+    q5 = atan2(sine5, across_z)
+    singular = sine5 < singular_sine
+    if singular:
+        q6 = _reaching_joint_6(pose, robot, s1, c1, free_joint_6)
+        s6, c6 = sin(q6), cos(q6)
+    else:
+        s6, c6 = -across_y / sine5, across_x / sine5
+        q6 = atan2(s6, c6)
+    # y of frame 4 lies in the arm's plane: it gives the sum of joints 2, 3, 4 and the way to frame 4's origin.
+    y_along = (s6 * pose[0, 0] + c6 * pose[0, 1]) * c1 + (s6 * pose[1, 0] + c6 * pose[1, 1]) * s1
+    y_up = s6 * pose[2, 0] + c6 * pose[2, 1]
+    q234 = atan2(-y_along, y_up)
+    reached = False
+    for wrist in range(2):
+        if wrist == 1:  # the wrist turned over: joint 5 changes sign, joint 6 and frame 4 turn by half a turn
+            q5 = -q5
+            if not singular:
+                q6, q234, y_along, y_up = _opposite(q6), _opposite(q234), -y_along, -y_up
+        along = wx * c1 + wy * s1 + d5 * y_along
+        height = wz - d1 + d5 * y_up
+        reach2 = along * along + height * height
+        reach = sqrt(reach2)
+        if not abs(a2 - a3) - BOUNDARY <= reach <= abs(a2 + a3) + BOUNDARY:  # NaN included
+            gaps[2 * shoulder + wrist] = reach - min(max(reach, abs(a2 - a3)), abs(a2 + a3))
+            continue
+        gaps[2 * shoulder + wrist] = 0.0
+        reached = True
+        # 16 times the squared area of the triangle of upper arm, forearm and reach (Heron): no arc cosine needed.
+        area2 = ((a2 + a3) ** 2 - reach2) * (reach2 - (a2 - a3) ** 2)
+        sine3 = sqrt(max(area2, 0.0)) / (2.0 * a2 * a3)
+        cosine3 = (reach2 - a2 * a2 - a3 * a3) / (2.0 * a2 * a3)
+        q3 = atan2(sine3, cosine3)
+        forward, up = a2 + a3 * cosine3, a3 * sine3
+        for elbow in range(2):
+            if elbow == 1:
+                q3, up = -q3, -up
+            q2 = atan2(height * forward - along * up, along * forward + height * up)
+            row = solutions[4 * shoulder + 2 * wrist + elbow]
+            row[0], row[1], row[2] = q1, q2, q3
+            row[3], row[4], row[5] = _wrapped(q234 - q2 - q3), q5, q6
+    return reached, sine5
+
+
+@njit(cache=True)
+def _reaching_joint_6(pose: Array, robot: Array, s1: float, c1: float, wanted: float) -> float:
+    """Joint 6 in [-pi, pi] at the wrist's singularity: the angle nearest to `wanted` [rad] with which the arm reaches.
+
+    Joint 6 then swings frame 4's origin around the wrist centre, on a circle of radius d5 in the arm's plane, and so
+    decides how far it is from the shoulder.
+    """
+    d1, a2, a3, d5, d6 = robot[0], robot[1], robot[2], robot[4], robot[5]
+    centre_along = (pose[0, 3] - d6 * pose[0, 2]) * c1 + (pose[1, 3] - d6 * pose[1, 2]) * s1
+    centre_up = pose[2, 3] - d6 * pose[2, 2] - d1
+    centre = sqrt(centre_along * centre_along + centre_up * centre_up)
+    # The tool's axes x and y in the arm's plane: y of frame 4 is sin(joint 6) times the one plus cos(joint 6) times the
+    # other, at `angle` from the line that leads from the shoulder to the wrist centre.
+    x_along, x_up = pose[0, 0] * c1 + pose[1, 0] * s1, pose[2, 0]
+    y_along, y_up = pose[0, 1] * c1 + pose[1, 1] * s1, pose[2, 1]
+    x_angle = atan2(x_up * centre_along - x_along * centre_up, x_along * centre_along + x_up * centre_up)
+    handed = x_along * y_up - x_up * y_along  # 1, or -1 where the tool's z axis points the other way
+    angle = _wrapped(x_angle + handed * (pi / 2.0 - wanted))
+    cosine = cos(angle)
+    reach2 = centre * centre + d5 * d5 + 2.0 * centre * d5 * cosine
+    nearest2 = min(max(reach2, (a2 - a3) ** 2), (a2 + a3) ** 2)
+    if nearest2 == reach2 or not centre > 0.0:
+        return _wrapped(wanted)
+    cosine = (nearest2 - centre * centre - d5 * d5) / (2.0 * centre * d5)
+    if not abs(cosine) <= 1.0:  # out of reach with every angle: the one that comes closest
+        cosine = min(max(cosine, -1.0), 1.0)
+    reaching = atan2(sqrt(1.0 - cosine * cosine), cosine)
+    turn = (reaching if angle >= 0.0 else -reaching) - angle
+    return _wrapped(wanted - handed * turn)
 
 
 @njit(cache=True)
@@ -236,7 +305,7 @@ def solve(target: Array, near: Array, robot: Array, limit: Array, side: float) -
     """Row, joints (6,) and residuals of the solution nearest to `near`; row -1 if there is none."""
     solutions, gaps, pose = np.empty((8, 6)), np.empty(4), np.empty((4, 4))
     _turn(target, side, pose)
-    # At the wrist singularity joint 6 is free, but not every angle is within reach: the current one first, then around.
+    # At the wrist singularity joint 6 is free: the current angle first, then others, which the limits may require.
     for attempt in range(25):
         free_joint_6 = near[5] + (1 - 2 * (attempt % 2)) * ((attempt + 1) // 2) * pi / 12.0
         inverse(pose, robot, free_joint_6, solutions, gaps)

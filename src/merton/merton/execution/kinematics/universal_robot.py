@@ -92,7 +92,12 @@ class UniversalRobot:
 
     def forward(self, joints: ArrayLike, *, frame: str = "base_link") -> Matrix:
         """Pose of `tool0`: (..., 6) [rad] -> (..., 4, 4)."""
-        flat, shape = _flat_joints(joints)
+        array = np.ascontiguousarray(joints, dtype=np.float64)
+        if array.shape == (6,):
+            pose: Matrix = np.empty((4, 4))
+            closed_form.forward_one(array, self._lengths, _side(frame), pose)
+            return pose
+        flat, shape = _flat_joints(array)
         return closed_form.forward_batch(flat, self._lengths, _side(frame)).reshape(*shape, 4, 4)
 
     def link_frames(self, joints: ArrayLike, *, frame: str = "base_link") -> Matrix:
@@ -108,8 +113,9 @@ class UniversalRobot:
     def inverse(self, pose: ArrayLike, free_joint_6_rad: float = 0.0, *, frame: str = "base_link") -> Array:
         """All joint angles that reach a pose of `tool0`: (..., 4, 4) -> (..., 8, 6) [rad] in [-pi, pi].
 
-        Rows follow `BRANCHES`; a branch that does not exist is NaN. `free_joint_6_rad` is joint 6 where the wrist is
-        singular and leaves it open (|sin(joint 5)| < 1e-11). The rotation must be orthonormal.
+        Rows follow `BRANCHES`; a branch that does not exist is NaN. Where the wrist is singular (|sin(joint 5)| <
+        1e-11), joint 6 is free, and is the angle nearest to `free_joint_6_rad` with which the arm reaches. A pose up to
+        1e-9 m beyond the reach has the solution of the stretched arm. The rotation must be orthonormal.
         """
         poses = np.ascontiguousarray(pose, dtype=np.float64)
         if poses.shape[-2:] != (4, 4):
@@ -158,7 +164,7 @@ class UniversalRobot:
         """
         if not np.isfinite(pose).all():
             return "the pose is not finite"
-        # Joint 6 matters only where the wrist is singular: take the angles that `solve` tries.
+        # Joint 6 matters only where the wrist is singular: the angles that `solve` tries.
         solutions, gaps = np.empty((24, 8, 6)), np.empty((24, 4))
         for i in range(24):
             closed_form.inverse(pose, self._lengths, i * pi / 12.0, solutions[i], gaps[i])
