@@ -36,6 +36,9 @@ import numpy as np
 
 MAX_BYTES = 64 * 1024 * 1024
 """The longest request that is read."""
+LARGEST_IMAGE_PX = 2**27
+"""Most pixels of all images of a request together; their sizes are read before they are decoded."""
+os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(LARGEST_IMAGE_PX))  # OpenCV reads it once, as it loads
 IDLE_S = 60.0
 """A connection that is silent for so long is closed [s]."""
 METHODS = {"openpi": "act", "act": "act", "chat": "answer"}
@@ -409,7 +412,8 @@ def _question(body: Any) -> tuple:
             if kind == "text" and isinstance(part.get("text"), str):
                 texts.append(part["text"])
             elif kind == "image_url" and isinstance(image, dict):
-                images.append(_image(image.get("url")))
+                taken_px = sum(one.shape[0] * one.shape[1] for one in images)
+                images.append(_image(image.get("url"), LARGEST_IMAGE_PX - taken_px))
             else:
                 raise BadRequest(f"a part of a message is of type text or image_url, got {kind!r}")
     if not texts:
@@ -417,31 +421,40 @@ def _question(body: Any) -> tuple:
     return images, "\n".join(texts)
 
 
-def _image(url: Any) -> np.ndarray:
-    """The image (height, width, 3) uint8 RGB of a data: address; others are not fetched."""
+def _image(url: Any, most_px: int) -> np.ndarray:
+    """The image (height, width, 3) uint8 RGB of a data: address, `most_px` pixels at most; others are not fetched."""
     head, comma, data = url.partition(",") if isinstance(url, str) else ("", "", "")
     if not (head.startswith("data:image/") and head.endswith(";base64") and comma):
         raise BadRequest("an image is a data:image/...;base64, address; others are not fetched")
     raw = base64.b64decode(data, validate=True)
     try:
-        return _decode(raw)
+        return _decode(raw, most_px)
     except ImportError:
         raise BadRequest("this server cannot read images: install Pillow or OpenCV in its environment") from None
     except Exception as error:
         raise BadRequest(f"an image cannot be read: {error}") from None
 
 
-def _decode(raw: bytes) -> np.ndarray:
+def _decode(raw: bytes, most_px: int) -> np.ndarray:
     try:
         from PIL import Image
     except ImportError:
         import cv2
 
-        bgr = cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR)
+        bgr = cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR)  # one image of the largest size at most
         if bgr is None:
             raise ValueError("no known format") from None
+        _check_size(bgr.shape[1], bgr.shape[0], most_px)
         return np.ascontiguousarray(bgr[:, :, ::-1])
-    return np.asarray(Image.open(io.BytesIO(raw)).convert("RGB"))
+    picture = Image.open(io.BytesIO(raw), formats=("PNG", "JPEG", "WEBP", "GIF", "BMP"))  # reads only the header
+    _check_size(picture.width, picture.height, most_px)
+    return np.asarray(picture.convert("RGB"))
+
+
+def _check_size(width: int, height: int, most_px: int) -> None:
+    if width * height > most_px:
+        most = LARGEST_IMAGE_PX // 10**6
+        raise ValueError(f"too large: {width} x {height} pixels, the images of a request hold at most {most} million")
 
 
 def server(path: str, protocol: str, host: str = "127.0.0.1", port: int = 8000) -> Any:

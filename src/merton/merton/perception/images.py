@@ -6,8 +6,10 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from merton.errors import InputError
+from merton.perception.image_size import check_size
 from merton.world.observation import Image
 
 JPEG_QUALITY = 95
@@ -41,17 +43,36 @@ def write_image(image: Image, file: Path) -> None:
 
 
 def decode_image(content: bytes) -> Image:
-    """The content of an image file as (height, width, 3) uint8 RGB; raises InputError if it is no intact image.
+    """The content of an image file as (height, width, 3) uint8 RGB.
 
-    Turned as its EXIF data say. Deeper channels are reduced to 8 bit, transparency is dropped.
+    PNG, JPEG, WEBP, JPEG 2000, BMP or TIFF. Turned as its EXIF data say. Deeper channels are reduced to 8 bit,
+    transparency is dropped.
+
+    Raises:
+        InputError: no intact image of these kinds, or one of more than `image_size.LARGEST_IMAGE_PX` pixels, which is
+            seen in its header: nothing of it is decoded.
     """
+    return np.asarray(cv2.cvtColor(_decoded(content, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB), dtype=np.uint8)
+
+
+def decode_plane(content: bytes) -> NDArray[np.generic]:
+    """The values of an image file as they are stored, such as (height, width) uint16 of a depth image.
+
+    Raises:
+        InputError: as `decode_image`.
+    """
+    return np.asarray(_decoded(content, cv2.IMREAD_UNCHANGED))
+
+
+def _decoded(content: bytes, mode: int) -> cv2.typing.MatLike:
+    check_size(content)
     try:
-        pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
-    except cv2.error:  # an empty file, for example; most broken ones give None
+        pixels = cv2.imdecode(np.frombuffer(content, np.uint8), mode)
+    except cv2.error:  # most broken files give None
         pixels = None
     if pixels is None:
-        raise InputError("not an intact image, such as PNG or JPEG")
-    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), dtype=np.uint8)
+        raise InputError("not an intact image: its pixels cannot be decoded")
+    return pixels
 
 
 def encode_image(image: Image, ending: str = ".png", jpeg_quality: int = JPEG_QUALITY) -> bytes:

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.perception.camera.folder import d455_intrinsics
 from merton.perception.camera.frame import CameraFrame
-from merton.perception.images import decode_image
+from merton.perception.images import decode_image, decode_plane
 from merton.recording.reader import RecordingReader
 from merton.world.observation import Image, Intrinsics
 
@@ -100,8 +99,11 @@ def depth_of(message: Any) -> NDArray[np.uint16]:
     if hasattr(message, "format"):
         data = _bytes(message)
         start = 0 if data[:4].tobytes() == _PNG else _DEPTH_HEADER
-        depth = cv2.imdecode(data[start:], cv2.IMREAD_UNCHANGED) if data.size > start else None
-        if depth is None or depth.dtype != np.uint16 or depth.ndim != 2:
+        try:
+            depth = decode_plane(data[start:].tobytes())
+        except InputError as error:
+            raise InputError(f"a depth image of format {message.format!r} is no PNG of 16 bits: {error}") from None
+        if depth.dtype != np.uint16 or depth.ndim != 2:
             raise InputError(f"a depth image of format {message.format!r} is no PNG of 16 bits")
         return np.asarray(depth, np.uint16)
     if message.encoding not in ("16UC1", "mono16"):
@@ -120,7 +122,7 @@ def _frame(parts: dict[str, Any], stamp_ns: int, where: str) -> CameraFrame:
             intrinsics = Intrinsics(info.width, info.height, *(float(info.k[index]) for index in (0, 4, 2, 5)))
             distortion = tuple(float(value) for value in info.d)
         return CameraFrame(color, depth_mm, intrinsics, stamp_ns, distortion)
-    except (InputError, cv2.error) as error:
+    except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
 

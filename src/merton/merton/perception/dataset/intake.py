@@ -8,6 +8,7 @@ import simplejpeg
 
 from merton.errors import InputError
 from merton.perception.distortion.base import LARGEST_SIDE_PX, SMALLEST_SIDE_PX
+from merton.perception.image_size import check_size
 from merton.perception.images import decode_image
 from merton.world.observation import Image
 
@@ -26,6 +27,8 @@ def decode(content: bytes) -> Image:
     Raises:
         InputError: not a whole, still PNG, JPEG or WEBP picture with sides of 16 .. 16383 pixels; the text says why.
     """
+    if content.startswith((_PNG, _JPEG, b"RIFF")):
+        check_size(content)  # before anything is decoded
     if content.startswith(_PNG):
         _check_png(content)
     elif content.startswith(_JPEG):
