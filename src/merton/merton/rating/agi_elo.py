@@ -23,9 +23,11 @@ from merton.rating.checking import (
     Matches,
     MatchTable,
     as_table,
+    columns,
     extremes,
     floor_warning,
     logistic,
+    table_of,
     warnings,
 )
 from merton.rating.glicko import START_DEVIATION, Update, packed, place_one, play_all
@@ -99,7 +101,7 @@ def rate(matches: Matches, seed: int = 0, shuffles: int = 20) -> Ratings:
         shuffles: number of orders to average over, >= 1; at least 20 for numbers to be shown.
 
     Raises:
-        InputError: a score is NaN or outside 0..1, or `shuffles` < 1.
+        InputError: a match is not (agent id, case id, score in 0..1), or `shuffles` < 1.
     """
     _check_shuffles(shuffles)
     table = as_table(matches)
@@ -140,17 +142,18 @@ def place(results: Iterable[tuple[str, float]], ratings: Ratings, seed: int = 0,
 
     Raises:
         UnknownNameError: a case has no rating.
-        InputError: a score is NaN or outside 0..1, there are no results, or `shuffles` < 1.
+        InputError: a result is not (case id, score in 0..1), there are no results, or `shuffles` < 1.
     """
     _check_shuffles(shuffles)
-    table = as_table(("", case, score) for case, score in results)
+    cases, scores = map(list, columns("result", results, ("case id", "score")))
+    table = table_of([""] * len(cases), cases, scores)
     if not table.case_ids:
         raise InputError("placing an agent needs at least one result, got none")
     unknown = [case for case in table.case_ids if case not in ratings.cases]
     if unknown:
         raise UnknownNameError("test case", unknown[0], sorted(ratings.cases)[:10])
-    cases = np.array([(ratings.cases[case].mean, ratings.cases[case].deviation) for case in table.case_ids])
-    opponents = cases[table.cases]
+    known = np.array([(ratings.cases[case].mean, ratings.cases[case].deviation) for case in table.case_ids])
+    opponents = known[table.cases]
     passes = [
         place_one(opponents, table.scores, generator("place", seed, shuffle).permutation(len(opponents)))
         for shuffle in range(shuffles)

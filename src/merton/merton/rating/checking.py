@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +29,12 @@ Match = tuple[str, str, float]
 """Agent id, case id, score of the agent in 0..1."""
 
 ONLY_WINS, ONLY_LOSSES = "only wins", "only losses"
+
+DECIDED = 1e-3
+"""A score that is nearer to 0 or 1 than this (a millimetre of an execution score) is a match lost or won altogether.
+
+Ours: the log-odds of a score run to infinity at 0 and 1; those of 1e-300 are no estimate either, but a bound.
+"""
 
 # A guessing floor is searched among the matches predicted lowest: their least number, the least excess, and its sigmas.
 _FLOOR_MATCHES, _FLOOR_EXCESS, _FLOOR_SIGMAS = 100, 0.03, 3.0
@@ -61,16 +71,43 @@ def as_table(matches: Matches) -> MatchTable:
     """The matches, checked and sorted; a table is returned as it is.
 
     Raises:
-        InputError: a score is no number, NaN or outside 0..1.
+        InputError: a match has not three values, an id is no text, or a score is no number, NaN or outside 0..1.
     """
     if isinstance(matches, MatchTable):
         return matches
-    listed = list(matches)
-    agent_ids, agents = _indexed([match[0] for match in listed])
-    case_ids, cases = _indexed([match[1] for match in listed])
-    scores = checked_scores([match[2] for match in listed])
-    order = np.lexsort((scores, cases, agents))
-    return MatchTable(agent_ids, case_ids, agents[order], cases[order], scores[order])
+    return table_of(*columns("match", matches, ("agent id", "case id", "score")))
+
+
+def table_of(agents: Iterable[str], cases: Iterable[str], scores: Iterable[float]) -> MatchTable:
+    """The table of matches given as columns: agents' ids, cases' ids and scores, equally many; InputError as above."""
+    agent_ids, agent = _indexed("agent", agents)
+    case_ids, case = _indexed("case", cases)
+    score = checked_scores(list(scores)) + 0.0  # turns -0 into 0, which sorts as equal but has another byte
+    pair = agent * len(case_ids) + case
+    order = np.argsort(pair)
+    if (np.diff(pair[order]) == 0).any():  # a pair that met more than once is sorted by score
+        order = np.lexsort((score, pair))
+    return MatchTable(agent_ids, case_ids, agent[order], case[order], score[order])
+
+
+def columns(kind: str, rows: Iterable[Sequence[Any]], fields: Sequence[str]) -> list[Iterable[Any]]:
+    """The columns of rows that have a value for each field; InputError names the first row that has not.
+
+    Args:
+        kind: of a row, such as "match".
+    """
+    shape = f"({', '.join(fields)})"
+    if not isinstance(rows, Iterable):
+        raise InputError(f"each {kind} must be {shape}, got a single value of type {type(rows).__name__}")
+    listed = list(rows)
+    if not all(issubclass(found, Sequence) for found in set(map(type, listed))) or set(map(len, listed)) - {
+        len(fields)
+    }:
+        place, wrong = next(
+            (place, row) for place, row in enumerate(listed) if not isinstance(row, Sequence) or len(row) != len(fields)
+        )
+        raise InputError(f"{kind} {place} must be {shape}, got {wrong!r:.80}")
+    return [map(itemgetter(place), listed) for place in range(len(fields))]
 
 
 def checked_index(kind: str, values: ArrayLike, count: int) -> Integers:
@@ -86,13 +123,16 @@ def checked_index(kind: str, values: ArrayLike, count: int) -> Integers:
         )
     if index.min() < 0 or index.max() >= count:
         raise InputError(f"the {kind} indices must lie in 0 .. {count - 1}, got {index.min()} .. {index.max()}")
-    return index.astype(np.int64)
+    return index.astype(np.int64, copy=False)
 
 
 def checked_scores(values: ArrayLike) -> Floats:
     """Scores in 0..1, one-dimensional; InputError names the first that is not."""
     try:
-        scores = np.asarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        if given.dtype.kind not in "fiubO":  # text, times and complex numbers would be converted
+            raise TypeError
+        scores = given.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise InputError("the scores of matches must be numbers in 0..1") from None
     if scores.ndim != 1:
@@ -119,9 +159,9 @@ def logistic(difference: Floats) -> Floats:
 
 
 def extremes(index: Integers, scores: Floats, count: int) -> list[str]:
-    """ "only wins", "only losses" or "" for each of `count` players, from the player's own scores."""
-    lost = np.bincount(index, weights=scores != 1.0, minlength=count) > 0
-    won = np.bincount(index, weights=scores != 0.0, minlength=count) > 0
+    """ "only wins", "only losses" or "" for each of `count` players, from the player's own scores; see `DECIDED`."""
+    lost = np.bincount(index, weights=scores <= 1.0 - DECIDED, minlength=count) > 0
+    won = np.bincount(index, weights=scores >= DECIDED, minlength=count) > 0
     return [ONLY_WINS if not lost[i] else ONLY_LOSSES if not won[i] else "" for i in range(count)]
 
 
@@ -176,10 +216,20 @@ def floor_warning(predicted: Floats, scores: Floats, share: float) -> tuple[str,
     )
 
 
-def _indexed(names: Sequence[str]) -> tuple[list[str], Integers]:
-    ids = sorted(set(names))
-    position = {name: index for index, name in enumerate(ids)}
-    return ids, np.fromiter((position[name] for name in names), dtype=np.int64, count=len(names))
+def _indexed(kind: str, names: Iterable[str]) -> tuple[list[str], Integers]:
+    """The sorted ids among names, and the index into them for each name."""
+    code: defaultdict[str, int] = defaultdict(count().__next__)
+    try:
+        codes = np.fromiter(map(code.__getitem__, names), dtype=np.int64)
+    except TypeError as error:
+        raise InputError(f"the {kind} ids of matches must be text: {error}") from None
+    for name in code:
+        if not isinstance(name, str):
+            raise InputError(f"the {kind} ids of matches must be text, got {name!r:.80}")
+    ids = sorted(code)
+    place = np.empty(len(ids), dtype=np.int64)
+    place[[code[name] for name in ids]] = np.arange(len(ids))
+    return ids, place[codes]
 
 
 def _reindexed(ids: list[str], index: Integers) -> tuple[list[str], Integers]:

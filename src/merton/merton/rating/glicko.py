@@ -19,7 +19,8 @@ from merton.rating.checking import Floats, Integers, Q, checked_index, checked_s
 START_MEAN = 1500.0
 START_DEVIATION = 350.0
 
-_MATCH = np.dtype([("agent", np.int32), ("case", np.int32), ("score", np.float64)])
+# Unsigned, because compiled code tests signed indices for being negative, to count these from the end.
+_MATCH = np.dtype([("agent", np.uint32), ("case", np.uint32), ("score", np.float64)])
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def rating_period(
     return mean + Q / precision * float(np.sum(impact * (score - expected))), precision**-0.5
 
 
-@numba.njit(cache=True, nogil=True)
+# error_model="numpy": division by 0 gives inf, without a test for it before each; no divisor here can be 0.
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _after_match(mean: float, rd: float, opponent_mean: float, opponent_rd: float, score: float) -> tuple[float, float]:
     impact = 1.0 / math.sqrt(1.0 + 3.0 * (Q * opponent_rd / math.pi) ** 2)
     expected = 1.0 / (1.0 + math.exp(-Q * impact * (mean - opponent_mean)))  # compiled exp overflows to inf: 0 here
@@ -54,7 +56,7 @@ def _after_match(mean: float, rd: float, opponent_mean: float, opponent_rd: floa
     return mean + Q / precision * impact * (score - expected), 1.0 / math.sqrt(precision)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _play(matches: NDArray[np.void], agents: Floats, cases: Floats) -> None:
     for match in matches:
         agent, case = agents[match.agent], cases[match.case]
@@ -99,7 +101,7 @@ def play_all(matches: NDArray[np.void], n_agents: int, n_cases: int) -> Update:
     return Update(agents[:, 0].copy(), agents[:, 1].copy(), cases[:, 0].copy(), cases[:, 1].copy())
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, error_model="numpy")
 def place_one(opponents: Floats, scores: Floats, order: Integers) -> tuple[float, float]:
     """Rating and deviation of a new player after matches in the order given.
 

@@ -214,10 +214,12 @@ class ResultStore:
 
     def scores(self, source: str | None = None) -> list[ForeignScore]:
         """The foreign scores of a source, or of all, ordered by source, agent and case."""
-        statement = sa.select(SCORES).order_by(SCORES.c.source, SCORES.c.agent, SCORES.c.case)
+        columns = [SCORES.c[field.name] for field in fields(ForeignScore)]
+        statement = sa.select(*columns).order_by(SCORES.c.source, SCORES.c.agent, SCORES.c.case)
         if source is not None:
             statement = statement.where(SCORES.c.source == source)
-        return [ForeignScore(**row) for row in self._all(statement)]
+        with self.database.reading() as connection:
+            return [ForeignScore(*row) for row in connection.execute(statement)]
 
     def sizes(self) -> tuple[list[Size], list[Size]]:
         """The size of each experiment, and of each foreign source, by name."""

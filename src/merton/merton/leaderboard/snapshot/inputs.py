@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from merton.rating import agi_elo
-from merton.rating.checking import MatchTable, as_table
+from merton.rating.checking import MatchTable, table_of
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
+
+_ENCODER = json.JSONEncoder(sort_keys=True, allow_nan=False, default=vars)
+"""One for all lines: making one takes longer than a line. `default` turns a trial's case into its fields."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,13 @@ class Inputs:
 
     def matches(self) -> MatchTable:
         """The matches of trials, imports and submissions; InputError if a score is NaN or outside 0..1."""
-        foreign = ((item.agent, item.case, item.score) for item in (*self.scores, *self.submitted))
-        return as_table([*agi_elo.matches(self.trials), *foreign])
+        own = agi_elo.matches(self.trials)
+        foreign = (*self.scores, *self.submitted)
+        return table_of(
+            [*(agent for agent, _, _ in own), *(item.agent for item in foreign)],
+            [*(case for _, case, _ in own), *(item.case for item in foreign)],
+            [*(score for _, _, score in own), *(item.score for item in foreign)],
+        )
 
     def sha256(self) -> str:
         """SHA-256 over everything that counts, one canonical JSON line an item, sorted; wall times are left out."""
@@ -52,6 +60,6 @@ class Inputs:
 
 def _lines(kind: str, items: Iterable[Any]) -> Iterable[str]:
     for item in items:
-        values = asdict(item)
+        values = dict(vars(item))
         values.pop("wall_s", None)
-        yield json.dumps([kind, values], sort_keys=True, allow_nan=False)
+        yield _ENCODER.encode([kind, values])
