@@ -10,11 +10,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import rclpy
+from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
+from merton.execution.gate.permit import permit_text
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.marks import Message, marked
 from merton_nodes.ros.runtime import Spinner, StageNode
 
 Result = TypeVar("Result")
@@ -135,6 +140,24 @@ class Probe(Node):
         heard = self.heard.setdefault(name, [])
         self.create_subscription(kind, name, heard.append, qos)
         return heard
+
+
+class Permits:
+    """Stands for arm_node at a cell: publishes its safety state, and gives commands the permit of that state."""
+
+    def __init__(self, node: Node) -> None:
+        self.states = node.create_publisher(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
+        self.permit = 0
+        self.say(SafetyState.NORMAL)
+
+    def say(self, mode: int) -> None:
+        """A state with a new permit."""
+        self.permit = max(self.permit + 1, time.time_ns())
+        self.states.publish(SafetyState(mode=mode, header=convert.header(self.permit, "base_link")))
+
+    def given(self, command: Message) -> Message:
+        """The command, with the permit."""
+        return marked(command, permit_text(self.permit))
 
 
 def up(ros: Ros, make: Callable[..., Node], **parameters: Any) -> Any:

@@ -29,6 +29,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
 from merton.execution.gate.latch import EmergencyStopLatch
+from merton.execution.gate.permit import permit_text
 from merton.execution.gate.safety import Limits
 from merton.experiment.ports import CellView
 from merton.graph.supervisor import ORPHANS_END, find_executable
@@ -40,6 +41,7 @@ from merton_nodes.experiment.ros_ports import RosPorts
 from merton_nodes.models.vla_node import VlaNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from merton_nodes.ros.marks import marked
 from ros import Probe, Ros, trigger, up
 
 STEP_S = 0.2
@@ -68,6 +70,10 @@ class Robot:
     def stamp_ns(self) -> int:
         """Now, on the cell's clock."""
         return int(self.cell.time_ns)
+
+    def permitted(self, command: Any) -> Any:
+        """The command as arm_node would send it now: with the stamp of its safety state."""
+        return marked(command, permit_text(convert.nanoseconds_of(self.safety[-1].header.stamp)))
 
     @property
     def position(self) -> np.ndarray:
@@ -274,13 +280,13 @@ def test_row_3_malformed_input_is_named_and_dropped(robot: Robot, ros: Ros, prob
     ros.until(lambda: arm.counters["dropped joint states"] == 3)
     nonsense = JointTrajectory(joint_names=list(ARM_JOINTS))
     nonsense.points = trajectory_points([np.full(6, math.nan), np.zeros(3)])
-    trajectories.publish(nonsense)
+    trajectories.publish(robot.permitted(nonsense))
     for_ever = JointTrajectory(joint_names=list(ARM_JOINTS), points=trajectory_points([np.zeros(6)]))
     for_ever.points[0].time_from_start.sec = 2**31 - 1
-    trajectories.publish(for_ever)
+    trajectories.publish(robot.permitted(for_ever))
     ros.until(lambda: robot.node.counters["dropped malformed trajectories"] == 2)
-    gripper.publish(Float64MultiArray(data=[]))
-    gripper.publish(Float64MultiArray(data=[math.nan]))
+    gripper.publish(robot.permitted(Float64MultiArray(data=[])))
+    gripper.publish(robot.permitted(Float64MultiArray(data=[math.nan])))
     ros.until(lambda: robot.node.counters["dropped gripper commands"] == 2)
     assert np.allclose(robot.position, here, atol=1e-6)
     assert robot.execute(UP).error_code == 0, "and on it goes"
@@ -349,7 +355,7 @@ def test_row_5_a_measured_contact_latches_as_well(robot: Robot, ros: Ros, probe:
     ros.until(lambda: trajectories.get_subscription_count() == 1)
     start = robot.cell.joints_rad
     points = trajectory_points([start, start + np.array([0, 0.9, 0.2, 0, 0, 0])])
-    trajectories.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=points))
+    trajectories.publish(robot.permitted(JointTrajectory(joint_names=list(ARM_JOINTS), points=points)))
     ros.until(lambda: robot.safety[-1].mode == SafetyState.COLLISION_STOP)
     assert robot.safety[-1].link_b == "table"
     assert robot.safety[-1].force > 0

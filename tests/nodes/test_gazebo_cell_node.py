@@ -32,7 +32,7 @@ from merton_nodes.cell.gazebo_cell_node import GazeboCellNode
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from ros import Probe, trigger, up
+from ros import Permits, Probe, trigger, up
 
 pytestmark = pytest.mark.timeout(120)
 NO_GAZEBO = "ros_gz_interfaces comes with a ROS installation, not with the wheels"
@@ -125,6 +125,7 @@ class Bench:
         self.states = probe.listen(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         self.joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.permits = Permits(probe)
         self.trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         ros.until(lambda: self.safety and self.joints)
         ros.until(lambda: self.trajectories.get_subscription_count() == 2)
@@ -144,7 +145,7 @@ class Bench:
                     positions=joints.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(time_s)
                 )
             )
-        self.trajectories.publish(message)
+        self.trajectories.publish(self.permits.given(message))
 
 
 @pytest.fixture
@@ -234,6 +235,23 @@ def test_an_empty_trajectory_halts_though_the_controller_would_not(ros: Any, ben
     ros.until(lambda: np.array_equal(bench.world.joints, bench.world.target))
     assert np.abs(bench.world.joints - start).max() < 0.9
     assert bench.safety[-1].mode == SafetyState.NORMAL, "a stop on request latches in the stop node, not here"
+
+
+def test_a_command_past_the_gate_is_replaced_before_time_passes(ros: Any, probe: Probe, bench: Bench) -> None:
+    """The controllers follow it as soon as it comes, but simulated time stands until this node lets it pass."""
+    bench.reset("reach", 0)
+    ros.until(lambda: bench.node.guarded.rule.running)
+    fingers = probe.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
+    ros.until(lambda: fingers.get_subscription_count() == 2)
+    start, open_m = bench.world.joints.copy(), bench.world.finger
+    bench.permits.say(SafetyState.EMERGENCY_STOP)
+    bench.move(start + 0.15, 0.5)
+    fingers.publish(bench.permits.given(Float64MultiArray(data=[0.01])))
+    for topic in (names.TRAJECTORY, names.GRIPPER):
+        ros.until(lambda key=f"dropped commands on {topic}: stopped": bench.node.counters[key] == 1)
+    ros.until(lambda: bench.world.finger == open_m and bench.node.time.stands)
+    np.testing.assert_array_equal(bench.world.joints, start)
+    np.testing.assert_array_equal(bench.world.target, start)
 
 
 def test_an_impossible_reset_is_one_sentence(bench: Bench) -> None:

@@ -35,7 +35,7 @@ from merton_nodes.models.vla_node import VlaNode
 from merton_nodes.recording.recorder_node import RecorderNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from ros import Probe, up
+from ros import Permits, Probe, up
 
 STAMP_NS = 5_000_000_000
 
@@ -259,6 +259,7 @@ def test_cell_and_its_clock_move_only_on_command(ros: Any, probe: Probe) -> None
 
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+    permits = Permits(probe)
     commands = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
     ros.until(lambda: commands.get_subscription_count() == 1)
     start = convert.joints_of(joints[-1])[0]
@@ -267,14 +268,14 @@ def test_cell_and_its_clock_move_only_on_command(ros: Any, probe: Probe) -> None
         JointTrajectoryPoint(positions=q.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(t))
         for q, t in ((start, 0.0), (goal, 1.0))
     ]
-    commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=points))
+    commands.publish(permits.given(JointTrajectory(joint_names=list(ARM_JOINTS), points=points)))
     ros.until(lambda: np.allclose(convert.joints_of(joints[-1])[0], goal, atol=0.01) and states[-1].at_rest)
     now = convert.nanoseconds_of(states[-1].header.stamp)
     assert 1.0 <= (now - before) * 1e-9 <= 1.5
     points[1].velocities = []
-    commands.publish(JointTrajectory(joint_names=list(ARM_JOINTS), points=points))
+    commands.publish(permits.given(JointTrajectory(joint_names=list(ARM_JOINTS), points=points)))
     ros.until(lambda: cell.counters["dropped malformed trajectories"] == 1)
-    commands.publish(JointTrajectory(joint_names=["elbow"], points=points))
+    commands.publish(permits.given(JointTrajectory(joint_names=["elbow"], points=points)))
     ros.until(lambda: cell.counters["dropped trajectories with other joints"] == 1)
 
 

@@ -24,7 +24,7 @@ from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.cell.ur_driver_node import SILENCE_S, UrDriverNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from ros import Probe, Ros, trigger, up
+from ros import Permits, Probe, Ros, trigger, up
 from simulated_ur import free_address
 
 pytestmark = pytest.mark.timeout(120)
@@ -111,6 +111,7 @@ class Bench:
         )
         self.states = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        self.permits = Permits(probe)
         self.trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.fingers = probe.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
         heartbeat = probe.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
@@ -135,7 +136,7 @@ class Bench:
                     positions=joints.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(time_s)
                 )
             )
-        self.trajectories.publish(message)
+        self.trajectories.publish(self.permits.given(message))
 
     def begin(self) -> np.ndarray:
         """A long motion, seen to have begun; returns its goal."""
@@ -156,7 +157,7 @@ def test_motions_gripper_and_stop_pass_through(ros: Ros, bench: Bench) -> None:
     goal = bench.joints + 0.2
     bench.move(goal, 0.5)
     ros.until(lambda: np.allclose(bench.joints, goal, atol=1e-3))
-    bench.fingers.publish(Float64MultiArray(data=[0.030]))
+    bench.fingers.publish(bench.permits.given(Float64MultiArray(data=[0.030])))
     ros.until(lambda: abs(bench.states[-1].position[6] - 0.030) < 0.001)
     far = bench.begin()
     bench.trajectories.publish(JointTrajectory())
@@ -186,7 +187,7 @@ def test_a_trajectory_not_followed_or_begun_elsewhere_is_a_fault(ros: Ros, probe
         message.points.append(
             JointTrajectoryPoint(positions=joints.tolist(), time_from_start=convert.duration_message(time_s))
         )
-    bench.trajectories.publish(message)
+    bench.trajectories.publish(bench.permits.given(message))
     ros.until(lambda: bench.mode == SafetyState.FAULT)
     assert "from where the arm is" in bench.safety[-1].message
     assert np.allclose(bench.joints, here, atol=1e-3)
@@ -224,7 +225,9 @@ def test_an_arm_without_joint_states_is_held_where_it_should_be(ros: Ros, bench:
 
 
 def test_a_motion_that_cannot_be_made_is_a_fault(ros: Ros, bench: Bench) -> None:
-    bench.trajectories.publish(JointTrajectory(joint_names=["elbow"], points=[JointTrajectoryPoint()]))
+    bench.trajectories.publish(
+        bench.permits.given(JointTrajectory(joint_names=["elbow"], points=[JointTrajectoryPoint()]))
+    )
     ros.until(lambda: bench.mode == SafetyState.FAULT)
     assert "a motion was refused" in bench.safety[-1].message
 
@@ -241,6 +244,22 @@ def test_a_driver_that_starts_late_is_no_fault(ros: Ros, probe: Probe, gripper: 
     assert node.fault == ""
 
 
+def test_a_command_past_the_gate_moves_nothing_and_is_no_fault(ros: Ros, bench: Bench) -> None:
+    """The arm's owner is not frozen for it: else any process could end a run."""
+    start, permit = bench.joints, bench.permits.permit
+    for mode, kind in ((SafetyState.EMERGENCY_STOP, "stopped"), (SafetyState.NORMAL, "stale")):
+        bench.permits.say(mode)
+        if kind == "stale":
+            bench.permits.permit = permit
+        bench.move(start + 0.15, 0.5)
+        bench.fingers.publish(bench.permits.given(Float64MultiArray(data=[0.030])))
+        for topic in (names.TRAJECTORY, names.GRIPPER):
+            ros.until(lambda key=f"dropped commands on {topic}: {kind}": bench.node.counters[key] == 1)
+    assert np.array_equal(bench.driver.joints, start)
+    assert bench.driver.spline is None, "the driver was sent nothing"
+    assert bench.mode == SafetyState.NORMAL
+
+
 def test_a_protective_stop_latches_and_is_unlocked_through_the_dashboard(ros: Ros, probe: Probe, gripper: str) -> None:
     arm = up(ros, ArmNode)  # first: it takes its time, and holds up this process
     bench = Bench(ros, probe, gripper)
@@ -250,9 +269,10 @@ def test_a_protective_stop_latches_and_is_unlocked_through_the_dashboard(ros: Ro
     ros.until(lambda: arm.stop.latch.tripped)
     assert "protective stop" in arm.stop.latch.reason
     said = len(bench.safety)
+    bench.permits.say(SafetyState.NORMAL)  # a commander that has missed it
     bench.move(goal, 1.0)
     ros.until(lambda: bench.node.counters["dropped trajectories"] == 1)
-    ros.until(lambda: len(bench.safety) > said)  # again, for a commander that has missed it
+    ros.until(lambda: len(bench.safety) > said)  # again, for that commander
     assert not trigger(ros, probe, names.RELEASE_COLLISION).success, "no experiment may release it"
     assert trigger(ros, probe, names.RESET_STOP).success
     ros.until(lambda: bench.mode == SafetyState.NORMAL)

@@ -18,7 +18,7 @@ from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.cell.ur_robot_node import UrRobotNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from ros import Probe, trigger, up
+from ros import Permits, Probe, trigger, up
 from simulated_ur import SimulatedUr, simulated_ur
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")
@@ -39,6 +39,7 @@ class Bench:
         self.node = up(ros, UrRobotNode, hostname=ur.address, heartbeat_timeout_s=timeout_s, connect_timeout_s=30.0)
         self.states = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        self.permits = Permits(probe)
         self.trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.commands = probe.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
         self.heartbeat = probe.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
@@ -65,7 +66,7 @@ class Bench:
                     positions=joints.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(time_s)
                 )
             )
-        self.trajectories.publish(message)
+        self.trajectories.publish(self.permits.given(message))
 
     def begin(self) -> np.ndarray:
         """A long motion, seen to have begun; returns its goal."""
@@ -91,7 +92,7 @@ def test_trajectories_gripper_and_the_empty_trajectory(ros: Any, bench: Bench) -
     bench.move(goal, 1.0)
     ros.until(lambda: np.allclose(bench.joints, goal, atol=2e-3))
 
-    bench.commands.publish(Float64MultiArray(data=[0.030]))
+    bench.commands.publish(bench.permits.given(Float64MultiArray(data=[0.030])))
     ros.until(lambda: abs(bench.states[-1].position[6] - 0.030) < 0.001)
 
     bench.begin()
@@ -100,11 +101,25 @@ def test_trajectories_gripper_and_the_empty_trajectory(ros: Any, bench: Bench) -
     assert np.abs(bench.joints - goal).max() < 0.9, "it stopped well before the end"
     assert bench.mode == SafetyState.NORMAL, "a stop on request latches in the stop node, not here"
 
-    bench.commands.publish(Float64MultiArray(data=[float("nan")]))
-    bench.trajectories.publish(JointTrajectory(joint_names=["elbow"], points=[JointTrajectoryPoint()]))
+    bench.commands.publish(bench.permits.given(Float64MultiArray(data=[float("nan")])))
+    bench.trajectories.publish(
+        bench.permits.given(JointTrajectory(joint_names=["elbow"], points=[JointTrajectoryPoint()]))
+    )
     ros.until(lambda: bench.node.counters["dropped gripper commands"] == 1)
     ros.until(lambda: bench.mode == SafetyState.FAULT)
     assert "a motion was refused" in bench.safety[-1].message, "its sender believes that the arm moves"
+
+
+def test_a_command_past_the_gate_moves_nothing_and_is_no_fault(ros: Any, bench: Bench) -> None:
+    start = bench.joints
+    bench.permits.say(SafetyState.EMERGENCY_STOP)
+    bench.move(start + 0.15, 0.5)
+    bench.commands.publish(bench.permits.given(Float64MultiArray(data=[0.030])))
+    for topic in (names.TRAJECTORY, names.GRIPPER):
+        ros.until(lambda key=f"dropped commands on {topic}: stopped": bench.node.counters[key] == 1)
+    assert bench.node.motion == 0, "the controller was sent nothing"
+    assert np.array_equal(bench.joints, start)
+    assert bench.mode == SafetyState.NORMAL
 
 
 def test_a_protective_stop_is_a_fault_until_a_person_releases_it(

@@ -179,16 +179,34 @@ class TestLatch:
     def test_nothing_is_sent_for_a_motion_of_an_earlier_generation(self) -> None:
         latch = EmergencyStopLatch()
         since, sent = latch.stop.epoch, []
-        assert latch.send(since, lambda: sent.append("first"))
+        assert latch.send(since, lambda _: sent.append("first"))
         latch.trip(E.STOP, "table")
-        assert not latch.send(since, lambda: sent.append("tripped"))
-        assert not latch.send(latch.stop.epoch, lambda: sent.append("tripped"))
+        assert not latch.send(since, lambda _: sent.append("tripped"))
+        assert not latch.send(latch.stop.epoch, lambda _: sent.append("tripped"))
         latch.reset(E.RESET_BY_OPERATOR)
-        assert not latch.send(since, lambda: sent.append("released meanwhile"))
-        assert latch.send(latch.stop.epoch, lambda: sent.append("second"))
+        assert not latch.send(since, lambda _: sent.append("released meanwhile"))
+        assert latch.send(latch.stop.epoch, lambda _: sent.append("second"))
         latch.note(E.HALT, CANCELLED)
-        assert not latch.send(latch.stop.epoch - 1, lambda: sent.append("halted"))
+        assert not latch.send(latch.stop.epoch - 1, lambda _: sent.append("halted"))
         assert sent == ["first", "second"]
+
+    def test_each_generation_and_each_release_has_a_permit_of_its_own_also_after_a_restart(self) -> None:
+        latch = EmergencyStopLatch()
+        permits, sent = [latch.permit], []
+        latch.note(E.HEARTBEAT)
+        latch.note(E.CELL_NORMAL)
+        assert latch.permit == permits[0], "nothing began"
+        for change in (
+            lambda: latch.note(E.HALT),
+            lambda: latch.trip(E.STOP, "stopped by request"),
+            lambda: latch.reset(E.RESET_BY_OPERATOR),
+        ):
+            change()
+            permits.append(latch.permit)
+        assert latch.send(latch.stop.epoch, sent.append)
+        permits.append(EmergencyStopLatch().permit)
+        assert sent == [permits[3]]
+        assert permits == sorted({*permits})
 
     def test_a_trip_while_a_reset_is_being_written_stays(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "stop.json"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from typing import Any
 
 from merton_interfaces.msg import SafetyState
 from rclpy.clock import Clock, ClockType
@@ -20,10 +19,12 @@ from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import MertonError
 from merton.execution.gate.latch import EmergencyStopLatch
+from merton.execution.gate.permit import permit_text
 from merton.execution.gate.safety import Verdict
 from merton.execution.gate.stop import Stop, StopEvent, StopState
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from merton_nodes.ros.marks import Command, marked
 from merton_nodes.ros.runtime import Spinner
 
 HEARTBEAT_PERIOD_S = 0.05
@@ -100,9 +101,10 @@ class StopNode(Node):
         if self.state.accepts(StopEvent.HEARTBEAT):
             self.heartbeat.publish(Header(stamp=self.get_clock().now().to_msg()))
 
-    def send(self, publisher: Publisher, message: Any, since: int) -> bool:
+    def send(self, publisher: Publisher, message: Command, since: int) -> bool:
         """Send a command of a motion that began in generation `since`; False, without sending, if that is over."""
-        return self.latch.send(since, lambda: publisher.publish(message))
+
+        return self.latch.send(since, lambda permit: publisher.publish(marked(message, permit_text(permit))))
 
     def send_stop(self) -> None:
         """Publish the empty trajectory, which halts the arm where it is."""
@@ -111,6 +113,8 @@ class StopNode(Node):
     def halt(self, why: Verdict, event: StopEvent = StopEvent.HALT) -> None:
         """Halt the arm where it is, without a latch: the next command moves it again."""
         self.latch.note(event, why, self.send_stop)
+        with self.latch.lock:  # an announcement of another thread comes before it or after it, as a whole
+            self.publish(self.report)
 
     def trip(self, report: SafetyState) -> None:
         """Stop for a reason of arm_node's own, COLLISION_STOP or EMERGENCY_STOP; from any thread."""
@@ -177,8 +181,8 @@ class StopNode(Node):
             self.latch.note(StopEvent.CELL_NORMAL)
 
     def publish(self, report: SafetyState) -> None:
-        """Publish the safety state, also for later subscribers."""
-        report.header = convert.header(self.get_clock().now().nanoseconds, names.BASE_FRAME)
+        """Publish the safety state, also for later subscribers. Its stamp is the permit."""
+        report.header = convert.header(self.latch.permit, names.BASE_FRAME)
         if self.latch.tripped and not report.message:
             report.message = self.latch.reason
         self.report = report

@@ -31,15 +31,17 @@ from merton.simulation.scene import Scene
 from merton.world.cell import load_cell
 from merton.world.geometry import Matrix
 from merton_nodes.cell.gazebo_world import GazeboWorld
+from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.lockstep import Lockstep
 from merton_nodes.cell.messages import cell_safety, cell_state, motion_to
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from merton_nodes.ros.marks import Command, marked
 from merton_nodes.ros.runtime import StageNode, run
 from merton_nodes.ros.waits import Waits
 
 OWN = "gazebo_cell_node"
-"""Frame of the trajectories that this node sends itself."""
+"""Mark of the commands that this node sends itself."""
 PERIOD_NS = round(FRAME_PERIOD_S * 1e9)
 BRAKE_S, MARGIN_S = 0.1, 0.1
 """Time in which a halted arm comes to rest; how much later than this node a controller may get a command [s]."""
@@ -66,6 +68,7 @@ class GazeboCellNode(StageNode):
         self.gripper_times = Gripper.from_cell(self.cell)
         self.touches, self.judge = Touches(self.cell), Judge(self.cell)
         self.joints_rad: NDArray[np.float64] | None = None
+        self.fingers_m = [self.cell.gripper.stroke / 2]
         self.scenes = 0
         self.resetting = False
         self.world = self.make_world(self, self.on_touches)
@@ -76,8 +79,7 @@ class GazeboCellNode(StageNode):
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         self.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.RELIABLE_QOS)
-        self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
-        self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
+        self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper, self.undo, own=OWN)
         for name in OBJECTS:
             topic = names.gazebo_pose(model_name(name))
             self.create_subscription(PoseStamped, topic, partial(self.on_pose, name), names.RELIABLE_QOS)
@@ -105,21 +107,30 @@ class GazeboCellNode(StageNode):
         if self.active and self.time.stands and not self.resetting:
             self.time.run_for(0.0)
 
-    # Motion
-
     def on_trajectory(self, message: JointTrajectory) -> None:
         """A motion takes time; an empty one is a halt, which the controller itself would not understand."""
-        if message.header.frame_id == OWN:
-            return
         if not message.points or self.touches.stopped:
             self.halt()
         else:
             end_s = convert.nanoseconds_of(message.points[-1].time_from_start) / 1e9
             self.time.run_for(end_s + self.cell.simulation.settle_s + MARGIN_S)
 
-    def on_gripper(self, _: Float64MultiArray) -> None:
+    def on_gripper(self, message: Float64MultiArray) -> None:
         """Let time pass for the fingers to move."""
+        self.fingers_m = list(message.data)
         self.time.run_for(self.gripper_times.travel_time_s + MARGIN_S)
+
+    def undo(self, command: Command) -> None:
+        """The controllers have a refused command already, but no time to follow it: replace it there."""
+        if isinstance(command, JointTrajectory):
+            self.halt()
+        else:
+            self.move_fingers(self.fingers_m)
+
+    def move_fingers(self, fingers_m: list[float]) -> None:
+        """Send the fingers to a position [m]; the caller lets time pass."""
+        self.fingers_m = fingers_m
+        self.fingers.publish(marked(Float64MultiArray(data=fingers_m), OWN))
 
     def halt(self) -> None:
         """Hold the arm where it was last measured."""
@@ -144,8 +155,6 @@ class GazeboCellNode(StageNode):
         self.publish_safety()
         response.success = True
         return response
-
-    # Scenes
 
     async def on_reset(self, request: ResetCell.Request, response: ResetCell.Response) -> ResetCell.Response:
         """Service: start state of a scene."""
@@ -188,7 +197,7 @@ class GazeboCellNode(StageNode):
         """Open the gripper and send the arm home; raises InfrastructureError if it does not get there."""
         assert self.joints_rad is not None
         for _ in range(ATTEMPTS):  # at the very first reset the controllers may not listen yet
-            self.fingers.publish(Float64MultiArray(data=[self.cell.gripper.stroke / 2]))
+            self.move_fingers([self.cell.gripper.stroke / 2])
             away_rad = float(np.abs(self.cell.home_joints - self.joints_rad).max())
             self.move_to(self.cell.home_joints, max(away_rad / HOME_RAD_S, self.gripper_times.travel_time_s))
             await self.require(lambda: self.time.stands, "simulated time to pass")
@@ -211,8 +220,6 @@ class GazeboCellNode(StageNode):
 
     def on_pose(self, name: str, message: PoseStamped) -> None:
         self.judge.poses[name] = convert.matrix_of(message.pose)
-
-    # State
 
     def publish_state(self) -> None:
         if self.judge.scene is not None:

@@ -23,6 +23,7 @@ from merton.execution.robots.watchdog import Watchdog
 from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import urdf
 from merton.world.cell import ARM_JOINTS
+from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.messages import cell_safety, cell_state, spline_of
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -71,8 +72,7 @@ class MujocoCellNode(StageNode):
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         self.description = self.create_publisher(String, names.ROBOT_DESCRIPTION, names.LATCHED_QOS)
-        self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
-        self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
+        self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper)
         if self.watchdog is not None:
             alive = self.watchdog.feed
             self.create_subscription(Header, names.HEARTBEAT, lambda _: alive(names.HEARTBEAT), names.RELIABLE_QOS)

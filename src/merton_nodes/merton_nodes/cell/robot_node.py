@@ -1,4 +1,4 @@
-"""The base of both nodes of the lab's robot: gripper commands, faults that freeze it, the safety state."""
+"""The base of both nodes of the lab's robot: commands, faults that freeze it, the safety state."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 from merton_interfaces.msg import SafetyState
 from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import MertonError
 from merton.execution.robots.gripper import Gripper
 from merton.execution.robots.urcap import UrcapGripper, fault_sentence
 from merton.world.cell import load_cell
+from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.messages import cell_safety
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode
@@ -36,6 +38,10 @@ class RobotNode(StageNode, ABC):
         self.reported: tuple[int, str] | None = None
 
     @abstractmethod
+    def on_trajectory(self, message: JointTrajectory) -> None:
+        """A new trajectory replaces the running one; an empty one stops arm and fingers where they are."""
+
+    @abstractmethod
     def halt(self) -> None:
         """Stop arm and fingers where they are."""
 
@@ -46,9 +52,9 @@ class RobotNode(StageNode, ABC):
         self.closing.callback(self.gripper.close)
 
     def offer_state(self) -> None:
-        """Wire the safety state and the gripper's commands; called by `set_up`."""
+        """Wire the safety state and the commands; called by `set_up`."""
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
-        self.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
+        self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper)
 
     def on_gripper(self, message: Float64MultiArray) -> None:
         """One number: the position of the finger joint [m], half the opening."""

@@ -95,7 +95,6 @@ class UrDriverNode(RobotNode):
         self.commands = self.create_publisher(JointTrajectory, names.DRIVER_TRAJECTORY, names.RELIABLE_QOS)
         self.create_subscription(JointState, names.DRIVER_JOINT_STATES, self.on_joints, names.LATEST_QOS)
         self.listen_to_safety(self, self.on_safety_mode)
-        self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
         feed = self.watchdog.feed
         self.create_subscription(Header, names.HEARTBEAT, lambda _: feed(names.HEARTBEAT), names.RELIABLE_QOS)
         self.closing.callback(self.halt_if_moving)
@@ -129,7 +128,6 @@ class UrDriverNode(RobotNode):
             self.halt()
 
     def on_trajectory(self, message: JointTrajectory) -> None:
-        """A new trajectory replaces the running one; an empty one stops arm and fingers where they are."""
         if not message.points:  # also while inactive: a stop is never refused
             self.halt()
             return

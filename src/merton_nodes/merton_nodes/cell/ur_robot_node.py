@@ -57,13 +57,11 @@ class UrRobotNode(RobotNode):
         self.motion = 0
         self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.offer_state()
-        self.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
         self.create_subscription(Header, names.HEARTBEAT, lambda _: self.robot.beat(), names.RELIABLE_QOS)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         self.create_timer_s(PERIOD_S, self.check_state)
 
     def on_trajectory(self, message: JointTrajectory) -> None:
-        """A new trajectory replaces the running one; an empty one stops arm and fingers where they are."""
         if not message.points:  # also while inactive: a stop is never refused
             self.halt()
             return

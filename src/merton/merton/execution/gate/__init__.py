@@ -1,3 +1,15 @@
 """The gate: the checks of every chunk before anything moves, and the stop that ends every motion."""
 
-__all__ = ["capsules", "carrying", "collision", "contact", "latch", "ledger", "peaks", "planner", "safety", "stop"]
+__all__ = [
+    "capsules",
+    "carrying",
+    "collision",
+    "contact",
+    "latch",
+    "ledger",
+    "peaks",
+    "permit",
+    "planner",
+    "safety",
+    "stop",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -32,13 +33,16 @@ class EmergencyStopLatch:
 
     Attributes:
         stop: the state now. Replaced as a whole, so it may be read without a lock.
+        permit: what a command bears that is sent now (`merton.execution.gate.permit`): the wall-clock time [ns] at
+            which the generation began or the stop was released. It grows, also over a restart: a recording that is
+            played again bears an old one.
 
     Raises:
         InfrastructureError: the file cannot be written, so a later stop could not be kept.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self.stop = Stop()
+        self.stop, self.permit = Stop(), time.time_ns()
         self.lock = threading.Lock()
         """Around the file and the announcements; may be held while the file is written."""
         self._gate = threading.Lock()
@@ -59,18 +63,18 @@ class EmergencyStopLatch:
         """Why it tripped, empty if it has not."""
         return self.stop.reason
 
-    def send(self, since: int, send: Callable[[], None]) -> bool:
-        """Call `send` if a motion that began in generation `since` may go on; returns whether it was called."""
+    def send(self, since: int, send: Callable[[int], None]) -> bool:
+        """Call `send` with the permit if a motion that began in generation `since` may go on; returns if it may."""
         with self._gate:
             if self.stop.is_stopped(since):
                 return False
-            send()
+            send(self.permit)
             return True
 
     def note(self, event: StopEvent, why: Verdict | None = None, halt: Callable[[], None] = _nothing) -> None:
         """Apply an event that the file does not keep, and call `halt` at once."""
         with self._gate:
-            self.stop = self.stop.after(event, why or Verdict())
+            self._become(self.stop.after(event, why or Verdict()))
             halt()
 
     def trip(
@@ -95,7 +99,7 @@ class EmergencyStopLatch:
             after = self.stop.after(event, reason)
             if after.epoch == self.stop.epoch:  # the cell reports the same stop again
                 return
-            self.stop = after
+            self._become(after)
             halt()
         with self.lock:
             self._latched = max(self._latched, after.epoch)
@@ -137,9 +141,15 @@ class EmergencyStopLatch:
                         self.stop = replace(before, epoch=self.stop.epoch)
                 raise
             with self._gate:
-                self.stop = self.stop.after(StopEvent.RELEASE_WRITTEN)
+                self._become(self.stop.after(StopEvent.RELEASE_WRITTEN))
             announce(before)
             return True
+
+    def _become(self, stop: Stop) -> None:
+        """Replace the state, within `_gate`; a new generation and a release get a new permit."""
+        if stop.epoch != self.stop.epoch or (self.stop.tripped and not stop.tripped):
+            self.permit = max(self.permit + 1, time.time_ns())
+        self.stop = stop
 
 
 class _LatchFile:
