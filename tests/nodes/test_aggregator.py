@@ -18,6 +18,7 @@ from std_msgs.msg import String
 from merton.experiment.run import RunDirectory
 from merton.files import resource
 from merton.graph.supervisor import find_executable
+from merton.leaderboard.snapshot import live
 from merton.leaderboard.snapshot.live import LiveBoard, RatedPlayer
 from merton.leaderboard.snapshot.store import of_trials, to_json
 from merton.results.records import Outcome, TestCase, TrialRecord
@@ -127,6 +128,19 @@ def test_results_are_stored_without_the_shared_record(ros: Ros, probe: Probe, tm
     ros.until(lambda: boards)
     assert "servo" in boards[-1].data
     assert "could not be brought up to date" in node.details["shared record"]
+
+
+def test_the_board_of_all_results_is_published_when_the_node_ends(
+    ros: Ros, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "LAST_LIMIT_S", 60.0)
+    node = up(ros, AggregatorNode)
+    boards = probe.listen(String, names.LEADERBOARD, names.LATCHED_QOS)
+    ros.until(lambda: node.count_subscribers(names.LEADERBOARD))
+    for number, agent in enumerate(("servo", "expert", "hold")):
+        assert ros.call(probe, RecordTrial, names.RECORD, request(tmp_path, trial(number, agent))).stored
+    node.closing.close()
+    ros.until(lambda: boards and all(agent in boards[-1].data for agent in ("servo", "expert", "hold")))
 
 
 def delayed_messages(board: LiveBoard, sec: int, nanosec: int) -> Any:

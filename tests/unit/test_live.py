@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from postgres import new_database
 
+from merton.leaderboard.snapshot import live
 from merton.leaderboard.snapshot import store as snapshot
-from merton.leaderboard.snapshot.live import LiveBoard, LiveBoards, board_of
+from merton.leaderboard.snapshot.live import CORE_SHARE, PERIOD_S, LiveBoard, LiveBoards, board_of
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 
@@ -34,6 +36,40 @@ def next_board(boards: LiveBoards) -> LiveBoard:
             return board.shown
         time.sleep(0.01)
     raise AssertionError(f"no board in {LIMIT_S} s")
+
+
+def slowly(board: LiveBoard) -> LiveBoard:
+    """The board, after 0.3 s of processor time."""
+    end_s = time.process_time() + 0.3
+    while time.process_time() < end_s:
+        pass
+    return board
+
+
+def test_the_period_grows_with_the_processor_time_of_a_board(tmp_path: Path) -> None:
+    boards = LiveBoards(show=slowly)
+    assert boards.period_s == PERIOD_S
+    boards.changed(run := run_with(tmp_path / "one", "servo", "expert"))
+    next_board(boards)
+    assert boards.period_s > 0.3 / CORE_SHARE
+    boards.changed(run)
+    assert boards.poll() is None
+    assert not boards.is_busy
+    boards.close()
+
+
+def test_the_last_board_has_every_result_and_comes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LAST_LIMIT_S", LIMIT_S)
+    boards = LiveBoards(show=slowly)
+    boards.changed(run := run_with(tmp_path / "one", "servo", "expert"))
+    boards.poll()
+    run_with(tmp_path / "one", "hold")
+    boards.changed(run)
+    board = boards.last()
+    assert board is not None
+    assert {line.id for line in board.shown.agents} == {"servo", "expert", "hold"}
+    assert boards.last() is None
+    boards.close()
 
 
 def test_runs_meet_in_a_postgresql_record_and_its_bytes_are_those_of_sqlite(tmp_path: Path) -> None:

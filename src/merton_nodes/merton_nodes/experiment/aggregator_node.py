@@ -13,7 +13,7 @@ from std_msgs.msg import String
 
 from merton.errors import ErrorCode, InputError, MertonError
 from merton.experiment.run import RunDirectory
-from merton.leaderboard.snapshot.live import LiveBoard, LiveBoards
+from merton.leaderboard.snapshot.live import LiveBoard, LiveBoards, ShownBoard
 from merton.results.store import ResultStore
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -48,9 +48,10 @@ class AggregatorNode(StageNode):
         self.create_timer_s(POLL_PERIOD_S, self.publish_ratings)
 
     def close_stores(self) -> None:
-        """Close every store, then merge the results that a shared record still lacks into it."""
+        """Close every store, publish the last board, merge the results that a shared record still lacks into it."""
         for store in self.stores.values():
             store.close()
+        self.show(self.boards.last(*self.stamp()))
         if problem := self.boards.close():
             self.get_logger().error(problem)
 
@@ -85,8 +86,15 @@ class AggregatorNode(StageNode):
 
     def publish_ratings(self) -> None:
         """Publish new ratings, once they have been computed."""
+        self.show(self.boards.poll(*self.stamp()))
+
+    def stamp(self) -> tuple[int, int]:
+        """Seconds and nanoseconds of the node's clock."""
         now = self.get_clock().now().to_msg()
-        made = self.boards.poll(now.sec, now.nanosec)
+        return now.sec, now.nanosec
+
+    def show(self, made: ShownBoard | None) -> None:
+        """Publish a board, if there is a new one."""
         if made is None:
             return
         if made.problem and made.problem != self.problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable
@@ -13,9 +14,12 @@ from merton.errors import MertonError
 from merton.processes import stop_workers, worker_pool
 
 PERIOD_S = 2.0
-"""Least time between two boards [s]."""
-PAUSE_FACTOR = 4.0
-"""After a board that took t the next one waits this many times t: a large record must not occupy a core."""
+"""Least time from the start of a board to that of the next one [s]."""
+CORE_SHARE = 0.03
+"""Share of one core that boards may take: after one that cost t of processor time, the next one begins t / CORE_SHARE
+after its start. Every board rates the whole record, so the period grows with the record."""
+LAST_LIMIT_S = 5.0
+"""Longest wait for the last board [s], shorter than the time that a node has to end."""
 
 NICENESS = 10
 """Niceness of the rating process: on a busy machine, robots and answers have priority."""
@@ -56,10 +60,12 @@ class ShownBoard:
     Attributes:
         shown: the result of `show`; None if the rating process failed.
         problem: as in `LiveBoard`, or why the rating process failed.
+        cost_s: processor time that it took [s].
     """
 
     shown: Any
     problem: str
+    cost_s: float = 0.0
 
 
 def unchanged(board: LiveBoard) -> LiveBoard:
@@ -74,6 +80,9 @@ class LiveBoards:
         record: the shared one; if empty, the board is that of the run.
         show: a module's function that turns a board into another form, such as a message. It is called in the rating
             process: to make a message of thousands of ratings takes 0.2 s, and answers would wait for it.
+
+    Attributes:
+        period_s: least time from the start of the last board to that of the next one [s].
     """
 
     def __init__(self, record: str = "", show: Callable[..., Any] = unchanged) -> None:
@@ -84,7 +93,8 @@ class LiveBoards:
         self._pool: ProcessPoolExecutor | None = None
         self._work: Future[ShownBoard] | None = None
         self._merging: dict[str, None] = {}
-        self._started = self._pause_until = -float("inf")
+        self._started = -float("inf")
+        self.period_s = PERIOD_S
 
     @property
     def is_busy(self) -> bool:
@@ -104,22 +114,37 @@ class LiveBoards:
         """
         now = time.monotonic()
         if self._work is None:
-            if self._is_due and now >= self._pause_until:
+            if self._is_due and now >= self._started + self.period_s:
                 self._begin(now, arguments)
             return None
         if not self._work.done():
             return None
         work, self._work = self._work, None
-        self._pause_until = now + max(PERIOD_S, PAUSE_FACTOR * (now - self._started))
         try:
             board = work.result()
         except Exception as error:  # the process was killed, or could not be started
             self._pool = None
             board = ShownBoard(None, f"the process that rates has failed: {type(error).__name__}: {error}")
+        self.period_s = max(PERIOD_S, board.cost_s / CORE_SHARE)
         if board.problem:  # its runs are still to be merged
             self._changed = {**self._merging, **self._changed}
             self._is_due = True
         return board
+
+    def last(self, *arguments: Any) -> ShownBoard | None:
+        """The board of all results there are, as soon as it is made; None if `poll` gave it before.
+
+        Waits for it, up to `LAST_LIMIT_S`. Arguments as for `poll`.
+        """
+        newest, end = None, time.monotonic() + LAST_LIMIT_S
+        while (self._work is not None or self._is_due) and time.monotonic() < end:
+            self.period_s = 0.0
+            if (board := self.poll(*arguments)) is not None:
+                newest = board
+                if board.problem:
+                    break
+            time.sleep(0.01)
+        return newest
 
     def close(self) -> str:
         """End the process and merge the runs that the shared record lacks; returns why that failed, or ""."""
@@ -140,8 +165,10 @@ def _in_background(
     runs: tuple[str, ...], record: str, show: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> ShownBoard:
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+    importlib.import_module("merton.leaderboard.snapshot.store")  # once, and so no part of the cost
+    started_s = time.process_time()
     board = board_of(runs, record)
-    return ShownBoard(show(board, *arguments), board.problem)
+    return ShownBoard(show(board, *arguments), board.problem, time.process_time() - started_s)
 
 
 def board_of(runs: tuple[str, ...], record: str = "") -> LiveBoard:
