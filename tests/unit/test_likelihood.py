@@ -43,7 +43,8 @@ def error(found: list[float], truth: np.ndarray) -> float:
 def covered(truths: np.ndarray, found: Mapping[str, Estimate]) -> list[bool]:
     """Whether each 95 % interval holds the truth; `truths` in the order of the sorted names, around 1500."""
     intervals = [found[name].interval for name in sorted(found)]
-    return [low <= 1500 + truth <= high for truth, (low, high) in zip(truths, intervals, strict=True)]
+    known = [(truth, interval) for truth, interval in zip(truths, intervals, strict=True) if interval is not None]
+    return [low <= 1500 + truth <= high for truth, (low, high) in known]
 
 
 def agent_means(ratings) -> list[float]:
@@ -123,6 +124,16 @@ def test_it_is_the_maximum_of_the_marginal_likelihood() -> None:
     found = fit(played)
     assert agent_means(found) == pytest.approx(list(1500 + best.x[:3] / Q), abs=0.2)
     assert found.case_spread == pytest.approx(np.exp(best.x[3]) / Q, abs=0.5)
+
+
+def test_a_spread_that_the_matches_leave_open_does_not_run_away() -> None:
+    """Three agents that lose few of sixty matches: the extrapolated spread of the cases came to 1e209."""
+    draw = np.random.default_rng([332, 3, 60])
+    skill, hardness = draw.normal(400, 200, 3), draw.normal(0, 250, 60)
+    won = draw.random((3, 60)) < 1 / (1 + 10 ** ((hardness - skill[:, None]) / 400))
+    found = fit([(f"agent {a}", f"case {c:02}", float(won[a, c])) for a in range(3) for c in range(60)])
+    assert found.case_spread < 5000.0
+    assert all(np.isfinite(item.deviation) for item in found.agents.values())
 
 
 def test_storage_order_has_no_influence() -> None:

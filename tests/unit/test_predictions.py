@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from merton.errors import InputError, UnknownNameError
-from merton.rating.likelihood import Estimate
+from merton.rating.likelihood import Estimate, Fit
 from merton.rating.metric import METRICS, linear, monotone, named
-from merton.rating.predictions import gap, gap_with_interval, long_tail, oracle, predicted_score, predicted_value
+from merton.rating.predictions import (
+    gap,
+    gap_to_hardest,
+    gap_to_share,
+    long_tail,
+    oracle,
+    predicted_score,
+    predicted_value,
+)
 
 RATINGS = st.floats(-3000, 6000)
 
@@ -131,47 +138,60 @@ def test_the_long_tail_is_the_cases_predicted_below_the_threshold() -> None:
         long_tail(1900.0, CASES, 120.0, METRICS["execution"])
 
 
-def test_gap_to_the_hardest_case() -> None:
-    agent = Estimate(1700.0, 15.0, 50)
-    found = gap_with_interval(agent, CASES.values(), 0.9)
-    assert found.oracle == oracle(2000.0, 0.9)
-    assert found.gap == gap(1700.0, 2000.0, 0.9)
-    assert found.interval == pytest.approx((found.gap - 1.959964 * 25, found.gap + 1.959964 * 25))  # 15, 20, 25
-    few = [Estimate(1990.0, 10.0, 5), Estimate(2000.0, 20.0, 5, half_width=3.0)]  # Student's, as of a fit to few cases
-    wide = gap_with_interval(Estimate(1700.0, 0.0, 50), few, 0.9)
-    assert wide.interval == pytest.approx((wide.gap - 60.0, wide.gap + 60.0))
+def fitted(*, spread: float = 250.0, freedom: float = 40.0, deviation: float = 15.0, with_spread: float = 0.0) -> Fit:
+    agents = {
+        "good": Estimate(1700.0, deviation, 50, with_spread=with_spread),
+        "perfect": Estimate(2500.0, 80.0, 50, "only wins", half_width=None),
+    }
+    return Fit(agents, CASES, spread, freedom, 1.0, ())
 
 
-def test_a_quantile_does_not_hang_on_one_case() -> None:
-    agent = Estimate(1700.0, 15.0, 50)
-    outlier = [*CASES.values(), Estimate(3000.0, 100.0, 2)]
-    hardest = [gap_with_interval(agent, cases, 0.5).gap for cases in (CASES.values(), outlier)]
-    most = [gap_with_interval(agent, cases, 0.5, 0.9).gap for cases in (CASES.values(), outlier)]
-    assert hardest[1] - hardest[0] == pytest.approx(1000.0)
-    assert abs(most[1] - most[0]) < 15.0
+def test_the_gap_to_the_hardest_case_is_the_papers_and_has_no_interval() -> None:
+    found = gap_to_hardest(1700.0, 2000.0, 0.9)
+    assert (found.oracle, found.gap) == (oracle(2000.0, 0.9), gap(1700.0, 2000.0, 0.9))
+    assert found.interval is None
+    assert "do not tell which case is the hardest" in found.no_interval
 
 
-@pytest.mark.parametrize(
-    ("n", "quantile", "normal"), [(200, 0.9, 1.2815516), (22, 0.99, 2.3263479), (4, 0.99, 2.3263479)]
-)
-def test_the_interval_of_a_quantile_covers_the_truth(n: int, quantile: float, normal: float) -> None:
-    """Also where the hardest of few cases is easier than the quantile nearly always."""
-    draw, held = np.random.default_rng(0), []
-    for _ in range(300):
-        cases = [Estimate(float(mean), 0.0, 1) for mean in draw.normal(1500, 250, n)]
-        low, high = gap_with_interval(Estimate(1500.0, 0.0, 1), cases, 0.5, quantile).interval
-        held.append(low <= normal * 250 <= high)
-    assert 0.93 <= np.mean(held) <= 1.0
+def test_the_gap_to_a_share_of_the_cases_is_that_of_the_fitted_distribution() -> None:
+    found = gap_to_share(fitted(), "good", 0.9, 0.99)
+    assert found.oracle == pytest.approx(oracle(1500.0 + 2.3263479 * 250.0, 0.9), abs=1e-4)
+    assert found.gap == pytest.approx(found.oracle - 1700.0)
+    assert gap_to_share(fitted(), "good", 0.5, 0.5).gap == pytest.approx(-200.0)  # the mean case
+    assert gap_to_share(fitted(), "good", 0.5, 0.01).gap == pytest.approx(-200.0 - 2.3263479 * 250.0, abs=1e-4)
 
 
-def test_a_quantile_of_one_or_two_cases_is_a_number() -> None:
-    for cases in ([Estimate(1500.0, 100.0, 1)], [Estimate(1500.0, 100.0, 1)] * 2):
-        found = gap_with_interval(Estimate(1500.0, 10.0, 1), cases, 0.5, 0.99)
-        assert np.isfinite(found.interval).all()
-        assert found.interval[1] >= 190.0
+def test_its_interval_holds_the_errors_of_the_agent_and_of_the_spread() -> None:
+    def interval(**known: float) -> tuple[float, float]:
+        gap_found = gap_to_share(fitted(**known), "good", 0.5, 0.99)
+        assert gap_found.interval is not None
+        return gap_found.interval[0] - gap_found.gap, gap_found.interval[1] - gap_found.gap
+
+    assert interval(freedom=1e9) == pytest.approx((-1.959964 * 15.0, 1.959964 * 15.0), abs=0.1)  # the agent's own
+    # chi-squared quantiles of 40 degrees of freedom: 24.433 and 59.342 (any table)
+    alone = interval(deviation=0.0)
+    target = 2.3263479 * 250.0
+    assert alone == pytest.approx(
+        (target * (math.sqrt(40 / 59.342) - 1), target * (math.sqrt(40 / 24.433) - 1)), abs=0.1
+    )
+    low, high = interval()
+    assert (low, high) == pytest.approx((-math.hypot(alone[0], 29.4), math.hypot(alone[1], 29.4)), abs=0.1)
+    assert interval(with_spread=0.5)[1] < high < interval(with_spread=-0.5)[1]  # errors of the same sign cancel
 
 
-@pytest.mark.parametrize(("cases", "quantile"), [([], 1.0), (list(CASES.values()), 0.0), (list(CASES.values()), 1.1)])
-def test_gaps_without_a_case_are_refused(cases: list, quantile: float) -> None:
-    with pytest.raises(InputError, match=r"rated case|quantile"):
-        gap_with_interval(Estimate(1500.0, 10.0, 1), cases, 0.5, quantile)
+def test_a_gap_without_an_interval_says_why() -> None:
+    few = gap_to_share(fitted(freedom=6.4), "good", 0.9, 0.99)
+    assert few.interval is None
+    assert "only as well as 6 cases" in few.no_interval
+    bound = gap_to_share(fitted(), "perfect", 0.9, 0.99)
+    assert bound.interval is None
+    assert "is a bound" in bound.no_interval
+    assert gap_to_share(fitted(), "good", 0.9, 0.99).no_interval == ""
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
+def test_a_share_of_no_or_all_cases_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="share of cases to master must lie strictly between"):
+        gap_to_share(fitted(), "good", 0.9, share)
+    with pytest.raises(UnknownNameError, match="choose one of: good, perfect"):
+        gap_to_share(fitted(), "best", 0.9, 0.99)

@@ -119,6 +119,9 @@ def test_ratings_are_those_of_both_methods() -> None:
         assert [(item.quantile, item.p) for item in row.gaps[:3]] == [(1.0, 0.5), (1.0, 0.9), (1.0, 0.99)]
         hardest = max(case.mean for case in fitted.cases.values())
         assert row.gaps[1].gap == pytest.approx(gap(row.likelihood.mean, hardest, 0.9), abs=1e-5)
+        assert [(item.quantile, item.p) for item in row.gaps[3:]] == [(0.99, 0.5), (0.99, 0.9), (0.99, 0.99)]
+        assert all((item.interval is None) == bool(item.no_interval) for item in row.gaps)
+        assert row.agi_elo.interval is None
     assert [row.id for row in taken.agents] == list(AGENTS)
     assert [check.method for check in taken.diagnostics] == ["likelihood", "agi_elo"]
     assert all(check.held_out and check.fidelity.agent_correlation == 1.0 for check in taken.diagnostics)
@@ -358,7 +361,7 @@ def test_rate_and_verify_on_the_command_line(tmp_path: Path) -> None:
     runner = CliRunner()
     rated = runner.invoke(app, ["rate", record, "--json", str(file)])
     assert rated.exit_code == 0
-    for text in ("likelihood [95 %]", "AGI-Elo ± RD", "pairs of neighbours", "expert", "inputs"):
+    for text in ("likelihood [95 %]", "AGI-Elo (RD)", "pairs of neighbours", "expert", "inputs"):
         assert text in rated.output
     assert runner.invoke(app, ["leaderboard", "verify", record, str(file)]).exit_code == 0
     with ResultStore(tmp_path / "r.sqlite") as store:

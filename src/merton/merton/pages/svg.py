@@ -15,13 +15,13 @@ SERIES_COLORS = 8
 
 
 class Rating(Protocol):
-    """A rating with its 95 % interval; with a `flag` ("only wins", "only losses") it is only a bound."""
+    """A rating, perhaps with its 95 % interval; with a `flag` ("only wins", "only losses") an agent's is a bound."""
 
     @property
     def mean(self) -> float: ...
 
     @property
-    def interval(self) -> Interval: ...
+    def interval(self) -> Interval | None: ...
 
     @property
     def flag(self) -> str: ...
@@ -91,13 +91,13 @@ def rating_domain(ratings: Iterable[Rating | None], of_agents: bool = True) -> I
         end
         for item in ratings
         if item is not None
-        for end in ((item.mean,) if item.flag and of_agents else item.interval)
+        for end in ((item.mean,) if item.flag and of_agents else item.interval or (item.mean,))
     ]
     return (100.0 * math.floor(min(ends) / 100), 100.0 * math.ceil(max(ends) / 100)) if ends else (0.0, 100.0)
 
 
 def interval_bar(rating: Rating, span: Interval, of_agent: bool = True) -> Markup:
-    """A rating as a dot on its 95 % interval, on the common range `span`.
+    """A rating as a dot on its 95 % interval, on the common range `span`; without an interval a dot alone.
 
     An agent that won or lost everything has only a bound: a ring alone. A case has an interval all the same.
     """
@@ -107,12 +107,11 @@ def interval_bar(rating: Rating, span: Interval, of_agent: bool = True) -> Marku
         return 5.0 + (width - 10.0) * (value - low) / (high - low or 1.0)
 
     is_bound = of_agent and bool(rating.flag)
-    low_end, high_end = rating.interval
-    label = f"95 percent interval {low_end:.0f} to {high_end:.0f}"
+    label = f"a bound, {rating.flag}" if is_bound else "no interval"
     parts = [tag("line", x1=0, x2=width, y1=9, y2=9, class_="track")]
-    if is_bound:
-        label = f"a bound, {rating.flag}"
-    else:
+    if not is_bound and rating.interval is not None:
+        low_end, high_end = rating.interval
+        label = f"95 percent interval {low_end:.0f} to {high_end:.0f}"
         parts.append(tag("line", x1=x(low_end), x2=x(high_end), y1=9, y2=9, class_="interval"))
     parts.append(tag("circle", cx=x(rating.mean), cy=9, r=4, class_="ring" if is_bound else "dot"))
     return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", role="img", aria_label=label)

@@ -34,7 +34,7 @@ from merton.rating.checking import (
 )
 from merton.rating.glicko import START_MEAN
 from merton.rating.marginal import STEPS, Marginal
-from merton.results.statistics import Z_95
+from merton.results.statistics import Z_95, Interval
 
 MAX_AGENTS = 4000
 """The information matrix has as many rows and columns: 128 MB."""
@@ -56,18 +56,23 @@ class Estimate:
             Cases: posterior deviation, with the part that comes from the agents' errors.
         matches: how many matches the player took part in.
         flag: "only wins", "only losses", or empty: an agent's rating is then a bound, a case's leans on the prior.
-        half_width: of the 95 % interval, in deviations. Cases: Student's, as the spread of cases is only estimated.
+        half_width: of the 95 % interval, in deviations; None for an agent's bound, which has no interval. Cases:
+            Student's, as the spread of cases is only estimated.
+        with_spread: agents: correlation of the error of the mean with that of `Fit.case_spread`.
     """
 
     mean: float
     deviation: float
     matches: int
     flag: str = ""
-    half_width: float = Z_95
+    half_width: float | None = Z_95
+    with_spread: float = 0.0
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """95 % interval."""
+    def interval(self) -> Interval | None:
+        """95 % interval; None for an agent's bound."""
+        if self.half_width is None:
+            return None
         half = self.half_width * self.deviation
         return self.mean - half, self.mean + half
 
@@ -79,6 +84,7 @@ class Fit:
     Attributes:
         agents, cases: estimates by id.
         case_spread: standard deviation of the difficulties of cases, Elo points.
+        spread_freedom: its degrees of freedom: so many cases of known difficulty would tell it as well.
         dispersion: variance of scores over that of a coin; 1 for scores of 0 and 1.
         warnings: reasons to trust the ratings less, one sentence each.
     """
@@ -86,6 +92,7 @@ class Fit:
     agents: dict[str, Estimate]
     cases: dict[str, Estimate]
     case_spread: float
+    spread_freedom: float
     dispersion: float
     warnings: tuple[str, ...]
 
@@ -130,19 +137,26 @@ def fit(matches: Matches) -> Fit:
         table.agents[by_case], scores[by_case], starts, count, coin=bool(np.isin(table.scores, (0, 1)).all())
     )
     has_converged = state.climb()
-    errors, case_errors = state.errors()
+    errors = state.errors()
     case_half_width = float(stdtrit(state.cases_known(), 0.975))
     skill = START_MEAN + state.skill / Q
     sizes = np.bincount(table.agents, minlength=count)
     return Fit(
         agents={
-            name: Estimate(float(skill[i]), float(errors[i] / Q), int(sizes[i]), agent_flags[i])
+            name: Estimate(
+                float(skill[i]),
+                float(errors.skills[i] / Q),
+                int(sizes[i]),
+                agent_flags[i],
+                None if agent_flags[i] else Z_95,
+                float(errors.skills_with_spread[i]),
+            )
             for i, name in enumerate(table.agent_ids)
         },
         cases={
             name: Estimate(
                 float(START_MEAN + state.case_mean[i] / Q),
-                float(case_errors[i] / Q),
+                float(errors.cases[i] / Q),
                 int(starts[i + 1] - starts[i]),
                 case_flags[i],
                 case_half_width,
@@ -150,6 +164,7 @@ def fit(matches: Matches) -> Fit:
             for i, name in enumerate(table.case_ids)
         },
         case_spread=state.spread / Q,
+        spread_freedom=0.5 / errors.log_spread**2,
         dispersion=state.dispersion,
         warnings=(
             *warnings(table, agent_flags, case_flags),

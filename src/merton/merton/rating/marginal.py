@@ -13,6 +13,7 @@ maximisation (EM); all results on the cases are means under their posterior, fro
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -25,8 +26,9 @@ STEPS = 500
 TOLERANCE = 1e-5
 """Log-odds, and relative change of the two spreads, below which the fit has converged (0.002 Elo points)."""
 
-LEAP, MOST_LEAP = 8, 100.0
-"""Every how many steps the spread is extrapolated, and by how many of its last step at most."""
+LEAP, MOST_LEAP, FARTHEST_LEAP = 8, 100.0, 0.5
+"""Every how many steps the spread is extrapolated, by how many of its last step at most, and by what part of itself
+(in the logarithm): where the matches leave the spread open, a longer leap ran away to 1e209."""
 
 ASSUMED_CASES, ASSUMED_SPREAD = 2, 1.0
 """The spread of cases is estimated as if so many more cases, that far from the mean in log-odds (174 Elo points), were
@@ -34,6 +36,26 @@ known (a scaled inverse chi-squared prior). Ours: two agents' answers to ten cas
 with it any rating; with 100 cases it hardly matters."""
 
 _LEAST_DISPERSION = 1e-3
+
+_STEP = 0.02
+"""Of the logarithm of the spread, in derivatives by central differences."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Standard errors of a fit, in log-odds, the spread of the cases being estimated from the same matches.
+
+    Attributes:
+        skills: (agents,).
+        cases: (cases,).
+        log_spread: of the logarithm of the spread; at most 1.
+        skills_with_spread: (agents,) correlations of the errors of the skills with that of the spread.
+    """
+
+    skills: Floats
+    cases: Floats
+    log_spread: float
+    skills_with_spread: Floats
 
 
 class Marginal:
@@ -91,33 +113,60 @@ class Marginal:
             before, pace = pace, math.log(spread / self.spread)
             moved = max(float(np.abs(change).max()), abs(pace), abs(math.log(dispersion / self.dispersion)))
             if step % LEAP == 0 and 0.0 < (ratio := pace / before if before else 0.0) < 1.0:
-                spread *= math.exp(pace * min(ratio / (1.0 - ratio), MOST_LEAP))
+                leap = pace * min(ratio / (1.0 - ratio), MOST_LEAP)
+                spread *= math.exp(max(-FARTHEST_LEAP, min(FARTHEST_LEAP, leap)))
             self.skill = self.skill + change
             self.spread, self.dispersion = spread, dispersion
             if moved < TOLERANCE:
                 return True
         return False
 
-    def errors(self) -> tuple[Floats, Floats]:
-        """Standard errors of the skills and of the difficulties; the two spreads count as known.
+    def errors(self) -> Errors:
+        """Standard errors of the skills, of the difficulties and of their spread; the dispersion counts as known.
 
-        Skills: the sandwich's, clustered by case, or the model's if those are larger: the sandwich uses the
-        scatter of an agent's own scores, which is zero after one match, or where all its scores are as expected.
-        Difficulties: the posterior's variance, and the errors of the skills that its mean inherits (Kass and
-        Steffey 1989): with few agents a case cannot be known better than they are.
+        Skills, at a known spread: the sandwich's, clustered by case, or the model's if those are larger: the sandwich
+        uses the scatter of an agent's own scores, which is zero after one match, or where all its scores are as
+        expected. The spread: the curvature of the likelihood along the best skills for each spread. Its error is handed
+        on to the skills that move with it. Difficulties: the posterior's variance, and the errors of the skills and of
+        the spread that its mean inherits (Kass and Steffey 1989): with few agents a case cannot be known better than
+        they are.
         """
         size, n_cases = len(self.skill), len(self.mode)
+        pull = (self._at_spread(_STEP)[0] - self._at_spread(-_STEP)[0]) / (2.0 * _STEP)
         information, scatter = np.zeros((size, size)), np.zeros((size, size))
         self._expect(information, True, scatter)
         inverse = np.linalg.pinv(information, hermitian=True)
         covariance = inverse @ scatter @ inverse * (n_cases / max(n_cases - 1, 1))
         variance = np.maximum(np.diag(covariance), np.maximum(np.diag(inverse), 0.0))
         np.fill_diagonal(covariance, variance)
+
+        moves = inverse @ pull  # of the best skills with the logarithm of the spread
+        _, rise, means = self._at_spread(_STEP, moves)
+        _, fall, other_means = self._at_spread(-_STEP, moves)
+        self._expect(np.zeros((0, 0)), False)
+        log_spread = max((fall - rise) / (2.0 * _STEP), 1.0) ** -0.5
+        with_spread = moves * log_spread
+        case_moves = (means - other_means) / (2.0 * _STEP)
+
         case = np.repeat(np.arange(n_cases), np.diff(self.starts))
         p = 1.0 / (1.0 + np.exp(self.case_mean[case] - self.skill[self.agents]))
         slopes = self.case_deviation[case] ** 2 * p * (1.0 - p) / self.dispersion  # of a difficulty's mean in a skill
-        handed_on = _quadratic(self.agents, slopes, self.starts, covariance)
-        return np.sqrt(variance), np.sqrt(self.case_deviation**2 + handed_on)
+        handed_on = _quadratic(self.agents, slopes, self.starts, covariance) + (case_moves * log_spread) ** 2
+        skills = np.sqrt(variance + with_spread**2)
+        return Errors(skills, np.sqrt(self.case_deviation**2 + handed_on), log_spread, with_spread / skills)
+
+    def _at_spread(self, step: float, moves: Floats | float = 0.0) -> tuple[Floats, float, Floats]:
+        """The log-likelihood's slopes in skills and logarithm of the spread, and the cases' means, at another spread.
+
+        Its logarithm is larger by `step` there, and the skills are by `moves` times that.
+        """
+        skill, spread = self.skill, self.spread
+        self.skill, self.spread = skill + moves * step, spread * math.exp(step)
+        slopes, _, (squares, _, _) = self._expect(np.zeros((0, 0)), False)
+        cases = len(self.mode) + ASSUMED_CASES
+        rise = (squares + ASSUMED_CASES * ASSUMED_SPREAD**2) / self.spread**2 - cases
+        self.skill, self.spread = skill, spread
+        return slopes, rise, self.case_mean.copy()
 
     def cases_known(self) -> float:
         """The number of cases that the spread of cases rests on: the assumed ones, and a share of each real one.

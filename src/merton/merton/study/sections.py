@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Standing
-from merton.rating.predictions import predicted_score
+from merton.rating.predictions import Gap, predicted_score
 from merton.results.records import Outcome, TrialRecord
 from merton.results.statistics import mean
 from merton.results.text import printable
@@ -138,19 +138,9 @@ def troubles(records: Iterable[TrialRecord]) -> list[TrialRecord]:
     return sorted(found, key=lambda record: (order.index(record.outcome), record.id))
 
 
-def mastery(
-    agents: Iterable[AgentRow], hardest_first: Sequence[CaseRow]
-) -> list[tuple[str, float, list[tuple[float, tuple[float, float]]]]]:
-    """Agent, predicted score on the hardest case, and gaps to scoring 50, 90 and 99 % on it with their intervals."""
+def mastery(agents: Iterable[AgentRow], hardest_first: Sequence[CaseRow]) -> list[tuple[str, float, tuple[Gap, ...]]]:
+    """Agent, predicted score on the hardest case, and the gaps to mastery."""
     if not hardest_first:
         return []
     hardest = rating(hardest_first[0].standing)
-    return [
-        (
-            row.id,
-            predicted_score(row.standing.mean, hardest),
-            [(gap.gap, gap.interval) for gap in row.gaps if gap.quantile == 1.0],
-        )
-        for row in agents
-        if row.standing
-    ]
+    return [(row.id, predicted_score(row.standing.mean, hardest), row.gaps) for row in agents if row.standing]

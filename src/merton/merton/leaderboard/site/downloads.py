@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from merton.leaderboard.snapshot.contents import AgentRow, Interval, Snapshot, Standing
+from merton.leaderboard.snapshot.contents import AgentRow, Interval, Snapshot
 from merton.leaderboard.snapshot.store import to_json
 from merton.results.export import formula_safe
 
@@ -45,31 +45,29 @@ _PLAIN = (
 _HEADINGS = [
     *_PLAIN,
     *(f"{name}_{end}" for name in ("score", "success") for end in ("low", "high")),
-    *(f"{method}_{part}" for method in ("likelihood", "agi_elo") for part in ("rank", "rating", "low", "high", "flag")),
-    "agi_elo_rd",
-    "agi_elo_spread",
+    *(f"likelihood_{part}" for part in ("rank", "rating", "low", "high", "flag")),
+    *(f"agi_elo_{part}" for part in ("rank", "rating", "rd", "spread", "flag")),
 ]
+_NO_RATING = (None,) * 5
 
 
 def _line(agent: AgentRow) -> list[object]:
-    elo = agent.agi_elo
+    likelihood, elo = agent.likelihood, agent.agi_elo
     return [
         *(getattr(agent, name) for name in _PLAIN),
         *_ends(agent.score_interval),
         *_ends(agent.success_interval),
-        *_standing(agent.likelihood),
-        *_standing(elo),
-        elo.deviation if elo else None,
-        elo.spread if elo else None,
+        *(
+            (likelihood.rank, likelihood.mean, *_ends(likelihood.interval), likelihood.flag)
+            if likelihood
+            else _NO_RATING
+        ),
+        *((elo.rank, elo.mean, elo.deviation, elo.spread, elo.flag) if elo else _NO_RATING),
     ]
 
 
 def _ends(interval: Interval | None) -> Sequence[object]:
     return interval or (None, None)
-
-
-def _standing(standing: Standing | None) -> Sequence[object]:
-    return (standing.rank, standing.mean, *standing.interval, standing.flag) if standing else (None,) * 5
 
 
 def _matches(snapshot: Snapshot) -> Iterator[Sequence[object]]:

@@ -32,11 +32,11 @@ class Bin:
 
 @dataclass(frozen=True)
 class Track:
-    """One agent over the snapshots: (rating, 95 % interval) or None if unrated; `index` decides colour and marker."""
+    """One agent over the snapshots: (rating, its 95 % interval or None), None if unrated; `index` gives its colour."""
 
     label: str
     index: int
-    points: tuple[tuple[float, Interval] | None, ...]
+    points: tuple[tuple[float, Interval | None] | None, ...]
 
 
 def heat_class(score: float) -> str:
@@ -162,7 +162,8 @@ def history(tracks: Sequence[Track], snapshots: int, title: str) -> Markup:
     """Ratings with their 95 % intervals over snapshots 1, 2, 3 and so on; a gap where an agent was not rated."""
     width, height, left, top = 760.0, 320.0, 48.0, 12.0
     right, bottom = width - 14.0, height - 38.0
-    ends = [end for track in tracks for point in track.points if point for end in point[1]]
+    points = [point for track in tracks for point in track.points if point]
+    ends = [end for rating, interval in points for end in (interval or (rating,))]
     if not ends:
         return Markup("")
     spare = 0.04 * (max(ends) - min(ends))
@@ -199,9 +200,13 @@ def _track(track: Track, x: Callable[[int], float], y: Callable[[float], float])
             run.append((place, point))
             continue
         parts.append(tag("polyline", points=" ".join(f"{x(at):.1f},{y(p[0]):.1f}" for at, p in run), class_="line"))
-        for at, (rating, (low, high)) in run:
-            parts.append(tag("line", x1=x(at), x2=x(at), y1=y(low), y2=y(high), class_="whisker"))
-            hint = tag("title", f"{track.label}, snapshot {at + 1}: {rating:.0f} [{low:.0f}, {high:.0f}]")
+        for at, (rating, interval) in run:
+            reach = ""
+            if interval:
+                low, high = interval
+                parts.append(tag("line", x1=x(at), x2=x(at), y1=y(low), y2=y(high), class_="whisker"))
+                reach = f" [{low:.0f}, {high:.0f}]"
+            hint = tag("title", f"{track.label}, snapshot {at + 1}: {rating:.0f}{reach}")
             parts.append(tag("g", hint, marker(track.index, x(at), y(rating))))
         run = []
     return tag("g", *parts, class_=f"s{track.index % SERIES_COLORS}")

@@ -15,6 +15,7 @@ from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.pages.svg import SERIES_COLORS
 from merton.rating.diagnostics import HeldOut
 from merton.rating.predictions import MASTERY, oracle
+from merton.results.statistics import Interval
 from merton.results.text import printable
 
 COLUMNS = 12
@@ -77,7 +78,7 @@ def history_page(extras: RecordExtras, today: Snapshot) -> dict[str, Any]:
     }
 
 
-def _point(agent: AgentRow | None) -> tuple[float, tuple[float, float]] | None:
+def _point(agent: AgentRow | None) -> tuple[float, Interval | None] | None:
     standing = agent.standing if agent else None
     return (standing.mean, standing.interval) if standing else None
 

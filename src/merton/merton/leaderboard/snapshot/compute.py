@@ -17,13 +17,15 @@ from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.snapshot.rows import Standings, agent_rows, case_rows, chance_floor, standings
 from merton.rating import agi_elo, diagnostics, likelihood
 from merton.rating.checking import MatchTable
-from merton.rating.predictions import MASTERY, Gap, Rated, gap_to, target
+from merton.rating.predictions import MASTERY, Gap, Rated, gap_to_hardest, gap_to_share
 from merton.results.statistics import DIGITS
 
 SEED = 0
 SHUFFLES = 20
 
-QUANTILES = (1.0, 0.99)
+SHARE = 0.99
+"""Of the cases, to master beside the hardest one."""
+
 LEAST_HELD_OUT = 50
 """With fewer matches a fifth of them is too few to judge a method."""
 
@@ -113,22 +115,28 @@ def _rate(table: MatchTable, progress: Progress) -> BothMethods:
 
 
 def _gaps(rated: BothMethods, progress: Progress) -> dict[str, tuple[Gap, ...]]:
-    """The gaps to mastery by agent, by the method that gives the ranks."""
+    """The gaps to mastery by agent, by the method that gives the ranks; to a share of the cases by likelihood alone."""
     ratings = rated.likelihood or rated.agi_elo
     agents: Mapping[str, Rated] = ratings.agents
     cases: Mapping[str, Rated] = ratings.cases
     if not cases:
         return {}
     progress("gaps to mastery")
-    targets = [target(cases.values(), quantile) for quantile in QUANTILES]
-    return {name: tuple(gap_to(rating, one, p) for one in targets for p in MASTERY) for name, rating in agents.items()}
+    hardest = max(case.mean for case in cases.values())
+    return {
+        name: (
+            *(gap_to_hardest(rating.mean, hardest, p) for p in MASTERY),
+            *(gap_to_share(rated.likelihood, name, p, SHARE) for p in MASTERY if rated.likelihood),
+        )
+        for name, rating in agents.items()
+    }
 
 
 def _method(rated: BothMethods) -> str:
     elo = f"AGI-Elo, mean of {SHUFFLES} seeded orders (seed {SEED})"
     if rated.likelihood is not None:
-        return f"Ranks by maximum likelihood (one-parameter logistic, cases integrated out); beside it {elo}."
-    return f"Ranks by {elo}."
+        elo = f"maximum likelihood (one-parameter logistic, cases integrated out); beside it {elo}"
+    return f"Ranks by {elo}. {agi_elo.NO_INTERVAL}"
 
 
 def _indexed(

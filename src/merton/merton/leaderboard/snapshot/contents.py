@@ -23,7 +23,7 @@ class Standing:
         rank: 1 for the highest rating; equal ratings share it. Of cases: 1 is the hardest.
         mean: the rating.
         deviation: standard error (likelihood) or rating deviation RD (AGI-Elo).
-        interval: 95 % of `mean`.
+        interval: 95 % of `mean`; None by AGI-Elo, which has none that holds, and of an agent's bound.
         flag: "only wins", "only losses" or empty: such a rating is a bound, no estimate.
         spread: AGI-Elo alone: standard deviation of the mean over the shuffles; None by likelihood.
         single_pass: AGI-Elo alone: the result of the paper's single pass in one random order; None by likelihood.
@@ -32,7 +32,7 @@ class Standing:
     rank: int
     mean: float
     deviation: float
-    interval: Interval
+    interval: Interval | None
     flag: str = ""
     spread: float | None = None
     single_pass: float | None = None
@@ -63,8 +63,8 @@ class AgentRow:
         execution_above_floor: (execution_distorted - floor) / (100 - floor): 0 is doing nothing, 1 is perfect.
         decision, cognition: mean scores of distorted trials, 0..1.
         emergency_stops, invalid_actions, infrastructure: trials with that outcome.
-        gaps: to scoring 50, 90 and 99 % on the hardest case, then on one that 99 % of the cases are easier than
-            (`Gap.quantile` 1 and 0.99); by the method that gives the rank; empty if unrated.
+        gaps: to scoring 50, 90 and 99 % on the hardest case, by the method that gives the rank, then, by likelihood
+            alone, on one that 99 % of the cases are easier than (`Gap.quantile` 1 and 0.99); empty if unrated.
         missing: why it has no rank, one sentence; empty if it has one.
         submission: id of the submission its scores are from, which its manufacturer measured; empty if the host did.
     """

@@ -32,7 +32,7 @@ def standings(ratings: Mapping[str, Any]) -> dict[str, Standing]:
             rank,
             rating.mean,
             rating.deviation,
-            rating.interval,
+            getattr(rating, "interval", None),
             rating.flag,
             getattr(rating, "spread", None),
             getattr(rating, "single_pass", None),

@@ -89,7 +89,7 @@ def _agent_table(title: str, columns: Sequence[Column], agents: Sequence[AgentRo
 
 
 def _likelihood(row: AgentRow) -> str:
-    if row.likelihood is None or row.likelihood.flag:
+    if row.likelihood is None or row.likelihood.interval is None:
         return _bound(row.likelihood)
     low, high = row.likelihood.interval
     return f"{row.likelihood.mean:.0f} [{low:.0f}, {high:.0f}]"
@@ -98,7 +98,7 @@ def _likelihood(row: AgentRow) -> str:
 def _agi_elo(row: AgentRow) -> str:
     if row.agi_elo is None or row.agi_elo.flag:
         return _bound(row.agi_elo)
-    return f"{row.agi_elo.mean:.0f} ± {row.agi_elo.deviation:.0f}"
+    return f"{row.agi_elo.mean:.0f} (RD {row.agi_elo.deviation:.0f})"
 
 
 def _bound(standing: Standing | None) -> str:
@@ -123,7 +123,7 @@ _COLUMNS: tuple[Column, ...] = (
     ("#", _rank),
     ("agent", _name),
     ("likelihood [95 %]", _likelihood),
-    ("AGI-Elo ± RD", _agi_elo),
+    ("AGI-Elo (RD)", _agi_elo),
     ("# by it", lambda row: whole(row.agi_elo.rank if row.agi_elo else None)),
     ("spread", lambda row: formatted(row.agi_elo.spread if row.agi_elo else None, "{:.1f}")),
     ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval)),
