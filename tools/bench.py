@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import time
@@ -21,18 +20,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as every node and worker h
 
 import cv2
 import numpy as np
+from kinematics_bench import kinematics
 from numpy.typing import NDArray
 from rating_bench import ratings
-from sacrebleu.metrics.bleu import BLEU
+from text_bench import text
+from timing import cpu_seconds, seconds
 
 from merton import __version__
-from merton.cognition.score import score_batch as cognition_scores
-from merton.cognition.text import Cider, bleu_batch, rouge_l_batch
 from merton.config import load
-from merton.decision.score import score_batch as decision_scores
 from merton.execution.gate.collision import Guard, HeldObject
 from merton.execution.gate.planner import plan
-from merton.execution.kinematics import UR5
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.runner import Runner
@@ -40,24 +37,7 @@ from merton.files import resource
 from merton.perception.distortion import DISTORTIONS, distort
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
-from merton.world.action import checked_chunk
 from merton.world.cell import load_cell
-
-
-def seconds(work: Callable[[], Any], repetitions: int = 9, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Median time of one call [s], after one call to warm up."""
-    work()
-    times = []
-    for _ in range(repetitions):
-        started = clock()
-        work()
-        times.append(clock() - started)
-    return statistics.median(times)
-
-
-def cpu_seconds(work: Callable[[], Any], repetitions: int = 9) -> float:
-    """The same in processor time of this thread, which other work on the machine does not disturb."""
-    return seconds(work, repetitions, time.thread_time)
 
 
 def physics() -> dict[str, float]:
@@ -142,70 +122,6 @@ def peers() -> dict[str, dict[str, float]]:
     return result
 
 
-def kinematics() -> dict[str, Any]:
-    """The UR5: poses per second in batches, microseconds for one pose, and the same of peers where they are installed.
-
-    Everything here, the peers included, runs in one thread; times are processor times. Joints are uniform in a turn.
-    "inverse" is all branches of a pose, "near" one solution near a posture, from a start where every joint is 0.05 rad
-    off. A peer's agreement is the largest difference between its pose matrix and ours.
-    """
-    rng = np.random.default_rng(0)
-    joints = rng.uniform(-np.pi, np.pi, (100_000, 6))
-    poses = UR5.forward(joints)
-    some, starts = slice(2000), joints[:2000] + 0.05
-    theirs = UR5.forward(joints[some], frame="base")
-    pairs = list(zip(poses[some], starts, strict=True))
-    result: dict[str, Any] = {
-        "forward_per_s": len(joints) / cpu_seconds(lambda: UR5.forward(joints)),
-        "inverse_8_branches_per_s": len(joints) / cpu_seconds(lambda: UR5.inverse(poses)),
-        "inverse_one_us": 1e6 / len(pairs) * cpu_seconds(lambda: [UR5.inverse(pose) for pose, _ in pairs]),
-        "solve_us": 1e6 / len(pairs) * cpu_seconds(lambda: [UR5.solve(pose, start) for pose, start in pairs]),
-    }
-    for name, measure in (("ur_analytic_ik", ur_analytic_ik), ("roboticstoolbox", roboticstoolbox)):
-        try:
-            peer = measure(joints[some], theirs, starts)
-        except ImportError as error:
-            result[name] = {"skipped": f"{error} (wheels: requirements/bench.txt)"}
-            continue
-        peer["forward_times_faster"] = result["forward_per_s"] / peer["forward_per_s"]
-        if "inverse_per_s" in peer:
-            peer["inverse_times_faster"] = result["inverse_8_branches_per_s"] / peer["inverse_per_s"]
-            peer["inverse_one_times_faster"] = 1e6 / peer["inverse_per_s"] / result["inverse_one_us"]
-        peer["near_times_faster"] = peer["near_us"] / result["solve_us"]
-        result[name] = peer
-    return result
-
-
-def ur_analytic_ik(joints: NDArray[np.float64], poses: NDArray[np.float64], starts: NDArray[np.float64]) -> Any:
-    """C++, closed form, one pose a call."""
-    from ur_analytic_ik import ur5
-
-    rows, pairs = joints.tolist(), list(zip(poses, starts.tolist(), strict=True))
-    return {
-        "agreement": float(np.abs(np.array([ur5.forward_kinematics(*row) for row in rows]) - poses).max()),
-        "forward_per_s": len(rows) / cpu_seconds(lambda: [ur5.forward_kinematics(*row) for row in rows]),
-        "inverse_per_s": len(rows) / cpu_seconds(lambda: [ur5.inverse_kinematics(pose) for pose in poses]),
-        "near_us": 1e6 / len(rows) * cpu_seconds(lambda: [ur5.inverse_kinematics_closest(p, *q) for p, q in pairs]),
-    }
-
-
-def roboticstoolbox(joints: NDArray[np.float64], poses: NDArray[np.float64], starts: NDArray[np.float64]) -> Any:
-    """C++ behind Python; Levenberg-Marquardt to a residual of 1e-6, one solution."""
-    from roboticstoolbox import DHRobot, RevoluteDH
-
-    lengths = zip((UR5.d1, 0, 0, UR5.d4, UR5.d5, UR5.d6), (0, UR5.a2, UR5.a3, 0, 0, 0), strict=True)
-    quarter = np.pi / 2
-    turns = (quarter, 0, 0, quarter, -quarter, 0)
-    arm = DHRobot([RevoluteDH(d=d, a=a, alpha=t) for (d, a), t in zip(lengths, turns, strict=True)]).ets()
-    pairs = list(zip(poses, starts, strict=True))
-    return {
-        "agreement": float(np.abs(arm.eval(joints) - poses).max()),
-        "forward_per_s": len(joints) / cpu_seconds(lambda: arm.eval(joints)),
-        "near_us": 1e6 / len(joints) * cpu_seconds(lambda: [arm.ik_LM(pose, q0=start) for pose, start in pairs]),
-        "near_solved": float(np.mean([arm.ik_LM(pose, q0=start).success for pose, start in pairs])),
-    }
-
-
 def safety() -> dict[str, float]:
     """The gate: verdicts per second, milliseconds for a chunk of 12 deltas, configurations checked per second.
 
@@ -240,32 +156,6 @@ def safety() -> dict[str, float]:
         "configurations_per_s": len(joints) / cpu_seconds(check),
         "distances_per_s": guard.pairs * len(joints) / cpu_seconds(check),
     }
-
-
-def text() -> dict[str, float]:
-    """Pairs per second: answers of 6 to 14 words through BLEU, ROUGE-L and CIDEr together, chunks of 8 deltas.
-
-    The answers are all different; each of 200 reference answers is compared with 50, as in a study of distortions.
-    """
-    rng = np.random.default_rng(0)
-    vocabulary = [f"word{index}" for index in range(200)]
-    pool = [list(rng.choice(vocabulary, size)) for size in rng.integers(6, 15, 200)]
-    pairs = [(words, [w if rng.random() > 0.3 else str(rng.choice(vocabulary)) for w in words]) for words in pool * 50]
-    references, candidates = [" ".join(one) for one, _ in pairs], [" ".join(other) for _, other in pairs]
-    cider = Cider(dict.fromkeys(references))
-    chunks = [checked_chunk(np.c_[rng.normal(0, 0.03, (8, 6)), rng.uniform(size=8)], 0.2) for _ in range(10_000)]
-    n = len(pairs)
-    result = {
-        "bleu_per_s": n / seconds(lambda: bleu_batch(references, candidates), 3),
-        "rouge_l_per_s": n / seconds(lambda: rouge_l_batch(references, candidates), 3),
-        "cider_per_s": n / seconds(lambda: cider.score_batch(references, candidates), 3),
-        "all_three_per_s": n / seconds(lambda: cognition_scores(references, candidates, cider), 3),
-        "decision_per_s": n / seconds(lambda: decision_scores(chunks, chunks[::-1]), 3),
-    }
-    sacrebleu = BLEU(tokenize="none", effective_order=True)
-    some = list(zip(references[:2000], candidates[:2000], strict=True))
-    work = seconds(lambda: [sacrebleu.sentence_score(candidate, [reference]) for reference, candidate in some], 3)
-    return result | {"sacrebleu_sentence_score_per_s": len(some) / work}
 
 
 def trials() -> dict[str, float]:
