@@ -14,7 +14,7 @@ LIGHT = (
     "experiment.aggregator_node",
     "experiment.experiment_node",
 )
-HEAVY = ("scipy.linalg", "scipy.sparse", "sacrebleu", "matplotlib", "torch", "transformers")
+HEAVY = ("scipy.linalg", "scipy.sparse", "rapidfuzz", "matplotlib", "torch", "transformers")
 """Each takes longer to import than a node's own code; scorer_node and some distortions use the first three."""
 
 

@@ -157,10 +157,11 @@ def test_a_thousand_pairs_as_sacrebleu_scores_them(thousand):
 
     theirs = BLEU(tokenize="none", smooth_method="exp", effective_order=True)
     expected = [
-        theirs.sentence_score(candidate, [reference]).score / 100
+        min(1.0, theirs.sentence_score(candidate, [reference]).score / 100)
         for reference, candidate in zip(*thousand, strict=True)
     ]
-    np.testing.assert_allclose(bleu_batch(*thousand), expected, atol=1e-6, rtol=0)
+    # From Python 3.12 on, sacrebleu adds its logarithms with compensation.
+    np.testing.assert_allclose(bleu_batch(*thousand), expected, atol=1e-15, rtol=1e-15)
 
 
 def test_a_thousand_pairs_as_nltk_scores_them(thousand):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
@@ -57,3 +58,44 @@ def ngrams_of(sentences: Sequence[Words], ranks: dict[str, int]) -> list[NGrams]
         ).tocsr()
         found.append(NGrams(counts, *np.divmod(keys, max(1, len(ranks)))))
     return found
+
+
+@njit(cache=True)
+def clipped_matches(words: Integers, ends: Integers, references: Integers, candidates: Integers) -> Integers:
+    """The n-grams that candidates have in common with their references, each counted as often as both have it.
+
+    For answers: the work grows with the product of the two lengths, 0.3 s for 10^4 words.
+
+    Args:
+        words: the words of all sentences, one sentence after the other, as numbers.
+        ends: (sentences + 1,) 0 and the end of each sentence in `words`.
+        references, candidates: (n,) sentences.
+
+    Returns:
+        (n, `ORDERS`) matches by order.
+    """
+    matches = np.zeros((len(references), ORDERS), np.int64)
+    for pair in range(len(references)):
+        reference = words[ends[references[pair]] : ends[references[pair] + 1]]
+        candidate = words[ends[candidates[pair]] : ends[candidates[pair] + 1]]
+        for last in range(len(candidate)):
+            # of the n-grams that end at this word: how often the reference has them, less how often they came before
+            free = np.zeros(ORDERS + 1, np.int64)
+            for other in range(len(reference)):
+                free[_common_end(candidate, last, reference, other)] += 1
+            for other in range(last):
+                free[_common_end(candidate, last, candidate, other)] -= 1
+            longer = 0
+            for order in range(ORDERS, 0, -1):
+                longer += free[order]
+                matches[pair, order - 1] += longer > 0
+    return matches
+
+
+@njit(cache=True)
+def _common_end(first: Integers, last: int, second: Integers, other: int) -> int:
+    """Number of equal words, `ORDERS` at most, up to and with `first[last]` and `second[other]`."""
+    count = 0
+    while count < ORDERS and count <= last and count <= other and first[last - count] == second[other - count]:
+        count += 1
+    return count

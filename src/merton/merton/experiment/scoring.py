@@ -101,6 +101,6 @@ def differences(record: TrialRecord, scores: Scores) -> Iterator[tuple[str, floa
 @lru_cache(maxsize=8)
 def _cider(corpus: tuple[str, ...]) -> Cider | None:
     """CIDEr over a corpus of reference answers; None for fewer than two, whose document frequencies say nothing."""
-    from merton.cognition.text import Cider  # loads scipy and sacrebleu, which only the process that scores needs
+    from merton.cognition.text import Cider  # loads scipy and rapidfuzz, which only the process that scores needs
 
     return Cider(corpus) if len(corpus) >= 2 else None
