@@ -33,6 +33,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0].rpartition("/")[2]))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool:
+    """The timeout of a test follows the machine, as the limits of its waits do."""
+    import pytest_timeout
+
+    from patience import stretched
+
+    return bool(pytest_timeout.pytest_timeout_set_timer(item, settings._replace(timeout=stretched(settings.timeout))))
+
+
 @pytest.fixture
 def ros() -> Iterator[Any]:
     """ROS for one test."""

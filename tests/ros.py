@@ -21,9 +21,9 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.marks import Message, marked
 from merton_nodes.ros.runtime import Spinner, StageNode
+from patience import LIMIT_S, stretched, until
 
 Result = TypeVar("Result")
-LIMIT_S = 60.0
 
 
 class Ros:
@@ -54,16 +54,14 @@ class Ros:
         return node
 
     def until(self, condition: Callable[[], Result], limit_s: float = LIMIT_S) -> Result:
-        """The first true value of `condition`; fails after `limit_s`."""
-        end = time.monotonic() + limit_s
-        pause = threading.Event()
-        while time.monotonic() < end:
+        """As `patience.until`; raises what the executor thread raised."""
+
+        def check() -> None:
             if self.error is not None:
                 raise self.error
-            if result := condition():
-                return result
-            pause.wait(0.005)
-        raise AssertionError(f"{condition} was never true within {limit_s} s")
+
+        check()
+        return until(condition, limit_s, meanwhile=check)
 
     def result(self, future: Any, limit_s: float = LIMIT_S) -> Any:
         """The result of an rclpy future."""
@@ -117,7 +115,7 @@ class Ros:
     def close(self) -> None:
         """End everything; raises what the executor thread raised."""
         self.spinner.ask_to_end()
-        self.thread.join(10)
+        self.thread.join(stretched(10))
         self.executor.shutdown()
         for node in self.nodes:
             if isinstance(node, StageNode):

@@ -10,14 +10,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
+from patience import LIMIT_S, stretched
+
 PORTS = (29999, 30003, 30004, 63352)
-LIMIT_S = 30.0
 _NUMBERS = itertools.count(2)
 
 
@@ -37,17 +36,6 @@ def free_address() -> str:
     raise AssertionError
 
 
-def until(condition: Callable[[], Any], limit_s: float = LIMIT_S, meanwhile: Callable[[], None] = lambda: None) -> Any:
-    """The first true value of `condition`; fails after `limit_s`."""
-    pause, end_s = threading.Event(), time.monotonic() + limit_s
-    while time.monotonic() < end_s:
-        if value := condition():
-            return value
-        meanwhile()
-        pause.wait(0.005)
-    raise AssertionError(f"nothing came of {condition} in {limit_s} s")
-
-
 class SimulatedUr:
     """The process, and the faults that can be injected."""
 
@@ -61,7 +49,7 @@ class SimulatedUr:
         )
         self.lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
-        assert self.lines.get(timeout=LIMIT_S) == f"ready {self.address}"
+        assert self.lines.get(timeout=stretched(LIMIT_S)) == f"ready {self.address}"
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
@@ -73,7 +61,7 @@ class SimulatedUr:
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
-        while (said := self.lines.get(timeout=LIMIT_S)) != f"done {line}":
+        while (said := self.lines.get(timeout=stretched(LIMIT_S))) != f"done {line}":
             assert "simulated" in said, said
 
     def end(self) -> None:

@@ -15,8 +15,9 @@ import numpy as np
 
 from merton.decision.models.base import example_observation
 from merton.world.observation import Observation
+from patience import stretched
 
-LIMIT_S = 20.0
+LIMIT_S = stretched(20.0)
 """Longest that anything here waits."""
 
 

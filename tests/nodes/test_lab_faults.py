@@ -197,10 +197,10 @@ def test_row_7_an_arm_node_that_is_killed_in_mid_motion_takes_the_motion_with_it
 ) -> None:
     robot = Robot(ros, probe, ur, heartbeat_timeout_s=0.5)
     process = arm_process()
-    ros.until(lambda: robot.safety, 30)
+    ros.until(lambda: robot.safety)
     begin_m, _ = robot.lifting()
     process.kill()
-    ros.until(lambda: robot.cell_safety[-1].mode == SafetyState.FAULT, 10)
+    ros.until(lambda: robot.cell_safety[-1].mode == SafetyState.FAULT)
     assert "no heartbeat for 0.5 s" in robot.cell_safety[-1].message
     robot.at_rest()
     held_m = robot.height_m
@@ -209,7 +209,7 @@ def test_row_7_an_arm_node_that_is_killed_in_mid_motion_takes_the_motion_with_it
     # when it comes back it finds out, and latches
     robot.safety.clear()
     arm_process()
-    ros.until(lambda: robot.safety and robot.safety[-1].mode == SafetyState.FAULT, 30)
+    ros.until(lambda: robot.safety and robot.safety[-1].mode == SafetyState.FAULT)
     assert robot.execute(UP).error_code == 305
     assert robot.height_m == pytest.approx(held_m, abs=1e-3)
 
@@ -226,7 +226,7 @@ def test_row_9_the_latch_survives_a_stop_in_mid_motion_a_kill_and_a_restart(
 ) -> None:
     robot = Robot(ros, probe, ur)
     first = arm_process(f"latch_file:={tmp_path / 'stop.json'}")
-    ros.until(lambda: robot.safety, 30)
+    ros.until(lambda: robot.safety)
     begin_m, answer = robot.lifting()
     assert trigger(ros, probe, names.STOP).success
     result = answer()
@@ -237,7 +237,7 @@ def test_row_9_the_latch_survives_a_stop_in_mid_motion_a_kill_and_a_restart(
     first.kill()
     robot.safety.clear()
     arm_process(f"latch_file:={tmp_path / 'stop.json'}")
-    ros.until(lambda: robot.safety and robot.safety[-1].mode == SafetyState.EMERGENCY_STOP, 30)
+    ros.until(lambda: robot.safety and robot.safety[-1].mode == SafetyState.EMERGENCY_STOP)
     assert robot.execute(UP).error_code == 305
     assert robot.height_m == pytest.approx(held_m, abs=1e-3)
     assert trigger(ros, probe, names.RESET_STOP).success

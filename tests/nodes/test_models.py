@@ -27,11 +27,13 @@ from merton.world.action import ActionChunk
 from merton.world.cell import ARM_JOINTS, load_cell
 from merton.world.observation import Observation
 from merton_nodes.experiment.ros_ports import RosPorts
-from merton_nodes.models import vlm_node
+from merton_nodes.models import model_node, vlm_node
 from merton_nodes.models.vla_node import VlaNode
 from merton_nodes.models.vlm_node import VlmNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from merton_nodes.ros.service_caller import pauses_s
+from patience import stretched
 from ros import LIMIT_S, Probe, Ros, up
 
 FAILURES: dict[str, Exception] = {
@@ -264,8 +266,34 @@ def done(value: Any) -> Future:
 
 def test_the_goal_of_an_expired_result_is_sent_again(ros: Ros, probe: Probe) -> None:
     ports, client = RosPorts(probe, load_cell(), deadline_s=1.0), Forgetful()
-    assert ports.act_on(client, "goal", "it", LIMIT_S) == AnswerQuestion.Result()
+    assert ports.act_on(client, "goal", "it", stretched(2.0)) == AnswerQuestion.Result()
     assert client.goals == ["goal", "goal"]
+
+
+def test_a_call_is_repeated_ever_more_rarely_until_its_deadline() -> None:
+    assert list(pauses_s(120.0)) == [10.0, 20.0, 40.0, 50.0]
+    assert list(pauses_s(1.0)) == [0.25, 0.5, 0.25]
+
+
+def test_the_loading_of_a_model_is_no_part_of_a_deadline(
+    ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = threading.Event()
+    monkeypatch.setattr(Parrot, "warm_up", lambda _: loaded.wait(stretched(LIMIT_S)))
+    monkeypatch.setattr(model_node, "LOADING_ANSWER_S", 0.1)
+    node = up(ros, VlmNode, preload=[""])
+    ports = RosPorts(probe, load_cell(), deadline_s=1.0)
+    assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello")).error_code == 408
+    answers: list[Answer] = []
+    asking = threading.Thread(
+        target=lambda: answers.append(ports.answer("parrot", picture(), "hello", "distorted")), daemon=True
+    )
+    asking.start()
+    ros.until(lambda: node.counters["asked while loading"] > 15)  # longer than the deadline
+    assert not answers
+    loaded.set()
+    assert ros.until(lambda: answers)[0].text == "hello"
+    assert Parrot.batches == [["hello"]]
 
 
 @pytest.mark.parametrize("instruction", ["hello", "out of memory", "no text", "no server", "no extra"])

@@ -20,12 +20,13 @@ from merton.study.report import write_report
 from merton.world.cell import load_cell
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from patience import stretched
 from ros import Probe, Ros
 from simulated_ur import simulated_ur
 from software_realsense import HEIGHT, RATE_HZ, WIDTH, record
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")
-pytestmark = [pytest.mark.xdist_group("system"), pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.xdist_group("system"), pytest.mark.timeout(600)]
 
 EXPERIMENT = """
 name: lab
@@ -54,7 +55,12 @@ def lab_graph(address: str, recording: Path, folder: Path) -> GraphSpec:
         },
         "experiment_node": {"deadline_s": 180.0},
         "ur_robot_node": {"heartbeat_timeout_s": 2.0, "connect_timeout_s": 60.0},
-        "arm_node": {"latch_file": str(folder / "stop.json"), "camera_timeout_s": 6.0},
+        "arm_node": {
+            "latch_file": str(folder / "stop.json"),
+            "camera_timeout_s": 6.0,
+            "max_observation_age_s": 120.0,
+            "patience_s": 60.0,
+        },
     }
     nodes = [
         node.model_copy(update={"parameters": {**node.parameters, **changes.get(node.name, {})}})
@@ -76,7 +82,7 @@ def test_a_whole_experiment_with_simulated_counterparts(ros: Ros, probe: Probe, 
         Supervisor(lab_graph(ur.address, recording, tmp_path), run.path / "logs", environment()) as supervisor,
     ):
         supervisor.start("run_experiment", client)
-        ended = supervisor.next_exit(480)
+        ended = supervisor.next_exit(stretched(480))
         assert ended is not None, f"asked: {operator.ids}"
         why = last_lines(ended.log, 20) + last_lines(run.path / "logs" / "experiment_node.log", 20)
         assert (ended.name, ended.code) == ("run_experiment", 0), f"{ended}, asked: {operator.ids}\n{why}"

@@ -109,6 +109,18 @@ def test_safety_limits_in_parameter_files_exist(graph):
     assert limits <= {f"limits.{name}" for name in vars(Limits())}
 
 
+def test_only_simulated_cells_wait_for_a_busy_machine():
+    """Before a real robot every limit of wall time is short: nothing may move that is not commanded and watched."""
+    lab, sim = (parameter_file(load_graph(name)) for name in ("lab", "sim"))
+    assert lab["ur_robot_node"]["heartbeat_timeout_s"] == 0.2
+    assert lab["arm_node"]["camera_timeout_s"] == 0.2
+    assert lab["arm_node"]["watch_cameras"] == ["wrist", "top", "side"]
+    assert lab["arm_node"]["max_observation_age_s"] == 5.0
+    assert lab["arm_node"]["patience_s"] == 2.0
+    assert lab["experiment_node"]["deadline_s"] == 60.0
+    assert sim["arm_node"]["patience_s"] == sim["experiment_node"]["deadline_s"] == 120.0
+
+
 def test_parameters_hold_in_a_namespace_too(graph):
     """Without them an arm in the lab would move at full speed, and its stop not survive a restart."""
     assert all(key.startswith("/**/") for key in YAML(typ="safe").load(graph.parameter_file))

@@ -7,63 +7,25 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
-from merton.experiment.runner import Runner, run_all
 from merton.files import locked_folder
 from merton.graph.spec import load_graph
 from merton.results.comparison import compare
-from merton.results.records import Outcome, TrialRecord
+from merton.results.records import Outcome
 from merton.results.store import ResultStore
+from patience import stretched, until
+from runs import EXPERIMENT, TRIALS, records, small_run, undisturbed_run
 
 pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
 
-EXPERIMENT = """
-name: small
-seed: 5
-agents:
-  - {id: expert, vla: expert}
-  - {id: servo, vla: servo}
-  - {id: plunge, vla: plunge}
-tasks: [reach, pick]
-distortions: [white_noise, jpeg]
-levels: [0, 5]
-"""
-TRIALS = 3 * 2 * 3
 STATEFUL = ("mujoco_cell_node", "arm_node", "aggregator_node", "experiment_node")
 """Nodes with a state that a kill loses."""
 MERTON = [sys.executable, "-m", "merton"]
-
-
-def until(condition: Callable[[], Any], limit_s: float = 300.0) -> Any:
-    """The first true value of `condition`; fails after `limit_s`."""
-    end, pause = time.monotonic() + limit_s, threading.Event()
-    while time.monotonic() < end:
-        if result := condition():
-            return result
-        pause.wait(0.02)
-    raise AssertionError(f"nothing came of {condition} in {limit_s} s")
-
-
-def small_run(folder: Path, name: str) -> RunDirectory:
-    file = folder / "small.yaml"
-    file.write_text(EXPERIMENT)
-    return RunDirectory.create(folder / "runs", file, name)
-
-
-def records(run: RunDirectory) -> list[TrialRecord]:
-    if not run.database.exists():
-        return []
-    with ResultStore(run.database, read_only=True) as store:
-        return store.records(run.id)
 
 
 STARTED: list[subprocess.Popen[str]] = []
@@ -76,7 +38,7 @@ def no_process_is_left() -> Iterator[None]:
     for process in STARTED:
         if process.poll() is None:
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=stretched(30))
     STARTED.clear()
 
 
@@ -107,11 +69,7 @@ def children(pid: int) -> dict[str, int]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """A run in one process, without ROS."""
-    run = small_run(tmp_path_factory.mktemp("local"), "local")
-    runner = Runner(run.spec, run.id, LocalPorts(), run.reference_run)
-    with ResultStore(run.database) as store:
-        run_all(runner, run, (), store.record, on_trial=lambda *_: None, on_fault=pytest.fail)
-    return run
+    return undisturbed_run(tmp_path_factory.mktemp("local"))
 
 
 @pytest.mark.timeout(1800)
@@ -128,9 +86,9 @@ def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
     for victim in every if os.environ.get("MERTON_KILL_EVERY_NODE") else [*STATEFUL, "camera_node"]:
         before = {record.id: record for record in records(run)}
         process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
-        until(lambda before=before: len(records(run)) > len(before))
+        until(lambda before=before: len(records(run)) > len(before), 300)
         os.kill(children(process.pid)[victim], signal.SIGKILL)
-        output, _ = process.communicate(timeout=180)
+        output, _ = process.communicate(timeout=stretched(180))
         assert process.returncode == 3, output
         assert re.search(rf"{victim} was ended by SIGKILL", output), output
         after = {record.id: record for record in records(run)}
@@ -138,7 +96,7 @@ def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
         assert f"{len(after)} results are safe" in output
         assert len(after) < TRIALS, "the experiment is too short to be killed this often"
     process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=stretched(180))
     assert process.returncode == 0, output
     assert (run.path / "report.html").stat().st_size > 50_000
 
@@ -155,7 +113,7 @@ def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
     assert all(record.execution == 0 for record in finished if record.agent == "plunge")
 
     process = merton("compare", run.path, undisturbed.path)
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=stretched(180))
     assert process.returncode == 0, output
     assert f"identical: {TRIALS} trials" in output
     assert run_is_complete(run)
@@ -165,11 +123,11 @@ def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
 def test_no_node_is_left_after_any_signal(number: signal.Signals, code: int, tmp_path: Path) -> None:
     run = small_run(tmp_path, "ended")
     process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
-    until(lambda: records(run))
+    until(lambda: records(run), 300)
     nodes = children(process.pid)
     assert len(nodes) == len(load_graph("sim").nodes) + 1
     process.send_signal(number)
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=stretched(180))
     assert process.returncode == code, output
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in nodes.values()))
     if number == signal.SIGINT:
@@ -184,22 +142,22 @@ def test_a_moved_run_keeps_its_results_and_an_empty_one_is_refused(undisturbed: 
     shutil.copytree(undisturbed.path, moved)
     assert RunDirectory(moved).id == undisturbed.id
     process = merton("compare", moved, undisturbed.path)
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=stretched(180))
     assert (process.returncode, f"identical: {TRIALS} trials" in output) == (0, True), output
     empty = small_run(tmp_path, "empty")
     with ResultStore(empty.database):
         pass
     process = merton("report", empty.path)
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=stretched(180))
     assert (process.returncode, "has no results" in output) == (2, True), output
     other = tmp_path / "other.yaml"
     other.write_text(EXPERIMENT.replace("seed: 5", "seed: 6"))
     process = merton("run", other, "--resume", "--runs", empty.path.parent, "--name", empty.id)
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=stretched(180))
     assert (process.returncode, "a run of another experiment" in output) == (2, True), output
     with locked_folder(empty.path, "merton run"):
         process = merton("run", empty.path / "experiment.yaml", "--resume", "--runs", empty.path.parent)
-        output, _ = process.communicate(timeout=180)
+        output, _ = process.communicate(timeout=stretched(180))
     assert (process.returncode, "another merton run is at work" in output) == (2, True), output
 
 
@@ -235,7 +193,7 @@ def test_wrong_usage_is_answered_with_one_sentence_and_exit_code_2(
     arguments: list[str], says: str, tmp_path: Path
 ) -> None:
     process = merton(*arguments)
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=stretched(180))
     assert process.returncode == 2, output
     assert says in output
     assert "Traceback" not in output
@@ -243,6 +201,6 @@ def test_wrong_usage_is_answered_with_one_sentence_and_exit_code_2(
 
 def test_doctor_finds_no_fault() -> None:
     process = merton("doctor")
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=stretched(180))
     assert process.returncode == 0, output
     assert "fail" not in output

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from merton_interfaces.msg import SafetyState, TrialResult
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Supervisor, environment, find_executable
 from merton_nodes.ros import names
+from patience import until
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
@@ -68,10 +68,9 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
     with Supervisor(graph.model_copy(update={"nodes": nodes}), folder / "logs", environment()) as supervisor:
         parameters = ["-p", "port:=0", "-p", f"log:={folder / 'presses.jsonl'}"]
         supervisor.start("monitor_node", [program, "--ros-args", *parameters])
-        log, pause, end_s = folder / "logs" / "monitor_node.log", threading.Event(), time.monotonic() + 60
-        while not (found := re.search(r"page is at (http://127\.0\.0\.1:\d+/)", log.read_text(encoding="utf-8"))):
-            assert time.monotonic() < end_s, log.read_text(encoding="utf-8")
-            pause.wait(0.1)
+        log = folder / "logs" / "monitor_node.log"
+        address = re.compile(r"page is at (http://127\.0\.0\.1:\d+/)")
+        found = until(lambda: address.search(log.read_text(encoding="utf-8")))
         yield Cell(supervisor, found[1], folder / "presses.jsonl")
 
 

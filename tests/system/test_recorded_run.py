@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from merton.results.store import ResultStore
 from merton_nodes.recording.rescore_recording import rescored
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from patience import stretched, until
 from ros import Probe, Ros
 
 pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
@@ -58,7 +58,7 @@ def start(*arguments: object) -> subprocess.Popen[str]:
 
 def merton(*arguments: object) -> tuple[int, str]:
     process = start(*arguments)
-    output, _ = process.communicate(timeout=180)
+    output, _ = process.communicate(timeout=stretched(180))
     return process.returncode, output
 
 
@@ -86,18 +86,16 @@ def killed(recorded: RunDirectory) -> Iterator[tuple[RunDirectory, str, int, int
     folder = recorded.path.parent
     process = start("run", folder / "recorded.yaml", "--record", "--runs", folder, "--name", "killed")
     try:
-        pause, end = threading.Event(), time.monotonic() + 120
         path = folder / "killed" / "recording.mcap"
-        while time.monotonic() < end and not has_a_result(path):
-            pause.wait(0.1)
+        until(lambda: has_a_result(path), 120, pause_s=0.1)
         os.kill(process_of("recorder_node", process.pid), signal.SIGKILL)
         killed_ns = time.time_ns()
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=stretched(120))
         yield RunDirectory(folder / "killed"), output, process.returncode, killed_ns
     finally:
         if process.poll() is None:
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=stretched(30))
 
 
 def has_a_result(path: Path) -> bool:
@@ -207,7 +205,7 @@ def test_its_cameras_are_played_on_their_topics(recorded: RunDirectory, ros: Ros
         assert convert.color_array(images[0]).std() > 10, "a blank picture"
     finally:
         os.killpg(process.pid, signal.SIGINT)
-        process.wait(30)
+        process.wait(stretched(30))
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from patience import Limit
+
 START_S = 60.0
 _numbers = itertools.count()
 _PR_SET_PDEATHSIG = 1
@@ -92,8 +94,8 @@ def _end_with_parent() -> Callable[[], None]:
 def _answers(server: subprocess.Popen[bytes], folder: Path) -> bool:
     import psycopg
 
-    deadline = time.monotonic() + START_S
-    while server.poll() is None and time.monotonic() < deadline:
+    limit = Limit(START_S)
+    while server.poll() is None and not limit.is_over():
         try:
             psycopg.connect(f"host={folder} user=merton dbname=postgres").close()
             return True

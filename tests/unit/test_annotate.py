@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -51,6 +50,7 @@ from merton.perception.images import encode_image
 from merton.study import models, report
 from merton.world.action import ActionChunk
 from merton.world.cell import load_cell
+from patience import until
 
 HERE = Path(__file__).parent
 TASKS = ["Push the red cube to the left", "Pick up the red cube", "Move the cup", "Place the cup here", "Pour it out"]
@@ -270,10 +270,8 @@ def test_the_tables_after_two_kills_are_the_same(dataset: Path, catalogue: Path,
             for _ in range(workers):
                 pipe.read(1)
         calls = calls_in(catalogue)  # of this run alone: it asks again what was under way at the kill before
-        deadline = time.monotonic() + 60
-        while kept(out / "cache.sqlite") < known + len(calls) - under_way:  # what they had done is being written
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        written = known + len(calls) - under_way
+        until(lambda written=written: kept(out / "cache.sqlite") >= written)  # what they had done is being written
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert not (out / ANNOTATIONS).exists()

@@ -13,8 +13,7 @@ from merton.leaderboard.snapshot import store as snapshot
 from merton.leaderboard.snapshot.live import CORE_SHARE, PERIOD_S, LiveBoard, LiveBoards, board_of
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
-
-LIMIT_S = 60.0
+from patience import LIMIT_S, until
 
 
 def run_with(folder: Path, *agents: str) -> str:
@@ -29,13 +28,9 @@ def run_with(folder: Path, *agents: str) -> str:
 
 
 def next_board(boards: LiveBoards) -> LiveBoard:
-    end = time.monotonic() + LIMIT_S
-    while time.monotonic() < end:
-        if (board := boards.poll()) is not None:
-            assert board.problem == board.shown.problem
-            return board.shown
-        time.sleep(0.01)
-    raise AssertionError(f"no board in {LIMIT_S} s")
+    board = until(boards.poll)
+    assert board.problem == board.shown.problem
+    return board.shown
 
 
 def slowly(board: LiveBoard) -> LiveBoard:

@@ -13,8 +13,9 @@ from merton.errors import InfrastructureError, InputError, InvalidAnswerError, M
 from merton.models.base import ModelAdapter
 from merton.models.catalogue import Entry
 from merton.models.worker import ModelPool, ModelWorker
+from patience import stretched
 
-LIMIT_S = 30.0
+LIMIT_S = stretched(30.0)
 
 
 class Echo(ModelAdapter[str, str]):

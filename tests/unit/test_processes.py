@@ -13,9 +13,9 @@ import pytest
 
 from merton.errors import InfrastructureError, InputError, MertonError
 from merton.processes import SupervisedDriver
+from patience import LIMIT_S
 
 pytestmark = pytest.mark.timeout(120)
-LIMIT_S = 60.0
 
 
 def echo(greeting: str, link: Connection) -> None:

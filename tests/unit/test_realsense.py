@@ -18,6 +18,7 @@ from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import CameraSettings, RealsenseCamera, devices_of
 from merton.perception.camera.realsense_driver import RealsenseStream, millimetres
 from merton.world.observation import Intrinsics
+from patience import LIMIT_S, stretched, until
 from software_realsense import (
     BASELINE_M,
     CENTRE_PX,
@@ -34,7 +35,6 @@ from software_realsense import (
 
 pytestmark = pytest.mark.timeout(300)
 FRAMES = 20
-LIMIT_S = 60.0
 
 
 def settings(device: str = "software", **more: float) -> CameraSettings:
@@ -67,19 +67,13 @@ class FrameRecorder:
 
     def until(self, count: int) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: len(self.frames) >= count, LIMIT_S), f"{len(self.frames)} frames"
+            enough = self.changed.wait_for(lambda: len(self.frames) >= count, stretched(LIMIT_S))
+            assert enough, f"{len(self.frames)} frames"
 
 
 def read_on(stream: RealsenseStream) -> None:
     while True:
         stream.read()
-
-
-def until(condition: object) -> None:
-    end_s, pause = time.monotonic() + LIMIT_S, threading.Event()
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end_s, "nothing came of it"
-        pause.wait(0.01)
 
 
 def test_a_live_stream_gives_pairs_with_exact_optics(live: SoftwareCamera) -> None:

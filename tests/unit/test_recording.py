@@ -22,7 +22,7 @@ from merton.recording import writer as writing
 from merton.recording.reader import RecordingReader, repair
 from merton.recording.schemas import schema_of
 from merton.recording.writer import Channel, RecordingWriter, free_path
-from simulated_ur import until
+from patience import until
 
 TEXT = Channel("/text", "std_msgs/msg/String")
 

@@ -21,7 +21,8 @@ from merton.execution.robots.rtde import RobotReading, RtdeRobot
 from merton.execution.robots.rtde_driver import CONTROLLER, JOINT_SPEED_RAD_S, RtdeDriver
 from merton.execution.robots.watchdog import Watchdog
 from merton.execution.trajectory import JointSpline
-from simulated_ur import SimulatedUr, free_address, simulated_ur, until
+from patience import until
+from simulated_ur import SimulatedUr, free_address, simulated_ur
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")
 pytestmark = pytest.mark.timeout(120)

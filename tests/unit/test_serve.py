@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -38,6 +37,7 @@ from merton.leaderboard.submissions.manifest import NO_WEIGHTS
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.web import is_from_elsewhere
+from patience import until
 
 NOVEMBER = datetime(2026, 11, 21, 8, 0, tzinfo=timezone.utc)
 AGENTS = ("hold", "plunge", "servo")
@@ -103,10 +103,7 @@ def submit(asking: TestClient, archive: bytes, **options: Any) -> Any:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Ask again and again until it holds."""
-    ends = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < ends, "it never came to that"
-        time.sleep(0.01)
+    until(holds, PATIENCE_S)
 
 
 # what is shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +14,14 @@ from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode, InfrastructureError, InputError, InvalidActionError
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, single_trial
-from merton.experiment.runner import Runner
+from merton.experiment.runner import Runner, run_all
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
 from merton.perception.distortion import distort
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.observation import CameraView, Observation
+from runs import small_run
 
 
 @pytest.fixture(scope="module")
@@ -242,3 +244,19 @@ def test_faults_of_models_and_of_the_infrastructure_differ(ports: LocalPorts) ->
     too_far = ports.execute(checked_chunk([[0.09, 0, 0, 0, 0, 0, 1]], 0.2), view)
     assert (too_far.executed, too_far.error_code) == (0, ErrorCode.STEP_LIMIT)
     assert not ports.latch.tripped
+
+
+def test_a_trial_is_repeated_while_the_infrastructure_fails_and_is_never_scored_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, records, faults = small_run(tmp_path, "failing"), [], []
+
+    def fail(self: Runner, trial: Trial) -> TrialReport:
+        raise InfrastructureError("arm/execute did not answer within 120 s")
+
+    monkeypatch.setattr(Runner, "run", fail)
+    runner = Runner(run.spec, run.id, LocalPorts.__new__(LocalPorts))
+    with pytest.raises(InfrastructureError, match=r"^expert\.reach\.0\.reference\.0: arm/execute did not answer"):
+        run_all(runner, run, (), records.append, on_trial=lambda *_: None, on_fault=faults.append)
+    assert [fault.partition("; ")[2] for fault in faults] == ["trying again (1 of 2)", "trying again (2 of 2)"]
+    assert records == []

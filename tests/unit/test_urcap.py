@@ -15,7 +15,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.execution.robots.gripper import Grip, Gripper
 from merton.execution.robots.urcap import UrcapGripper, UrcapSocket, fault_sentence
 from merton.simulation.urcap_server import UrcapServer
-from simulated_ur import until
+from patience import until
 
 HOST = "127.0.0.1"
 pytestmark = pytest.mark.timeout(60)

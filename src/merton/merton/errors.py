@@ -50,6 +50,7 @@ class ErrorCode(IntEnum):
     NOT_SERVED = 405, "the model could not be asked: node not active, no such model, failed server, bad request, late"
     NO_SCENE = 406, "the policy needs the state of the scene, and the cell does not publish it"
     RESET_REFUSED = 407, "the scene cannot be prepared: no such scene, refused by the operator, or arm not at home"
+    LOADING = 408, "the model is being loaded: ask again"
     UNEXPECTED = 499, "a fault in Merton; the log of the node has its trace"
     SCORING_FAILED = 500, "the inputs cannot be scored"
     NOT_STORED = 502, "the result was not stored"
@@ -96,6 +97,10 @@ class OperatorStopError(MertonError):
 
 class InfrastructureError(MertonError):
     """A server, node, camera or disk failed. Never counted as a model's score."""
+
+
+class LoadingError(InfrastructureError):
+    """The model is being loaded, which may take minutes: ask again."""
 
 
 def missing(module: str, extra: str, user: str) -> MissingDependencyError:

@@ -13,7 +13,7 @@ from merton.experiment.run import RunDirectory
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
 from merton.results.records import TrialRecord
 
-ATTEMPTS = 2
+ATTEMPTS = 3
 """Attempts at a trial while the infrastructure fails; after the last one the run ends with the error."""
 
 

@@ -30,8 +30,8 @@ from merton_nodes.ros.waits import Waits
 ARRIVED_RAD = 0.002
 """Largest distance of a joint from its goal [rad]. Ours: 2 mm at full reach; the simulated arm stays within 1.1e-4."""
 STALLED_S = 4.0
-"""Time at a standstill after which a motion that should have ended is over [s]. Ours: longer than ur-rtde takes to
-start its program before the first motion."""
+"""Time at a standstill after which a motion that should have ended is over [s]; of the cell's clock, which stands while
+a simulated cell is not served. Ours: longer than ur-rtde takes to start its program before the first motion."""
 
 
 class ArmDriver:
@@ -163,7 +163,12 @@ class ArmDriver:
             return float(np.abs(self.joints_rad - joints_rad).max())
 
         await self.wait_until_settled(
-            lambda: self.is_stopped() or away_rad() <= ARRIVED_RAD or self.clock_stands or self.has_stood_for(STALLED_S)
+            lambda: (
+                self.is_stopped()
+                or away_rad() <= ARRIVED_RAD
+                or self.clock_stands
+                or self.stillness.duration_s >= STALLED_S
+            )
         )
         if not self.is_stopped() and away_rad() > ARRIVED_RAD:
             self.node.counters["motions that ended short"] += 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from uuid import uuid4
 
 from merton_interfaces.msg import SafetyState
 from rclpy.clock import Clock, ClockType
@@ -62,6 +63,8 @@ class StopNode(Node):
         self.commands = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
         self.heartbeat = self.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
+        self.process = uuid4().hex
+        """Tells this process from another that takes its place, in every heartbeat."""
         self.create_timer(HEARTBEAT_PERIOD_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.create_service(Trigger, names.STOP, self.on_stop)
         self.create_service(Trigger, names.RESET_STOP, self.on_reset)
@@ -99,7 +102,7 @@ class StopNode(Node):
     def beat(self) -> None:
         """Publish the heartbeat: a stop would arrive. The cell holds an arm whose heartbeat has ceased."""
         if self.state.accepts(StopEvent.HEARTBEAT):
-            self.heartbeat.publish(Header(stamp=self.get_clock().now().to_msg()))
+            self.heartbeat.publish(Header(stamp=self.get_clock().now().to_msg(), frame_id=self.process))
 
     def send(self, publisher: Publisher, message: Command, since: int) -> bool:
         """Send a command of a motion that began in generation `since`; False, without sending, if that is over."""

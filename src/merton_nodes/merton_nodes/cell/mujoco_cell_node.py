@@ -1,6 +1,7 @@
 """The embedded MuJoCo cell behind the topics of the hardware, a UR5 with a 2F-140.
 
-Lockstep: physics runs while something is commanded to move, as fast as it can, then the clock stands still.
+Lockstep: physics runs while something is commanded to move, as fast as it can, then the clock stands still. It stands
+as well while the commander's heartbeat is silent: the motion is late then, and goes on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -56,10 +57,14 @@ class MujocoCellNode(StageNode):
         heartbeat_timeout_s = self.parameter(
             "heartbeat_timeout_s",
             0.5,
-            "wall time without arm/heartbeat after which a motion is held [s]; 0: never",
+            "wall time without arm/heartbeat after which the clock stands until the next one [s]; 0: never",
             minimum=0.0,
             maximum=60.0,
         )
+        self.commander = ""
+        """The process whose heartbeat came last."""
+        self.waits_for_heartbeat = False
+        """Whether the clock stands in the middle of a motion."""
         self.watchdog = Watchdog([names.HEARTBEAT], heartbeat_timeout_s) if heartbeat_timeout_s else None
         self.fault = ""
         self.state_period_ns = round(1e9 / rate_hz)
@@ -74,8 +79,7 @@ class MujocoCellNode(StageNode):
         self.description = self.create_publisher(String, names.ROBOT_DESCRIPTION, names.LATCHED_QOS)
         self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper)
         if self.watchdog is not None:
-            alive = self.watchdog.feed
-            self.create_subscription(Header, names.HEARTBEAT, lambda _: alive(names.HEARTBEAT), names.RELIABLE_QOS)
+            self.create_subscription(Header, names.HEARTBEAT, self.on_heartbeat, names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         pause_s = SLICE_S / self.real_time_factor if self.real_time_factor else 1e-4
@@ -93,6 +97,7 @@ class MujocoCellNode(StageNode):
         self.cell.reset(task, seed)
         self.scenes += 1
         self.motion.cancel()
+        self.waits_for_heartbeat = False
         self.publish_safety()
         self.publish_all()
 
@@ -146,14 +151,28 @@ class MujocoCellNode(StageNode):
         """Let physics run; from now on the commander's heartbeat is required."""
         if self.watchdog is not None and self.motion.is_canceled():
             self.watchdog.start()
+        self.waits_for_heartbeat = False
         self.motion.reset()
+
+    def on_heartbeat(self, message: Header) -> None:
+        """The commander is alive; another one than before has not commanded the motion under way, which ends."""
+        assert self.watchdog is not None
+        self.watchdog.feed(names.HEARTBEAT)
+        if self.cell.busy and not self.cell.stopped and self.commander not in ("", message.frame_id):
+            self.fault = "arm_node was started again during a motion"
+            self.counters["errors: motions held"] += 1
+            self.cell.stop()
+        self.commander = message.frame_id
+        if self.waits_for_heartbeat:
+            self.move()
 
     def advance(self) -> None:
         """One slice of physics; at the end of the motion everything is published and the clock stops."""
-        if self.watchdog is not None and self.watchdog.silence(time.monotonic()) and not self.cell.stopped:
-            self.fault = f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion"
-            self.counters["errors: motions held"] += 1
-            self.cell.stop()
+        if self.watchdog is not None and self.watchdog.silence(time.monotonic()):
+            self.waits_for_heartbeat = True
+            self.counters["waits for the heartbeat"] += 1
+            self.motion.cancel()
+            return
         self.cell.advance(SLICE_S)
         if self.cell.stopped != self.reported_stop:
             self.publish_safety()

@@ -5,7 +5,10 @@ Used from a worker thread while an executor spins the node; every wait ends by i
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from merton_interfaces.action import AnswerQuestion, ExecuteActions
@@ -20,7 +23,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from merton.cognition.models.base import Answer
-from merton.errors import MODEL_ERRORS, ErrorCode, InfrastructureError, InvalidActionError, OperatorStopError
+from merton.errors import ErrorCode, InfrastructureError, InvalidActionError, LoadingError, OperatorStopError
 from merton.execution.gate.peaks import gripper_intervals
 from merton.execution.gate.safety import Limits
 from merton.execution.robots.gripper import Gripper
@@ -35,8 +38,12 @@ from merton_nodes.cell.operator_desk import OperatorDesk
 from merton_nodes.experiment.view_collector import ViewCollector
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from merton_nodes.ros.service_caller import ServiceCaller
+from merton_nodes.ros.service_caller import ServiceCaller, usable
 
+Result = TypeVar("Result")
+
+LOADING_LIMIT_S = 1800.0
+"""How long a model may take to load at its first request [s]: gigabytes from a slow disk."""
 NOT_THE_MODELS_FAULT = (ErrorCode.STALE, ErrorCode.OUT_OF_ORDER)
 
 
@@ -111,14 +118,25 @@ class RosPorts(ServiceCaller):
         self.view_stamp_ns = view.stamp_ns
         return view
 
+    def once_loaded(self, ask: Callable[[], Result]) -> Result:
+        """The answer of a model, asked again while it is being loaded; raises LoadingError after `LOADING_LIMIT_S`."""
+        end_s = time.monotonic() + LOADING_LIMIT_S
+        while True:
+            try:
+                return ask()
+            except LoadingError as error:
+                if time.monotonic() > end_s:
+                    raise
+                self.node.get_logger().info(str(error))
+
     def answer(self, model: str, image: Pixels, question: str, side: Side) -> Answer:
         """Ask vlm_node; a model that fails gives an empty answer, which scores as such."""
         goal = AnswerQuestion.Goal(
             model_id=model, image=convert.color_message(image, 0, ""), question=question, max_tokens=32
         )
-        result = self.act_on(self.vlm, goal, names.ANSWER, self.deadline_s)
-        if result.error_code and result.error_code not in MODEL_ERRORS:
-            raise InfrastructureError(f"{names.ANSWER}: {result.error_msg}")
+        result = self.once_loaded(
+            lambda: usable(self.act_on(self.vlm, goal, names.ANSWER, self.deadline_s), names.ANSWER)
+        )
         self.answers[side].publish(
             AnswerMessage(
                 header=convert.header(self.view_stamp_ns, ""),
@@ -141,7 +159,7 @@ class RosPorts(ServiceCaller):
             step=observation.step,
             seed=observation.noise_seed,
         )
-        response = self.call(self.predict, request)
+        response = self.once_loaded(lambda: self.call(self.predict, request))
         if response.error_code:
             raise InvalidActionError(response.error_msg)
         chunk = convert.chunk_of(response.chunk)

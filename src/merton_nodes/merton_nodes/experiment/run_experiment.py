@@ -26,10 +26,11 @@ from unique_identifier_msgs.msg import UUID
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner, on_signals
 
-START_LIMIT_S = 60.0
+START_LIMIT_S = 300.0
+"""Timeout of the start of experiment_node [s]; a process that dies at its start ends the graph at once."""
 RESEND_PERIOD_S = 10.0
 """Period of sending the goal again [s]: while nodes are discovering each other, an answer can get lost."""
-RECORDER_LIMIT_S = 30.0
+RECORDER_LIMIT_S = 120.0
 CANCEL_LIMIT_S = 1.0
 """Timeout of the answer to a cancelled goal [s]: the nodes may be ending as well."""
 LINES = 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +19,7 @@ from merton.errors import (
     InputError,
     InvalidActionError,
     InvalidAnswerError,
+    LoadingError,
     MissingDependencyError,
     UnknownNameError,
 )
@@ -25,6 +27,9 @@ from merton.models.catalogue import Catalogue
 from merton.models.worker import ModelPool
 from merton_nodes.ros.runtime import StageNode
 from merton_nodes.ros.waits import Waits
+
+LOADING_ANSWER_S = 5.0
+"""Time after which a request to a model that is still being loaded is answered with LOADING [s]."""
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
@@ -61,11 +66,13 @@ class ModelNode(StageNode, Generic[Request, Result]):
         self.deadline_s = self.parameter(
             "deadline_s",
             120.0,
-            "how long a request may wait and be worked on, the loading of its model included [s]",
+            "how long a request may wait and be worked on, once its model is loaded [s]",
             minimum=0.1,
             maximum=3600.0,
         )
         self.pool: ModelPool[Request, Result] = ModelPool(catalogue, batch_size, batch_window_s)
+        self.loads: dict[str, Future[None]] = {}
+        """The newest loading of each model that a request has begun."""
         self.closing.callback(self.pool.close)
         self.waits = Waits(self)
         self.exchange = ""
@@ -96,12 +103,14 @@ class ModelNode(StageNode, Generic[Request, Result]):
 
         Raises:
             Cancelled: by `is_cancelled`.
+            LoadingError: the model is being loaded.
             InfrastructureError: not active, no such model, not built, or no answer within `deadline_s`.
             Exception: any other error of the model.
         """
         if not self.active:
             raise InfrastructureError(f"{self.get_name()} is not active")
         self.entry(name)
+        await self.loaded(name, is_cancelled)
         ticket = self.pool.submit(name, request)
         ticket.add_done_callback(lambda _: self.waits.wake())
         try:
@@ -115,12 +124,31 @@ class ModelNode(StageNode, Generic[Request, Result]):
             raise InfrastructureError(f"no answer within {self.deadline_s:g} s")
         return ticket.result()
 
+    async def loaded(self, name: str, is_cancelled: Callable[[], bool]) -> None:
+        """Load a model at its first request: a deadline counts only time in which the model could answer.
+
+        Raises LoadingError if that takes longer than `LOADING_ANSWER_S`, or the error with which loading failed.
+        """
+        load, worker = self.loads.get(name), self.pool[name]
+        if worker.model is None and (load is None or load.done()):
+            load = self.loads[name] = worker.warm_up()
+            load.add_done_callback(lambda _: self.waits.wake())
+        if load is None or load.done():
+            return
+        if not await self.waits.until(lambda: load.done() or is_cancelled(), LOADING_ANSWER_S):
+            raise LoadingError(f"{name} is being loaded: ask again")
+        if load.done() and worker.model is None:
+            load.result()
+
     def failure(self, error: Exception) -> tuple[ErrorCode, str]:
         """Error code and sentence of an exception; counted by kind."""
         if isinstance(error, (InvalidActionError, InvalidAnswerError)):
             self.counters["invalid outputs"] += 1
             return ErrorCode.INVALID_ACTION, str(error)
         if isinstance(error, INFRASTRUCTURE_ERRORS):
+            if isinstance(error, LoadingError):
+                self.counters["asked while loading"] += 1
+                return ErrorCode.LOADING, str(error)
             self.counters["errors of the infrastructure"] += 1
             if isinstance(error, MissingDependencyError):
                 return ErrorCode.NOT_INSTALLED, self.describe(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from action_msgs.msg import GoalStatus
@@ -11,11 +11,38 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.task import Future
 
-from merton.errors import MODEL_ERRORS, InfrastructureError
+from merton.errors import MODEL_ERRORS, ErrorCode, InfrastructureError, LoadingError
 
-REPEAT_AFTER = 0.25
-"""Share of the deadline after which a call is repeated: while nodes are still discovering each other, an answer can get
-lost. Every service and action of the graph may be called twice."""
+REPEAT_S = 10.0
+"""Time after which a call is repeated [s], because an answer can get lost while nodes are discovering each other; every
+further repeat waits twice as long: calls must not pile up in a node that is only slow. Every service and action of the
+graph may be called repeatedly."""
+LARGEST_PAUSE = 0.25
+"""Largest share of a deadline before its first repeat."""
+
+
+def pauses_s(deadline_s: float) -> Iterator[float]:
+    """The waits [s] after each call for an answer: `deadline_s` in all."""
+    pause_s = min(REPEAT_S, LARGEST_PAUSE * deadline_s)
+    while deadline_s > 0:
+        yield min(pause_s, deadline_s)
+        deadline_s -= pause_s
+        pause_s *= 2
+
+
+def usable(response: Any, what: str) -> Any:
+    """The response of a service or an action called `what`, if it has no error but of a model.
+
+    Raises:
+        LoadingError: its model is being loaded.
+        InfrastructureError: it has another error.
+    """
+    code = getattr(response, "error_code", 0)
+    if code == ErrorCode.LOADING:
+        raise LoadingError(response.error_msg)
+    if code and code not in MODEL_ERRORS:
+        raise InfrastructureError(f"{what}: {response.error_msg}")
+    return response
 
 
 class ServiceCaller:
@@ -29,14 +56,21 @@ class ServiceCaller:
     def __init__(self, node: Node, deadline_s: float) -> None:
         self.node, self.deadline_s = node, deadline_s
 
-    def wait_for(self, future: Future, what: str, deadline_s: float) -> Any:
-        """The result of a future the executor completes; raises InfrastructureError after `deadline_s`."""
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
-        if not done.wait(deadline_s):
-            future.cancel()
-            raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
-        return future.result()
+    def ask_until(
+        self, answered: threading.Event, ask: Callable[[], object], what: str, deadline_s: float, *, again: bool = True
+    ) -> None:
+        """Call `ask` until `answered` is set, once unless `again`; the log says for how long nothing came.
+
+        Raises InfrastructureError, with the name `what`, after `deadline_s` [s].
+        """
+        waited_s = 0.0
+        for pause_s in pauses_s(deadline_s) if again else (deadline_s,):
+            ask()
+            if answered.wait(pause_s):
+                return
+            waited_s += pause_s
+            self.node.get_logger().info(f"{what} has not answered for {waited_s:g} s; limit {deadline_s:g} s")
+        raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
 
     def call(self, client: Any, request: Any, deadline_s: float | None = None, *, again: bool = True) -> Any:
         """Call a service; raises InfrastructureError if it is absent or late, or answers with an error of its own.
@@ -46,21 +80,23 @@ class ServiceCaller:
         deadline_s = deadline_s or self.deadline_s
         if not client.wait_for_service(timeout_sec=deadline_s):
             raise InfrastructureError(f"no node offers {client.srv_name}")
-        future = client.call_async(request)
+        futures: list[Future] = []
+        answered = threading.Event()
+
+        def ask() -> None:
+            futures.append(client.call_async(request))
+            futures[-1].add_done_callback(lambda _: answered.set())
+
         try:
-            response = self.wait_for(future, client.srv_name, deadline_s * (REPEAT_AFTER if again else 1))
-        except InfrastructureError:
-            if not again:
-                raise
-            future = client.call_async(request)
-            response = self.wait_for(future, client.srv_name, deadline_s * (1 - REPEAT_AFTER))
-        code = getattr(response, "error_code", 0)
-        if code and code not in MODEL_ERRORS:
-            raise InfrastructureError(f"{client.srv_name}: {response.error_msg}")
-        return response
+            self.ask_until(answered, ask, client.srv_name, deadline_s, again=again)
+            response = next(future for future in futures if future.done()).result()
+        finally:
+            for future in futures:
+                future.cancel()
+        return usable(response, client.srv_name)
 
     def act_on(self, client: ActionClient, goal: Any, what: str, deadline_s: float) -> Any:
-        """Run an action to its end and return its result; the goal is cancelled if it is late.
+        """Run an action to its end and return its result, whichever error code it has; a late goal is cancelled.
 
         After a while without an answer the request is repeated: for the goal if it was not accepted, else for its
         result. Everything is sent from the executor's thread: rclpy's action client registers a request after sending
@@ -94,15 +130,12 @@ class ServiceCaller:
             else:
                 client.send_goal_async(goal).add_done_callback(on_answer)
 
-        end_s = time.monotonic() + deadline_s
-        while not finished.is_set():
-            left_s = end_s - time.monotonic()
-            if left_s <= 0:
-                for handle in handles:
-                    executor.create_task(handle.cancel_goal_async)
-                raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
-            executor.create_task(ask)
-            finished.wait(min(left_s, self.deadline_s * REPEAT_AFTER))
+        try:
+            self.ask_until(finished, lambda: executor.create_task(ask), what, deadline_s)
+        except InfrastructureError:
+            for handle in handles:
+                executor.create_task(handle.cancel_goal_async)
+            raise
         if not results:
             raise InfrastructureError(f"{what} refused the goal: it is busy or not active")
         result = results[0]

@@ -1,0 +1,50 @@
+"""Runs of a small experiment for tests: in one process, and in a graph of nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from merton.experiment.local import LocalPorts
+from merton.experiment.run import RunDirectory
+from merton.experiment.runner import Runner, run_all
+from merton.results.records import TrialRecord
+from merton.results.store import ResultStore
+
+EXPERIMENT = """
+name: small
+seed: 5
+agents:
+  - {id: expert, vla: expert}
+  - {id: servo, vla: servo}
+  - {id: plunge, vla: plunge}
+tasks: [reach, pick]
+distortions: [white_noise, jpeg]
+levels: [0, 5]
+"""
+TRIALS = 3 * 2 * 3
+
+
+def small_run(folder: Path, name: str) -> RunDirectory:
+    """The directory of a run of `EXPERIMENT` that has not begun."""
+    file = folder / "small.yaml"
+    file.write_text(EXPERIMENT)
+    return RunDirectory.create(folder / "runs", file, name)
+
+
+def records(run: RunDirectory) -> list[TrialRecord]:
+    """The results of a run so far."""
+    if not run.database.exists():
+        return []
+    with ResultStore(run.database, read_only=True) as store:
+        return store.records(run.id)
+
+
+def undisturbed_run(folder: Path) -> RunDirectory:
+    """A run in one process, without ROS."""
+    run = small_run(folder, "local")
+    runner = Runner(run.spec, run.id, LocalPorts(), run.reference_run)
+    with ResultStore(run.database) as store:
+        run_all(runner, run, (), store.record, on_trial=lambda *_: None, on_fault=pytest.fail)
+    return run
