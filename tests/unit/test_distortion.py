@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import cv2
 import numpy as np
@@ -16,6 +17,7 @@ from merton.perception.distortion import CATEGORIES, DISTORTIONS, distort, find_
 from merton.perception.distortion.blur import disk_kernel, line_kernel
 from merton.perception.distortion.chrominance import minimum_variance_palette
 from merton.perception.distortion.denoiser import denoise
+from merton.perception.distortion.noise import uniform_draws
 from merton.perception.quality import measure
 from merton.world.observation import Image
 
@@ -203,6 +205,12 @@ def test_color_noise_is_white_in_ycbcr(level):
     assert variance == pytest.approx([DISTORTIONS["color_noise"].levels[level - 1]] * 3, rel=0.02, abs=6e-6)
 
 
+def test_draws_are_those_of_numpy():
+    for shape in ((5, 7, 3), (180, 243, 3)):
+        expected = rng(4).integers(0, 65536, size=shape, dtype=np.uint16)
+        assert np.array_equal(uniform_draws(shape, rng(4)), expected)
+
+
 @pytest.mark.parametrize("level", range(1, 6))
 def test_impulse_density(level):
     image = np.full((500, 600, 3), 100, np.uint8)
@@ -385,6 +393,29 @@ def test_the_network_removes_noise(variance):
     restored = denoise(noisy, deviation)
     assert restored.shape == image.shape
     assert measure("psnr", restored, image) > measure("psnr", noisy, image) + 3  # 3.8 to 7 on this much texture
+
+
+def test_the_network_gives_the_same_on_any_number_of_threads():
+    noisy = distort(photograph(), "white_noise", 5, rng())
+    before = cv2.getNumThreads()
+    results = []
+    try:
+        for threads in (1, 2, 4):
+            cv2.setNumThreads(threads)
+            results.append(denoise(noisy, 0.1))
+    finally:
+        cv2.setNumThreads(before)
+    assert (results[0] == results[1]).all()
+    assert (results[0] == results[2]).all()
+
+
+def test_callers_in_several_threads_do_not_mix_their_images():
+    images = [distort(photograph(64 + 16 * index, 96), "white_noise", 5, rng(index)) for index in range(4)]
+    alone = [denoise(image, 0.1) for image in images]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            together = list(pool.map(lambda image: denoise(image, 0.1), images))
+            assert all(np.array_equal(one, other) for one, other in zip(alone, together, strict=True))
 
 
 def test_filled_blocks():

@@ -48,10 +48,3 @@ def fold(planes: Floats) -> Floats:
     channels, height, width = planes.shape
     squares = planes.reshape(channels, height // 2, 2, width // 2, 2).transpose(0, 2, 4, 1, 3)
     return squares.reshape(4 * channels, height // 2, width // 2)
-
-
-def unfold(folded: Floats) -> Floats:
-    """The inverse of `fold`."""
-    channels, height, width = folded.shape
-    squares = folded.reshape(channels // 4, 2, 2, height, width).transpose(0, 3, 1, 4, 2)
-    return squares.reshape(channels // 4, 2 * height, 2 * width)

@@ -1,4 +1,4 @@
-"""The small convolutional network behind cnn_denoise, in plain numpy.
+"""The small convolutional network behind cnn_denoise, run by OpenCV.
 
 Ours: it follows FFDNet (Zhang, Zuo and Zhang 2018) in shape. Every 2 x 2 pixels become one position with 12 channels,
 nothing is averaged away; the deviation of the noise is one more channel; six 3 x 3 convolutions, the first five
@@ -9,17 +9,23 @@ at a variance of 0.01, and from 10.4 to 22.7 dB at 0.15.
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 
+import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from merton.models.convolution import convolve, fold, unfold, unfolded_weight
 from merton.world.observation import Image
 
-WEIGHTS = Path(__file__).with_name("denoiser.npz")
-"""Arrays weight_0.. (outputs, inputs, 3, 3) and bias_0.. (outputs,), float16."""
+NETWORK = Path(__file__).with_name("denoiser.onnx")
+"""Input (1, 13, h, w): the 12 folded channels in 0..1 and the deviation. Output (1, 12, h, w): the noise."""
+
+_PLANES = tuple(product(range(3), range(2), range(2)))
+"""Channel, row and column in the 2 x 2 square of each folded channel, as pixel_unshuffle of torch orders them."""
+
+_one_at_a_time = threading.Lock()  # a network of OpenCV holds its input until it has run
 
 
 def denoise(noisy: Image, deviation: float) -> Image:
@@ -31,22 +37,23 @@ def denoise(noisy: Image, deviation: float) -> Image:
     """
     height, width = noisy.shape[:2]
     even = np.pad(noisy, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
-    scaled = even.transpose(2, 0, 1).astype(np.float32) / np.float32(255)
-    folded = fold(scaled)
-    signal = np.concatenate([folded, np.full_like(folded[:1], deviation)])
-    layers = _layers()
-    for index, (weight, bias) in enumerate(layers):
-        signal = convolve(signal, weight, bias)
-        if index < len(layers) - 1:
-            np.maximum(signal, 0.0, out=signal)
-    clean = unfold(folded - signal)[:, :height, :width]
-    return np.rint(255 * np.clip(clean, 0.0, 1.0)).astype(np.uint8).transpose(1, 2, 0).copy()
+    folded = np.empty((1, 13, even.shape[0] // 2, even.shape[1] // 2), np.float32)
+    for index, (channel, row, column) in enumerate(_PLANES):
+        np.divide(even[row::2, column::2, channel], np.float32(255), out=folded[0, index], dtype=np.float32)
+    folded[0, 12] = deviation
+    with _one_at_a_time:
+        network = _network()
+        network.setInput(folded)
+        noise = network.forward()
+    clean = np.subtract(folded[0, :12], noise[0])
+    clean.clip(0.0, 1.0, out=clean)
+    clean *= np.float32(255)
+    np.rint(clean, out=clean)
+    for index, (channel, row, column) in enumerate(_PLANES):
+        even[row::2, column::2, channel] = clean[index]
+    return np.ascontiguousarray(even[:height, :width])
 
 
 @lru_cache(maxsize=1)
-def _layers() -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Weight (outputs, 9 inputs) and bias (outputs, 1) of every layer, ready for `convolve`."""
-    with np.load(WEIGHTS) as stored:
-        weights = [stored[f"weight_{index}"].astype(np.float32) for index in range(len(stored.files) // 2)]
-        biases = [stored[f"bias_{index}"].astype(np.float32) for index in range(len(weights))]
-    return [(unfolded_weight(weight), bias[:, None]) for weight, bias in zip(weights, biases, strict=True)]
+def _network() -> cv2.dnn.Net:
+    return cv2.dnn.readNetFromONNX(str(NETWORK))

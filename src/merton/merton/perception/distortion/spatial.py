@@ -31,7 +31,7 @@ def clock_jittering(image: Image, jitter_px: float, rng: np.random.Generator) ->
     KADID-10k warps five times in a row; ours is one warp with the deviation of the five together.
     """
     height, width = image.shape[:2]
-    offsets = normal_values(np.asarray(rng.integers(0, 65536, (2, height, width), dtype=np.uint16)))
+    offsets = normal_values((2 * height, width), rng).reshape(2, height, width)
     offsets *= np.float32(np.sqrt(5.0) * jitter_px)
     offsets[0] += np.arange(width, dtype=np.float32)
     offsets[1] += np.arange(height, dtype=np.float32)[:, None]
