@@ -1,3 +1,13 @@
 """Parts common to all nodes: lifecycle, messages, names, waits."""
 
-__all__ = ["conversions", "launching", "marks", "names", "newest_messages", "runtime", "service_caller", "waits"]
+__all__ = [
+    "conversions",
+    "executor",
+    "launching",
+    "marks",
+    "names",
+    "newest_messages",
+    "runtime",
+    "service_caller",
+    "waits",
+]

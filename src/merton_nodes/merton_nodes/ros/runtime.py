@@ -21,12 +21,13 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.clock import Clock, ClockType
 from rclpy.context import Context
 from rclpy.exceptions import ParameterException
-from rclpy.executors import ExternalShutdownException, ShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, ShutdownException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
 from merton.errors import MertonError, UnknownNameError, describe_error
+from merton_nodes.ros.executor import NodeExecutor
 
 Value = TypeVar("Value")
 
@@ -194,7 +195,7 @@ class Spinner:
     """
 
     def __init__(self, context: Context | None = None) -> None:
-        self.executor = SingleThreadedExecutor(context=context)
+        self.executor = NodeExecutor(context)
         self.ending = False
         self.thread: threading.Thread | None = None
 
