@@ -24,6 +24,7 @@ from sqlalchemy.pool import StaticPool
 
 from merton.errors import InfrastructureError, InputError, require
 from merton.results import migrations
+from merton.results.damage import ADVICE, damage
 from merton.results.schema import METADATA, SCHEMA_VERSION
 
 RUN_FILE = "results.sqlite"
@@ -51,7 +52,7 @@ class Database:
 
     Raises:
         InputError: there is no record and `read_only` is set, `where` is no record, or a newer Merton made it.
-        InfrastructureError: the disk or the server refuses.
+        InfrastructureError: the disk or the server refuses, or the file is damaged.
         MissingDependencyError: PostgreSQL's client is not installed.
     """
 
@@ -71,6 +72,7 @@ class Database:
             _prepare_file(path, read_only)
             self._engine = _engine_of(lambda: _connect(path, read_only))
         try:
+            self._check_pages()
             self._check_version()
         except BaseException:
             self.close()
@@ -126,6 +128,8 @@ class Database:
             return InputError(f"the result store {self.where} cannot hold this: {cause}")
         if "not a database" in cause:
             return InputError(f"{self.where} is not a result store: {cause}")
+        if "malformed" in cause:
+            return self._damaged(cause)
         return InfrastructureError(f"the result store {self.where} failed: {cause}")
 
     def insert_new(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
@@ -147,6 +151,16 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _check_pages(self) -> None:
+        """Refuse a damaged file: its whole pages would be read as if they were all."""
+        if self.dialect == "sqlite":
+            with self.reading() as connection:
+                if found := damage(connection):
+                    raise self._damaged(found)
+
+    def _damaged(self, found: str) -> InfrastructureError:
+        return InfrastructureError(f"the result store {self.where} is damaged: {found}; {ADVICE}")
 
     def _check_version(self) -> None:
         """Bring an older record up to today's schema, or refuse."""

@@ -10,9 +10,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from merton.errors import InputError
+from merton.errors import InfrastructureError, InputError
 from merton.results.checking import checked_name, checked_score, checked_sha256, checked_trial
 from merton.results.comparison import field_differences
+from merton.results.damage import ADVICE
 from merton.results.database import Database, file_of
 from merton.results.records import (
     AgentRecord,
@@ -302,5 +303,11 @@ def _row_from_record(record: TrialRecord) -> dict[str, Any]:
 
 def _record_from_row(row: dict[str, Any]) -> TrialRecord:
     case = TestCase(**{field.name: row.pop(field.name) for field in fields(TestCase)})
-    del row["id"]
-    return TrialRecord(**{**row, "case": case, "outcome": Outcome(row["outcome"])})
+    id = row.pop("id")
+    try:
+        outcome = Outcome(row["outcome"])
+    except ValueError:
+        raise InfrastructureError(
+            f"the record is damaged: the outcome of trial {id!r} is {row['outcome']!r}; {ADVICE}"
+        ) from None
+    return TrialRecord(**{**row, "case": case, "outcome": outcome})
