@@ -59,7 +59,6 @@ LONGEST_FUNCTION = 60
 """Lines, a function's without its docstring. A file or function beyond is two things; LONGER says why one may be."""
 LONGER = {
     "models/serving.py": "one file, because it is copied whole into foreign environments",
-    "rating/marginal.py": "_integrate is one compiled kernel, whose loops share their arrays",
 }
 
 

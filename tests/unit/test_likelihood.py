@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import minimize
 
 from merton.errors import InputError
+from merton.rating import integration
 from merton.rating.agi_elo import rate
 from merton.rating.checking import Match, Q
 from merton.rating.likelihood import Estimate, fit, side_by_side
@@ -141,6 +142,20 @@ def test_storage_order_has_no_influence() -> None:
     shuffled = played[:]
     random.Random(3).shuffle(shuffled)
     assert fit(shuffled) == fit(played)
+
+
+@pytest.mark.parametrize("partial", [None, 9.0])
+def test_the_number_of_threads_and_the_blocks_change_no_bit(
+    partial: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cases are integrated out by several threads, but sums are taken in the order of the matches."""
+    _, _, matches = simulated(6, 90, 3, partial=partial, missing=0.3)
+    expected = fit(matches)
+    monkeypatch.setattr(integration, "LEAST_MATCHES", 0)
+    for cores, block in ((1, 10), (2, 1), (2, 50), (3, 200), (7, 10**6)):
+        monkeypatch.setattr(integration, "BLOCK", block)
+        monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        assert fit(matches) == expected
 
 
 def test_renaming_agents_renames_ratings() -> None:

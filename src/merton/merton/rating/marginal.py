@@ -20,8 +20,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from merton.rating.checking import Floats, Integers
+from merton.rating.integration import QUADRATURE, Integration
 
-NODES = 11
 STEPS = 500
 TOLERANCE = 1e-5
 """Log-odds, and relative change of the two spreads, below which the fit has converged (0.002 Elo points)."""
@@ -76,15 +76,14 @@ class Marginal:
     """
 
     def __init__(self, agents: Integers, scores: Floats, starts: Integers, n_agents: int, coin: bool) -> None:
-        n_cases = len(starts) - 1
         self.agents, self.scores, self.starts, self.coin = agents, scores, starts, coin
         count = np.bincount(agents, minlength=n_agents)
         share = (np.bincount(agents, weights=scores, minlength=n_agents) + 0.5) / (count + 1.0)
         self.skill = np.log(share / (1.0 - share))
         self.spread, self.dispersion = 1.0, 1.0
-        self.mode, self.case_mean, self.case_deviation = np.zeros(n_cases), np.zeros(n_cases), np.zeros(n_cases)
-        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-        self._quadrature = (nodes, np.log(weights) + 0.5 * nodes**2)
+        self._integration = Integration(agents, scores, starts, n_agents)
+        self.mode = self._integration.mode
+        self.case_mean, self.case_deviation = self._integration.case_mean, self._integration.case_deviation
 
     def climb(self) -> bool:
         """Newton steps in the skills, EM steps in the two spreads; True if they converge within `STEPS`.
@@ -196,7 +195,7 @@ class Marginal:
         strong.skill, strong.spread, strong.dispersion = self.skill, self.spread, self.dispersion
         strong._expect(np.zeros((0, 0)), False)
         expected = np.zeros(int(left_out.sum()))
-        nodes, log_weights = self._quadrature
+        nodes, log_weights = QUADRATURE
         for node, weight in zip(nodes, np.exp(log_weights - 0.5 * nodes**2) / math.sqrt(2.0 * math.pi), strict=True):
             at = strong.case_mean + node * strong.case_deviation
             expected += weight / (1.0 + np.exp(at[case[left_out]] - self.skill[self.agents[left_out]]))
@@ -205,31 +204,15 @@ class Marginal:
     def _expect(
         self, information: Floats, renew: bool, scatter: Floats | None = None
     ) -> tuple[Floats, Floats, tuple[float, float, float]]:
-        slope, curvature = np.zeros(len(self.skill)), np.zeros(len(self.skill))
-        if renew:
-            information[:] = 0.0
-        moments = _integrate(
-            self.agents,
-            self.scores,
-            self.starts,
-            self.skill,
-            self.spread,
-            self.dispersion,
-            *self._quadrature,
-            self.mode,
-            self.case_mean,
-            self.case_deviation,
-            slope,
-            curvature,
-            information,
-            renew,
-            np.zeros((0, 0)) if scatter is None else scatter,
+        """One pass over the cases; with `renew` the information, and scatter, become the whole symmetric matrices."""
+        sums = self._integration.run(
+            self.skill, self.spread, self.dispersion, information if renew else None, scatter if renew else None
         )
         if renew:
-            information += np.tril(information, -1).T + np.diag(curvature)
+            information += np.tril(information, -1).T + np.diag(sums.curvature)
             if scatter is not None:
                 scatter += np.tril(scatter, -1).T
-        return slope, curvature, moments
+        return sums.slope, sums.curvature, (sums.squares, sums.residual, sums.variance)
 
 
 @numba.njit(cache=True)
@@ -242,117 +225,3 @@ def _quadratic(agents: Integers, slopes: Floats, starts: Integers, covariance: F
                 found[case] += slopes[i] * slopes[j] * covariance[agents[i], agents[j]]
         found[case] = max(found[case], 0.0)
     return found
-
-
-@numba.njit(cache=True)
-def _integrate(
-    agents: Integers,
-    scores: Floats,
-    starts: Integers,
-    skill: Floats,
-    spread: float,
-    dispersion: float,
-    nodes: Floats,
-    log_weights: Floats,
-    mode: Floats,
-    case_mean: Floats,
-    case_deviation: Floats,
-    slope: Floats,
-    curvature: Floats,
-    information: Floats,
-    renew: bool,
-    scatter: Floats,
-) -> tuple[float, float, float]:
-    """One pass over the cases: integrate each out, add its share to the arrays (lower triangles of the matrices).
-
-    `slope` is the gradient of the log-likelihood in the skills, `curvature` its information were the difficulties
-    known, `information` the observed one, `scatter` the sum of squares of the cases' gradients.
-    Returns the sums of E[difficulty²], of E[(score - P)²] and of E[P (1 - P)].
-    """
-    precision = 1.0 / spread**2
-    most = np.max(starts[1:] - starts[:-1])
-    chance = np.empty((len(nodes), most))  # expected score by node and match
-    weight, gradient, centre, able = np.empty(len(nodes)), np.empty(most), np.empty(most), np.empty(most)
-    squares = residual = variance = 0.0
-    for case in range(len(starts) - 1):
-        first, n = starts[case], starts[case + 1] - starts[case]
-        points = earned = 0.0
-        for i in range(n):
-            able[i] = skill[agents[first + i]]
-            points += scores[first + i]
-            earned += scores[first + i] * able[i]
-        b = mode[case]
-        flat = precision
-        for _ in range(50):  # Newton to the most likely difficulty, from where it was in the last pass
-            rise, flat = -b * precision - points / dispersion, precision
-            for i in range(n):
-                p = 1.0 / (1.0 + math.exp(b - able[i]))
-                rise += p / dispersion
-                flat += p * (1.0 - p) / dispersion
-            move = max(-2.0, min(2.0, rise / flat))
-            b += move
-            if abs(move) < 1e-4:  # the quadrature need not be centred better
-                break
-        mode[case] = b
-        width = 1.0 / math.sqrt(flat)
-
-        highest = -np.inf
-        for k in range(len(nodes)):
-            at = b + width * nodes[k]
-            # the sum of S log P + (1 - S) log(1 - P) is that of S (R - D) + log(1 - P); one logarithm of many factors
-            log_failures, failures = 0.0, 1.0
-            for i in range(n):
-                failure = 1.0 / (1.0 + math.exp(min(able[i] - at, 500.0)))
-                chance[k, i] = 1.0 - failure
-                failures *= failure
-                if failures < 1e-80:
-                    log_failures += math.log(failures)
-                    failures = 1.0
-            log_failures += math.log(failures)
-            weight[k] = log_weights[k] - 0.5 * at * at * precision + (earned - points * at + log_failures) / dispersion
-            highest = max(highest, weight[k])
-        total = 0.0
-        for k in range(len(nodes)):
-            weight[k] = math.exp(weight[k] - highest)
-            total += weight[k]
-        mean = square = 0.0
-        for k in range(len(nodes)):
-            weight[k] /= total
-            at = b + width * nodes[k]
-            mean += weight[k] * at
-            square += weight[k] * at * at
-        case_mean[case] = mean
-        case_deviation[case] = math.sqrt(max(square - mean * mean, 0.0))
-        squares += square
-
-        for i in range(n):
-            a, score = agents[first + i], scores[first + i]
-            expected = known = apart = 0.0
-            for k in range(len(nodes)):
-                p = chance[k, i]
-                expected += weight[k] * p
-                known += weight[k] * p * (1.0 - p)
-                apart += weight[k] * (score - p) ** 2
-            residual += apart
-            variance += known
-            gradient[i] = (score - expected) / dispersion
-            centre[i] = expected
-            slope[a] += gradient[i]
-            curvature[a] += known / dispersion
-        if renew:
-            for i in range(n):
-                # in place: the results are deviations, scaled so that products of rows are covariances
-                for k in range(len(nodes)):
-                    chance[k, i] = (chance[k, i] - centre[i]) * math.sqrt(weight[k]) / dispersion
-            for i in range(n):
-                for j in range(n):
-                    a, other = agents[first + i], agents[first + j]
-                    if other > a:
-                        continue
-                    together = 0.0
-                    for k in range(len(nodes)):
-                        together += chance[k, i] * chance[k, j]
-                    information[a, other] -= together
-                    if len(scatter) > 0:
-                        scatter[a, other] += gradient[i] * gradient[j]
-    return squares, residual, variance
