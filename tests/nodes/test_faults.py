@@ -538,16 +538,21 @@ def test_row_7_a_node_that_is_deactivated_in_mid_motion_halts_the_arm(slow: Robo
 def test_row_7_a_node_that_is_ended_in_mid_motion_halts_the_arm_itself(
     ros: Ros, probe: Probe, arm_process: Callable[..., Process]
 ) -> None:
-    # slowly: a busy machine may take its time to end a process
-    cell = up(ros, MujocoCellNode, real_time_factor=0.2, heartbeat_timeout_s=0.0)
+    cell = up(ros, MujocoCellNode, real_time_factor=1.0, heartbeat_timeout_s=0.0)
     process = arm_process()
     robot = Robot(ros, probe, cell)
+    commands = probe.listen(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
     ros.until(robot.client.server_is_ready)
     begin = robot.position[2]
     robot.lifting(trial="t", sequence=1, stamp_ns=robot.stamp_ns)
+    period_ns = cell.motion.timer_period_ns
+    cell.motion.timer_period_ns = 50 * period_ns  # five minutes for the lift: a busy machine takes its time to end it
     process.process.send_signal(signal.SIGTERM)
+    ros.until(lambda: not commands[-1].points)
+    cell.motion.timer_period_ns = period_ns
     robot.at_rest()
     assert robot.position[2] - begin < 0.17, "it did not go on to 0.19 m"
+    assert process.process.wait(stretched(30)) == 0
 
 
 def test_row_7_without_joint_states_a_motion_is_given_up(ros: Ros, probe: Probe) -> None:

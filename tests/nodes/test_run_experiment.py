@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import threading
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from merton_interfaces.action import RunExperiment, RunTrial
 from merton_interfaces.msg import TrialEvidence
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.task import Future
+from rich.console import Console
 from rich.progress import Progress
 
 from merton.errors import InputError
@@ -118,6 +120,30 @@ def test_an_interrupted_client_cancels_its_goal(ros: Ros, probe: Probe) -> None:
     finally:
         server.destroy()
     assert node.status == GoalStatus.STATUS_CANCELED
+
+
+def test_the_client_says_why_a_trial_is_repeated(ros: Ros, probe: Probe) -> None:
+    goals, over = [], Future()
+
+    async def execute(goal: Any) -> RunExperiment.Result:
+        goals.append(goal)
+        await over
+        goal.succeed()
+        return RunExperiment.Result()
+
+    server = ActionServer(probe, RunExperiment, names.RUN_EXPERIMENT, execute)
+    node, screen = ros.add(Client), StringIO()
+    try:
+        ros.until(node.client.server_is_ready)
+        node.sender(RunExperiment.Goal(), Progress(console=Console(file=screen, width=200)))()
+        ros.until(lambda: node.goal and goals)
+        why = "servo.reach.0.jpeg.5: arm/execute did not answer within 376 s; trying again (1 of 2)"
+        goals[0].publish_feedback(RunExperiment.Feedback(stage=why))
+        ros.until(lambda: why in screen.getvalue())
+        ros.executor.create_task(over.set_result, None)
+        ros.until(node.finished.is_set)
+    finally:
+        server.destroy()
 
 
 @pytest.mark.parametrize(

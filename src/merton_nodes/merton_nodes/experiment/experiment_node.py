@@ -171,6 +171,7 @@ class ExperimentNode(StageNode):
         def on_fault(text: str) -> None:
             self.counters["errors: trials tried again"] += 1
             self.get_logger().warning(text)
+            goal.publish_feedback(RunExperiment.Feedback(stage=text))
 
         runner = Runner(
             run_directory.spec, run_directory.id, self.ports, run_directory.reference_run, self.publish_evidence

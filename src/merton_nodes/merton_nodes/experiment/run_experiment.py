@@ -64,6 +64,9 @@ class Client(Node):
 
         def on_feedback(message: Any) -> None:
             f = message.feedback
+            if f.stage != "trials":
+                progress.console.print(f.stage, highlight=False, markup=False)
+                return
             progress.update(task, completed=f.completed, total=f.total, description=f.trial_id)
             if not progress.console.is_terminal and f.completed % max(1, f.total // LINES) == 0:
                 left_s = progress.tasks[0].time_remaining
