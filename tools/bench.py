@@ -259,6 +259,16 @@ def model_nodes() -> dict[str, Any]:
     return from_script("model_nodes.py")
 
 
+def executor() -> dict[str, Any]:
+    """Processor microseconds of one message in a node with as many entities as experiment_node."""
+    return from_script("executor_bench.py")
+
+
+def loop_over_ros() -> dict[str, Any]:
+    """Processor seconds of a trial of `merton run`, by node, and of the same trials in one process."""
+    return from_script("loop_cpu.py")
+
+
 def models() -> dict[str, Any]:
     """Answers and actions per second, at 640x480, of the models that run anywhere: here, in a node, behind protocols.
 
@@ -279,6 +289,8 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "protocols": protocols,
     "trials": trials,
     "stop_latency": stop_latency,
+    "executor": executor,
+    "loop_over_ros": loop_over_ros,
     "model_nodes": model_nodes,
     "models": models,
 }

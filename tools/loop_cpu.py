@@ -44,7 +44,7 @@ def measure() -> dict[str, Any]:
         directory = RunDirectory.create(Path(folder), part, "part")
         with Supervisor(load_graph("sim"), directory.path / "logs", variables, claim) as supervisor:
             client = str(find_executable("merton_nodes", "run_experiment"))
-            supervisor.start("run_experiment", [client, str(directory.path)], logged=False)
+            supervisor.start("run_experiment", [client, str(directory.path)])
             trials, seconds = _over_ros(directory, supervisor)
     total_s = sum(seconds.values())
     in_process_s = _in_process(spec)

@@ -36,6 +36,18 @@ def test_a_wait_ends_with_its_condition_or_its_deadline(ros: Ros, node: StageNod
     assert ros.result(at_once) is True
 
 
+def test_the_timer_runs_while_something_waits(ros: Ros, node: StageNode) -> None:
+    waiting, values = waits.Waits(node), []
+    assert waiting._timer.is_canceled()
+    two = [ros.executor.create_task(waiting.until(lambda n=n: len(values) > n, LIMIT_S)) for n in range(2)]
+    ros.until(lambda: len(waiting._pending) == 2)
+    for task in two:
+        assert not waiting._timer.is_canceled()
+        values.append(1)
+        assert ros.result(task) is True  # the timer checks the condition
+    assert waiting._timer.is_canceled()
+
+
 def test_progress_restarts_the_timeout(ros: Ros, node: StageNode, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = [100.0]
     monkeypatch.setattr(waits.time, "monotonic", lambda: now_s[0])

@@ -14,14 +14,14 @@ from merton.errors import InfrastructureError
 from merton_nodes.ros.runtime import StageNode
 
 CHECK_PERIOD_S = 0.1
-"""Period of the check for waits past their deadline [s]."""
+"""Period of the check for waits past their deadline, while there are any [s]."""
 
 
 class Waits:
-    """The waits of a node's coroutines. All methods but `wake` belong into the executor's thread.
+    """The waits of a node's coroutines. All methods but `wake` are for the executor's thread.
 
     Conditions are checked when a wait begins, by `check`, and every `CHECK_PERIOD_S`. So a callback that changes a
-    value on which conditions depend ends with `check`, and a thread with `wake`.
+    value on which conditions depend ends with `check`, and a thread with `wake`. While nothing waits, no timer runs.
 
     Args:
         node: its executor resumes the coroutines; gets a timer.
@@ -31,7 +31,7 @@ class Waits:
         self.node = node
         self._pending: list[tuple[Callable[[], bool], Callable[[], float], Future]] = []
         """Condition, deadline on the monotonic clock [s], and the future that the coroutine awaits."""
-        node.create_timer_s(CHECK_PERIOD_S, self.check)
+        self._timer = node.create_timer_s(CHECK_PERIOD_S, self.check, autostart=False)
 
     async def until(
         self, condition: Callable[[], bool], timeout_s: float, progress_s: Callable[[], float] | None = None
@@ -48,6 +48,8 @@ class Waits:
         def deadline_s() -> float:
             return timeout_s + (start_s if progress_s is None else max(start_s, progress_s()))
 
+        if not self._pending:
+            self._timer.reset()
         self._pending.append((condition, deadline_s, ended))
         self.check()
         return await ended
@@ -74,6 +76,8 @@ class Waits:
             if (holds := bool(condition())) or now_s > deadline_s():
                 ended.set_result(holds)
         self._pending = [wait for wait in self._pending if not wait[-1].done()]
+        if not self._pending:
+            self._timer.cancel()
 
     def wake(self) -> None:
         """Let the executor call `check` soon. From any thread."""
