@@ -28,6 +28,7 @@ __all__ = [
     "base",
     "blur",
     "chrominance",
+    "compiled",
     "compression",
     "denoiser",
     "distort",

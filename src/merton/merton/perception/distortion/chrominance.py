@@ -29,9 +29,8 @@ def color_diffusion(image: Image, amount: float, _: np.random.Generator) -> Imag
     color = color.astype(np.float32) - 128
     color = cv2.GaussianBlur(color, (0, 0), (1.5 * amount + 2) / scale, borderType=cv2.BORDER_REFLECT_101)
     strong = cv2.resize(color, (width, height), interpolation=cv2.INTER_LINEAR)
-    strong = cv2.addWeighted(strong, amount, strong, 0.0, 128.0)
-    a, b = (np.rint(np.clip(plane, 0, 255)).astype(np.uint8) for plane in cv2.split(strong))
-    return np.asarray(cv2.cvtColor(cv2.merge([lightness, a, b]), cv2.COLOR_LAB2RGB), dtype=np.uint8)
+    strong = cv2.addWeighted(strong, amount, strong, 0.0, 128.0, dtype=cv2.CV_8U)
+    return np.asarray(cv2.cvtColor(cv2.merge([lightness, *cv2.split(strong)]), cv2.COLOR_LAB2RGB), dtype=np.uint8)
 
 
 @register(
@@ -73,19 +72,17 @@ def color_shift(image: Image, shift_px: float, rng: np.random.Generator) -> Imag
 )
 def color_quantization(image: Image, colors: float, _: np.random.Generator) -> Image:
     """Indexed colours: every pixel takes the nearest entry of a small palette made for the image."""
+    from merton.perception.distortion.compiled import color_cells  # here: loading numba takes half a second
+
     # 32 steps a channel: the palette is chosen among at most 32768 cells instead of all pixels.
-    red, green, blue = (channel.astype(np.uint16) >> 3 for channel in cv2.split(image))
-    cell = (red << 10) | (green << 5) | blue
-    flat = cell.ravel()
-    counts = np.bincount(flat, minlength=32768)
+    cells, counts, sums = color_cells(image)
     used = np.flatnonzero(counts)
-    sums = [np.bincount(flat, weights=image[..., channel].ravel(), minlength=32768)[used] for channel in range(3)]
-    means = np.stack(sums, axis=1) / counts[used, None]
+    means = sums[used] / counts[used, None]
     palette = minimum_variance_palette(means, counts[used].astype(np.float64), int(colors))
     distance = (palette**2).sum(axis=1) - 2.0 * means @ palette.T
-    table = np.zeros((32768, 3), dtype=np.uint8)
-    table[used] = np.rint(palette[distance.argmin(axis=1)])
-    return cv2.merge([table[:, channel].take(cell) for channel in range(3)])  # type: ignore[return-value]
+    tables = np.zeros((3, 65536), dtype=np.uint8)  # as long as lookups with 16 bits want them
+    tables[:, used] = np.rint(palette[distance.argmin(axis=1)]).T
+    return cv2.merge([cv2.LUT(cells, table) for table in tables])  # type: ignore[return-value]
 
 
 @register(

@@ -60,9 +60,8 @@ def block_exchange(image: Image, share: float, rng: np.random.Generator) -> Imag
 )
 def block_lost(image: Image, share: float, rng: np.random.Generator) -> Image:
     """Macro blocks that never arrived, shown mid-grey."""
-    lossy = image.copy()
-    lossy[lost_blocks(image, share, rng)] = MID_GRAY
-    return lossy
+    received, _ = _blocks_with_losses(image, share, rng)
+    return received[: image.shape[0], : image.shape[1]].copy()
 
 
 @register(
@@ -73,28 +72,10 @@ def block_interpolation(image: Image, share: float, rng: np.random.Generator) ->
 
     Sides that are lost as well or lie outside the image do not count; a block that has none left is mid-grey.
     """
-    side = block_side_px(image)
+    from merton.perception.distortion.compiled import fill_lost_blocks  # here: loading numba takes half a second
+
     received, lost = _blocks_with_losses(image, share, rng)
-    row, column = np.nonzero(lost)
-    ring = np.pad(received, ((side, side), (side, side), (0, 0)))
-    known = np.pad(~lost, 1)
-    top, left = (row + 1) * side, (column + 1) * side  # in `ring`
-    along = np.arange(side)
-    above, below = (ring[y[:, None], left[:, None] + along][:, None] for y in (top - 1, top + side))
-    before, after = (ring[top[:, None] + along, x[:, None]][:, :, None] for x in (left - 1, left + side))
-    far_side = 1.0 / (along + 1.0).astype(np.float32)
-    total = np.full((len(row), side, side, 1), 1e-6, np.float32)
-    filled = np.full((len(row), side, side, 3), 1e-6 * MID_GRAY, np.float32)
-    for border, there, weight in (
-        (above, known[row, column + 1], far_side[:, None]),
-        (below, known[row + 2, column + 1], far_side[::-1, None]),
-        (before, known[row + 1, column], far_side[None, :]),
-        (after, known[row + 1, column + 2], far_side[None, ::-1]),
-    ):
-        counted = there[:, None, None, None] * weight[..., None]
-        filled += counted * border
-        total += counted
-    _as_blocks(received, side)[row, column] = np.rint(filled / total).astype(np.uint8)
+    fill_lost_blocks(received, lost, block_side_px(image), MID_GRAY)
     return received[: image.shape[0], : image.shape[1]].copy()
 
 
