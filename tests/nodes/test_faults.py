@@ -221,9 +221,24 @@ def test_row_1_an_observation_of_another_clock_blocks_nothing(ros: Ros, probe: P
         joints.publish(convert.joint_state_message(next(clock), cell.cell.joints_rad, np.zeros(6), 0.14))
 
     probe.create_timer(0.02, tick)
-    result = robot.execute(UP, trial="t", sequence=1, stamp_ns=1_700_000_000_000_000_000)
+    ahead_ns = robot.stamp_ns + 1_500_000_000
+    result = robot.execute(UP, trial="t", sequence=1, stamp_ns=ahead_ns)
     assert (result.error_code, result.executed) == (404, 0)
-    assert "1700000000.000 s, the observation's stamp" in result.error_msg
+    assert f"{ahead_ns / 1e9:.3f} s, the observation's stamp" in result.error_msg
+
+
+def test_row_1_an_observation_from_the_future_is_refused_at_once(ros: Ros, probe: Probe) -> None:
+    """Before: it occupied the arm for `patience_s`, here longer than this test may wait."""
+    cell = up(ros, MujocoCellNode)
+    up(ros, ArmNode, patience_s=600.0)
+    robot = Robot(ros, probe, cell)
+    here = robot.position
+    for lead_ns in (5_000_000_000, 1_700_000_000_000_000_000):
+        result = robot.execute(UP, trial="t", sequence=1, stamp_ns=robot.stamp_ns + lead_ns)
+        assert (result.error_code, result.executed) == (307, 0)
+        assert f"{lead_ns / 1e9:.3g} s ahead of the joint states, limit 2 s" in result.error_msg
+    assert np.allclose(robot.position, here, atol=1e-6)
+    assert robot.execute(UP, trial="t", sequence=1, stamp_ns=robot.stamp_ns).error_code == 0, "the same number"
 
 
 def test_row_1_a_camera_that_does_not_exist_is_named_at_the_start(ros: Ros) -> None:

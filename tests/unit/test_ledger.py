@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from merton.errors import ErrorCode, InputError
-from merton.execution.gate.ledger import REMEMBERED_ANSWERS, REMEMBERED_TRIALS, CommandLedger
+from merton.execution.gate.ledger import REMEMBERED_ANSWERS, REMEMBERED_TRIALS, CommandLedger, lead_verdict
 
 NOW_NS = 10_000_000_000
 
@@ -62,6 +62,21 @@ def test_checking_changes_nothing(ledger: CommandLedger[str]) -> None:
 )
 def test_the_observation_must_be_recent(ledger: CommandLedger[str], age_s: float, code: ErrorCode) -> None:
     assert check(ledger, 0, age_s=age_s) is code
+
+
+@pytest.mark.parametrize(
+    ("lead_s", "code"),
+    [
+        (-3600.0, ErrorCode.OK),
+        (0.0, ErrorCode.OK),
+        (1.99, ErrorCode.OK),
+        (2.01, ErrorCode.STALE),
+        (1e9, ErrorCode.STALE),
+    ],
+)
+def test_an_observation_far_ahead_of_the_joint_states_is_not_waited_for(lead_s: float, code: ErrorCode) -> None:
+    assert lead_verdict(NOW_NS + round(lead_s * 1e9), NOW_NS).code is code
+    assert lead_verdict(NOW_NS + round(lead_s * 1e9), 0).ok, "before the first joint states"
 
 
 def test_without_a_limit_nothing_is_stale() -> None:

@@ -63,6 +63,9 @@ ERRORS: dict[str, Exception] = {
 }
 
 
+CRASHES = f"{__file__}, line 76"
+
+
 class EchoEntry(Entry):
     """An entry whose name selects the result of building it."""
 
@@ -177,7 +180,7 @@ def test_a_model_that_miscounts_gets_its_requests_one_by_one() -> None:
     ("name", "error", "says"),
     [
         ("broken", InfrastructureError, "broken cannot be built: broken refuses its settings"),
-        ("crashing", InfrastructureError, "crashing cannot be built: RuntimeError: no such symbol"),
+        ("crashing", InfrastructureError, f"crashing cannot be built: RuntimeError: no such symbol ({CRASHES})"),
         ("uninstalled", MissingDependencyError, "install it"),
     ],
 )

@@ -39,7 +39,7 @@ class ErrorCode(IntEnum):
     COLLISION = 304, "table or wall touched, now or before, or a delta would come too near: the stop latched"
     STOPPED = 305, "stopped by a person or held for a fault, now or before"
     SELF_COLLISION = 306, "a delta would bring the arm too near to itself"
-    STALE = 307, "the view behind the chunk is too old, or a watched camera went silent: halted without a latch"
+    STALE = 307, "the view is too old or of another clock, or a watched camera went silent: halted without a latch"
     OUT_OF_ORDER = 308, "the chunk came late: a later one of its trial is done"
     ACCELERATION_LIMIT = 309, "a delta is so abrupt that limits.most_slowdown times slower would not do"
     INFRASTRUCTURE = 400, "a node, a device or a disk failed, or did not answer in time"

@@ -17,7 +17,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, MertonError
+from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, MertonError, describe_error
 from merton.models.base import ModelAdapter, Request, Response
 from merton.models.catalogue import Entry
 
@@ -170,7 +170,7 @@ class ModelWorker(Generic[Request, Response]):
             except INFRASTRUCTURE_ERRORS:
                 raise
             except Exception as error:
-                text = str(error) if isinstance(error, MertonError) else f"{type(error).__name__}: {error}"
+                text = str(error) if isinstance(error, MertonError) else describe_error(error)
                 raise InfrastructureError(f"{self.name} cannot be built: {text}") from error
         return self.model
 

@@ -20,7 +20,7 @@ from visualization_msgs.msg import MarkerArray
 
 from merton.errors import ErrorCode, InvalidActionError, MertonError
 from merton.execution.gate.latch import EmergencyStopLatch
-from merton.execution.gate.ledger import CommandLedger
+from merton.execution.gate.ledger import CommandLedger, lead_verdict
 from merton.execution.gate.planner import plan
 from merton.execution.gate.safety import MODES, Limits, Verdict, limits_of_mode
 from merton.execution.gate.stop import StopEvent
@@ -209,12 +209,14 @@ class ArmNode(StageNode):
         try:
             chunk = convert.chunk_of(request.chunk)
             stamp_ns = convert.nanoseconds_of(request.chunk.header.stamp)
-            await self.arm.wait_for_state_after(stamp_ns)
-            stop = self.stop.state
-            verdict = stop.verdict if stop.tripped else Verdict()
-            if verdict.ok and (counted or stamp_ns):  # with neither it comes from a person beside the arm
+            verdict = lead_verdict(stamp_ns, self.arm.stamp_ns)
+            if verdict.ok:
+                await self.arm.wait_for_state_after(stamp_ns)
+            if (stop := self.stop.state).tripped:
+                verdict = stop.verdict
+            elif verdict.ok and (counted or stamp_ns):  # with neither it comes from a person beside the arm
                 verdict = self.ledger.check(request.trial, request.sequence, stamp_ns, self.arm.stamp_ns)
-                counted = counted and verdict.ok
+            counted = counted and (verdict.ok or stop.tripped)
             verdict = (self.cameras.silence() if verdict.ok else None) or verdict
             if verdict.ok:
                 verdict = await self.runner.carry_out(chunk, on_segment)

@@ -73,8 +73,8 @@ class RosPorts(ServiceCaller):
         self.operator = operator
         self.lockstep = lockstep
         self.reset_limit_s = reset_limit_s or deadline_s
-        self.gripper = Gripper.from_cell(cell)
         self.views = ViewCollector(node, cell, lockstep)
+        self.gripper = self.views.gripper
         self.view_stamp_ns = 0  # of the newest view
         self.command_trial, self.command_sequence = uuid.uuid4().hex, 0
         """Identify a command to the arm. Not the trial's id: a trial that is run again sends new commands."""

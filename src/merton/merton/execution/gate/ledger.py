@@ -22,6 +22,28 @@ REMEMBERED_ANSWERS = 256
 """Answers kept over all trials for commands that come again; older duplicates are refused as out of order."""
 
 
+LARGEST_LEAD_S = 2.0
+"""How far the stamp of an observation may lie ahead of the newest joint states [s]. Ours: clocks of a lab's machines
+differ by milliseconds, and a simulated cell lets 0.15 s pass in a reset, of which a busy arm_node may not know yet."""
+
+
+def lead_verdict(observation_stamp_ns: int, state_stamp_ns: int) -> Verdict:
+    """`STALE` for an observation that is too far ahead of the joint states to be waited for; else OK.
+
+    Args:
+        observation_stamp_ns: of the observation [ns].
+        state_stamp_ns: of the newest joint states [ns]; 0 before the first, which is waited for.
+    """
+    lead_s = (int(observation_stamp_ns) - int(state_stamp_ns)) * 1e-9
+    if not state_stamp_ns or lead_s <= LARGEST_LEAD_S:
+        return Verdict()
+    return Verdict(
+        ErrorCode.STALE,
+        f"the observation is {lead_s:.3g} s ahead of the joint states, limit {LARGEST_LEAD_S:g} s: its stamp is of "
+        "another clock",
+    )
+
+
 class CommandLedger(Generic[Answer]):
     """The commands that were carried out, in bounded memory. Not thread safe: one lock or one thread around it.
 
