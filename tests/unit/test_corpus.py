@@ -59,6 +59,38 @@ def test_the_corpus_is_frozen_and_each_vlms_own(spec: ExperimentSpec, monkeypatc
         assert all(text.startswith(vlm) for text in corpora[0])
 
 
+def test_a_corpus_is_built_once_and_again_after_a_new_reference_run(
+    spec: ExperimentSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A walk over all reference trials in every trial would make a study quadratic in its scenes."""
+    seen: list[tuple[str, ...]] = []
+    reads: list[str] = []
+
+    def fake_trial(*arguments: Any) -> Any:
+        trial, corpus = arguments[3], arguments[5]
+        seen.append(corpus)
+        reference = ReferenceRun("new", np.eye(4), (), True) if trial.case.is_reference else None
+        return type("Report", (), {"reference": reference})()
+
+    def stored(trial_id: str) -> ReferenceRun | None:
+        reads.append(trial_id)
+        return ReferenceRun("old", np.eye(4), (), True)
+
+    monkeypatch.setattr(module, "run_trial", fake_trial)
+    runner = Runner(spec, "e", None, stored)  # type: ignore[arg-type]
+    trials = spec.trials()
+    first = next(trial for trial in trials if trial.case.is_reference)
+    distorted = [trial for trial in trials if not trial.case.is_reference and trial.agent == first.agent]
+    for trial in distorted:
+        runner.run(trial)
+    assert seen[0] == ("old",) * 4
+    assert all(corpus is seen[0] for corpus in seen)
+    assert len(reads) == len(set(reads))
+    runner.run(first)
+    runner.run(distorted[0])
+    assert seen[-1] == ("new", "old", "old", "old")
+
+
 def test_a_resumed_run_has_the_same_corpus(
     spec: ExperimentSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

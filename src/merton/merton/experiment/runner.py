@@ -33,6 +33,7 @@ class Runner:
     stored: Callable[[str], ReferenceRun | None] = lambda trial_id: None
     on_report: Callable[[TrialReport], None] = lambda report: None
     _references: dict[str, ReferenceRun] = field(default_factory=dict)
+    _corpora: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
         """Run one trial; raises as `run_trial`."""
@@ -40,6 +41,7 @@ class Runner:
         report = run_trial(self.ports, self.spec, self.experiment_id, trial, reference, self._corpus(trial), on_stage)
         if report.reference is not None:
             self._references[trial.id] = report.reference
+            self._corpora.pop(trial.agent.vlm, None)
         self.on_report(report)
         return report
 
@@ -71,23 +73,26 @@ class Runner:
                     return expert
         return own
 
-    def _corpus(self, trial: Trial) -> list[str]:
+    def _corpus(self, trial: Trial) -> tuple[str, ...]:
         """The reference answers of the trial's VLM, one for each task and scene, even if several agents share the VLM.
 
         All reference trials run before all distorted ones (`ExperimentSpec.trials`), so the corpus is the same for
-        every distorted trial of a VLM. Reference trials have none, so that their order does not matter.
+        every distorted trial of a VLM, and built once. Reference trials have none, so that their order does not matter.
         """
         if trial.case.is_reference:
-            return []
-        answers: dict[str, str] = {}
-        for other in self._reference_trials[trial.agent.vlm]:
-            if other.case.id not in answers and (reference := self.reference_of(other)) is not None:
-                answers[other.case.id] = reference.answer
-        return list(answers.values())
+            return ()
+        vlm = trial.agent.vlm
+        if vlm not in self._corpora:
+            answers: dict[str, str] = {}
+            for other in self._reference_trials[vlm]:
+                if other.case.id not in answers and (reference := self.reference_of(other)) is not None:
+                    answers[other.case.id] = reference.answer
+            self._corpora[vlm] = tuple(answers.values())
+        return self._corpora[vlm]
 
     @cached_property
     def _reference_trials(self) -> dict[str, list[Trial]]:
-        """VLM to its reference trials, in order. Cached: each of a study's 100,000 trials asks for its corpus."""
+        """VLM to its reference trials, in order."""
         trials: dict[str, list[Trial]] = {agent.vlm: [] for agent in self.spec.agents}
         for trial in self.spec.trials():
             if trial.case.is_reference:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from merton.cognition.score import CognitionScore
 from merton.cognition.score import score as cognition_score
+from merton.cognition.words import corpus_version
 from merton.decision.score import DecisionScore
 from merton.decision.score import score as decision_score
 from merton.execution.score import position_distance_m
@@ -96,6 +97,12 @@ def differences(record: TrialRecord, scores: Scores) -> Iterator[tuple[str, floa
             differ = not abs(recorded - computed) <= TOLERANCE  # true for NaN
         if differ:
             yield name, recorded, computed
+
+
+@lru_cache(maxsize=8)
+def version_of(corpus: tuple[str, ...]) -> str:
+    """`corpus_version`, computed once for the corpus that all distorted trials of a VLM share."""
+    return corpus_version(corpus)
 
 
 @lru_cache(maxsize=8)

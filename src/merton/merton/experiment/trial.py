@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from merton.cognition.models.base import question_for
-from merton.cognition.words import corpus_version
 from merton.decision.models.base import POLICIES
 from merton.errors import MODEL_ERRORS, ErrorCode, InvalidActionError, OperatorStopError
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
 from merton.experiment.ports import SIDES, Execution, Ports, Side, ToolPath
-from merton.experiment.scoring import Evidence, Scores
+from merton.experiment.scoring import Evidence, Scores, version_of
 from merton.results.records import Outcome, TrialRecord
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
@@ -92,7 +91,7 @@ class TrialReport:
     def details(self) -> dict[str, Any]:
         """The content of trial.json: every field of the record, and further results."""
         record, evidence, scores = self.record, self.evidence, self.scores
-        corpus = corpus_version(evidence.corpus) if evidence.corpus else None
+        corpus = version_of(evidence.corpus) if evidence.corpus else None
         details: dict[str, Any] = {
             "id": record.id,
             "agent": record.agent,
