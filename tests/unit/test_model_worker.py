@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -61,9 +62,6 @@ ERRORS: dict[str, Exception] = {
     "dead": InfrastructureError("the server is gone"),
     "absent": MissingDependencyError("pip install it"),
 }
-
-
-CRASHES = f"{__file__}, line 76"
 
 
 class EchoEntry(Entry):
@@ -180,7 +178,7 @@ def test_a_model_that_miscounts_gets_its_requests_one_by_one() -> None:
     ("name", "error", "says"),
     [
         ("broken", InfrastructureError, "broken cannot be built: broken refuses its settings"),
-        ("crashing", InfrastructureError, f"crashing cannot be built: RuntimeError: no such symbol ({CRASHES})"),
+        ("crashing", InfrastructureError, "crashing cannot be built: RuntimeError: no such symbol (FILE, line N)"),
         ("uninstalled", MissingDependencyError, "install it"),
     ],
 )
@@ -189,7 +187,7 @@ def test_a_model_that_cannot_be_built_has_not_failed(name: str, error: type, say
     for _ in range(2):
         raised = worker.submit("a").exception(LIMIT_S)
         assert type(raised) is error
-        assert str(raised) == says
+        assert re.sub(r"\(.*, line \d+\)", "(FILE, line N)", str(raised)) == says
     worker.close()
 
 
