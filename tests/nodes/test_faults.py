@@ -550,6 +550,15 @@ def test_row_7_a_node_that_is_deactivated_in_mid_motion_halts_the_arm(slow: Robo
     assert slow.execute(UP).error_code == 0
 
 
+def test_row_7_a_node_that_is_shut_down_in_mid_motion_halts_the_arm(slow: Robot, ros: Ros) -> None:
+    begin = slow.position[2]
+    _, answer = slow.lifting()
+    arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
+    assert arm.trigger_shutdown().name == "SUCCESS"
+    assert answer().result.error_code == 305
+    assert slow.position[2] - begin < 0.12, "it did not go on to 0.19 m"
+
+
 def test_row_7_a_node_that_is_ended_in_mid_motion_halts_the_arm_itself(
     ros: Ros, probe: Probe, arm_process: Callable[..., Process]
 ) -> None:

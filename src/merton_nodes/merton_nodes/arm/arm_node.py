@@ -148,6 +148,12 @@ class ArmNode(StageNode):
         self.arm.interrupt(DEACTIVATED, StopEvent.DEACTIVATE)
         return super().on_deactivate(state)
 
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Lifecycle callback: as deactivation, which an active node that is shut down does not go through."""
+        if self.configured:
+            self.arm.interrupt(DEACTIVATED, StopEvent.DEACTIVATE)
+        return super().on_shutdown(state)
+
     def halt_if_moving(self) -> None:
         """Called first when the node ends, while a command can still be sent."""
         if self.arm.moving and self.context.ok():
