@@ -20,6 +20,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as every node and worker h
 
 import cv2
 import numpy as np
+from distortion_bench import distortions
+from distortion_bench import peers as distortion_peers
 from kinematics_bench import kinematics
 from numpy.typing import NDArray
 from rating_bench import ratings
@@ -34,7 +36,6 @@ from merton.experiment.local import LocalPorts
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.runner import Runner
 from merton.files import resource
-from merton.perception.distortion import DISTORTIONS, distort
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.world.cell import load_cell
@@ -65,60 +66,6 @@ def rendering() -> dict[str, float]:
         cameras = SceneCameras(width, height)
         result[f"{width}x{height}_ms"] = 1e3 * seconds(lambda c=cameras: c.render("pick", 0, cell.qpos, "top"))
         cameras.close()
-    return result
-
-
-def distortions() -> dict[str, dict[str, float]]:
-    """Milliseconds per 1280x720 image, one thread, levels 3 and 5."""
-    cv2.setNumThreads(1)
-    rng = np.random.default_rng(0)
-    image = cv2.GaussianBlur(rng.integers(0, 255, (720, 1280, 3), np.uint8), (0, 0), 3)
-    return {
-        name: {
-            f"level_{level}_ms": 1e3 * seconds(lambda n=name, k=level: distort(image, n, k, rng), 5) for level in (3, 5)
-        }
-        for name in DISTORTIONS
-    }
-
-
-def peers() -> dict[str, dict[str, float]]:
-    """Milliseconds at level 3 beside the libraries that have the type, and how many times faster Merton is."""
-    import albumentations
-    from imagecorruptions import corrupt
-
-    cv2.setNumThreads(1)
-    rng = np.random.default_rng(0)
-    image = cv2.GaussianBlur(rng.integers(0, 255, (720, 1280, 3), np.uint8), (0, 0), 3)
-    quality = (24, 24)
-    rivals: dict[str, dict[str, Callable[[], Any]]] = {
-        "white_noise": {"imagecorruptions": lambda: corrupt(image, corruption_name="gaussian_noise", severity=3)},
-        "impulse_noise": {"imagecorruptions": lambda: corrupt(image, corruption_name="impulse_noise", severity=3)},
-        "gaussian_blur": {"imagecorruptions": lambda: corrupt(image, corruption_name="gaussian_blur", severity=3)},
-        "lens_blur": {"imagecorruptions": lambda: corrupt(image, corruption_name="defocus_blur", severity=3)},
-        "motion_blur": {"imagecorruptions": lambda: corrupt(image, corruption_name="motion_blur", severity=3)},
-        "mean_brighten": {"imagecorruptions": lambda: corrupt(image, corruption_name="brightness", severity=3)},
-        "contrast_change": {"imagecorruptions": lambda: corrupt(image, corruption_name="contrast", severity=3)},
-        "hsv_saturation": {"imagecorruptions": lambda: corrupt(image, corruption_name="saturate", severity=3)},
-        "jpeg": {"imagecorruptions": lambda: corrupt(image, corruption_name="jpeg_compression", severity=3)},
-    }
-    same = {
-        "white_noise": albumentations.GaussNoise(std_range=(0.055, 0.055), p=1),
-        "gaussian_blur": albumentations.GaussianBlur(sigma_limit=(1.0, 1.0), blur_limit=0, p=1),
-        "lens_blur": albumentations.Defocus(radius=(4, 4), alias_blur=(0.1, 0.1), p=1),
-        "motion_blur": albumentations.MotionBlur(blur_limit=(5, 5), p=1),
-        "hsv_saturation": albumentations.HueSaturationValue(p=1),
-        "jpeg": albumentations.ImageCompression(quality_range=quality, compression_type="jpeg", p=1),
-        "webp": albumentations.ImageCompression(quality_range=(10, 10), compression_type="webp", p=1),
-    }
-    for name, transform in same.items():
-        rivals.setdefault(name, {})["albumentations"] = lambda t=transform: t(image=image)
-    result = {}
-    for name, others in rivals.items():
-        ours = seconds(lambda n=name: distort(image, n, 3, rng))
-        result[name] = {"merton_ms": 1e3 * ours}
-        for rival, work in others.items():
-            theirs = seconds(work, 5)
-            result[name] |= {f"{rival}_ms": 1e3 * theirs, f"times_faster_than_{rival}": theirs / ours}
     return result
 
 
@@ -281,7 +228,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "physics": physics,
     "rendering": rendering,
     "distortions": distortions,
-    "distortion_peers": peers,
+    "distortion_peers": distortion_peers,
     "kinematics": kinematics,
     "safety": safety,
     "ratings": ratings,
