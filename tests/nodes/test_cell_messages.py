@@ -11,15 +11,18 @@ from merton.simulation.cell import Contact
 from merton.simulation.scene import make_scene
 from merton.world.cell import ARM_JOINTS
 from merton_nodes.cell.messages import cell_safety, cell_state, motion_to, spline_of
+from merton_nodes.ros import conversions as convert
 
 JOINTS = np.linspace(0.1, 0.6, 6)
 
 
 def test_the_state_of_a_scene() -> None:
     scene = make_scene("push", 2)
-    state = cell_state(scene, 3, 1_500_000_000, at_rest=True)
+    joints = convert.joint_state_message(1_500_000_000, JOINTS, 0 * JOINTS, 0.14)
+    state = cell_state(scene, 3, joints, at_rest=True)
     assert (state.task, state.seed, state.scene, state.instruction) == ("push", 2, 3, scene.command.instruction)
     assert (state.header.stamp.sec, state.header.stamp.nanosec, state.header.frame_id) == (1, 500_000_000, "base_link")
+    assert state.joints == joints
     assert (list(state.qpos), list(state.objects), state.success, state.at_rest) == ([], [], False, True)
 
 

@@ -27,11 +27,12 @@ def test_an_exposure_counts_once_all_its_parts_have_arrived() -> None:
     cameras = FreeCameras(["top", "side"])
     expose(cameras, "top", 100)
     expose(cameras, "side", 103, "color", "depth", "camera_info")
-    assert cameras.missing(50, REFERENCE) == ["side"]
+    assert cameras.missing(["top", "side"], 50, REFERENCE) == ["side"]
+    assert cameras.missing(["top"], 50, REFERENCE) == [], "another camera is not waited for"
     expose(cameras, "top", 200, "color", "depth")
     expose(cameras, "side", 103, "distorted", "distortion info")
-    assert cameras.missing(50, REFERENCE) == []
-    messages = cameras.messages(50, REFERENCE)
+    assert cameras.missing(["top", "side"], 50, REFERENCE) == []
+    messages = cameras.messages(["top", "side"], 50, REFERENCE)
     assert len(messages) == 2 * len(PARTS)
     assert messages["top color"].header == messages["top distorted"].header == part(100).header, "not the newer half"
     assert messages["side color"].header == part(103).header
@@ -40,11 +41,11 @@ def test_an_exposure_counts_once_all_its_parts_have_arrived() -> None:
 def test_earlier_and_otherwise_distorted_exposures_do_not_count() -> None:
     cameras = FreeCameras(["top"])
     expose(cameras, "top", 100)
-    assert cameras.missing(101, REFERENCE) == ["top"]
-    assert cameras.missing(50, JPEG) == ["top"]
+    assert cameras.missing(["top"], 101, REFERENCE) == ["top"]
+    assert cameras.missing(["top"], 50, JPEG) == ["top"]
     expose(cameras, "top", 200, setting=JPEG)
-    assert cameras.missing(50, JPEG) == []
-    assert cameras.missing(50, REFERENCE) == ["top"], "the last setting counts"
+    assert cameras.missing(["top"], 50, JPEG) == []
+    assert cameras.missing(["top"], 50, REFERENCE) == ["top"], "the last setting counts"
 
 
 def test_older_and_never_completed_exposures_are_forgotten() -> None:

@@ -438,9 +438,11 @@ def test_row_11_malformed_images_are_dropped_and_counted_and_the_trial_goes_on(
     assert max(kept) <= 30, "incomplete exposures are dropped"
 
 
-def test_row_11_ten_thousand_malformed_images_leave_the_memory_flat(ros: Ros) -> None:
+def test_row_11_ten_thousand_malformed_images_leave_the_memory_flat(ros: Ros, probe: Probe) -> None:
     """A camera at 30 Hz that sends nothing but such for five and a half minutes."""
+    probe.listen(Image, names.distorted("top"), names.SENSOR_QOS)
     distortion = up(ros, DistortionNode)
+    ros.until(lambda: distortion.outputs["top"][0].get_subscription_count())
     kept = FreeCameras(CELL.camera_names)
     pixels = np.full((48, 64, 3), 90, np.uint8)
 

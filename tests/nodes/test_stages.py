@@ -125,8 +125,10 @@ def test_distortion_drops_and_counts_malformed_frames(ros: Any, probe: Probe) ->
     ros.until(lambda: camera.publish(convert.color_message(picture(), STAMP_NS + 2, "frame")) or images)
 
 
-def test_distortion_shows_every_new_image_with_any_stamp_and_encoding(ros: Any) -> None:
+def test_distortion_shows_every_new_image_with_any_stamp_and_encoding(ros: Any, probe: Probe) -> None:
+    probe.listen(Image, names.distorted("top"), names.SENSOR_QOS)
     node = up(ros, DistortionNode, cameras=["top"], name="contrast_change", level=5.0)
+    ros.until(lambda: node.outputs["top"][0].get_subscription_count())
 
     def shown(message: Image) -> np.ndarray:
         node.on_image("top", message)

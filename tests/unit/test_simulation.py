@@ -343,6 +343,9 @@ def test_a_view_depends_on_scene_and_configuration_alone(cell: SimulatedCell, ca
     assert first.depth_m is not None
     assert again.depth_m is not None
     assert first.depth_m.tobytes() == again.depth_m.tobytes()
+    flat = cameras.render("place", 4, cell.qpos, "side", depth=False)
+    assert flat.depth_m is None
+    assert flat.color.tobytes() == first.color.tobytes()
     other = cameras.render("pick", 1, cell.qpos, "side")  # no mat there
     assert first.color.tobytes() != other.color.tobytes()
     with pytest.raises(UnknownNameError, match="wrist"):

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,6 +233,26 @@ def test_only_policies_that_use_depth_get_it(
     run(ports, agent)
     assert {view.camera for view in shown} == set(POLICIES[agent].cameras)
     assert {view.depth_m is not None for view in shown} == {sees_depth}
+
+
+@pytest.mark.parametrize(("agent", "cameras", "deep"), [("expert", 0, 0), ("servo", 2, 2), ("tiny-vla", 1, 0)])
+def test_a_camera_that_no_model_of_the_trial_looks_at_is_not_rendered(
+    ports: LocalPorts, monkeypatch: pytest.MonkeyPatch, agent: str, cameras: int, deep: int
+) -> None:
+    """The VLM looks once, the policy before each chunk; after the last chunk none of them does."""
+    rendered: list[CameraView] = []
+    render = ports.cameras.render
+
+    def counted(*arguments: Any, **options: Any) -> CameraView:
+        rendered.append(render(*arguments, **options))
+        return rendered[-1]
+
+    monkeypatch.setattr(ports.cameras, "render", counted)
+    report = run(ports, agent, "push")
+    steps, seen = report.record.steps, POLICIES[agent].cameras
+    assert len(rendered) == len(report.pictures) == steps * cameras + ("top" not in seen)
+    assert sum(view.depth_m is not None for view in rendered) == steps * deep
+    assert {view.camera for view in rendered} == {"top", *seen}
 
 
 def test_faults_of_models_and_of_the_infrastructure_differ(ports: LocalPorts) -> None:

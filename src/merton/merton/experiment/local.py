@@ -5,6 +5,7 @@ It does everything as the nodes do, including the rounding of their messages, so
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Self
 
@@ -66,14 +67,15 @@ class LocalPorts:
         except InputError as error:
             raise InfrastructureError(str(error)) from None
 
-    def view(self) -> CellView:
-        cell = self.cell
+    def view(self, color: Collection[str] | None = None, depth: Collection[str] | None = None) -> CellView:
+        cell, color = self.cell, self.cameras.names if color is None else color
         if cell.scene is None:
             raise InfrastructureError("the cell has no scene yet: reset it first")
         base_from_tool0 = UR5.forward(cell.joints_rad)
         reference, distorted = {}, {}
-        for name in self.cameras.names:
-            view = self.cameras.render(cell.scene.task, cell.scene.seed, cell.qpos, name, cell.time_ns)
+        for name in color:
+            deep = depth is None or name in depth
+            view = self.cameras.render(cell.scene.task, cell.scene.seed, cell.qpos, name, cell.time_ns, depth=deep)
             pose = cell.config.base_from_camera(name, base_from_tool0)
             reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m), base_from_camera=pose)
             distorted[name] = replace(reference[name], color=self._setting.apply(name, view.color))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -31,7 +31,7 @@ class CellView:
 
     Attributes:
         stamp_ns: the instant on the cell's clock [ns].
-        reference: camera name to undistorted view.
+        reference: camera name to undistorted view, of the cameras that were asked for.
         distorted: camera name to distorted view (the same pixels at level 0).
         joints_rad: (6,) joint angles.
         base_from_tcp: (4, 4) tool centre point in `base_link`.
@@ -109,8 +109,13 @@ class Ports(Protocol):
         """Distort every camera from now on; level 0 passes images through."""
         ...
 
-    def view(self) -> CellView:
-        """Wait until the arm is at rest and every camera has an image of that time."""
+    def view(self, color: Collection[str] | None = None, depth: Collection[str] | None = None) -> CellView:
+        """Wait until the arm is at rest and the cameras have images of that time.
+
+        Args:
+            color: cameras whose images the view has; None for every one. A simulated cell renders no other.
+            depth: those of them whose images have depth; None for all of them.
+        """
         ...
 
     def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:

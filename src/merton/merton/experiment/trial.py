@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -206,7 +206,9 @@ class _Run:
         self.instruction = ports.reset(case.task, case.seed)
         self.question = question_for(self.instruction)
         self.noise_seed = policy_seed(spec.seed, trial)
-        self.view = ports.view()
+        self.cameras = POLICIES[self.agent.vla].cameras
+        self.depth_cameras = self.cameras if POLICIES[self.agent.vla].needs_depth else ()
+        self.view = ports.view(tuple(dict.fromkeys((spec.vlm_camera, *self.cameras))), self.depth_cameras)
         self.first_chunks: tuple[ActionChunk, ActionChunk] | None = None
         self.path: list[tuple[float, float, float]] = []
         self.pictures: list[TrialPicture] = []
@@ -226,13 +228,10 @@ class _Run:
 
     def decide_and_act(self, on_stage: Callable[[str, float], None]) -> None:
         """Until the model is done, the arm was stopped, or the step limit is reached."""
-        cameras = POLICIES[self.agent.vla].cameras
         x, y, z = np.asarray(self.view.base_from_tcp)[:3, 3].tolist()
         self.path.append((x, y, z))
-        self._keep_pictures(0, dict.fromkeys((self.spec.vlm_camera, *cameras)))
         for step in range(self.spec.max_steps):
-            if step:
-                self._keep_pictures(step, cameras)
+            self._keep_pictures(step)
             try:
                 chunk = self._decide("distorted", step)
                 if step == 0:
@@ -246,17 +245,16 @@ class _Run:
             self.steps += 1
             self.path += execution.path
             self._update_outcome(execution)
-            self.view = self.ports.view()
-            if chunk.done or self.outcome is not None:
+            last = chunk.done or self.outcome is not None or self.steps == self.spec.max_steps
+            if last:
+                self.view = self.ports.view((), ())  # the final pose is measured, nothing is looked at
                 return
+            self.view = self.ports.view(self.cameras, self.depth_cameras)
 
     def _decide(self, side: Side, step: int) -> ActionChunk:
-        """The VLA's chunk on one side of the view: only the cameras it names, and depth only if it uses it."""
-        policy = POLICIES[self.agent.vla]
+        """The VLA's chunk on one side of the view, of which it gets the cameras it names."""
         observation = self.view.observation(side, self.instruction, step, self.noise_seed)
-        views = {camera: observation.views[camera] for camera in policy.cameras}
-        if not policy.needs_depth:  # two thirds of all that would be sent
-            views = {camera: replace(view, depth_m=None) for camera, view in views.items()}
+        views = {camera: observation.views[camera] for camera in self.cameras}
         return self.ports.act(self.agent.vla, replace(observation, views=views), side)
 
     def _update_outcome(self, execution: Execution) -> None:
@@ -280,8 +278,9 @@ class _Run:
             return Outcome.INFRASTRUCTURE, judgement.judge
         return Outcome.SUCCESS if judgement.success else Outcome.FAILURE, judgement.judge
 
-    def _keep_pictures(self, step: int, cameras: Iterable[str]) -> None:
-        for camera in cameras:
+    def _keep_pictures(self, step: int) -> None:
+        """Keep the images of the view, those that the models look at."""
+        for camera in self.view.reference:
             reference, distorted = (self.view.images(side)[camera].color for side in SIDES)
             self.pictures.append(TrialPicture(step, camera, reference, distorted))
 

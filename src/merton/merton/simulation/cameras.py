@@ -66,7 +66,9 @@ class SceneCameras:
         focal = focal_length_px(cell, width, height)
         self.intrinsics = Intrinsics(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
 
-    def render(self, task: str, seed: int, qpos: Array, camera: str, stamp_ns: int = 0) -> CameraView:
+    def render(
+        self, task: str, seed: int, qpos: Array, camera: str, stamp_ns: int = 0, *, depth: bool = True
+    ) -> CameraView:
         """One camera's view: colour, aligned depth [m] (0 beyond 6 m) and the pose of its optical frame in `base_link`.
 
         Args:
@@ -74,6 +76,7 @@ class SceneCameras:
             qpos: configuration vector of the cell's model, as in `SimulatedCell.qpos`.
             camera: one of `names`.
             stamp_ns: stamp of the view.
+            depth: whether the view has depth, which is read from the drawing and converted to metres.
 
         Raises:
             UnknownNameError: no such camera or task.
@@ -84,8 +87,8 @@ class SceneCameras:
         self._pose_scene(task, seed, qpos)
         view = mujoco.MjvCamera()
         view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED.value, self._stage.model.camera(camera).id
-        color, depth = self._draw(view)
-        return CameraView(camera, color, depth, self.intrinsics, self._base_from_camera(camera), stamp_ns)
+        color, depth_m = self._draw(view, depth)
+        return CameraView(camera, color, depth_m, self.intrinsics, self._base_from_camera(camera), stamp_ns)
 
     def picture(self, task: str, seed: int, qpos: Array) -> Image:
         """The whole cell in three-quarter view, (height, width, 3) uint8 RGB."""
@@ -94,7 +97,7 @@ class SceneCameras:
         view.type = mujoco.mjtCamera.mjCAMERA_FREE.value
         view.lookat[:] = (0.47, 0.0, 0.24)
         view.distance, view.azimuth, view.elevation = 1.85, 67.0, -22.0
-        return self._draw(view)[0]
+        return self._draw(view, depth=False)[0]
 
     def close(self) -> None:
         """Release the drawing context; call nothing afterwards."""
@@ -123,7 +126,7 @@ class SceneCameras:
         mujoco.mj_kinematics(stage.model, stage.data)
         mujoco.mj_camlight(stage.model, stage.data)
 
-    def _draw(self, view: mujoco.MjvCamera) -> tuple[Image, NDArray[np.float32]]:
+    def _draw(self, view: mujoco.MjvCamera, depth: bool) -> tuple[Image, NDArray[np.float32] | None]:
         width, height = self._size
         stage, everything = self._stage, mujoco.mjtCatBit.mjCAT_ALL.value
         mujoco.mjv_updateScene(stage.model, stage.data, mujoco.MjvOption(), None, view, everything, stage.scene)
@@ -132,9 +135,9 @@ class SceneCameras:
         rectangle = mujoco.MjrRect(0, 0, width, height)
         mujoco.mjr_render(rectangle, stage.scene, stage.context)
         color = np.empty((height, width, 3), np.uint8)
-        buffer = np.empty((height, width), np.float32)
+        buffer = np.empty((height, width), np.float32) if depth else None
         mujoco.mjr_readPixels(color, buffer, rectangle, stage.context)
-        return np.ascontiguousarray(color[::-1]), self._metres(buffer[::-1])
+        return np.ascontiguousarray(color[::-1]), None if buffer is None else self._metres(buffer[::-1])
 
     def _metres(self, buffer: NDArray[np.float32]) -> NDArray[np.float32]:
         """Distance along the optical axis from OpenGL's reversed depth buffer (1 at the near plane, 0 at the far)."""

@@ -82,12 +82,16 @@ class CameraNode(StageNode):
         return devices, connect_s, {"exposure_us": exposure_us, "gain": gain, "stall_s": stall_s}
 
     def publish(self, camera: str, frame: CameraFrame | CameraView, stamp_ns: int) -> None:
-        """Publish one camera at one instant: colour, camera_info, and depth if there is any."""
+        """Publish one camera at one instant, as far as it has subscribers: colour, camera_info, and depth if any."""
         optical = names.optical_frame(camera)
         color, info, depth = self.outputs[camera]
-        color.publish(convert.color_message(frame.color, stamp_ns, optical))
-        distortion = frame.distortion if isinstance(frame, CameraFrame) else ()
-        info.publish(convert.camera_info_message(frame.intrinsics, stamp_ns, optical, distortion))
+        if color.get_subscription_count():
+            color.publish(convert.color_message(frame.color, stamp_ns, optical))
+        if info.get_subscription_count():
+            distortion = frame.distortion if isinstance(frame, CameraFrame) else ()
+            info.publish(convert.camera_info_message(frame.intrinsics, stamp_ns, optical, distortion))
+        if not depth.get_subscription_count():
+            return
         if isinstance(frame, CameraView):
             if frame.depth_m is not None:
                 depth.publish(convert.depth_message(frame.depth_m, stamp_ns, optical))

@@ -75,8 +75,8 @@ class DistortionNode(StageNode):
         return SetParametersResult(successful=True)
 
     def on_image(self, camera: str, message: Image) -> None:
-        """Distort a frame and publish it with its distortion; a repeated frame is only published again."""
-        if not self.active:
+        """Distort a frame that has a subscriber, and publish it with its distortion; a repeated one only again."""
+        if not self.active or not any(publisher.get_subscription_count() for publisher in self.outputs[camera]):
             return
         started = time.monotonic()
         if self.schedule is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from merton_nodes.ros import conversions as convert
@@ -36,14 +36,14 @@ class FreeCameras:
                 return parts if (info.name, info.level, info.seed) == wanted else None
         return None
 
-    def missing(self, since_ns: int, wanted: tuple[str, float, int]) -> list[str]:
-        """The cameras without such an exposure."""
-        return [camera for camera in self._exposures if self.exposure(camera, since_ns, wanted) is None]
+    def missing(self, cameras: Iterable[str], since_ns: int, wanted: tuple[str, float, int]) -> list[str]:
+        """Those of the cameras without such an exposure."""
+        return [camera for camera in cameras if self.exposure(camera, since_ns, wanted) is None]
 
-    def messages(self, since_ns: int, wanted: tuple[str, float, int]) -> dict[str, Any]:
+    def messages(self, cameras: Iterable[str], since_ns: int, wanted: tuple[str, float, int]) -> dict[str, Any]:
         """The messages of the exposures that `exposure` returns, under "<camera> <part>"."""
         return {
             f"{camera} {part}": message
-            for camera in self._exposures
+            for camera in cameras
             for part, message in (self.exposure(camera, since_ns, wanted) or {}).items()
         }

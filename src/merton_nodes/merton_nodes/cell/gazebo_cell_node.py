@@ -67,10 +67,10 @@ class GazeboCellNode(StageNode):
         self.cell = load_cell()
         self.gripper_times = Gripper.from_cell(self.cell)
         self.touches, self.judge = Touches(self.cell), Judge(self.cell)
+        self.joints = JointState()
         self.joints_rad: NDArray[np.float64] | None = None
         self.fingers_m = [self.cell.gripper.stroke / 2]
-        self.scenes = 0
-        self.resetting = False
+        self.scenes, self.resetting = 0, False
         self.world = self.make_world(self, self.on_touches)
         self.time = Lockstep(self.world.run_to, PERIOD_NS)
         self.waits = Waits(self)
@@ -97,6 +97,7 @@ class GazeboCellNode(StageNode):
         except MertonError:
             self.counters["dropped joint states"] += 1
             return
+        self.joints = message
         ended = self.time.update(convert.nanoseconds_of(message.header.stamp))
         self.waits.check()
         if ended and not self.resetting:
@@ -234,7 +235,7 @@ class GazeboCellNode(StageNode):
         return cell_state(
             scene,
             self.scenes,
-            self.time.stamp_ns,
+            self.joints,
             at_rest=self.time.stands,
             objects=self.judge.scene_state(),
             success=self.judge.success(tcp_m, self.touches, self.time.stamp_ns),

@@ -65,6 +65,7 @@ class LabCellNode(StageNode):
         self.reset_error: Future = Future()
         """Resolved with the sentence of its error, empty if there was none."""
         self.waits = Waits(self)
+        self.joints = JointState()
         self.joints_rad: NDArray[np.float64] | None = None
         self.stamp_ns = 0
         self.stillness = Stillness()
@@ -83,7 +84,7 @@ class LabCellNode(StageNode):
         except MertonError:
             self.counters["dropped joint states"] += 1
             return
-        self.stamp_ns = convert.nanoseconds_of(message.header.stamp)
+        self.joints, self.stamp_ns = message, convert.nanoseconds_of(message.header.stamp)
         self.stillness.update(self.joints_rad, self.stamp_ns)
         self.waits.check()
 
@@ -189,7 +190,7 @@ class LabCellNode(StageNode):
         """The scene, and whether the arm is at rest; no objects, and never a success: the operator judges."""
         assert self.scene is not None
         at_rest = self.joints_rad is not None and self.stillness.duration_s >= STILL_S
-        return cell_state(self.scene, self.scenes, self.stamp_ns, at_rest=at_rest)
+        return cell_state(self.scene, self.scenes, self.joints, at_rest=at_rest)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from merton_interfaces.msg import CellState, SafetyState
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -24,20 +25,24 @@ if TYPE_CHECKING:
 def cell_state(
     scene: Scene,
     number: int,
-    stamp_ns: int,
+    joints: JointState,
     *,
     at_rest: bool,
     objects: SceneState | None = None,
     qpos: Iterable[float] = (),
     success: bool = False,
 ) -> CellState:
-    """`cell/state` of a scene, which is the `number`-th of this cell; objects and success as far as they are known."""
+    """`cell/state` of a scene, which is the `number`-th of this cell; objects and success as far as they are known.
+
+    Its stamp is that of the joints.
+    """
     return CellState(
-        header=convert.header(stamp_ns, names.BASE_FRAME),
+        header=Header(stamp=joints.header.stamp, frame_id=names.BASE_FRAME),
         task=scene.command.verb,
         seed=scene.seed,
         scene=number,
         instruction=scene.command.instruction,
+        joints=joints,
         qpos=list(qpos),
         objects=convert.scene_objects(objects) if objects is not None else [],
         success=success,

@@ -47,7 +47,7 @@ class MujocoCellNode(StageNode):
         rate_hz = self.parameter(
             "state_rate_hz",
             2.0,
-            "cell/state per simulated second during motion; cameras render each",
+            "cell/state per simulated second during motion; watched cameras render each",
             minimum=0.1,
             maximum=50.0,
         )
@@ -186,24 +186,23 @@ class MujocoCellNode(StageNode):
             self.state.publish(self.state_message())
             self.next_state_ns = self.cell.time_ns + self.state_period_ns
 
+    def joints_message(self) -> JointState:
+        cell = self.cell
+        return convert.joint_state_message(cell.time_ns, cell.joints_rad, cell.joint_velocities, cell.gripper_opening_m)
+
     def publish_joints(self) -> None:
-        """Publish clock and joint states, as a robot does all the time."""
-        now = self.cell.time_ns
-        self.clock_publisher.publish(ClockMessage(clock=convert.time_message(now)))
-        self.joints.publish(
-            convert.joint_state_message(
-                now, self.cell.joints_rad, self.cell.joint_velocities, self.cell.gripper_opening_m
-            )
-        )
+        """Publish joint states, as a robot does all the time, and the clock to its subscribers, if there are any."""
+        if self.clock_publisher.get_subscription_count():
+            self.clock_publisher.publish(ClockMessage(clock=convert.time_message(self.cell.time_ns)))
+        self.joints.publish(self.joints_message())
 
     def publish_all(self) -> None:
-        """Publish the cell's state and, at rest, joint states; repeatedly, for subscribers that come late.
+        """At rest, publish joint states and the cell's state; repeatedly, for subscribers that come late.
 
-        In motion joint states come from `advance` alone: one with the stamp of the last means that the clock stands.
+        In motion both come from `advance` alone: joint states with the stamp of the last mean that the clock stands.
         """
-        if self.scenes:
-            if not self.cell.busy:
-                self.publish_joints()
+        if self.scenes and not self.cell.busy:
+            self.publish_joints()
             self.state.publish(self.state_message())
 
     def state_message(self) -> CellState:
@@ -213,7 +212,7 @@ class MujocoCellNode(StageNode):
         return cell_state(
             cell.scene,
             self.scenes,
-            cell.time_ns,
+            self.joints_message(),
             at_rest=not cell.busy,
             objects=cell.scene_state(),
             qpos=cell.qpos.tolist(),

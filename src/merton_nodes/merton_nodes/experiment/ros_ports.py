@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import numpy as np
@@ -113,8 +113,8 @@ class RosPorts(ServiceCaller):
         self.views.minimum_scene = state.scene
         return str(state.instruction)
 
-    def view(self) -> CellView:
-        view = self.views.wait(self.deadline_s)
+    def view(self, color: Collection[str] | None = None, depth: Collection[str] | None = None) -> CellView:
+        view = self.views.wait(self.deadline_s, color, depth)
         self.view_stamp_ns = view.stamp_ns
         return view
 

@@ -1,13 +1,14 @@
-"""Complete views of the cell, collected from the topics of its state, its joints and its cameras."""
+"""Complete views of the cell, collected from the topics of its state and its cameras."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from merton_interfaces.msg import CellState, DistortionInfo
+from merton_interfaces.msg import CellState, DistortionInfo, FrameRequest
 from rclpy.node import Node
-from sensor_msgs.msg import CameraInfo, Image, JointState
+from sensor_msgs.msg import CameraInfo, Image
 
 from merton.errors import InfrastructureError, InputError
 from merton.execution.kinematics import UR5, base_from_tcp
@@ -22,10 +23,11 @@ from merton_nodes.ros.newest_messages import NewestMessages
 
 
 class ViewCollector:
-    """Waits for the cell to be at rest, and for joint states and all images of that instant, distorted as wanted.
+    """Waits for the cell to be at rest, and for the images of that instant, distorted as wanted.
 
-    In lockstep with a simulated cell, all of them carry the stamp of the cell's state. Cameras that run on their own
-    have no stamp in common: then a view has their newest images since the cell came to rest.
+    In lockstep with a simulated cell, all of them carry the stamp of the cell's state, and are requested: its cameras
+    render nothing else. Cameras that run on their own have no stamp in common: then a view has their newest images
+    since the cell came to rest.
 
     Args:
         node: subscribes; spun by another thread.
@@ -47,12 +49,15 @@ class ViewCollector:
         self.distortion: tuple[str, float, int] = ("reference", 0.0, 0)
         self.minimum_stamp_ns = 0
         self.minimum_scene = 0
+        self.color: tuple[str, ...] = ()
+        self.depth: tuple[str, ...] = ()
+        self.waiting = False
         self._subscribe(node)
+        self.requests = node.create_publisher(FrameRequest, names.FRAME_REQUEST, names.RELIABLE_QOS)
 
     def _subscribe(self, node: Node) -> None:
         sub, keep = node.create_subscription, self.latest.keep
-        sub(CellState, names.CELL_STATE, keep("state"), names.RELIABLE_QOS)
-        sub(JointState, names.JOINT_STATES, keep("joints"), names.RELIABLE_QOS)
+        sub(CellState, names.CELL_STATE, self.latest.keep_with(self._on_state), names.RELIABLE_QOS)
         kinds = (Image, Image, CameraInfo, Image, DistortionInfo)
         topics = (names.color, names.depth, names.color_info, names.distorted, names.distortion_info)
         for camera in self.cell.camera_names:
@@ -62,10 +67,34 @@ class ViewCollector:
                     callback = self.latest.keep_with(self.free_cameras.add, camera, part)
                 sub(kind, topic(camera), callback, names.SENSOR_QOS)
 
-    def wait(self, deadline_s: float) -> CellView:
-        """The next view; raises InfrastructureError naming what is missing after `deadline_s`."""
+    def wait(
+        self, deadline_s: float, color: Collection[str] | None = None, depth: Collection[str] | None = None
+    ) -> CellView:
+        """The next view, with the cameras of `merton.experiment.ports.Ports.view`.
+
+        Raises InfrastructureError naming what is missing after `deadline_s`.
+        """
         self.at_rest_since_ns = 0
-        return self.latest.wait(self._complete_view, deadline_s, self._missing)
+        self.color = tuple(self.cell.camera_names if color is None else color)
+        self.depth = tuple(camera for camera in self.color if depth is None or camera in depth)
+        self.waiting = True
+        self._request_frames()
+        try:
+            return self.latest.wait(self._complete_view, deadline_s, self._missing)
+        finally:
+            self.waiting = False
+
+    def _request_frames(self) -> None:
+        if self.color:
+            header = convert.header(self.minimum_stamp_ns, "")
+            self.requests.publish(FrameRequest(header=header, color=self.color, depth=self.depth))
+
+    def _on_state(self, state: CellState) -> None:
+        """Keep the state; if it is repeated while its view is incomplete, a request or an image was lost."""
+        last = self.latest.messages.get("state")
+        self.latest.messages["state"] = state
+        if self.waiting and last is not None and last.header.stamp == state.header.stamp:
+            self._request_frames()
 
     def _complete_view(self, messages: dict[str, Any]) -> CellView | None:
         state = messages.get("state")
@@ -77,12 +106,11 @@ class ViewCollector:
             return None
         if self.free_cameras is not None:
             self.at_rest_since_ns = self.at_rest_since_ns or stamp_ns
-            messages = {**messages, **self.free_cameras.messages(self.at_rest_since_ns, self.distortion)}
-            if self._not_seen_at_rest(messages):
+            if self._not_seen_at_rest():
                 return None
-            stamp_ns = min(
-                convert.nanoseconds_of(messages[f"{camera} color"].header.stamp) for camera in self.cell.camera_names
-            )
+            messages = self.free_cameras.messages(self.color, self.at_rest_since_ns, self.distortion)
+            stamps = (convert.nanoseconds_of(messages[f"{camera} color"].header.stamp) for camera in self.color)
+            stamp_ns = min(stamps, default=stamp_ns)
         elif self._stale(stamp_ns):
             return None
         try:
@@ -91,14 +119,14 @@ class ViewCollector:
             raise InfrastructureError(f"a message of the cell is unusable: {error}") from None
 
     def _view_of(self, state: CellState, stamp_ns: int, messages: dict[str, Any]) -> CellView:
-        joints, opening_m = convert.joints_of(messages["joints"])
+        joints, opening_m = convert.joints_of(state.joints)
         base_from_tool0 = UR5.forward(joints)
         reference, distorted = {}, {}
-        for camera in self.cell.camera_names:
+        for camera in self.color:
             reference[camera] = CameraView(
                 camera,
                 convert.color_array(messages[f"{camera} color"]),
-                convert.depth_array(messages[f"{camera} depth"]),
+                convert.depth_array(messages[f"{camera} depth"]) if camera in self.depth else None,
                 convert.intrinsics_of(messages[f"{camera} camera_info"]),
                 self.cell.base_from_camera(camera, base_from_tool0),
                 stamp_ns,
@@ -114,16 +142,16 @@ class ViewCollector:
             bool(state.success),
         )
 
-    def _not_seen_at_rest(self, messages: dict[str, Any]) -> list[str]:
-        """Cameras that run on their own, or joints, without a message since the cell came to rest."""
+    def _not_seen_at_rest(self) -> list[str]:
+        """Cameras that run on their own, without a message since the cell came to rest."""
         assert self.free_cameras is not None
-        joints = messages.get("joints")
-        late = joints is None or convert.nanoseconds_of(joints.header.stamp) < self.at_rest_since_ns
-        return self.free_cameras.missing(self.at_rest_since_ns, self.distortion) + ["the joints"] * late
+        return self.free_cameras.missing(self.color, self.at_rest_since_ns, self.distortion)
 
     def _stale(self, stamp_ns: int) -> list[str]:
         """Keys of the messages that do not carry this stamp, or are not distorted as wanted."""
-        keys = ["joints", *(f"{camera} {part}" for camera in self.cell.camera_names for part in PARTS)]
+        keys = [
+            f"{camera} {part}" for camera in self.color for part in PARTS if part != "depth" or camera in self.depth
+        ]
         messages = self.latest.messages
 
         def fits(key: str) -> bool:
@@ -144,7 +172,5 @@ class ViewCollector:
         if not state.at_rest or stamp_ns < self.minimum_stamp_ns or state.scene < self.minimum_scene:
             return "the cell to come to rest"
         if self.free_cameras is not None:
-            return "anything newer than the moment the cell came to rest from " + ", ".join(
-                self._not_seen_at_rest(self.latest.messages)
-            )
-        return "images and joint states of one instant; stale: " + ", ".join(self._stale(stamp_ns))
+            return "anything newer than the moment the cell came to rest from " + ", ".join(self._not_seen_at_rest())
+        return "images of one instant; stale: " + ", ".join(self._stale(stamp_ns))

@@ -30,6 +30,7 @@ DRIVER_TRAJECTORY = "scaled_joint_trajectory_controller/joint_trajectory"
 DRIVER_SAFETY = "io_and_status_controller/safety_mode"
 DRIVER_UNLOCK = "dashboard_client/unlock_protective_stop"
 
+FRAME_REQUEST = "camera/frame_request"
 DISTORTION_NODE = "distortion_node"
 ANSWER = "vlm/answer"
 PREDICT = "vla/predict"
