@@ -1,5 +1,6 @@
 """Matches per second of the rating methods, from 1e4 to 1e7 matches, and beside their peers; part of tools/bench.py.
 
+"from indices" means arrays of integers, "from names" a list of (agent, case, score) or what a peer takes instead.
 Every study is 20 agents against as many cases as it takes. Peers are measured where they are installed; those in plain
 Python on fewer matches, since their speed does not depend on how many there are.
 """
@@ -7,16 +8,14 @@ Python on fewer matches, since their speed does not depend on how many there are
 from __future__ import annotations
 
 import os
-import statistics
-import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from timing import cpu_seconds, seconds
 
-from merton.rating import agi_elo, glicko, likelihood
+from merton.rating import agi_elo, checking, glicko, likelihood
 from merton.seeding import generator
 
 AGENTS = 20
@@ -61,36 +60,77 @@ def ratings() -> dict[str, Any]:
             return agi_elo.shuffled_passes(matches, AGENTS, n_cases, 0, SHUFFLES)
 
         result["curve"][str(n)] = {
-            "update_per_s": n / seconds(update),
-            "with_shuffle_per_s": SHUFFLES * n / seconds(passes),
+            "update_per_s": n / seconds(update, 3),
+            "with_shuffle_per_s": SHUFFLES * n / seconds(passes, 3),
         }
     quickstart = [(f"a{i % 3}", f"c{i // 3}", (i * 7919 % 101) / 100) for i in range(372)]
-    result["quickstart_20_shuffles_ms"] = 1e3 * seconds(lambda: agi_elo.rate(quickstart, 0))
-    result["quickstart_likelihood_ms"] = 1e3 * seconds(lambda: likelihood.fit(quickstart))
+    result["quickstart_20_shuffles_ms"] = 1e3 * seconds(lambda: agi_elo.rate(quickstart, 0), 3)
+    result["quickstart_likelihood_ms"] = 1e3 * seconds(lambda: likelihood.fit(quickstart), 3)
+    return result | from_names(Study(PEER_CASES))
 
-    study = Study(PEER_CASES)
-    named = [(f"a{a}", f"c{c}", s) for a, c, s in zip(study.agents, study.cases, study.scores.tolist(), strict=True)]
-    result["likelihood_per_s"] = len(named) / seconds(lambda: likelihood.fit(named), 1)
-    for name, peer in (("elote", elote), ("riix", riix), ("glicko2", glicko2), ("girth", girth)):
+
+def from_names(study: Study) -> dict[str, Any]:
+    """A million matches from names on, and the peers, in processor time; the fit also by threads, in wall time."""
+    agents, cases, scores = study.shuffled()
+    named = [(f"a{a}", f"c{c}", s) for a, c, s in zip(agents.tolist(), cases.tolist(), scores.tolist(), strict=True)]
+    n, sizes = len(named), {"n_agents": AGENTS, "n_cases": study.n_cases}
+
+    def update() -> Any:
+        return glicko.update(agents, cases, scores, **sizes)
+
+    def named_update() -> Any:
+        table = checking.as_table(named)
+        return glicko.update(table.agents, table.cases, table.scores, **sizes)
+
+    result: dict[str, Any] = {
+        "update_from_indices_per_s": n / cpu_seconds(update, 5),
+        "table_from_names_per_s": n / cpu_seconds(lambda: checking.as_table(named), 5),
+        "update_from_names_per_s": n / cpu_seconds(named_update, 5),
+    }
+    table, cores = checking.as_table(named), sorted(os.sched_getaffinity(0))
+    for threads in range(1, len(cores) + 1):
+        os.sched_setaffinity(0, cores[:threads])  # the fit has as many threads as cores that it may use
+        result[f"likelihood_{threads}_threads_per_s"] = n / seconds(lambda: likelihood.fit(table), 3)
+    os.sched_setaffinity(0, cores)
+    result["likelihood_from_names_per_s"] = n / seconds(lambda: likelihood.fit(named), 1)
+    for name, peer in (("evalica", evalica), ("elote", elote), ("riix", riix), ("glicko2", glicko2), ("girth", girth)):
         try:
-            result[f"{name}_per_s"] = peer(study)
+            result |= peer(study)
         except ImportError as error:
             result[f"{name}_per_s"] = f"skipped: {error}"
+    for ours in ("from_indices", "from_names"):
+        if f"evalica_{ours}_per_s" in result:
+            theirs = result[f"evalica_{ours}_per_s"]
+            result[f"update_{ours}_times_faster_than_evalica"] = result[f"update_{ours}_per_s"] / theirs
     return result
 
 
-def seconds(work: Callable[[], Any], repetitions: int = 3) -> float:
-    """Median time of one call [s], after one call to warm up."""
-    work()
-    times = []
-    for _ in range(repetitions):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
+def evalica(study: Study) -> dict[str, float]:
+    """Its Elo, in Rust: one pass in the order given, ratings without deviations, wins and losses only.
+
+    "from indices" is its compiled function on numpy arrays, the fastest way in, which its documentation does not show.
+    """
+    import evalica as peer
+    from evalica import _brzo
+
+    agents, cases, scores = study.shuffled()
+    one, other = [f"a{a}" for a in agents.tolist()], [f"c{c}" for c in cases.tolist()]
+    winners = [peer.Winner.X if won else peer.Winner.Y for won in scores.tolist()]
+    won = np.where(scores == 1.0, 1, 2).astype(np.uint8)
+    left, right = agents.astype(np.uint64), (AGENTS + cases).astype(np.uint64)
+    weights, n = np.ones(len(scores)), len(scores)
+
+    def from_indices() -> Any:
+        total = AGENTS + study.n_cases
+        return _brzo.elo(left, right, won, weights, total, 1000.0, 10.0, 400.0, 4.0, 1.0, 0.5)
+
+    return {
+        "evalica_from_indices_per_s": n / cpu_seconds(from_indices, 5),
+        "evalica_from_names_per_s": n / cpu_seconds(lambda: peer.elo(one, other, winners), 3),
+    }
 
 
-def elote(study: Study) -> float:
+def elote(study: Study) -> dict[str, float]:
     """Its Glicko, all matches at one moment so that no deviation grows."""
     from elote import GlickoCompetitor
 
@@ -107,7 +147,7 @@ def elote(study: Study) -> float:
     return FEW / seconds(play, 1)
 
 
-def riix(study: Study) -> float:
+def riix(study: Study) -> dict[str, float]:
     """Its Glicko, one match after the other within one period."""
     from riix.models.glicko import Glicko
 
@@ -121,7 +161,7 @@ def riix(study: Study) -> float:
     return FEW / seconds(play, 1)
 
 
-def glicko2(study: Study) -> float:
+def glicko2(study: Study) -> dict[str, float]:
     """Glicko-2, one opponent at a time, both sides from before the match."""
     from glicko2 import Player
 
@@ -138,9 +178,9 @@ def glicko2(study: Study) -> float:
     return FEW / seconds(play, 1)
 
 
-def girth(study: Study) -> float:
+def girth(study: Study) -> dict[str, float]:
     """Its marginal fit of the same model; agents are what it calls items. It gives no standard errors and no cases."""
     from girth import onepl_mml
 
     won = study.won.astype(int)
-    return won.size / seconds(lambda: onepl_mml(won), 1)
+    return {"girth_per_s": won.size / cpu_seconds(lambda: onepl_mml(won), 1)}
