@@ -33,7 +33,7 @@ from merton.monitor.pictures import WIDEST_PX, jpeg
 from merton.monitor.presses import PressLog
 from merton.monitor.scene import SceneView
 from merton.monitor.server import MonitorServer
-from merton.web import Tokens
+from merton.web.access import Tokens
 from merton.world.cell import load_cell
 
 TOKEN = "a token of forty random characters, say"
@@ -109,10 +109,17 @@ def guarded(tmp_path: Path) -> Iterator[Screen]:
         yield screen
 
 
+def head_of(data: bytes) -> dict[str, Any]:
+    """The JSON of an update."""
+    (length,) = struct.unpack(">I", data[:4])
+    head: dict[str, Any] = json.loads(data[4 : 4 + length])
+    return head
+
+
 def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
     """State and pictures of an update."""
     (length,) = struct.unpack(">I", data[:4])
-    head, at, pictures = json.loads(data[4 : 4 + length]), 4 + length, {}
+    head, at, pictures = head_of(data), 4 + length, {}
     for frame in head["frames"]:
         pictures[frame["stream"]] = data[at : at + frame["bytes"]]
         at += frame["bytes"]
@@ -375,13 +382,45 @@ def test_a_silent_client_is_disconnected(screen: Screen, monkeypatch: pytest.Mon
     assert closed.value.code == 1008
 
 
-def test_no_more_browsers_than_it_can_serve(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_browsers_than_it_can_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection without a token takes no place, and a browser that answers keeps its own."""
     monkeypatch.setattr("merton.monitor.app.MOST_BROWSERS", 1)
-    with screen.watch() as first:
+    screen = Screen(tmp_path)
+    with screen.client, screen.watch(), screen.watch() as first:
         first.send_text(HELLO)
-        with screen.watch() as second, pytest.raises(WebSocketDisconnect) as closed:
-            second.receive_bytes()
+        first.receive_bytes()
+        with screen.watch() as second:
+            second.send_text(HELLO)
+            with pytest.raises(WebSocketDisconnect) as closed:
+                second.receive_bytes()
         assert closed.value.code == 1013
+        first.send_text("ready")
+        first.receive_bytes()
+
+
+def test_a_browser_that_no_longer_answers_gives_way_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("merton.monitor.app.MOST_BROWSERS", 1)
+    monkeypatch.setattr(session, "SLOW_S", 0.0)
+    screen = Screen(tmp_path)
+    with screen.client, screen.watch() as silent:
+        silent.send_text(HELLO)
+        silent.receive_bytes()
+        with screen.watch() as newcomer:
+            newcomer.send_text(HELLO)
+            assert unpacked(newcomer.receive_bytes()) == ({}, {})
+        with pytest.raises(WebSocketDisconnect) as closed:
+            silent.receive_bytes()
+        assert closed.value.code == 1013
+
+
+def test_an_update_tells_how_old_the_look_at_the_stop_path_is(screen: Screen) -> None:
+    with screen.watch() as socket:
+        socket.send_text(HELLO)
+        assert head_of(socket.receive_bytes())["stop_path_age_s"] is None
+        for _ in range(2):  # equal content is no update, but it is news
+            screen.hub.put("stop_path", True)
+        socket.send_text("ready")
+        assert 0 <= head_of(socket.receive_bytes())["stop_path_age_s"] < 60
 
 
 def test_writers_in_many_threads_lose_nothing() -> None:

@@ -24,7 +24,6 @@ from postgres import new_database
 from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
-from merton import web
 from merton.errors import InfrastructureError, InputError
 from merton.hosts import is_loopback
 from merton.leaderboard.serve import app as app_module
@@ -36,7 +35,8 @@ from merton.leaderboard.submissions import packing
 from merton.leaderboard.submissions.manifest import NO_WEIGHTS
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
-from merton.web import is_from_elsewhere
+from merton.web import access
+from merton.web.access import is_from_elsewhere
 from patience import until
 
 NOVEMBER = datetime(2026, 11, 21, 8, 0, tzinfo=timezone.utc)
@@ -474,14 +474,15 @@ def test_only_loopback_is_open_without_tokens(
 ) -> None:
     made: list[FastAPI] = []
 
-    class Server:
-        def __init__(self, config: Any) -> None:
-            made.append(config.app)
+    class Hall(app_module.Hall):
+        def __init__(self, app: Any, most: int, **options: Any) -> None:
+            made.append(app)
+            super().__init__(app, most, **options)
 
-        def run(self, sockets: Any) -> None:
+        def run(self, sockets: Any = None) -> None:
             """Serve nothing."""
 
-    monkeypatch.setattr(app_module.uvicorn, "Server", Server)
+    monkeypatch.setattr(app_module, "Hall", Hall)
     said: list[str] = []
     app_module.run(record, host, 0, names=names, say=said.append)
     assert (made[0].state.uploads.closed is None) is open_to_all
@@ -489,7 +490,7 @@ def test_only_loopback_is_open_without_tokens(
 
 
 def test_a_port_in_use_is_refused_with_a_sentence(record: Path) -> None:
-    with web.listening("127.0.0.1", 0) as listening:
+    with access.listening("127.0.0.1", 0) as listening:
         listening.listen()
         with pytest.raises(InputError, match=r"cannot listen on 127\.0\.0\.1 port"):
             app_module.run(record, port=listening.getsockname()[1])

@@ -14,7 +14,7 @@ from merton.monitor import session
 from merton.monitor.buttons import LONGEST_BODY, Buttons, Controls, bearer
 from merton.monitor.hub import Hub
 from merton.monitor.presses import PressLog
-from merton.web import AccessMiddleware, Tokens
+from merton.web.access import AccessMiddleware, Tokens
 
 PAGE = Path(__file__).with_name("page")
 POLICY = (
@@ -22,8 +22,10 @@ POLICY = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 """Content-Security-Policy: files and connections of this server alone, nothing written into a page."""
+STOP = ("POST", "/api/stop")
+"""Method and path of a press of the stop button."""
 MOST_BROWSERS = 20
-TRY_AGAIN_LATER = 1013
+"""That are shown the content at the same time; one without a valid token is not among them."""
 
 
 def create_app(
@@ -40,7 +42,7 @@ def create_app(
     """
     app = FastAPI(title="Merton monitor", version=merton.__version__, openapi_url=None)
     buttons = Buttons(controls, log, hub, tokens)
-    browsers: set[WebSocket] = set()
+    browsers = session.Browsers(MOST_BROWSERS)
 
     @app.get("/")
     async def page() -> Response:
@@ -52,22 +54,14 @@ def create_app(
         owner = buttons.owner(bearer(request))
         return JSONResponse({"needs_token": buttons.needs_token, "allowed": owner is not None, "who": owner or ""})
 
-    app.post("/api/stop")(buttons.stop)
+    app.post(STOP[1])(buttons.stop)
     app.post("/api/reset")(buttons.reset)
     app.post("/api/confirm")(buttons.confirm)
     app.post("/api/arranged")(buttons.arranged)
 
     @app.websocket("/ws")
     async def watch(socket: WebSocket) -> None:
-        if len(browsers) >= MOST_BROWSERS:
-            await socket.accept()
-            await socket.close(TRY_AGAIN_LATER, f"{MOST_BROWSERS} browsers are connected already")
-            return
-        browsers.add(socket)
-        try:
-            await session.serve(socket, hub, buttons.may_view)
-        finally:
-            browsers.discard(socket)
+        await session.serve(socket, hub, buttons.may_view, browsers)
 
     app.mount("/page", StaticFiles(directory=PAGE))
     app.add_middleware(AccessMiddleware, policy=POLICY, names=tuple(names), longest_body=LONGEST_BODY)

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from merton.errors import InfrastructureError, MertonError
 from merton.monitor.hub import Hub
 from merton.monitor.presses import Press, PressLog
-from merton.web import Tokens, problem
+from merton.web.access import Tokens, problem
 
 ANSWER_LIMIT_S = 2.0
 """How long a node may take to answer a press [s]. Its request is sent at once."""

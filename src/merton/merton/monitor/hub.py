@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -49,12 +50,14 @@ class Hub:
         self._lock = threading.Lock()
         self._version = 0
         self._sections: dict[str, tuple[int, Any]] = {}
+        self._put_s: dict[str, float] = {}
         self._frames: dict[str, tuple[int, HubFrame]] = {}
         self._listeners: dict[object, Callable[[], None]] = {}
 
     def put(self, section: str, content: Any) -> None:
         """Replace a section; equal content is no update. `content` must not be changed afterwards."""
         with self._lock:
+            self._put_s[section] = time.monotonic()
             if section in self._sections and self._sections[section][1] == content:
                 return
             self._version += 1
@@ -65,6 +68,12 @@ class Hub:
         """The newest content of a section; None if there is none yet."""
         with self._lock:
             return self._sections.get(section, (0, None))[1]
+
+    def age_s(self, section: str) -> float | None:
+        """Time since a section was last put, also with equal content [s]; None if it never was."""
+        with self._lock:
+            put_s = self._put_s.get(section)
+        return None if put_s is None else time.monotonic() - put_s
 
     def put_frame(self, frame: HubFrame) -> None:
         """Replace the frame of a stream."""

@@ -6,6 +6,7 @@ import importlib.util
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from merton.errors import InputError, missing
 from merton.hosts import is_loopback
@@ -13,13 +14,13 @@ from merton.monitor.hub import Hub
 from merton.monitor.presses import PressLog
 
 try:
-    import uvicorn
-
     if importlib.util.find_spec("websockets") is None:  # uvicorn speaks WebSocket with it
         raise ModuleNotFoundError(name="websockets")
-    from merton.monitor.app import create_app
+    from merton.monitor.app import STOP, create_app
     from merton.monitor.buttons import Controls
-    from merton.web import Tokens, listening
+    from merton.web.acceptor import Acceptor, Head, affordable
+    from merton.web.access import Tokens, listening
+    from merton.web.hall import Hall
 except ModuleNotFoundError as _error:
     if _error.name not in ("fastapi", "starlette", "uvicorn", "websockets"):
         raise
@@ -27,7 +28,10 @@ except ModuleNotFoundError as _error:
 
 END_S = 2
 """How long requests may go on when the server ends [s]."""
-BACKLOG = 64
+CONNECTIONS = 128
+"""Connections with a whole head at the same time; the page itself needs one a browser, and a few for its files."""
+STOPS = 32
+"""Presses of the stop button at the same time."""
 
 
 def known_tokens(host: str, tokens: Path | None, names: Sequence[str]) -> Tokens | None:
@@ -47,7 +51,10 @@ def known_tokens(host: str, tokens: Path | None, names: Sequence[str]) -> Tokens
 
 
 class MonitorServer:
-    """Serves the operator's screen from a thread of its own.
+    """Serves the operator's screen from threads of its own.
+
+    STOP has an event loop and places of its own, so it waits neither for pictures on their way to browsers nor for
+    other requests. Presses without a valid token, where one is needed, never come there.
 
     Args:
         hub: the content.
@@ -55,8 +62,8 @@ class MonitorServer:
         log: file that takes every press.
         host: name or address to listen on.
         port: 0 takes a free one.
-        tokens: file of tokens, see `merton.web.TokenFile`; needed wherever clients beyond this machine can connect, for
-            without one every client may view and press.
+        tokens: file of tokens, see `merton.web.access.TokenFile`; needed wherever clients beyond this machine can
+            connect, for without one every client may view and press.
         names: further host names of this server.
 
     Raises:
@@ -77,32 +84,39 @@ class MonitorServer:
         names = tuple(names)
         known = known_tokens(host, tokens, names)
         app = create_app(hub, controls, PressLog(log), tokens=known, names=(*names, host))
-        self._socket = listening(host, port)
-        self._socket.listen(BACKLOG)
+        bound = listening(host, port)
         shown = f"[{host}]" if ":" in host else host
-        self.address = f"http://{shown}:{self._socket.getsockname()[1]}/"
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            ws="websockets-sansio",
-            ws_max_size=1024,  # messages of a browser are short
-            ws_per_message_deflate=False,  # JPEG files do not get smaller
-            proxy_headers=False,  # the address of a request is that of its connection
-            server_header=False,
-            timeout_graceful_shutdown=END_S,
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [self._socket]}, name="monitor", daemon=True
-        )
+        self.address = f"http://{shown}:{bound.getsockname()[1]}/"
+        options: dict[str, Any] = {
+            "ws": "websockets-sansio",
+            "ws_max_size": 1024,  # messages of a browser are short
+            "ws_per_message_deflate": False,  # JPEG files do not get smaller
+            "timeout_graceful_shutdown": END_S,
+        }
+        page, stop = Hall(app, affordable(CONNECTIONS), **options), Hall(app, affordable(STOPS), **options)
+
+        def choose(head: Head) -> tuple[Hall, bool]:
+            has_token = known is not None and known.owner(head.token) is not None
+            may_press = known is None or has_token
+            return (stop if may_press and (head.method, head.path) == STOP else page), has_token
+
+        self._halls = page, stop
+        self._acceptor = Acceptor(bound, self._halls, choose)
+        self._threads = [
+            threading.Thread(target=hall.run, name=name, daemon=True)
+            for hall, name in zip(self._halls, ("monitor", "monitor stop"), strict=True)
+        ]
 
     def start(self) -> None:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
+        self._acceptor.start()
 
     def stop(self) -> None:
         """End, also in the middle of a request."""
-        self._server.should_exit = True
-        if self._thread.is_alive():
-            self._thread.join(END_S + 3)
-        self._socket.close()
+        self._acceptor.end()
+        for hall in self._halls:
+            hall.should_exit = True
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(END_S + 3)

@@ -18,7 +18,7 @@ from merton.leaderboard.serve.uploads import Refused, Uploads
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow
 from merton.leaderboard.snapshot.store import StoredSnapshot
 from merton.leaderboard.submissions.receipts import Attempt, Receipt
-from merton.web import problem
+from merton.web.access import problem
 
 MAX_PAGE = 1000
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import uvicorn
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
@@ -28,12 +27,14 @@ from merton.leaderboard.serve.uploads import Uploads
 from merton.leaderboard.submissions import rules
 from merton.leaderboard.submissions.receipts import Receipt
 from merton.results.store import open_record
-from merton.web import AccessMiddleware, listening, problem
+from merton.web.acceptor import Acceptor, affordable
+from merton.web.access import AccessMiddleware, listening, problem
+from merton.web.hall import Hall
 
 SHUTDOWN_S = 5
 """How long requests may go on after Ctrl-C [s]."""
 CONNECTIONS = 200
-"""Connections at the same time; further ones are answered with 503."""
+"""Connections with a whole head at the same time; see `merton.web.places` for what happens beyond."""
 LONGEST_BODY = 64 * 1024
 """Of a request that is no submission [bytes]; its body is not read."""
 POLICY = (
@@ -55,7 +56,8 @@ def create_app(
 
     Args:
         record: run directory, SQLite file or PostgreSQL URL.
-        tokens: file of the manufacturers' tokens (see `merton.web.TokenFile`); without one, every client may submit.
+        tokens: file of the manufacturers' tokens (see `merton.web.access.TokenFile`); without one, every client may
+            submit.
         names: host names of this server, besides "localhost" and addresses.
         closed: why no submissions are taken, one sentence; None if they are.
         now: the clock of submissions (UTC); that of the machine if None.
@@ -142,21 +144,19 @@ def run(
     with listening(host, port) as bound:
         say("a snapshot of the record is taken, and its pages are written")
         app = create_app(record, tokens=tokens, names=(*names, host), closed=closed)
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            ws="none",
-            proxy_headers=False,  # nothing depends on the client's address
-            server_header=False,
-            limit_concurrency=CONNECTIONS,
-            timeout_graceful_shutdown=SHUTDOWN_S,
+        hall = Hall(app, affordable(CONNECTIONS), ws="none", timeout_graceful_shutdown=SHUTDOWN_S)
+        known = app.state.uploads.tokens
+        acceptor = Acceptor(
+            bound, (hall,), lambda head: (hall, known is not None and known.owner(head.token) is not None)
         )
         logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # `uploads` logs broken forms itself
-        bound.listen(CONNECTIONS)  # a request right after the address was shown waits a moment
         shown = f"[{host}]" if ":" in host else host
         say(f"the board is at http://{shown}:{bound.getsockname()[1]}/" + (f"; {closed}" if closed else ""))
-        uvicorn.Server(config).run(sockets=[bound])
+        acceptor.start()
+        try:
+            hall.run()
+        finally:
+            acceptor.end()
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

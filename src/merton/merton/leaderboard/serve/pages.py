@@ -18,7 +18,7 @@ from merton.leaderboard.site import frame
 from merton.leaderboard.submissions.archive import MAX_ARCHIVE_BYTES
 from merton.leaderboard.submissions.receipts import Receipt
 from merton.pages.environment import environment
-from merton.web import problem
+from merton.web.access import problem
 
 FORM, OPERATIONS = "/submit", "/api"
 _NOT_KEPT = {"Cache-Control": "no-store"}

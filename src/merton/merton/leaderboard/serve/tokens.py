@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from merton import web
 from merton.leaderboard.submissions.manifest import checked_manufacturer
+from merton.web import access
 
 
-class Tokens(web.Tokens):
+class Tokens(access.Tokens):
     """A file of tokens of manufacturers; raises InputError for an owner that a manifest may not name."""
 
     def __init__(self, path: Path) -> None:

@@ -11,7 +11,10 @@ const byId = (id) => document.getElementById(id);
 const state = {};
 const view = new ArmView(byId("arm"));
 let pictures = {};
-let lastUpdateAt = 0;
+let lastUpdateAt = -Infinity;
+let stopPathAt = -Infinity; // when the node last looked whether a stop would arrive
+let currentAt = -Infinity; // when the safety state was last known to be that of the present
+let quietSince = 0; // of a connection: its beginning, or its last update
 let session = { needs_token: false, allowed: true, who: "" };
 let token = takeToken();
 let name = localStorage.getItem("merton-name") || "";
@@ -149,7 +152,10 @@ byId("token-form").addEventListener("submit", (event) => {
 // Content
 
 function showSafety() {
-  show.safety(state, performance.now() - lastUpdateAt < SILENT_MS);
+  const now = performance.now();
+  const line = now - lastUpdateAt > SILENT_MS ? "lost" : now - stopPathAt > SILENT_MS ? "old" : "live";
+  if (line === "live" && state.safety && state.stop_path === true) currentAt = stopPathAt;
+  show.safety(state, line, (now - currentAt) / 1000);
 }
 
 const onSection = {
@@ -209,9 +215,10 @@ async function paint(frame, bytes) {
 }
 
 async function onUpdate(buffer) {
-  lastUpdateAt = performance.now();
+  lastUpdateAt = quietSince = performance.now();
   const length = new DataView(buffer).getUint32(0);
   const update = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  stopPathAt = update.stop_path_age_s === null ? -Infinity : lastUpdateAt - 1000 * update.stop_path_age_s;
   apply(update.state);
   let at = 4 + length;
   await Promise.all(update.frames.map((frame) => {
@@ -244,7 +251,7 @@ async function connect() {
   if (!session.allowed) return onLine("lost", "a token is needed");
   const mine = (socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`));
   mine.binaryType = "arraybuffer";
-  lastUpdateAt = performance.now();
+  quietSince = performance.now();
   mine.onopen = () => mine.send(JSON.stringify({ token }));
   mine.onmessage = async (event) => {
     await onUpdate(event.data);
@@ -256,7 +263,7 @@ async function connect() {
 
 function retryLater() {
   onLine("lost", "connection lost");
-  lastUpdateAt = 0;
+  lastUpdateAt = -Infinity;
   showSafety();
   clearTimeout(retryTimer);
   retryTimer = setTimeout(connect, 1000);
@@ -264,7 +271,7 @@ function retryLater() {
 
 setInterval(() => {
   const now = performance.now();
-  if (socket && lastUpdateAt && now - lastUpdateAt > SILENT_MS) { socket.onclose = null; socket.close(); socket = null; retryLater(); }
+  if (socket && now - quietSince > SILENT_MS) { socket.onclose = null; socket.close(); socket = null; retryLater(); }
   for (const picture of Object.values(pictures)) {
     if (!picture.figure || now - picture.seen < OLD_PICTURE_MS) continue;
     picture.figure.classList.add("old");

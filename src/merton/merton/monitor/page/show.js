@@ -40,12 +40,19 @@ function list(id, pairs) {
 const STOPPED = ["COLLISION_STOP", "EMERGENCY_STOP", "FAULT"];
 const fixed = (value, digits) => (value === null || value === undefined ? "–" : value.toFixed(digits));
 
-export function safety(state, known) {
+const NOT_CURRENT = {
+  lost: "The connection is lost: this content is outdated.",
+  old: "monitor_node is silent: this content is outdated.",
+};
+
+// The band: the state of the arm, or of the cell. `line`: "live", "lost", or "old" if updates come but their content is old.
+// A state that may not be that of the present is never shown as one: its age [s] stands beside it.
+export function safety(state, line, age) {
   const arm = state.safety;
   const cell = state.cell_safety;
   const stopped = arm && STOPPED.includes(arm.mode);
   const held = cell && STOPPED.includes(cell.mode);
-  let kind = "";
+  let kind = "unknown";
   let mode = "unknown";
   let why = "no message of the arm yet";
   if (arm) {
@@ -56,17 +63,21 @@ export function safety(state, known) {
       [kind, mode, why] = ["stopped", `CELL: ${cell.mode.replace("_", " ")}`, cell.message];
     }
   }
-  if (!known || state.stop_path !== true) {
-    if (arm && !stopped && !held) mode = known ? "SILENT" : "LOST"; // the last message says nothing about the present
-    kind = arm ? "stopped" : "reduced";
-    why = known ? "A stop would not arrive: arm_node is silent." : "The connection is lost: this content is outdated.";
-    why += " Use the robot's own stop.";
+  const last = mode;
+  if (line !== "live") {
+    [kind, mode, why] = ["unknown", "UNKNOWN", `${NOT_CURRENT[line]} Use the robot's own stop.`];
+  } else if (state.stop_path !== true) {
+    if (arm && !stopped && !held) mode = "SILENT"; // the last message says nothing about the present
+    kind = arm ? "stopped" : "unknown";
+    why = "A stop would not arrive: arm_node is silent. Use the robot's own stop.";
   }
+  const current = line === "live" && state.stop_path === true;
   byId("safety").className = `safety ${kind}`;
   setText("safety-mode", mode);
   setText("safety-why", why === "released" ? "" : why);
-  setText("stop-text", stopped ? "STOPPED" : "STOP");
-  byId("release").hidden = !(stopped || held);
+  setText("safety-age", arm && !current && Number.isFinite(age) ? `Last known: ${last}, ${Math.round(age)} s ago.` : "");
+  setText("stop-text", stopped && line === "live" ? "STOPPED" : "STOP");
+  byId("release").hidden = line !== "live" || !(stopped || held);
   if (byId("release").hidden) byId("guard").hidden = true;
 }
 

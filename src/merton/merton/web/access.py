@@ -1,4 +1,4 @@
-"""Shared by all servers of Merton: checks of host and origin, security headers, tokens, and a port to listen on."""
+"""Checks of host and origin, security headers, tokens of served applications, and a port to listen on."""
 
 from __future__ import annotations
 
