@@ -16,6 +16,7 @@ from sensor_msgs.msg import Image
 
 from merton.errors import InputError, MertonError
 from merton.perception.distortion import DISTORTIONS
+from merton.perception.distortion.compiled import compile_all
 from merton.perception.distortion.stream import DistortionSetting, parse_schedule
 from merton.world.cell import load_cell
 from merton_nodes.ros import conversions as convert
@@ -33,6 +34,7 @@ class DistortionNode(StageNode):
         self.latencies_ms: deque[float] = deque(maxlen=LATENCY_WINDOW)
 
     def set_up(self) -> None:
+        compile_all()  # before the first frame, which would wait for it
         cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to distort"))
         choices = ("reference", *DISTORTIONS)
         name = self.parameter("name", "reference", "distortion of the images", choices=choices, read_only=False)
