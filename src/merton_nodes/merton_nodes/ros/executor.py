@@ -75,7 +75,7 @@ class WatchedEntities:
         )
         self._own = [guard.handle for guard in own]
         self._groups: dict[Any, tuple[Any, list[Callable[[], object]]]] = {}
-        """Of each callback group one entity, and the calls that put all of its entities into the wait set."""
+        """Of each callback group one entity, and the calls that add all of its entities to the wait set."""
         for kind, by_pointer in self.by_pointer.items():
             for entity in by_pointer.values():
                 self._add(entity, partial(getattr(self.wait_set, f"add_{kind}"), entity.handle))
@@ -252,7 +252,11 @@ class NodeExecutor(SingleThreadedExecutor):
         task()
         if task.done():
             task.result()
-        elif not task.cancelled() and not RESUMES_ITSELF and task not in self._suspended:
+        elif task.cancelled():
+            pass
+        elif RESUMES_ITSELF:
+            task.add_done_callback(Task.result)  # raises its exception in this thread
+        elif task not in self._suspended:
             self._suspended.append(task)
 
     def _resume(self) -> None:
