@@ -11,6 +11,7 @@ from merton_interfaces.msg import (
     CellState,
     ConfirmationRequest,
     DistortionInfo,
+    FrameRequest,
     RatingArray,
     SafetyState,
     TrialEvidence,
@@ -50,6 +51,7 @@ def recorded_topics(cameras: Sequence[str]) -> Iterator[tuple[str, type, QoSProf
     yield names.DRIVER_TRAJECTORY, JointTrajectory, reliable
     yield names.GRIPPER, Float64MultiArray, reliable
     yield names.CELL_STATE, CellState, reliable
+    yield names.FRAME_REQUEST, FrameRequest, reliable
     yield names.HEARTBEAT, Header, reliable
     yield names.ARM_MARKERS, MarkerArray, reliable
     yield names.TRIAL_RESULTS, TrialResult, names.KEPT_QOS
