@@ -217,7 +217,7 @@ def test_equal_agents_share_a_place(taxonomy: Taxonomy) -> None:
 
 def test_intervals_are_wilsons_and_add_in_quadrature() -> None:
     # Wilson for 3 of 4: 0.3006 .. 0.9544 (Newcombe's tables); for 1 of 2: 0.0945 .. 0.9055
-    first, second = share_cell(3, 4, 100.0), share_cell(1, 2, 100.0)
+    first, second = share_cell([1, 1, 1, 0], 100.0), share_cell([1, 0], 100.0)
     assert first.interval == pytest.approx((30.06, 95.44), abs=0.01)
     assert second.interval == pytest.approx((9.45, 90.55), abs=0.01)
     # down: sqrt(44.94^2 + 40.55^2) / 2 = 30.27; up: sqrt(20.44^2 + 40.55^2) / 2 = 22.70; around 62.5
@@ -228,7 +228,7 @@ def test_intervals_are_wilsons_and_add_in_quadrature() -> None:
 
 @pytest.mark.parametrize("kind", ["coin", "partial"])
 def test_intervals_of_means_cover(kind: str) -> None:
-    """Three dimensions of unequal size; nominal 95 %, less two for the simulation's own error."""
+    """Three dimensions of unequal size; nominal 95 %, two more or less."""
     rng = np.random.default_rng(11)
     shares, sizes = np.array([0.9, 0.5, 0.2]), (8, 20, 50)
     hits = 0
@@ -236,10 +236,10 @@ def test_intervals_of_means_cover(kind: str) -> None:
         cells = {}
         for name, (p, n) in enumerate(zip(shares, sizes, strict=True)):
             drawn = rng.random(n) < p if kind == "coin" else rng.beta(2 * p, 2 * (1 - p), n)
-            cells[str(name)] = share_cell(float(drawn.sum()), n, 1.0)
+            cells[str(name)] = share_cell(drawn.tolist(), 1.0)
         low, high = total_cell(cells, 1.0).interval or (1.0, 0.0)
         hits += low <= shares.mean() <= high
-    assert hits / 1500 > 0.93
+    assert 0.93 < hits / 1500 < 0.97
 
 
 HEADER = "agent,benchmark,item,dimension,score\n"

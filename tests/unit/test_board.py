@@ -99,9 +99,9 @@ def test_no_trials_is_a_board_too() -> None:
 
 def test_one_board_has_two_forms_in_files() -> None:
     """In a snapshot rows index its agents; a published board names them and has a rank and a reason in every cell."""
-    cells = (share_cell(3, 4, 100.0), missing_cell("no items"))
+    cells = (share_cell([1, 1, 1, 0], 100.0), missing_cell("no items"))
     rows = [BoardRow("b", None, total_cell(dict(zip("xy", cells, strict=True)), 100.0), cells)]
-    rows += [BoardRow("a", None, share_cell(1, 2, 100.0), (share_cell(1, 2, 100.0),) * 2)]
+    rows += [BoardRow("a", None, share_cell([1, 0], 100.0), (share_cell([1, 0], 100.0),) * 2)]
     board = Board("name", "Title", "A note.", ("x", "y"), ranked(rows), 100.0, ("a warning",))
     assert [(row.agent, row.rank) for row in board.rows] == [("a", 1), ("b", None)]
     assert [board.column_ranks(column) for column in (0, 1)] == [[2, 1], [1, None]]
@@ -116,7 +116,7 @@ def test_one_board_has_two_forms_in_files() -> None:
 
 
 def test_a_mean_of_cells_is_missing_if_one_is() -> None:
-    one, two = share_cell(1, 1, 1.0), share_cell(0, 1, 1.0)
+    one, two = share_cell([1], 1.0), share_cell([0], 1.0)
     assert mean_cell((one, two), 1.0).score == 0.5
     assert mean_cell((one, missing_cell("why", 3)), 1.0, "no total") == missing_cell("no total", 4)
     assert mean_cell((), 1.0).score is None
@@ -133,11 +133,11 @@ def test_names_cannot_write_to_the_terminal() -> None:
 
 def test_both_methods_stand_side_by_side() -> None:
     lines = render_snapshot(example()).splitlines()
-    heading = next(line for line in lines if "AGI-Elo ± RD" in line)
+    heading = next(line for line in lines if "AGI-Elo (RD)" in line)
     assert "likelihood [95 %]" in heading
     servo = next(line for line in lines if "servo" in line)
     assert "[" in servo
-    assert "±" in servo
+    assert "(RD " in servo
     only_wins = render_snapshot(
         board_of(*(trial(name, 1, Outcome(end)) for name, end in (("a", "success"), ("b", "emergency_stop"))))
     )

@@ -255,7 +255,7 @@ def test_a_board_with_a_hole_has_no_total_and_is_last(tmp_path: Path) -> None:
     full = BoardRow(0, 1, BoardCell(0.5, (0.4, 0.6), 8), (BoardCell(0.5, (0.4, 0.6), 4),) * 2)
     hole = BoardRow(1, None, BoardCell(None, None, 4), (BoardCell(0.9, (0.8, 1.0), 4), BoardCell(None, None, 0)))
     board = Board("task", "By task", "A note.", ("a", "b"), (full, hole))
-    cells = (share_cell(3, 4, 100.0), missing_cell("no items"))
+    cells = (share_cell([1, 1, 1, 0], 100.0), missing_cell("no items"))
     guest = BoardRow("guest", None, missing_cell("lacks y (no items)"), cells)
     arena = Board("task", "Arena", "c / k", ("x", "y"), (guest,), 100.0)
     index = write_site(replace(taken, boards=(board,)), tmp_path / "site", published=[arena])

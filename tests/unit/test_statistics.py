@@ -23,9 +23,12 @@ def test_wilson_interval() -> None:
 
 
 def test_mean_interval() -> None:
-    """Student's by hand: scores .2 .4 .6, sd .2, t(2) = 4.3027: .4 ± .4968, cut at 0; cases count, not matches."""
-    assert mean_interval([0.2, 0.4, 0.6], [0, 1, 2]) == pytest.approx((0.0, 0.8968), abs=5e-5)
-    assert mean_interval([0.4, 0.5, 0.6, 0.5], [0, 1, 2, 1]) == pytest.approx(mean_interval([0.4, 0.5, 0.6], [0, 1, 2]))
+    """By hand: scores .4 .5 .6, sd .1, a coin's .5, t(2) 4.3027: Wilson's with z .86053; cases count, not matches."""
+    assert mean_interval([0.4, 0.5, 0.6], [0, 1, 2]) == pytest.approx(wilson(1.5, 3, 0.860531), abs=1e-6)
+    assert mean_interval([0.4, 0.6, 0.4, 0.6], [0, 1, 0, 1]) == pytest.approx(mean_interval([0.4, 0.6], [0, 1]))
+    coins = [1.0] * 15 + [0.0] * 133
+    assert mean_interval(coins, range(148)) == pytest.approx(wilson(15, 148))  # right-or-wrong scores are coins
+    assert mean_interval([0.0, 0.5, 1.0], [0, 1, 2]) == pytest.approx(wilson(1.5, 3))  # and no others are worse
     assert mean_interval([1.0] * 20, range(20)) == pytest.approx(wilson(20, 20))  # no spread is no certainty
     assert mean_interval([0.3], [7]) == pytest.approx(wilson(0.3, 1))
 

@@ -123,8 +123,14 @@ def test_agreement_of_many() -> None:
     assert with_z.n == 4
     # y and z: 0 0 and 1 3 again
     assert with_z.kappa == pytest.approx(1 - (1 + 4 + 4) / (8 + 7 + 7))
-    assert with_z.interval is not None
-    assert with_z.interval[0] <= with_z.kappa <= with_z.interval[1]
+    assert with_z.interval is None
+    assert with_z.shown == "0.59 (no interval: fewer than 100 videos)"
+    many = {(who, 10 * copy + item): score for (who, item), score in scores.items() for copy in range(25)}
+    found = agreement(many)
+    assert (found.kappa, found.n) == (pytest.approx(7 / 8), 100)
+    assert found.interval is not None
+    assert found.interval[0] < 7 / 8 < found.interval[1]
+    assert found.shown.startswith("0.88 [")
 
 
 def test_agreement_that_cannot_be_known() -> None:
@@ -198,7 +204,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     assert "2.67 n=13" in shown
     # ann, ben, cem over nine videos: observed 1 + 1 + 2; expected 12.333 + 8.333 + 12.444; 1 - 4 / 33.111 = 0.879
-    assert "Agreement of the annotators (kappa, quadratic weights): 0.88 [" in shown
+    assert "Agreement of the annotators (kappa, quadratic weights): 0.88 (no interval" in shown
     written = json.loads((tmp_path / "out.json").read_text())
     assert written["boards"][0]["rows"][0]["total"]["score"] == pytest.approx(8 / 3, abs=1e-6)
     assert len(written["agreement"]["pairs"]) == 3

@@ -51,13 +51,12 @@ def world_model_command(
     agreement = found.agreement
     _write(out, {"boards": [plain_values(found.board)], "agreement": asdict(agreement)})
     print(render_board(found.board, terminal_width()))
-    if agreement.kappa is None or agreement.interval is None:
+    if agreement.kappa is None:
         print("Agreement of the annotators is unknown: no two of them scored the same videos, or no score varies.")
     else:
-        low, high = agreement.interval
         print(
-            f"Agreement of the annotators (kappa, quadratic weights): {agreement.kappa:.2f} "
-            f"[{low:.2f}, {high:.2f}], {agreement.n} videos, {len(agreement.pairs)} pairs"
+            f"Agreement of the annotators (kappa, quadratic weights): {agreement.shown}, {agreement.n} videos, "
+            f"{len(agreement.pairs)} pairs"
         )
 
 

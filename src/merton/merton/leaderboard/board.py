@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from merton.results.statistics import DIGITS, Interval, mean_interval, ranks, wilson
+from merton.results.statistics import DIGITS, Interval, mean_interval, ranks
 
 NotInSnapshots = Field(exclude=True)
 """Marks a field that the JSON of a snapshot does not hold."""
@@ -105,14 +105,11 @@ def missing_cell(reason: str, n: int = 0) -> BoardCell:
     return BoardCell(None, None, n, reason)
 
 
-def share_cell(points: float, n: int, maximum: float) -> BoardCell:
-    """The cell of `points` (0..n) out of n: maximum · points / n, with Wilson's interval.
-
-    A score between 0 and 1 varies no more than a coin with the same mean, so for partial scores the interval is wide
-    enough. It is also sensible for few items and at both ends.
-    """
-    low, high = wilson(points, n)
-    return BoardCell(maximum * points / n, (maximum * max(0.0, low), maximum * min(1.0, high)), n)
+def share_cell(scores: Sequence[float], maximum: float) -> BoardCell:
+    """The cell of scores in 0..1 of different items, at least one: maximum times their mean, with `mean_interval`."""
+    low, high = mean_interval(scores, range(len(scores)))
+    share = min(math.fsum(scores) / len(scores), 1.0)
+    return BoardCell(maximum * share, (maximum * max(0.0, low), maximum * min(1.0, high)), len(scores))
 
 
 def mean_cell(cells: Collection[BoardCell], maximum: float, missing: str = "") -> BoardCell:
@@ -142,7 +139,7 @@ def ranked(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
 
 
 def group_cell(scores: Sequence[float], groups: Sequence[int]) -> BoardCell:
-    """The mean of scores in 0..1 with Student's interval over their groups, such as test cases; missing without any."""
+    """The mean of scores in 0..1 with its interval over their groups, such as test cases; missing without any."""
     if not len(scores):
         return missing_cell("")
     return BoardCell(math.fsum(scores) / len(scores), mean_interval(scores, groups), len(scores))

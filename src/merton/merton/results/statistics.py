@@ -26,7 +26,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def wilson(successes: float, n: int, z: float = Z_95) -> Interval:
-    """Wilson's score interval of a proportion, within 0..1; (0, 1) for n = 0 (Wilson 1927)."""
+    """Wilson's score interval of a proportion, `z` standard errors wide; (0, 1) for n = 0 (Wilson 1927)."""
     if n == 0:
         return 0.0, 1.0
     share, shrink = successes / n, 1.0 + z * z / n
@@ -39,9 +39,10 @@ def wilson(successes: float, n: int, z: float = Z_95) -> Interval:
 def mean_interval(scores: ArrayLike, groups: ArrayLike) -> Interval:
     """95 % interval of a mean of scores in 0..1, within 0..1.
 
-    Student's over groups, such as test cases: scores of one case are alike, so a case that was met twice counts once.
-    Without any spread (one group, or equal scores) it is Wilson's, and so too wide rather than of no width: a coin
-    scatters more than any other score of the same mean (ours).
+    Wilson's, with the groups, such as test cases, in place of trials: scores of one group are alike, so a case that was
+    met twice counts once. No scores scatter more than coins of the same mean, most scatter less: then the variance is
+    that of the groups' means, with Student's quantile (ours). Without any scatter (one group, or equal scores) it is a
+    coin's, and so too wide rather than of no width.
 
     Args:
         scores: (n,) in 0..1, n >= 1.
@@ -49,12 +50,13 @@ def mean_interval(scores: ArrayLike, groups: ArrayLike) -> Interval:
     """
     score, group = np.asarray(scores, float), np.asarray(groups)
     _, index, counts = np.unique(group, return_inverse=True, return_counts=True)
-    means = np.sort(np.bincount(index, weights=score) / counts)
-    center, n = float(np.mean(score)), len(means)
-    if means[-1] - means[0] < 1e-9:
+    center, n = float(np.mean(np.sort(score))), len(counts)
+    excess = np.sort(np.bincount(index, weights=score - center))
+    scatter = float(excess @ excess) / len(score) ** 2  # of the mean
+    if n == 1 or scatter < 1e-18:
         return wilson(center * n, n)
-    half = float(stdtrit(n - 1, 0.975) * means.std(ddof=1) / math.sqrt(n))
-    return max(center - half, 0.0), min(center + half, 1.0)
+    to_coin = math.sqrt(scatter * n / (n - 1) / (center * (1.0 - center) / n))
+    return wilson(center * n, n, min(float(stdtrit(n - 1, 0.975)) * to_coin, Z_95))
 
 
 def ranks(values: Iterable[float | None]) -> list[int | None]:

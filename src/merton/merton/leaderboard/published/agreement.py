@@ -15,6 +15,9 @@ from merton.seeding import generator
 
 RESAMPLES = 1000
 
+LEAST_ITEMS = 100
+"""For an interval of the kappa of all pairs: with fewer it held 89 to 94 % of simulated kappas."""
+
 
 @dataclass(frozen=True)
 class PairAgreement:
@@ -32,7 +35,7 @@ class Agreement:
 
     Attributes:
         kappa: of all pairs together; 1 is full agreement, 0 that of chance; None where it is undefined.
-        interval: 95 % interval of `kappa`, by bootstrap over the items; None without it.
+        interval: 95 % interval of `kappa`, by bootstrap over the items; None with fewer than `LEAST_ITEMS`.
         n: items that at least two annotators scored.
         pairs: pair by pair, by name.
     """
@@ -41,6 +44,16 @@ class Agreement:
     interval: tuple[float, float] | None
     n: int
     pairs: tuple[PairAgreement, ...]
+
+    @property
+    def shown(self) -> str:
+        """The kappa of all pairs with its interval, or the reason why it has none; empty without a kappa."""
+        if self.kappa is None:
+            return ""
+        if self.interval is None:
+            return f"{self.kappa:.2f} (no interval: fewer than {LEAST_ITEMS} videos)"
+        low, high = self.interval
+        return f"{self.kappa:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def agreement(scores: Mapping[tuple[str, Hashable], float]) -> Agreement:
@@ -78,8 +91,8 @@ def agreement(scores: Mapping[tuple[str, Hashable], float]) -> Agreement:
         PairAgreement(first, second, _value(_kappa(*sums[position])[0]), len(pairs[position][0]))
         for position, (first, second) in enumerate(shared)
     )
-    if np.isnan(kappa):
-        return Agreement(None, None, len(items), found)
+    if np.isnan(kappa) or len(items) < LEAST_ITEMS:
+        return Agreement(_value(kappa), None, len(items), found)
     draws = generator("agreement of annotators").multinomial(
         len(items), np.full(len(items), 1.0 / len(items)), size=RESAMPLES
     )

@@ -12,7 +12,6 @@ and is no part of a total.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -110,7 +109,7 @@ class _Scores:
         agents: names, sorted.
         size: number of questions of each group that at least one agent has a score for.
         measured: fine dimensions with a score.
-        points, counts: sum and number of an agent's scores in a group.
+        values: an agent's scores in a group.
     """
 
     def __init__(self, items: Iterable[ItemScore], taxonomy: Taxonomy) -> None:
@@ -140,9 +139,8 @@ class _Scores:
         for group in group_of.values():
             self.size[group] = self.size.get(group, 0) + 1
         self.measured = {dimension for _, _, dimension in self.size}
-        # fsum is exact, so the order of the rows plays no part.
-        self.points = {key: math.fsum(scores) for key, scores in values.items()}
-        self.counts = {key: len(scores) for key, scores in values.items()}
+        # sorted, so that the order of the rows plays no part
+        self.values = {key: sorted(scores) for key, scores in values.items()}
 
     def dimensions_of(self, benchmark: str) -> list[str]:
         """The benchmark's own names of its dimensions that have a score, sorted."""
@@ -152,17 +150,17 @@ class _Scores:
         """100 · sum c / sum k over the groups chosen; missing if the agent lacks a question of theirs."""
         groups = [group for group in self.size if chosen(group)]
         k = sum(self.size[group] for group in groups)
-        n = sum(self.counts.get((agent, group), 0) for group in groups)
+        n = sum(len(self.values.get((agent, group), ())) for group in groups)
         if n == 0:
             return missing_cell("no items" if k else NOT_MEASURED)
         if n < k:
             return missing_cell(f"{k - n} of {k} items missing", n)
-        return share_cell(min(float(k), math.fsum(self.points[agent, group] for group in groups)), k, MAXIMUM)
+        return share_cell(sorted(score for group in groups for score in self.values[agent, group]), MAXIMUM)
 
     def benchmark(self, agent: str, benchmark: str) -> BoardCell:
         """A of one benchmark: the mean over its own dimensions."""
         names = self.dimensions_of(benchmark)
-        if names and not any((agent, group) in self.counts for group in self.size if group[0] == benchmark):
+        if names and not any((agent, group) in self.values for group in self.size if group[0] == benchmark):
             return missing_cell("no items")
         return total_cell({name: self.cell(agent, _own(benchmark, name)) for name in names}, MAXIMUM)
 

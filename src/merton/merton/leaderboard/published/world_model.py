@@ -12,7 +12,6 @@ missing.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -72,9 +71,8 @@ class Evaluation:
         """The board with a sentence on the annotators' agreement at the end of its note."""
         found = self.agreement
         text = "How far the annotators agree is unknown: no two of them scored the same videos, or no score varies."
-        if found.kappa is not None and found.interval is not None:
-            kappa = f"{found.kappa:.2f} [{found.interval[0]:.2f}, {found.interval[1]:.2f}]"
-            text = f"Annotators agree with a weighted kappa of {kappa}, {found.n} videos."
+        if found.kappa is not None:
+            text = f"Annotators agree with a weighted kappa of {found.shown}, {found.n} videos."
         return replace(self.board, note=f"{self.board.note} {text}")
 
 
@@ -167,8 +165,8 @@ def _cell(videos: Mapping[str, Mapping[str, int]], n: int, rules: Rules) -> Boar
     if len(annotators) < rules.annotators:
         reason = f"{len(annotators)} of {rules.annotators} annotators" if annotators else "no annotations"
         return missing_cell(reason, len(videos))
-    points = math.fsum(sum(scores.values()) / (len(scores) * rules.maximum) for scores in videos.values())
-    return share_cell(min(float(n), points), n, rules.maximum)
+    points = sorted(sum(scores.values()) / (len(scores) * rules.maximum) for scores in videos.values())
+    return share_cell([0.0] * (n - len(points)) + points, rules.maximum)
 
 
 def _check_counts(ground_truth: Mapping[str, int], rules: Rules) -> None:

@@ -54,7 +54,7 @@ class AgentRow:
         likelihood, agi_elo: ratings by both methods; None where there is none.
         matches: how many it was rated from.
         score: mean score of its matches, 0..1.
-        score_interval: of `score`: Student's over test cases; Wilson's where the scores do not vary.
+        score_interval: of `score`: Wilson's over test cases, with their scatter where scores are not 0 or 1.
         trials: its trials that ended without an infrastructure fault; 0 for agents of an imported matrix.
         successes: trials that did the task.
         success: successes / trials.
