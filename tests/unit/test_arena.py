@@ -215,14 +215,15 @@ def test_equal_agents_share_a_place(taxonomy: Taxonomy) -> None:
     assert [entry.rank for entry in board.rows] == [1, 1]
 
 
-def test_intervals_are_wilsons_and_add_in_quadrature() -> None:
+def test_intervals_are_wilsons_and_their_variances_add() -> None:
     # Wilson for 3 of 4: 0.3006 .. 0.9544 (Newcombe's tables); for 1 of 2: 0.0945 .. 0.9055
     first, second = share_cell([1, 1, 1, 0], 100.0), share_cell([1, 0], 100.0)
     assert first.interval == pytest.approx((30.06, 95.44), abs=0.01)
     assert second.interval == pytest.approx((9.45, 90.55), abs=0.01)
-    # down: sqrt(44.94^2 + 40.55^2) / 2 = 30.27; up: sqrt(20.44^2 + 40.55^2) / 2 = 22.70; around 62.5
+    # variances .25 / 4 and .5 / 2 with 3 and 1 degrees of freedom: the mean's is .3125 / 4, with .3125^2 /
+    # (.0625^2 / 3 + .25^2) = 1.531 degrees; Student's 5.851; in coins of 6 times .625 and .375: z = 8.275
     mean = total_cell({"first": first, "second": second}, 100.0)
-    assert mean.interval == pytest.approx((32.23, 85.20), abs=0.02)
+    assert mean.interval == pytest.approx((3.18, 98.83), abs=0.02)
     assert mean.n == 6
 
 

@@ -3,8 +3,7 @@
 Boards of a snapshot and boards under published rules are the same `Board`. Ranks come from `ranked`, totals from
 `mean_cell`; terminal, pages and files show a board without computing anything.
 
-Intervals of means of cells are made by MOVER (Zou and Donner 2008): the distances to the lower ends add in quadrature,
-and so do those to the upper ends; the cells' items are independent.
+The interval of a mean of cells is `total_interval`; the cells' items are independent.
 """
 
 from __future__ import annotations
@@ -12,12 +11,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from merton.results.statistics import DIGITS, Interval, mean_interval, ranks
+from merton.results.statistics import (
+    DIGITS,
+    Interval,
+    Scatter,
+    mean_interval,
+    mean_scatter,
+    ranks,
+    total_interval,
+)
 
 NotInSnapshots = Field(exclude=True)
 """Marks a field that the JSON of a snapshot does not hold."""
@@ -36,6 +43,7 @@ class BoardCell:
         score: 0..maximum of the board; None if it is missing.
         interval: 95 % interval of `score`.
         n: number of scores in the mean.
+        scatter: of `score` / maximum; None if it is missing or was read from a file.
         missing: why there is no score, on boards under published rules; empty on those of a snapshot, where a cell can
             be missing for one reason only: the agent met no such case.
     """
@@ -44,6 +52,7 @@ class BoardCell:
     interval: Interval | None
     n: int
     missing: Annotated[str, NotInSnapshots] = ""
+    scatter: Annotated[Scatter | None, NotInSnapshots] = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -109,19 +118,19 @@ def share_cell(scores: Sequence[float], maximum: float) -> BoardCell:
     """The cell of scores in 0..1 of different items, at least one: maximum times their mean, with `mean_interval`."""
     low, high = mean_interval(scores, range(len(scores)))
     share = min(math.fsum(scores) / len(scores), 1.0)
-    return BoardCell(maximum * share, (maximum * max(0.0, low), maximum * min(1.0, high)), len(scores))
+    interval = (maximum * max(0.0, low), maximum * min(1.0, high))
+    return BoardCell(maximum * share, interval, len(scores), scatter=mean_scatter(scores, range(len(scores))))
 
 
 def mean_cell(cells: Collection[BoardCell], maximum: float, missing: str = "") -> BoardCell:
-    """The unweighted mean of cells, with its interval by MOVER; missing, for the reason given, if one of them is."""
+    """The unweighted mean of cells, with its interval; missing, for the reason given, if one of them is."""
     n = sum(cell.n for cell in cells)
-    scored = [(cell.score, *cell.interval) for cell in cells if cell.score is not None and cell.interval is not None]
+    scored = [(cell.score, cell.scatter) for cell in cells if cell.score is not None and cell.scatter is not None]
     if not scored or len(scored) < len(cells):
         return missing_cell(missing, n)
-    score = math.fsum(score for score, _, _ in scored) / len(scored)
-    below = math.sqrt(math.fsum((score - low) ** 2 for score, low, _ in scored)) / len(scored)
-    above = math.sqrt(math.fsum((high - score) ** 2 for score, _, high in scored)) / len(scored)
-    return BoardCell(score, (max(0.0, score - below), min(maximum, score + above)), n)
+    score = math.fsum(score for score, _ in scored) / len(scored)
+    (low, high), scatter = total_interval(min(score / maximum, 1.0), [part for _, part in scored], n)
+    return BoardCell(score, (maximum * max(0.0, low), maximum * min(1.0, high)), n, scatter=scatter)
 
 
 def total_cell(cells: Mapping[str, BoardCell], maximum: float) -> BoardCell:
@@ -142,7 +151,8 @@ def group_cell(scores: Sequence[float], groups: Sequence[int]) -> BoardCell:
     """The mean of scores in 0..1 with its interval over their groups, such as test cases; missing without any."""
     if not len(scores):
         return missing_cell("")
-    return BoardCell(math.fsum(scores) / len(scores), mean_interval(scores, groups), len(scores))
+    score, scatter = math.fsum(scores) / len(scores), mean_scatter(scores, groups)
+    return BoardCell(score, mean_interval(scores, groups), len(scores), scatter=scatter)
 
 
 def plain_values(board: Board) -> dict[str, Any]:

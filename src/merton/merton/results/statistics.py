@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,14 @@ DIGITS = 6
 
 Interval = tuple[float, float]
 """Lower and upper end of a 95 % interval."""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """The variance of a mean of scores, estimated with so many degrees of freedom."""
+
+    variance: float
+    freedom: float
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -48,15 +57,40 @@ def mean_interval(scores: ArrayLike, groups: ArrayLike) -> Interval:
         scores: (n,) in 0..1, n >= 1.
         groups: (n,) integers.
     """
+    center, n, scatter = float(np.mean(np.sort(scores))), len(np.unique(groups)), mean_scatter(scores, groups)
+    return wilson(center * n, n, min(_coins(center, n, scatter), Z_95))
+
+
+def mean_scatter(scores: ArrayLike, groups: ArrayLike) -> Scatter:
+    """The `Scatter` of the mean of scores in 0..1, by groups that are alike; arguments as for `mean_interval`."""
     score, group = np.asarray(scores, float), np.asarray(groups)
     _, index, counts = np.unique(group, return_inverse=True, return_counts=True)
-    center, n = float(np.mean(np.sort(score))), len(counts)
-    excess = np.sort(np.bincount(index, weights=score - center))
-    scatter = float(excess @ excess) / len(score) ** 2  # of the mean
-    if n == 1 or scatter < 1e-18:
-        return wilson(center * n, n)
-    to_coin = math.sqrt(scatter * n / (n - 1) / (center * (1.0 - center) / n))
-    return wilson(center * n, n, min(float(stdtrit(n - 1, 0.975)) * to_coin, Z_95))
+    excess, n = np.sort(np.bincount(index, weights=score - np.mean(np.sort(score)))), len(counts)
+    return Scatter(float(excess @ excess) / len(score) ** 2 * n / max(n - 1, 1), max(n - 1, 1))
+
+
+def total_interval(center: float, parts: Sequence[Scatter], n: int) -> tuple[Interval, Scatter]:
+    """95 % interval of a mean of independent means in 0..1, within 0..1, and its scatter.
+
+    Wilson's, with the variance of the parts in place of a coin's, and Student's quantile for its degrees of freedom
+    (Welch 1947, Satterthwaite 1946). The quadrature of the parts' own intervals (MOVER) held 91 % with few cases each.
+
+    Args:
+        center: the mean.
+        parts: of each mean, at least one.
+        n: number of scores in all of them.
+    """
+    total = math.fsum(part.variance for part in parts)
+    squares = math.fsum(part.variance**2 / part.freedom for part in parts)
+    scatter = Scatter(total / len(parts) ** 2, total**2 / squares if squares else 1.0)
+    return wilson(center * n, n, _coins(center, n, scatter)), scatter
+
+
+def _coins(center: float, n: int, scatter: Scatter) -> float:
+    """The width that Wilson's interval for n coins needs for that scatter, in standard errors; a coin's without any."""
+    if scatter.variance < 1e-18 or not 0.0 < center < 1.0:
+        return Z_95
+    return float(stdtrit(scatter.freedom, 0.975)) * math.sqrt(scatter.variance * n / (center * (1.0 - center)))
 
 
 def ranks(values: Iterable[float | None]) -> list[int | None]:
