@@ -138,6 +138,20 @@ def verify(
     print_out(f"identical: {len(data)} bytes")
 
 
+@app.command()
+def coverage(
+    studies: Annotated[int, typer.Option(min=2, help="Simulated studies of each size.")] = 400,
+) -> None:
+    """Simulate how many of the 95 % intervals on boards hold the truth, and print the tables of docs/ratings.md."""
+    from merton.leaderboard import coverage as intervals
+
+    with _progress() as progress:
+        by_size = intervals.measure(intervals.SIZES, studies, progress)
+        progress("simulating annotators")
+        by_videos = intervals.measure_agreement(studies)
+    print(intervals.table(by_size, by_videos, studies), end="")
+
+
 @contextmanager
 def _progress() -> Iterator[Progress]:
     """Shows the current step if standard error is a terminal."""

@@ -1,0 +1,291 @@
+"""Coverage of the intervals that boards, pages and commands print: simulated studies whose truth is known.
+
+The table in docs/ratings.md is what `merton leaderboard coverage` writes.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from merton.leaderboard.board import group_cell, mean_cell
+from merton.leaderboard.published.agreement import agreement
+from merton.rating.checking import Match, logistic
+from merton.rating.glicko import START_MEAN
+from merton.rating.likelihood import Fit, fit
+from merton.rating.predictions import gap_to_share
+from merton.results.statistics import Interval
+from merton.seeding import generator
+
+AGENT_SPREAD, CASE_SPREAD = 200.0, 250.0
+"""Standard deviations of simulated skills and difficulties, Elo points, both around 1500."""
+
+CONCENTRATION = 9.0
+"""Of simulated partial scores, which are beta distributed: they have a tenth of a coin's variance."""
+
+COLUMNS = 4
+"""Of the simulated board of groups of cases."""
+
+SHARE, MASTERY = 0.99, 0.99
+STUDIES = 400
+LARGE = 10_000
+"""Matches of a study; larger ones are simulated a quarter as often."""
+
+LEAST_SHOWN = 0.05
+"""An interval that is shown in fewer studies than this share of them counts as not shown."""
+
+_CHUNK = 50  # studies that a process does at a time
+_ANNOTATORS, _TOP_SCORE, _DISAGREEMENT = 3, 3, 0.7
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A kind of study.
+
+    Attributes:
+        agents, cases: how many; every agent meets every case once.
+        spread: standard deviation of the cases' difficulties, Elo points.
+        missing: share of the matches that are missing at random.
+        is_partial: scores between 0 and 1; else right or wrong.
+        is_skewed: exponential difficulties with a tail of hard cases, which no fit here expects; else normal.
+    """
+
+    agents: int
+    cases: int
+    spread: float = CASE_SPREAD
+    missing: float = 0.0
+    is_partial: bool = False
+    is_skewed: bool = False
+
+    def __str__(self) -> str:
+        parts = [f"{self.agents} x {self.cases}"]
+        if self.spread != CASE_SPREAD:
+            parts.append(f"cases {self.spread:.0f} apart")
+        if self.missing:
+            parts.append(f"{self.missing:.0%} missing".replace("%", " %"))
+        if self.is_partial:
+            parts.append("partial scores")
+        if self.is_skewed:
+            parts.append("*skewed cases*")
+        return ", ".join(parts)
+
+    def difficulties(self, quantiles: Floats) -> Floats:
+        """The quantiles of the distribution of difficulties, Elo points."""
+        standard = -np.log1p(-quantiles) - 1.0 if self.is_skewed else ndtri(quantiles)
+        return np.asarray(START_MEAN + self.spread * standard)
+
+
+_PLAIN = ((3, 60), (3, 1000), (7, 1000), (20, 30), (20, 1000))
+SIZES = (
+    *(Size(*plain, missing=missing) for plain in _PLAIN for missing in (0.0, 0.5)),
+    Size(3, 200, 500.0),
+    Size(5, 20),
+    Size(10, 100),
+    Size(3, 60, is_partial=True),
+    Size(20, 30, is_partial=True),
+    Size(7, 1000, is_partial=True),
+    Size(20, 30, is_skewed=True),
+    Size(7, 1000, is_skewed=True),
+)
+
+INTERVALS = {
+    "agent": "agent's rating",
+    "case": "case's rating",
+    "gap": "gap to 99 % of the cases",
+    "score": "mean score, success",
+    "column": "column of a board, a quarter of the cases",
+    "total": "total of a board",
+}
+"""The intervals that are measured, and the heading of each in the table."""
+
+VIDEOS = (100, 300)
+"""Numbers of videos in the studies of annotators' agreement."""
+
+Held = dict[str, float | None]
+"""By interval: the share of it in one study that holds the truth; None where the study shows none."""
+
+
+def study(size: Size, number: int) -> Held:
+    """Simulate one study, with the same result for the same number, and look which of its intervals hold the truth."""
+    random = generator("coverage", str(size), number)
+    skill = random.normal(START_MEAN, AGENT_SPREAD, size.agents)
+    difficulty = size.difficulties(random.random(size.cases))
+    chance = logistic(skill[:, None] - difficulty)
+    if size.is_partial:
+        scores = random.beta(CONCENTRATION * chance, CONCENTRATION * (1.0 - chance))
+    else:
+        scores = (random.random(chance.shape) < chance).astype(np.float64)
+    met = random.random(chance.shape) >= size.missing
+    quantiles = (np.arange(2000) + 0.5) / 2000
+    expected = logistic(skill[:, None] - size.difficulties(quantiles)).mean(axis=1)
+    return {**_of_ratings(size, skill, difficulty, scores, met), **_of_scores(expected, scores, met)}
+
+
+def _of_ratings(size: Size, skill: Floats, difficulty: Floats, scores: Floats, met: NDArray[np.bool_]) -> Held:
+    matches: list[Match] = [
+        (f"{agent}", f"{case}", float(scores[agent, case])) for agent, case in zip(*np.nonzero(met), strict=True)
+    ]
+    fitted: Fit = fit(matches)
+    target = float(size.difficulties(np.array(SHARE))) + 400.0 * math.log10(MASTERY / (1.0 - MASTERY))
+    gaps = {name: gap_to_share(fitted, name, MASTERY, SHARE).interval for name in fitted.agents}
+    return {
+        "agent": _held((rating.interval, skill[int(name)]) for name, rating in fitted.agents.items()),
+        "case": _held((rating.interval, difficulty[int(name)]) for name, rating in fitted.cases.items()),
+        "gap": _held((interval, target - skill[int(name)]) for name, interval in gaps.items()),
+    }
+
+
+def _of_scores(expected: Floats, scores: Floats, met: NDArray[np.bool_]) -> Held:
+    found: dict[str, list[tuple[Interval | None, float]]] = {"score": [], "column": [], "total": []}
+    for truth, own, present in zip(expected.tolist(), scores, met, strict=True):
+        cases = np.nonzero(present)[0]
+        columns = [cases[cases % COLUMNS == column] for column in range(COLUMNS)]
+        cells = [group_cell(own[column].tolist(), column.tolist()) for column in columns]
+        found["score"].append((group_cell(own[cases].tolist(), cases.tolist()).interval, truth))
+        found["column"] += [(cell.interval, truth) for cell in cells]
+        found["total"].append((mean_cell(cells, 1.0).interval, truth))
+    return {name: _held(iter(pairs)) for name, pairs in found.items()}
+
+
+def _held(pairs: Iterator[tuple[Interval | None, float]]) -> float | None:
+    """The share of the intervals that hold their truth, of those that are there; None without any."""
+    inside = [interval[0] <= truth <= interval[1] for interval, truth in pairs if interval is not None]
+    return sum(inside) / len(inside) if inside else None
+
+
+def agreement_study(videos: int, number: int) -> Held:
+    """Three annotators score videos 0 to 3 with errors of their own; the truth is the kappa of very many videos."""
+    marks = _annotated(generator("agreement", videos, number), videos)
+    scores: dict[tuple[str, Hashable], float] = {
+        (f"{who}", video): float(mark) for who, row in enumerate(marks) for video, mark in enumerate(row)
+    }
+    return {"kappa": _held(iter([(agreement(scores).interval, _agreement_of_many())]))}
+
+
+def _annotated(random: np.random.Generator, videos: int) -> Floats:
+    """(annotators, videos) scores 0 to 3."""
+    worth = random.normal(1.5, 1.0, videos)
+    return np.clip(np.round(worth + random.normal(0.0, _DISAGREEMENT, (_ANNOTATORS, videos))), 0, _TOP_SCORE)
+
+
+@cache
+def _agreement_of_many() -> float:
+    many = _annotated(generator("agreement of very many videos"), 1_000_000)
+    expected = float(np.var(many[0]) + np.var(many[1]) + (many[0].mean() - many[1].mean()) ** 2)
+    return 1.0 - float(np.mean((many[0] - many[1]) ** 2)) / expected
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The share of studies' intervals that hold the truth, its Monte-Carlo standard error, and where one is shown.
+
+    Attributes:
+        mean: over the studies that show the interval; None if fewer than `LEAST_SHOWN` of them do.
+        error: standard error of `mean`, studies being independent.
+        shown: share of the studies that show the interval.
+    """
+
+    mean: float | None
+    error: float
+    shown: float
+
+    @classmethod
+    def of(cls, held: Sequence[float | None]) -> Coverage:
+        """The coverage over studies."""
+        known = [share for share in held if share is not None]
+        shown = len(known) / len(held)
+        if len(known) < 2 or shown < LEAST_SHOWN:
+            return cls(None, 0.0, shown)
+        return cls(float(np.mean(known)), float(np.std(known, ddof=1)) / math.sqrt(len(known)), shown)
+
+    def __str__(self) -> str:
+        if self.mean is None:
+            return "not shown"
+        part = f" (shown in {self.shown:.0%})".replace("%)", " %)") if self.shown < 1.0 else ""
+        return f"{self.mean:.3f} ± {self.error:.3f}{part}"
+
+
+def measure(
+    sizes: Sequence[Size] = SIZES, studies: int = STUDIES, progress: Callable[[str], None] = lambda text: None
+) -> dict[Size, dict[str, Coverage]]:
+    """The coverage of every interval in `studies` simulated studies of each size, on at most four processors.
+
+    Of a size with more than `LARGE` matches there are a quarter as many.
+
+    Args:
+        progress: called with a line of text that says how long it will still take.
+    """
+    jobs = [
+        (size, first, min(first + _CHUNK, count))
+        for size in sizes
+        for count in [_count(size, studies)]
+        for first in range(0, count, _CHUNK)
+    ]
+    found = _in_processes(_studies, jobs, progress)
+    return {
+        size: {
+            name: Coverage.of([held[name] for job, part in found.items() if job[0] == size for held in part])
+            for name in INTERVALS
+        }
+        for size in sizes
+    }
+
+
+def measure_agreement(studies: int = STUDIES) -> dict[int, Coverage]:
+    """The coverage of the interval of annotators' agreement, by the number of videos."""
+    return {
+        videos: Coverage.of([agreement_study(videos, number)["kappa"] for number in range(studies)])
+        for videos in VIDEOS
+    }
+
+
+def _count(size: Size, studies: int) -> int:
+    return studies if size.agents * size.cases <= LARGE else max(studies // 4, 2)
+
+
+def _studies(size: Size, first: int, end: int) -> list[Held]:
+    return [study(size, number) for number in range(first, end)]
+
+
+def _in_processes(
+    work: Callable[..., Any], jobs: Sequence[tuple[Size, int, int]], progress: Callable[[str], None]
+) -> Mapping[tuple[Size, int, int], list[Held]]:
+    """Results of the jobs in their order; the largest are begun first, so that no process waits long at the end."""
+    workers = min(len(os.sched_getaffinity(0)), 4, len(jobs))
+    cost = {job: job[0].agents * job[0].cases * (job[2] - job[1]) for job in jobs}
+    start, done, results = time.monotonic(), 0, {}
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        running = {pool.submit(work, *job): job for job in sorted(jobs, key=lambda job: -cost[job])}
+        for future in as_completed(running):
+            job = running[future]
+            results[job] = future.result()
+            done += cost[job]
+            left_s = (time.monotonic() - start) * (sum(cost.values()) / done - 1.0)
+            progress(f"{len(results)} of {len(jobs)} parts simulated, about {left_s / 60:.0f} min left")
+    return {job: results[job] for job in jobs}
+
+
+def table(by_size: Mapping[Size, Mapping[str, Coverage]], by_videos: Mapping[int, Coverage], studies: int) -> str:
+    """Both tables as Markdown, as they stand in docs/ratings.md."""
+    lines = [
+        f"| agents x cases | studies | {' | '.join(INTERVALS.values())} |",
+        f"|{'---|' * (len(INTERVALS) + 2)}",
+    ]
+    for size, found in by_size.items():
+        lines.append(f"| {size} | {_count(size, studies)} | {' | '.join(str(found[name]) for name in INTERVALS)} |")
+    lines += ["", "| annotators x videos | studies | kappa of all pairs |", "|---|---|---|"]
+    lines += [f"| {_ANNOTATORS} x {videos} | {studies} | {found} |" for videos, found in by_videos.items()]
+    return "\n".join(lines) + "\n"
