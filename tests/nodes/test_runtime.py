@@ -8,10 +8,11 @@ import sys
 import pytest
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from trajectory_msgs.msg import JointTrajectory
 
-from merton.errors import UnknownNameError
+from merton.errors import InputError, UnknownNameError
 from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.ros.runtime import StageNode
 from ros import Probe, Ros, up
@@ -55,6 +56,22 @@ def test_a_second_signal_interrupts_a_callback_but_not_the_closing_of_a_node() -
     ended = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (0, "failed 1\na child\nbraked True True NO\n"), ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("step", ["set_up", "start"])
+@pytest.mark.parametrize("error", [InputError("no such arm"), ZeroDivisionError("a fault")])
+def test_a_transition_whose_step_raises_fails_and_says_why(
+    ros: Ros, capfd: pytest.CaptureFixture[str], step: str, error: Exception
+) -> None:
+    def fail() -> None:
+        raise error
+
+    node = ros.add(StageNode, "failing")
+    setattr(node, step, fail)
+    configured = node.trigger_configure()
+    assert (configured if step == "set_up" else node.trigger_activate()) == TransitionCallbackReturn.FAILURE
+    assert not node.active
+    assert str(error) in capfd.readouterr().err
 
 
 def test_a_parameter_describes_its_choices_and_refuses_other_values(ros: Ros) -> None:

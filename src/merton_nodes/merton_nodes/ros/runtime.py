@@ -88,16 +88,22 @@ class StageNode(LifecycleNode):
         return response
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        try:
-            self.set_up()
-        except (MertonError, ParameterException) as error:
-            self.get_logger().error(str(error))
-            return TransitionCallbackReturn.FAILURE
-        except Exception as error:  # rclpy would drop it silently
-            self.describe(error)
+        if not self._succeeds(self.set_up):
             return TransitionCallbackReturn.FAILURE
         self.configured = True
         return super().on_configure(state)
+
+    def _succeeds(self, step: Callable[[], None]) -> bool:
+        """Carry out a step of a transition; an error is logged, which rclpy would drop."""
+        try:
+            step()
+        except (MertonError, ParameterException) as error:
+            self.get_logger().error(str(error))
+            return False
+        except Exception as error:
+            self.describe(error)
+            return False
+        return True
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle callback: refused. A node is configured once; to change a read-only parameter, restart it."""
@@ -106,7 +112,9 @@ class StageNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.active = True
-        self.start()
+        if not self._succeeds(self.start):
+            self.active = False
+            return TransitionCallbackReturn.FAILURE
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
