@@ -39,7 +39,7 @@ def stand_in(ports: Any) -> None:
     view = CellView(0, views, views, np.zeros(6), np.eye(4), 1.0, False)
     ports.set_distortion = lambda name, level, seed: None
     ports.reset = lambda task, scene: "reach the red cube"
-    ports.view = lambda: view
+    ports.view = lambda color=None, depth=None: view
     ports.answer = lambda model, image, question, side: Answer("nothing")
     ports.act = lambda *arguments: checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2, done=True)
     ports.execute = lambda chunk, view: Execution(1, ())
