@@ -244,7 +244,9 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Run every suite, show it, write the file."""
+    """Run every suite, show it, write the file after each: a suite that fails costs no figures of the others."""
+    path = Path(sys.argv[1] if len(sys.argv) > 1 else "build/bench.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
     sys.path.append("build/peers")
     result: dict[str, Any] = {
         "merton": __version__,
@@ -260,9 +262,7 @@ def main() -> None:
         except ImportError as error:
             result[name] = {"skipped": str(error)}
         print(json.dumps(result[name], indent=1), file=sys.stderr)
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else "build/bench.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
+        path.write_text(json.dumps(result, indent=1) + "\n")
     print(path)
 
 

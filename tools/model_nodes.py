@@ -94,8 +94,14 @@ class Asker:
         return send
 
     def ask(self, send: Send) -> Any:
-        """Send from the executor's thread and return the answer; a request that discovery lost is sent again."""
-        for _ in range(3):
+        """Send from the executor's thread and return the answer.
+
+        A request that discovery lost is sent again, and one that came while the model was being loaded.
+        """
+        from merton.errors import ErrorCode
+
+        end_s = time.monotonic() + LIMIT_S
+        while time.monotonic() < end_s:
             arrived = threading.Event()
             replies: list[Any] = []
 
@@ -104,10 +110,11 @@ class Asker:
                 arrived.set()
 
             self.executor.create_task(send, done)
-            if arrived.wait(LIMIT_S / 2):  # a model of torch takes long to load
-                if replies[0].error_code:
-                    raise RuntimeError(replies[0].error_msg)
-                return replies[0]
+            if not arrived.wait(LIMIT_S / 4) or replies[0].error_code == ErrorCode.LOADING:
+                continue
+            if replies[0].error_code:
+                raise RuntimeError(replies[0].error_msg)
+            return replies[0]
         raise RuntimeError("the node did not answer")
 
     def per_second(self, send: Send) -> float:

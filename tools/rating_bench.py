@@ -144,7 +144,7 @@ def elote(study: Study) -> dict[str, float]:
             one, other = ours[agent], theirs[case]
             (one.beat if score else one.lost_to)(other, match_time=now)
 
-    return FEW / seconds(play, 1)
+    return {"elote_per_s": FEW / seconds(play, 1)}
 
 
 def riix(study: Study) -> dict[str, float]:
@@ -158,7 +158,7 @@ def riix(study: Study) -> dict[str, float]:
         rated = Glicko(list(range(AGENTS + study.n_cases)), c=0.0)
         rated.iterative_update(matchups, scores, 0)
 
-    return FEW / seconds(play, 1)
+    return {"riix_per_s": FEW / seconds(play, 1)}
 
 
 def glicko2(study: Study) -> dict[str, float]:
@@ -175,7 +175,7 @@ def glicko2(study: Study) -> dict[str, float]:
             one.update_player([other.rating], [other.rd], [score])
             other.update_player([before[0]], [before[1]], [1.0 - score])
 
-    return FEW / seconds(play, 1)
+    return {"glicko2_per_s": FEW / seconds(play, 1)}
 
 
 def girth(study: Study) -> dict[str, float]:
