@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 
+from websockets.exceptions import InvalidMessage
 from websockets.sync.client import connect
 
 from merton.leaderboard.serve import uploads as uploads_module
@@ -161,8 +162,13 @@ class Monitor:
             return answer.status
 
     def watch(self) -> Any:
-        address = f"ws://{self.where.netloc}/ws"
-        return connect(address, open_timeout=LIMIT_S, close_timeout=LIMIT_S, max_size=None, proxy=None)
+        """The live view. Like the page it connects again while the server has more to close than it has places."""
+        return until(self._connect)
+
+    def _connect(self) -> Any:
+        with contextlib.suppress(InvalidMessage, ConnectionError):
+            address = f"ws://{self.where.netloc}/ws"
+            return connect(address, open_timeout=LIMIT_S, close_timeout=LIMIT_S, max_size=None, proxy=None)
 
 
 @pytest.fixture
