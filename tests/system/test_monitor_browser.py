@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,11 +21,7 @@ from patience import until
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt install chromium)"),
-    pytest.mark.xdist_group("system"),  # one after the other: each of these fills both cores
-]
+pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
 
 WINDOWS = {"desktop": (1440, 900), "phone": (390, 844)}
 LIMIT_MS = 90_000
@@ -56,7 +51,7 @@ class Window:
 
 
 @pytest.fixture(scope="module")
-def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
+def cell(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
     """`merton up sim`, where an operator judges, and `merton monitor`."""
     folder = tmp_path_factory.mktemp("monitor")
     graph = load_graph("sim")
@@ -72,14 +67,6 @@ def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cell]:
         address = re.compile(r"page is at (http://127\.0\.0\.1:\d+/)")
         found = until(lambda: address.search(log.read_text(encoding="utf-8")))
         yield Cell(supervisor, found[1], folder / "presses.jsonl")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(params=WINDOWS)

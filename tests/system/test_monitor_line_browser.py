@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -18,12 +17,7 @@ from merton.monitor.buttons import PressReply
 from merton.monitor.hub import Hub
 from merton.monitor.server import MonitorServer
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt install chromium)"),
-    pytest.mark.xdist_group("system"),
-]
+pytestmark = pytest.mark.xdist_group("system")
 LIMIT_MS = 60_000
 NORMAL = {"mode": "NORMAL", "message": "", "links": [], "clearance_mm": None, "force_n": None}
 WATCH = """setInterval(() => {
@@ -69,14 +63,6 @@ def node(tmp_path: Path) -> Iterator[Node]:
     node = Node(tmp_path)
     yield node
     node.hangs.set()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

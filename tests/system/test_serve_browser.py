@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +15,6 @@ import pytest
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt install chromium)")
 
 AGENTS = ("expert", "servo", "blobs", "hold")
 WIDTHS = {"desktop": 1280, "phone": 360}
@@ -31,7 +28,7 @@ def merton(*arguments: str | Path, **options: Any) -> subprocess.CompletedProces
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An invented run with pictures and answers."""
     sys.path.append(str(Path(__file__).parents[1] / "unit"))
     from fake_run import make_fake_run
@@ -62,14 +59,6 @@ def address(run: Path) -> Iterator[str]:
             assert server.wait(END_S) == 130
         finally:
             server.kill()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(params=WIDTHS)

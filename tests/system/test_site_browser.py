@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +14,6 @@ from merton.leaderboard.snapshot import store as snapshots
 from merton.results.store import open_record
 from merton.study.report import write_report
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (apt install chromium)")
-
 AGENTS = ("expert", "servo", "blobs", "hold")
 KINDS = (
     *("index", "boards", "boards/task", "agents/servo", "cases", "cases/pick.0.jpeg.5", "ratings", "history"),
@@ -28,7 +23,7 @@ KINDS = (
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> str:
+def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of the pages of an invented run with an earlier snapshot; its report lies in the run beside them."""
     sys.path.append(str(Path(__file__).parents[1] / "unit"))
     from fake_run import make_fake_run
@@ -39,14 +34,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> str:
     with open_record(folder / "run") as store:
         snapshots.store_snapshot(store, snapshots.of_trials(store.records()))
         return write_site(snapshots.take(store), folder / "site", store).parent.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 class Visit:
