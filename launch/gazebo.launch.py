@@ -22,7 +22,7 @@ ARGUMENTS = [
     ),
     *EXPERIMENT_ARGUMENTS,
 ]
-CONTROLLERS = ["joint_state_broadcaster", "joint_trajectory_controller", "gripper_controller"]
+CONTROLLERS = ["joint_state_broadcaster", "arm", "gripper_controller"]
 SERVICES = [
     "/world/cell/set_pose@ros_gz_interfaces/srv/SetEntityPose",
     "/world/cell/control@ros_gz_interfaces/srv/ControlWorld",

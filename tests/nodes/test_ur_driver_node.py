@@ -33,6 +33,24 @@ ORDER = (*ARM_JOINTS[2::-1], *ARM_JOINTS[3:])
 """The driver publishes the joints in another order than the arm's."""
 
 
+# config/ur_controllers.yaml of ur_robot_driver 3.0.2, which its launch file loads.
+CONTROLLERS = {
+    "force_mode_controller",
+    "force_torque_sensor_broadcaster",
+    "forward_position_controller",
+    "forward_velocity_controller",
+    "freedrive_mode_controller",
+    "io_and_status_controller",
+    "joint_state_broadcaster",
+    "joint_trajectory_controller",
+    "passthrough_trajectory_controller",
+    "scaled_joint_trajectory_controller",
+    "speed_scaling_state_broadcaster",
+    "tcp_pose_broadcaster",
+    "ur_configuration_controller",
+}
+
+
 class Driver:
     """Joint states at 100 Hz, a controller that refuses empty trajectories, a safety mode, a dashboard."""
 
@@ -149,6 +167,12 @@ class Bench:
 @pytest.fixture
 def bench(ros: Ros, probe: Probe, gripper: str) -> Bench:
     return Bench(ros, probe, gripper)
+
+
+@pytest.mark.parametrize("command", [names.TRAJECTORY, names.GRIPPER])
+def test_no_controller_of_the_driver_listens_to_the_commands_of_the_cell(command: str) -> None:
+    """One that did would carry them out past ur_driver_node, and refuse the empty trajectory, which is the stop."""
+    assert command.split("/")[0] not in CONTROLLERS
 
 
 def test_motions_gripper_and_stop_pass_through(ros: Ros, bench: Bench) -> None:

@@ -7,7 +7,8 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 CLOCK = "/clock"
 JOINT_STATES = "joint_states"
 ROBOT_DESCRIPTION = "robot_description"
-TRAJECTORY = "joint_trajectory_controller/joint_trajectory"
+TRAJECTORY = "arm/joint_trajectory"
+"""Merton's own name: no controller of a robot's driver may listen to it, only the node that owns the arm."""
 GRIPPER = "gripper_controller/commands"
 
 CELL_STATE = "cell/state"
