@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib.util
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
+import yaml
+from rclpy.context import Context
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 from test_faults import UP, Robot, robot_of
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from merton.errors import InfrastructureError, MissingDependencyError
-from merton.execution.gate.collision import HeldObject
+from merton.execution.gate.collision import SET_DOWN_M, HeldObject
 from merton.execution.gate.planner import detour, plan, segments
 from merton.execution.gate.safety import limits_of_mode
 from merton.execution.trajectory import JointSpline
-from merton.world.cell import ARM_JOINTS, load_cell
+from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton_nodes.arm.arm_node import ArmNode
-from merton_nodes.arm.moveit_planner import PIPELINES, MoveIt, MoveItPlanner, Request, configuration
+from merton_nodes.arm.moveit_planner import (
+    PIPELINES,
+    MoveIt,
+    MoveItPlanner,
+    Request,
+    arrays_of,
+    configuration,
+    links_beyond,
+)
 from merton_nodes.ros import conversions as convert
 from ros import Probe, Ros
 
@@ -54,7 +66,10 @@ def through_the_table() -> Any:
 
 
 def lost() -> Any:
-    return lambda request: "MoveIt found no way"
+    def plan_nothing(request: Request) -> Any:
+        raise InfrastructureError("MoveIt found no way")
+
+    return plan_nothing
 
 
 def broken() -> Any:
@@ -85,7 +100,7 @@ def test_ways_and_failures_come_out_of_the_process() -> None:
     with planner(aside) as one:
         spline = one.plan(request())
     assert np.allclose(spline.joints_rad[[0, -1]], [HOME, HOME + 0.1])
-    for backend, says in ((lost, "found no way"), (broken, "ValueError: no such group"), (dying, "did not answer")):
+    for backend, says in ((lost, "found no way"), (broken, "ValueError: no such group"), (dying, "has ended")):
         with planner(backend) as one, pytest.raises(InfrastructureError, match=says):
             one.plan(request())
 
@@ -99,75 +114,195 @@ def test_without_moveit_it_says_what_to_install(ros: Ros, capfd: Any) -> None:
     assert "ros-jazzy-moveit-py" in capfd.readouterr().err
 
 
-def test_the_calls_that_moveit_py_gets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names as in moveit_py of Jazzy: MoveItPy, PlanRequestParameters, PlanningComponent, RobotState, PlanningScene."""
-    answer = JointTrajectory(joint_names=list(reversed(ARM_JOINTS)))
-    for time_s in (0.0, 1.0):
-        answer.points.append(
-            JointTrajectoryPoint(
-                positions=(HOME + 0.1 * time_s)[::-1].tolist(),
-                velocities=[0.0] * 6,
-                time_from_start=convert.duration_message(time_s),
-            )
+class State:
+    """A moveit.core.robot_state.RobotState of one: joints, and what is attached to them."""
+
+    def __init__(self, model: Any = None) -> None:
+        self.joint_positions: dict[str, float] = {}
+        self.attached: dict[str, Any] = {}
+
+    def set_joint_group_positions(self, group: str, positions: np.ndarray) -> None:
+        self.joint_positions = dict(zip(ARM_JOINTS, positions.tolist(), strict=True))
+
+    def update(self) -> None:
+        pass
+
+
+class Scene:
+    """A moveit.core.planning_scene.PlanningScene of one: an attached object leaves its state for the world."""
+
+    def __init__(self) -> None:
+        self.current_state, self.world = State(), set()
+
+    def process_attached_collision_object(self, message: Any) -> bool:
+        if message.object.operation == b"\x00":
+            self.current_state.attached[message.object.id] = message
+        else:
+            del self.current_state.attached[message.object.id]
+            self.world.add(message.object.id)
+        return True
+
+
+class Component:
+    """A moveit.planning.PlanningComponent: plans are its `answers`, in that order."""
+
+    def __init__(self, answers: list[Any]) -> None:
+        self.answers, self.tried, self.start, self.goal = answers, [], State(), State()
+
+    def set_start_state(self, robot_state: State) -> None:
+        self.start = copy.deepcopy(robot_state)
+
+    def set_goal_state(self, robot_state: State) -> None:
+        self.goal = robot_state
+
+    def plan(self, single_plan_parameters: Any, planning_scene: Scene) -> Any:
+        assert not planning_scene.world, "an object that was let go is in the way"
+        self.tried.append((single_plan_parameters.planning_pipeline, single_plan_parameters.planner_id))
+        return self.answers.pop(0)
+
+
+class Monitor:
+    """A moveit.planning.PlanningSceneMonitor."""
+
+    def __init__(self) -> None:
+        self.scene = Scene()
+
+    @contextlib.contextmanager
+    def read_only(self) -> Iterator[Scene]:
+        yield self.scene
+
+
+def message_class() -> Any:
+    return lambda **fields: SimpleNamespace(object=SimpleNamespace(header=SimpleNamespace()), **fields)
+
+
+@pytest.fixture
+def moveit_py(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Stand-ins with the names of moveit_py 2.12, as `moveit` and the messages it needs."""
+    made = SimpleNamespace(component=Component([]), monitor=Monitor(), options={})
+
+    def make(**options: Any) -> Any:
+        made.options.update(options)
+        return SimpleNamespace(
+            get_planning_component=lambda name: made.component,
+            get_planning_scene_monitor=lambda: made.monitor,
+            get_robot_model=lambda: None,
         )
-    arm, scene, moveit = MagicMock(), MagicMock(), MagicMock()
-    moveit.get_planning_component.return_value = arm
-    moveit.get_planning_scene_monitor.return_value.read_write.return_value.__enter__.return_value = scene
-    result = SimpleNamespace(
-        trajectory=SimpleNamespace(get_robot_trajectory_msg=lambda: SimpleNamespace(joint_trajectory=answer))
-    )
-    arm.plan.side_effect = [None, result]  # the straight way is blocked, the search finds one
-    made: dict[str, Any] = {}
-
-    def make(**options: Any) -> MagicMock:
-        made.update(options)
-        return moveit
-
-    class AttachedCollisionObject(SimpleNamespace):
-        def __init__(self, **values: Any) -> None:
-            super().__init__(object=SimpleNamespace(header=SimpleNamespace()), **values)
 
     parts = {
         "moveit": {},
         "moveit.core": {},
-        "moveit.core.robot_state": {"RobotState": MagicMock()},
+        "moveit.core.robot_state": {"RobotState": State},
         "moveit.planning": {"MoveItPy": make, "PlanRequestParameters": lambda moveit, name: SimpleNamespace()},
         "moveit_msgs": {},
         "moveit_msgs.msg": {
-            "AttachedCollisionObject": AttachedCollisionObject,
+            "AttachedCollisionObject": message_class(),
             "CollisionObject": SimpleNamespace(ADD=b"\x00", REMOVE=b"\x01"),
         },
         "shape_msgs": {},
-        "shape_msgs.msg": {"SolidPrimitive": type("SolidPrimitive", (SimpleNamespace,), {"BOX": 1})},
+        "shape_msgs.msg": {"SolidPrimitive": type("SolidPrimitive", (SimpleNamespace,), {"CYLINDER": 3})},
     }
     for name, content in parts.items():
         module = ModuleType(name)
         vars(module).update(content)
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr("rclpy.init", lambda: None)
+    return made
 
-    backend = MoveIt()
-    assert made["config_dict"].keys() == configuration().keys()
-    answered = backend(request(HeldObject(0.045, 0.02)))
-    assert not isinstance(answered, str)
-    times, joints, _ = answered
+
+def answer(*times_s: float) -> Any:
+    """A plan of moveit_py: from home, its joints in another order than the arm's."""
+    found = JointTrajectory(joint_names=list(reversed(ARM_JOINTS)))
+    for time_s in times_s:
+        found.points.append(
+            JointTrajectoryPoint(
+                positions=(HOME + 0.1 * time_s)[::-1].tolist(),
+                velocities=[0.0] * 6,
+                time_from_start=convert.duration_message(time_s),
+            )
+        )
+    message = SimpleNamespace(joint_trajectory=found)
+    return SimpleNamespace(trajectory=SimpleNamespace(get_robot_trajectory_msg=lambda: message))
+
+
+def test_the_calls_that_moveit_py_gets(moveit_py: SimpleNamespace) -> None:
+    backend, component = MoveIt(), moveit_py.component
+    assert moveit_py.options["config_dict"].keys() == configuration().keys()
+    component.answers = [None, answer(0.0, 1.0)]  # the straight way is blocked, the search finds one
+    times, joints, _ = backend(request())
     assert times == [0.0, 1.0]
     assert np.allclose(joints, [HOME, HOME + 0.1]), "in the arm's order"
-    tried = [call.kwargs["single_plan_parameters"] for call in arm.plan.call_args_list]
-    assert [(one.planning_pipeline, one.planner_id) for one in tried] == list(PIPELINES)
-    (attached,) = scene.process_attached_collision_object.call_args.args
-    assert (attached.object.operation, attached.link_name) == (b"\x00", "tcp")
-    assert attached.object.primitives[0].dimensions == [0.045, 0.045, 0.04]
-    arm.plan.side_effect = [None, None]
-    assert backend(request()) == "MoveIt found no way"
-    assert scene.process_attached_collision_object.call_args.args[0].object.operation == b"\x01", "let go"
+    assert component.tried == list(PIPELINES)
+    assert {name: component.goal.joint_positions[name] for name in FINGER_JOINTS} == dict.fromkeys(FINGER_JOINTS, 0.07)
+    component.answers = [None, None]
+    with pytest.raises(InfrastructureError, match="MoveIt found no way"):
+        backend(request())
+
+
+def test_what_is_held_is_in_the_start_and_in_no_later_scene(moveit_py: SimpleNamespace) -> None:
+    backend, component = MoveIt(), moveit_py.component
+    component.answers = [answer(0.0, 1.0), answer(0.0, 1.0)]
+    backend(request(HeldObject(0.045, 0.03)))
+    (held,) = component.start.attached.values()
+    assert (held.link_name, held.object.header.frame_id) == ("tcp", "tcp")
+    assert held.object.primitives[0].dimensions == pytest.approx([0.052, 0.045 / np.sqrt(2)]), "length, radius"
+    far_end_m = held.object.primitive_poses[0].position.z + 0.052 / 2
+    assert far_end_m == pytest.approx(0.03 - SET_DOWN_M), "so that what stands on the table touches nothing"
+    backend(request())
+    assert not component.start.attached, "let go"
+    assert not moveit_py.monitor.scene.current_state.attached
+
+
+def test_it_may_touch_what_moves_with_it_and_nothing_else() -> None:
+    hand = links_beyond(configuration()["robot_description"], "wrist_3_link")
+    assert {"tool0", "tcp", "gripper_base_link", "camera_wrist_link"} <= set(hand)
+    assert {f"gripper_{side}_{part}" for side in ("left", "right") for part in ("finger", "pad")} <= set(hand)
+    assert not set(hand) & {"wrist_3_link", "forearm_link", "table", "wall_back", "wall_left", "base_link"}
+
+
+def test_two_points_at_one_time_are_one() -> None:
+    trajectory = answer(0.0, 0.7, 0.7999999999, 0.8).trajectory.get_robot_trajectory_msg().joint_trajectory
+    times, joints, velocities = arrays_of(trajectory)
+    assert times == [0.0, 0.7, 0.8]
+    assert np.allclose(JointSpline(times, joints, velocities).joints_rad[-1], HOME + 0.08)
 
 
 def test_the_configuration_holds_table_and_walls() -> None:
     described = configuration()
     assert all(f'<link name="{name}"' in described["robot_description"] for name in ("table", "wall_back", "wall_left"))
-    assert 'state name="home"' in described["robot_description_semantic"].replace("group_", "")
+    assert '<group_state name="home"' in described["robot_description_semantic"]
     assert described["planning_pipelines"]["pipeline_names"] == [name for name, _ in PIPELINES]
+
+
+def leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Parameters of a tree of dictionaries, by the names that rcl gives them."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from leaves(value, f"{name}.{key}" if name else key)
+    else:
+        yield name, tree
+
+
+def test_rcl_reads_the_parameters_from_the_file_that_moveit_py_writes(tmp_path: Path) -> None:
+    """The dump is that of create_params_file_from_dict in moveit/utils.py of moveit_py 2.12.
+
+    Pilz throws in its constructor unless each number of its cartesian_limits_parameters.yaml is there as a double.
+    """
+    described = configuration()
+    file = tmp_path / "parameters.yaml"
+    file.write_text(yaml.dump({"moveit_planner": {"ros__parameters": described}}, default_flow_style=False))
+    context = Context()
+    context.init(args=["--ros-args", "--params-file", str(file)])
+    try:
+        node = Node("moveit_planner", context=context, automatically_declare_parameters_from_overrides=True)
+        found = {name: node.get_parameter(name).value for name in dict(leaves(described))}
+        node.destroy_node()
+    finally:
+        context.try_shutdown()
+    assert found == dict(leaves(described))
+    for limit in ("max_trans_vel", "max_trans_acc", "max_trans_dec", "max_rot_vel"):
+        assert type(found[f"robot_description_planning.cartesian_limits.{limit}"]) is float
+    assert not [name for name, value in found.items() if type(value) is int], "MoveIt's numbers are doubles"
 
 
 # The gate

@@ -5,8 +5,10 @@ It runs in a process of its own: a search can take a second, and the stop path m
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import threading
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InfrastructureError, MissingDependencyError
-from merton.execution.gate.collision import HeldObject
+from merton.execution.gate.collision import SET_DOWN_M, HeldObject
 from merton.execution.trajectory import JointSpline
 from merton.files import resource
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
@@ -43,9 +45,16 @@ class Request:
 
 
 class Backend(Protocol):
-    """Plans one request; returns times (n,) [s], joints (n, 6) [rad], velocities (n, 6) [rad/s], or a sentence."""
+    """Plans one request.
 
-    def __call__(self, request: Request) -> tuple[Any, Any, Any] | str: ...
+    Returns:
+        times (n,) [s], joints (n, 6) [rad], velocities (n, 6) [rad/s].
+
+    Raises:
+        InfrastructureError: there is no way.
+    """
+
+    def __call__(self, request: Request) -> tuple[Any, Any, Any]: ...
 
 
 def configuration() -> dict[str, Any]:
@@ -73,7 +82,9 @@ class MoveIt:
         from moveit.planning import MoveItPy, PlanRequestParameters
 
         rclpy.init()
-        self._moveit = MoveItPy(node_name="moveit_planner", config_dict=configuration())
+        described = configuration()
+        self._hand = links_beyond(described["robot_description"], "wrist_3_link")
+        self._moveit = MoveItPy(node_name="moveit_planner", config_dict=described)
         self._arm = self._moveit.get_planning_component(GROUP)
         self._parameters = []
         for pipeline, planner in PIPELINES:
@@ -83,14 +94,27 @@ class MoveIt:
             parameters.max_velocity_scaling_factor = parameters.max_acceleration_scaling_factor = 1.0
             self._parameters.append(parameters)
 
-    def __call__(self, request: Request) -> tuple[Any, Any, Any] | str:
-        self._attach(request.held)
-        self._arm.set_start_state(robot_state=self._state(request.start_rad, request.opening_m))
+    def __call__(self, request: Request) -> tuple[Any, Any, Any]:
+        scene = self._scene(request)
+        self._arm.set_start_state(robot_state=scene.current_state)
         self._arm.set_goal_state(robot_state=self._state(request.goal_rad, request.opening_m))
         for parameters in self._parameters:
-            if plan := self._arm.plan(single_plan_parameters=parameters):
+            if plan := self._arm.plan(single_plan_parameters=parameters, planning_scene=scene):
                 return arrays_of(plan.trajectory.get_robot_trajectory_msg().joint_trajectory)
-        return "MoveIt found no way"
+        raise InfrastructureError("MoveIt found no way")
+
+    def _scene(self, request: Request) -> Any:
+        """A copy of MoveIt's scene with the arm at the start of a request, and in its gripper only what it holds now.
+
+        A copy, because MoveIt leaves what it detaches in its scene, as an obstacle between the fingers.
+        """
+        with self._moveit.get_planning_scene_monitor().read_only() as monitored:
+            scene = copy.deepcopy(monitored)
+        scene.current_state = self._state(request.start_rad, request.opening_m)
+        held = request.held
+        if held is not None and not scene.process_attached_collision_object(attached(held, self._hand)):
+            raise InfrastructureError("MoveIt's scene did not take the held object")
+        return scene
 
     def _state(self, joints_rad: NDArray[np.float64], opening_m: float) -> Any:
         from moveit.core.robot_state import RobotState
@@ -101,36 +125,47 @@ class MoveIt:
         state.update()
         return state
 
-    def _attach(self, held: HeldObject | None) -> None:
-        """Put the held object between the fingers, or remove it from the scene."""
-        from geometry_msgs.msg import Pose
-        from moveit_msgs.msg import AttachedCollisionObject, CollisionObject
-        from shape_msgs.msg import SolidPrimitive
 
-        attached = AttachedCollisionObject(link_name="tcp")
-        attached.touch_links = ["gripper_base_link", "tcp"]
-        attached.touch_links += [f"gripper_{side}_{part}" for side in ("left", "right") for part in ("finger", "pad")]
-        attached.object.id = HELD
-        attached.object.header.frame_id = "tcp"
-        attached.object.operation = CollisionObject.REMOVE
-        if held is not None:
-            attached.object.operation = CollisionObject.ADD
-            size = [held.width_m, held.width_m, 2 * held.beyond_tcp_m]
-            attached.object.primitives = [SolidPrimitive(type=SolidPrimitive.BOX, dimensions=size)]
-            attached.object.primitive_poses = [Pose()]
-            attached.object.primitive_poses[0].orientation.w = 1.0
-        with self._moveit.get_planning_scene_monitor().read_write() as scene:
-            scene.process_attached_collision_object(attached)
-            scene.current_state.update()
+def links_beyond(robot_description: str, link: str) -> list[str]:
+    """Names of the links of a URDF that move with a link, nearest first, itself left out."""
+    joints = ElementTree.fromstring(robot_description).findall("joint")
+    parents = {one.find("child").get("link"): one.find("parent").get("link") for one in joints}  # type: ignore[union-attr]
+    found = [link]
+    for parent in found:
+        found += [str(child) for child in parents if parents[child] == parent]
+    return found[1:]
+
+
+def attached(held: HeldObject, touch_links: list[str]) -> Any:
+    """The held object as a moveit_msgs/AttachedCollisionObject: the cylinder that the gate checks.
+
+    Args:
+        touch_links: links that it may touch: those that move with it.
+    """
+    from geometry_msgs.msg import Point, Pose
+    from moveit_msgs.msg import AttachedCollisionObject, CollisionObject
+    from shape_msgs.msg import SolidPrimitive
+
+    message = AttachedCollisionObject(link_name="tcp", touch_links=touch_links)
+    message.object.id, message.object.operation = HELD, CollisionObject.ADD
+    message.object.header.frame_id = "tcp"
+    size = [held.length_m, held.radius_m]
+    message.object.primitives = [SolidPrimitive(type=SolidPrimitive.CYLINDER, dimensions=size)]
+    center_m = held.beyond_tcp_m - SET_DOWN_M - held.length_m / 2
+    message.object.primitive_poses = [Pose(position=Point(z=center_m))]
+    return message
 
 
 def arrays_of(trajectory: Any) -> tuple[Any, Any, Any]:
-    """Times (n,), joints (n, 6), velocities (n, 6) of a trajectory_msgs/JointTrajectory, in the arm's order."""
+    """Times (n,), joints (n, 6), velocities (n, 6) of a trajectory_msgs/JointTrajectory, in the arm's order.
+
+    Pilz samples every 0.1 s and the end once more: of two points at one time the later one counts.
+    """
     order = [list(trajectory.joint_names).index(name) for name in ARM_JOINTS]
-    times = [point.time_from_start.sec + point.time_from_start.nanosec / 1e9 for point in trajectory.points]
-    joints = [[point.positions[index] for index in order] for point in trajectory.points]
-    velocities = [[point.velocities[index] for index in order] for point in trajectory.points]
-    return times, joints, velocities
+    points = {point.time_from_start.sec + point.time_from_start.nanosec / 1e9: point for point in trajectory.points}
+    joints = [[point.positions[index] for index in order] for point in points.values()]
+    velocities = [[point.velocities[index] for index in order] for point in points.values()]
+    return list(points), joints, velocities
 
 
 def serve(link: Connection, make_backend: Callable[[], Backend]) -> None:
@@ -142,6 +177,8 @@ def serve(link: Connection, make_backend: Callable[[], Backend]) -> None:
             request = link.recv()
             try:
                 link.send(plan(request))
+            except InfrastructureError as error:
+                link.send(str(error))
             except Exception as error:  # after any error the chunk must end with a sentence
                 link.send(f"MoveIt failed: {type(error).__name__}: {error}")
     except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
@@ -170,7 +207,11 @@ class MoveItPlanner:
         self._process.start()
         there.close()
         self._lock = threading.Lock()
-        if self._answer(START_LIMIT_S) != "ready":
+        try:
+            ready = self._answer(START_LIMIT_S)
+        except InfrastructureError:
+            ready = None
+        if ready is None:
             self.close()
             raise InfrastructureError("MoveIt did not start: the log has its reasons")
 
@@ -195,7 +236,8 @@ class MoveItPlanner:
         self._process.join()
 
     def _answer(self, limit_s: float) -> Any:
+        """The next answer, None if there is none within the limit; raises InfrastructureError if the process ends."""
         try:
             return self._link.recv() if self._link.poll(limit_s) else None
         except (EOFError, OSError):
-            return None
+            raise InfrastructureError("MoveIt has ended: the log has its reasons") from None

@@ -69,6 +69,16 @@ class HeldObject:
         if not (0 < self.width_m < inf and 0 < self.beyond_tcp_m < inf):
             raise InputError(f"a held object needs a positive width and reach, got {self}")
 
+    @property
+    def length_m(self) -> float:
+        """Length of the cylinder it is checked as, along z of `tool0`: its last `SET_DOWN_M` are left off [m]."""
+        return max(2 * self.beyond_tcp_m - SET_DOWN_M, 1e-3)
+
+    @property
+    def radius_m(self) -> float:
+        """Radius of that cylinder, around a square of its width: its turn between the fingers is unknown [m]."""
+        return float(self.width_m / np.sqrt(2))
+
 
 def held_object(gripper: Gripper, commanded_open: float, measured_m: float, base_from_tcp: Matrix) -> HeldObject | None:
     """The object in the gripper once its fingers have stopped, or None if they reached the commanded opening.
@@ -111,10 +121,8 @@ class Guard:
             part = self._around.add_capsule(capsule)
             self._around.watch(part, *([table] if capsule.meets_table else []), *walls)
         if held is not None:
-            length = max(2 * held.beyond_tcp_m - SET_DOWN_M, 1e-3)
-            center = cell.tool.tcp_from_tool0_z + held.beyond_tcp_m - SET_DOWN_M - length / 2
-            # around a square of that width: the object's turn between the fingers is not known
-            shape = coal.Cylinder(held.width_m / np.sqrt(2), length)
+            center = cell.tool.tcp_from_tool0_z + held.beyond_tcp_m - SET_DOWN_M - held.length_m / 2
+            shape = coal.Cylinder(held.radius_m, held.length_m)
             self._held.watch(self._held.add(HELD, 6, transform((0.0, 0.0, center)), shape), table, *walls)
         parts = [self._within.add_capsule(capsule) for capsule in capsules]
         for one, other in self_pairs(capsules):
