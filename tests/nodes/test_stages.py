@@ -18,6 +18,7 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
+from merton.errors import InvalidActionError
 from merton.experiment.scoring import Evidence, score
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome, TestCase, TrialRecord
@@ -320,3 +321,14 @@ def test_a_chunk_equals_the_one_read_from_its_message() -> None:
     assert np.array_equal(again.deltas, deltas)
     assert (again.step_s, again.frame, again.model, again.done) == (0.2, "tcp", "m", True)
     assert isinstance(convert.chunk_message(original, 1).actions[0], ActionDelta)
+
+
+def test_a_chunk_has_one_frame_that_of_its_header() -> None:
+    deltas = [[0.0, 0.0, -0.02, 0.0, 0.0, 0.0, 1.0]] * 2
+    message = convert.chunk_message(checked_chunk(deltas, 0.2), 1)
+    message.actions[1].header = Header(frame_id="tcp")
+    with pytest.raises(InvalidActionError, match="action 1 is in frame 'tcp', its chunk in 'base_link'"):
+        convert.chunk_of(message)
+    for action in message.actions:
+        action.header = Header()
+    assert convert.chunk_of(message).frame == "base_link", "as a person types it"

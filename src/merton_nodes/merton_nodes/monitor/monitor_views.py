@@ -67,7 +67,7 @@ def chunk(message: ActionChunk) -> dict[str, Any]:
         rows.append([*(number(value, 1) for value in row), number(action.gripper, 2)])
     return {
         "model": message.model_id,
-        "frame": message.actions[0].header.frame_id if message.actions else "",
+        "frame": message.header.frame_id,
         "step_s": convert.nanoseconds_of(message.step) / 1e9,
         "latency_ms": round(convert.nanoseconds_of(message.latency) / 1e6, 1),
         "done": message.done,

@@ -19,7 +19,7 @@ from std_msgs.msg import Header
 
 from merton.cognition.score import CognitionScore
 from merton.decision.score import DecisionScore
-from merton.errors import InputError
+from merton.errors import InputError, InvalidActionError
 from merton.experiment.scoring import Evidence, Scores
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.world.action import ActionChunk, checked_chunk
@@ -187,7 +187,14 @@ def chunk_message(chunk: ActionChunk, stamp_ns: int, trial_id: str = "") -> Acti
 
 
 def chunk_of(message: ActionChunkMessage) -> ActionChunk:
-    """A chunk from its message. Raises InvalidActionError as `checked_chunk`."""
+    """A chunk from its message. Raises InvalidActionError as `checked_chunk`, and if an action names another frame."""
+    frame = message.header.frame_id
+    for index, action in enumerate(message.actions):
+        if action.header.frame_id not in ("", frame):
+            raise InvalidActionError(
+                f"action {index} is in frame {action.header.frame_id[:40]!r}, its chunk in {frame[:40]!r}: give all "
+                f"actions of a chunk the chunk's frame, or none"
+            )
     deltas = [
         [a.translation.x, a.translation.y, a.translation.z, a.rotation.x, a.rotation.y, a.rotation.z, a.gripper]
         for a in message.actions
@@ -195,7 +202,7 @@ def chunk_of(message: ActionChunkMessage) -> ActionChunk:
     return checked_chunk(
         deltas,
         nanoseconds_of(message.step) / 1e9,
-        frame=message.header.frame_id,
+        frame=frame,
         model=message.model_id,
         latency_s=nanoseconds_of(message.latency) / 1e9,
         done=message.done,
