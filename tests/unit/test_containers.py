@@ -85,6 +85,9 @@ def test_images_are_built_from_existing_files_and_run_without_privileges(file: P
         assert all((CHECKOUT / source).exists() for source in sources)
     entry = next(json.loads(rest) for name, rest in parts if name == "ENTRYPOINT")
     assert (CHECKOUT / entry[0]).stat().st_mode & 0o111, "the entry point must be executable"
+    assert [rest for name, rest in parts if name == "STOPSIGNAL"] == ["SIGINT"], (
+        "ros2 launch leaves its nodes on SIGTERM"
+    )
 
 
 def installed(file: Path) -> set[str]:
@@ -101,9 +104,10 @@ def test_images_install_every_requirement_they_need() -> None:
     assert {"base", "dev", "models"} <= installed(ci), "what setup.sh installs, without the wheels of ROS"
 
 
-def test_gazebo_s_packages_are_in_the_image_that_runs_it() -> None:
+def test_the_programs_beside_merton_are_in_the_image_that_tests_with_them() -> None:
     ci = DOCKERFILES[0].read_text(encoding="utf-8")
-    for package in ("ros-gz", "gz-ros2-control", "ros2-controllers"):
+    assert "MERTON_NEIGHBOURS=required" in ci
+    for package in ("ros-gz", "gz-ros2-control", "ros2-controllers", "moveit-py", "ur-robot-driver"):
         assert f"ros-jazzy-{package} " in ci.replace("\n", " ")
     manifest = (CHECKOUT / "src/merton_bringup/package.xml").read_text(encoding="utf-8")
     assert "<exec_depend>robot_state_publisher</exec_depend>" in manifest, "rosdep installs it"
@@ -135,12 +139,12 @@ def test_workflows_pin_actions_and_have_few_rights(file: Path) -> None:
 
 def test_services_of_the_compose_file_run_existing_programs() -> None:
     tree = YAML(typ="safe").load(CHECKOUT / "docker/compose.yaml")
-    scripts = (CHECKOUT / "src/merton_nodes/setup.cfg").read_text(encoding="utf-8")
+    commands = (CHECKOUT / "src/merton/merton/cli/main.py").read_text(encoding="utf-8")
     for name, service in tree["services"].items():
         command = service["command"].split()
-        assert command[:2] == ["ros2", "run"], name
-        if command[2] == "merton_nodes":
-            assert f"    {command[3]} = " in scripts
+        # not `ros2 run`: after the SIGINT of `docker stop` it waits for a program that did not get one
+        assert command[:3] == ["python3", "-m", "merton"], name
+        assert f'app.command("{command[3]}")' in commands
         for word in command:
             if word.startswith("config/"):
                 assert (CHECKOUT / word).exists()
