@@ -4,17 +4,25 @@ ros2 launch merton_bringup gazebo.launch.py headless:=true
 ros2 launch merton_bringup gazebo.launch.py headless:=true experiment:=quickstart.yaml
 """
 
+import os
 import tempfile
 from pathlib import Path
 
 import xacro
-from launch.actions import DeclareLaunchArgument, RegisterEventHandler
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, RegisterEventHandler, SetEnvironmentVariable
 from launch.event_handlers import OnProcessExit
-from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
+from launch.substitutions import FindExecutable, LaunchConfiguration
 
 from merton.files import resource
-from merton_nodes.ros.launching import EXPERIMENT_ARGUMENTS, describe, experiment, include, require, state_publisher
+from merton_nodes.ros.launching import (
+    EXPERIMENT_ARGUMENTS,
+    describe,
+    experiment,
+    program,
+    require,
+    state_publisher,
+    supervised,
+)
 
 ARGUMENTS = [
     DeclareLaunchArgument(
@@ -35,6 +43,29 @@ def robot(context):
     return state_publisher(context, hardware="gazebo", controllers=controllers)
 
 
+def gazebo(world, headless):
+    """Gazebo's server with a world, and its window unless `headless`; both reached from this ROS domain alone.
+
+    Ours: ros_gz_sim's launch file starts the server through a shell, which does not pass signals on.
+    """
+    partition = ["merton_", LaunchConfiguration("domain")]
+    actions = [] if "GZ_PARTITION" in os.environ else [SetEnvironmentVariable("GZ_PARTITION", partition)]
+    gz, rendering = FindExecutable(name="gz"), ["--headless-rendering"] if headless else []
+    # as ros_gz_sim's: gz_ros2_control lies where the dynamic linker looks
+    plugins = os.pathsep.join(os.environ.get(name, "") for name in ("GZ_SIM_SYSTEM_PLUGIN_PATH", "LD_LIBRARY_PATH"))
+    server = ExecuteProcess(
+        cmd=[gz, "sim", "-s", *rendering, "-r", str(world)],
+        name="gazebo",
+        additional_env={"GZ_SIM_SYSTEM_PLUGIN_PATH": plugins},
+        output="screen",
+    )
+    actions += supervised(server, "Gazebo")
+    if not headless:
+        window = ExecuteProcess(cmd=[gz, "sim", "-g"], name="gazebo_window", output="screen")
+        actions += supervised(window, "Gazebo's window", optional=True)
+    return actions
+
+
 def simulator(context):
     """Gazebo with the world, the robot in it, its controllers, and the bridge to ROS."""
     require(
@@ -50,20 +81,15 @@ def simulator(context):
     world = Path(tempfile.mkdtemp(prefix="merton_gazebo_")) / "cell.sdf"
     source = resource("merton_description", "urdf/worlds/cell.sdf.xacro")
     world.write_text(xacro.process_file(str(source)).toprettyxml(indent="  "), encoding="utf-8")
-    server_only = "-s --headless-rendering " if LaunchConfiguration("headless").perform(context) == "true" else ""
-    create = Node(package="ros_gz_sim", executable="create", arguments=["-topic", "robot_description", "-name", "cell"])
-    spawner = Node(
-        package="controller_manager",
-        executable="spawner",
-        arguments=[*CONTROLLERS, "--controller-manager-timeout", "120"],
-    )
+    create = program("ros_gz_sim", "create", arguments=["-topic", "robot_description", "-name", "cell"])
+    spawner = program("controller_manager", "spawner", arguments=[*CONTROLLERS, "--controller-manager-timeout", "120"])
     return [
-        include("ros_gz_sim", "gz_sim.launch.py", gz_args=f"{server_only}-r {world}", on_exit_shutdown="true"),
+        *gazebo(world, LaunchConfiguration("headless").perform(context) == "true"),
         create,
         RegisterEventHandler(OnProcessExit(target_action=create, on_exit=[spawner])),
-        Node(
-            package="ros_gz_bridge",
-            executable="parameter_bridge",
+        program(
+            "ros_gz_bridge",
+            "parameter_bridge",
             arguments=SERVICES,
             parameters=[{"config_file": str(resource("merton_bringup", "config/gazebo/bridge.yaml"))}],
         ),

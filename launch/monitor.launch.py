@@ -11,12 +11,11 @@ from importlib.util import find_spec
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
 
 from merton.errors import MissingDependencyError
 from merton.files import resource
 from merton.graph.supervisor import enclave
-from merton_nodes.ros.launching import missing, rviz
+from merton_nodes.ros.launching import end_with_launch, missing, program, rviz
 
 PLUGINS = ("rqt_image_view", "rqt_plot", "rqt_runtime_monitor", "rqt_service_caller")
 
@@ -40,19 +39,14 @@ def screen(context):
 def rqt():
     """rqt with Merton's perspective."""
     perspective = str(resource("merton_bringup", "config/rqt/merton.perspective"))
-    return Node(
-        package="rqt_gui",
-        executable="rqt_gui",
-        arguments=["--perspective-file", perspective],
-        ros_arguments=enclave("operator"),
+    return program(
+        "rqt_gui", "rqt_gui", arguments=["--perspective-file", perspective], ros_arguments=enclave("operator")
     )
 
 
 def page():
     """The page; its node logs the address."""
-    return Node(
-        package="merton_nodes", executable="monitor_node", ros_arguments=enclave("monitor_node"), output="screen"
-    )
+    return program("merton_nodes", "monitor_node", ros_arguments=enclave("monitor_node"), output="screen")
 
 
 def generate_launch_description():
@@ -62,4 +56,4 @@ def generate_launch_description():
     shown = DeclareLaunchArgument(
         "page", default_value="true", choices=["true", "false"], description="whether to serve the operator's page too"
     )
-    return LaunchDescription([time, shown, OpaqueFunction(function=screen)])
+    return LaunchDescription([time, shown, end_with_launch(), OpaqueFunction(function=screen)])

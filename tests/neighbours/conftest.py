@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 
-from merton.graph.supervisor import GRACE_S, ORPHANS_END, claim_domain
-from patience import stretched, until
+from merton.graph.supervisor import LAST_USER_DOMAIN
+from sessions import Processes
+
+DOMAINS = range(215, LAST_USER_DOMAIN + 1)
+"""ROS domains whose ports lie above Linux' ephemeral ones; `claim_domain` chooses none of them by itself."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,98 +54,6 @@ def _absent(mark: pytest.Mark) -> Iterator[str]:
     yield from (program for program in mark.kwargs.get("programs", ()) if shutil.which(program) is None)
 
 
-class Started:
-    """A process that a test started, in a session of its own.
-
-    Attributes:
-        process: the process itself; its id is that of the session.
-        log: file with its output.
-    """
-
-    def __init__(self, command: list[str], log: Path, variables: dict[str, str]) -> None:
-        self.log = log
-        with log.open("wb") as output:
-            self.process = subprocess.Popen(
-                [*ORPHANS_END, *command],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **variables},
-                start_new_session=True,
-            )
-
-    @property
-    def output(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace")
-
-    def wait_for(self, text: str, limit_s: float = 60.0) -> None:
-        """Until its output has `text`."""
-
-        def alive() -> None:
-            assert self.process.poll() is None, f"ended with code {self.process.returncode}:\n{self.output}"
-
-        until(lambda: text in self.output, limit_s, meanwhile=alive)
-
-    def wait(self, limit_s: float = 60.0) -> int:
-        """The exit code."""
-        return self.process.wait(stretched(limit_s))
-
-    def session(self) -> dict[int, str]:
-        """Command lines of all processes of its session that run, by process id."""
-        found = {}
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdecimal():
-                try:
-                    state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
-                    if int(session) == self.process.pid and state != "Z":
-                        command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
-                        found[int(folder.name)] = command.decode(errors="replace").strip()
-                except OSError:  # ended meanwhile
-                    continue
-        return found
-
-    def end(self) -> None:
-        """End the whole session, SIGINT first."""
-        for number, limit_s in GRACE_S:
-            for pid in self.session():
-                try:
-                    os.kill(pid, number)
-                except ProcessLookupError:
-                    continue
-            try:
-                until(lambda: self.process.poll() is not None and not self.session(), limit_s)
-                return
-            except AssertionError:
-                continue
-
-
-class Processes:
-    """Starts processes; the end of the fixture ends them, and shows the output of each if the test failed."""
-
-    def __init__(self, logs: Path) -> None:
-        self.logs = logs
-        self.started: list[Started] = []
-
-    def start(self, *command: object, **variables: str) -> Started:
-        """Start a program of PATH, or by its path, with variables on top of this environment."""
-        program = shutil.which(str(command[0]))
-        assert program is not None, f"{command[0]} is not in PATH"
-        log = self.logs / f"{len(self.started)}_{Path(program).name}.log"
-        self.started.append(Started([program, *map(str, command[1:])], log, variables))
-        return self.started[-1]
-
-    def run(self, package: str, executable: str, *arguments: object, **variables: str) -> Started:
-        """As `ros2 run package executable arguments`, without the process of `ros2`."""
-        path = Path(get_package_prefix(package)) / "lib" / package / executable
-        return self.start(path, *arguments, **variables)
-
-    def end(self) -> None:
-        for one in reversed(self.started):
-            one.end()
-            print(f"--- {one.log.name}\n{one.output}")
-        self.started.clear()
-
-
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
     """Processes of one test."""
@@ -155,9 +66,17 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 @pytest.fixture(scope="module", autouse=True)
 def domain() -> Iterator[int]:
-    """An unused ROS domain for all tests of a file. It is not held: a graph that is started in it claims it itself."""
-    number, claim = claim_domain()
-    claim.close()
-    with pytest.MonkeyPatch.context() as patch:
+    """A ROS domain for all tests of a file, which no other tests use: a graph that is started in it can claim it."""
+    with socket.socket() as holder, pytest.MonkeyPatch.context() as patch:
+        number = next(number for number in DOMAINS if _reserved(number, holder))
         patch.setenv("ROS_DOMAIN_ID", str(number))
         yield number
+
+
+def _reserved(number: int, holder: socket.socket) -> bool:
+    """Keep other tests out of a domain for as long as `holder` is open; false if they are in it."""
+    try:
+        holder.bind(("127.0.0.1", 32000 + number))
+    except OSError:
+        return False
+    return True

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import cv2
+import numpy as np
 import pytest
+from rclpy.node import Node
 
 from merton.experiment.run import RunDirectory
+from merton.graph.spec import load_graph
+from merton.graph.supervisor import claim_domain
 from merton.results.records import Outcome
+from patience import until
 from runs import records
+from sessions import processes_of_session
 
 pytestmark = pytest.mark.needs("ros2launch", "launch_ros", programs=("ros2",))
 
@@ -34,3 +47,58 @@ def test_an_experiment_runs_to_its_end(processes, tmp_path: Path) -> None:
     assert {record.outcome for record in records(RunDirectory(run))} == {Outcome.SUCCESS}
     assert f"merton report {run}" in launch.output
     assert not launch.session()
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> list[str]:
+    """The command that launches the smallest graph."""
+    assert cv2.imwrite(str(tmp_path / "grey.png"), np.full((48, 64, 3), 128, np.uint8))
+    return ["ros2", "launch", "merton_bringup", "replay.launch.py", f"folder:={tmp_path}"]
+
+
+def wait_for_nodes(ros: Any, graph: str, check: Callable[[], None] = lambda: None) -> None:
+    """Until every node of a graph is seen; `check` fails if it never will be."""
+    observer = ros.add(Node, "observer")
+    expected = {spec.name for spec in load_graph(graph).nodes}
+    ros.until(lambda: check() or expected <= set(observer.get_node_names()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_no_process_is_left_after_any_signal(number: signal.Signals, replay, processes, ros) -> None:
+    launch = processes.start(*replay)
+    wait_for_nodes(ros, "replay", launch.check)
+    launch.process.send_signal(number)
+    launch.wait()
+    until(lambda: not launch.session(), 20)
+    assert "Traceback" not in launch.output
+
+
+def test_no_process_is_left_when_the_terminal_is_closed(processes, ros) -> None:
+    """As a closed ssh does it: everything in it gets SIGHUP, and all output fails from then on."""
+    launcher, terminal = pty.fork()
+    if launcher == 0:
+        os.execvp("ros2", ["ros2", "launch", "merton_bringup", "sim.launch.py"])
+    wait_for_nodes(ros, "sim")
+    sessions = processes_of_session(launcher)
+    assert len(sessions) > len(load_graph("sim").nodes)
+    os.close(terminal)
+    os.waitpid(launcher, 0)
+    until(lambda: not processes_of_session(launcher), 20)
+
+
+def test_two_graphs_in_one_domain_notice_each_other(replay, processes, ros) -> None:
+    launch = processes.start(*replay)
+    wait_for_nodes(ros, "replay", launch.check)
+    folder = replay[-1].removeprefix("folder:=")
+    for second in (replay, [sys.executable, "-m", "merton", "up", "replay", "--set", f"folder={folder}"]):
+        refused = processes.start(*second)
+        assert refused.wait() == 1
+        assert f"another Merton runs in ROS domain {os.environ['ROS_DOMAIN_ID']} of this machine" in refused.output
+        assert "process started" not in refused.output
+    assert launch.process.poll() is None
+    launch.end()
+    _, claim = claim_domain(int(os.environ["ROS_DOMAIN_ID"]))
+    with claim:
+        refused = processes.start(*replay)
+        assert refused.wait() == 1
+        assert "another Merton runs" in refused.output

@@ -21,7 +21,7 @@ from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.execution.gate.safety import Limits
 from merton.graph.lab import lab_variant
 from merton.graph.spec import GraphSpec, graph_names, load_graph
-from merton.graph.supervisor import ros_arguments
+from merton.graph.supervisor import claim_domain, ros_arguments
 
 CHECKOUT = Path(__file__).parents[2]
 NODES = CHECKOUT / "src" / "merton_nodes"
@@ -169,8 +169,10 @@ def described(name: str, **values: str) -> list:
     from launch import LaunchContext
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
+    domain, claim = claim_domain()
+    claim.close()
     context = LaunchContext()
-    context.launch_configurations.update({"robot_ip": "192.0.2.10", **values})
+    context.launch_configurations.update({"domain": str(domain), "robot_ip": "192.0.2.10", **values})
     actions = []
     file = CHECKOUT / "launch" / f"{name}.launch.py"
     for entity in runpy.run_path(str(file))["generate_launch_description"]().entities:

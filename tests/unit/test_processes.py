@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -103,3 +106,14 @@ def test_a_process_may_end_by_itself_when_it_is_closed(bench: Bench) -> None:
     bench.driver.close(LIMIT_S)
     assert time.monotonic() - began_s < LIMIT_S / 2
     assert bench.ends == [None]
+
+
+@pytest.mark.parametrize(("handler", "ends"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
+def test_the_end_of_the_terminal_ends_a_process_unless_nohup_started_it(handler: signal.Handlers, ends: bool) -> None:
+    code = "import signal; from merton.processes import ENDING; print(signal.SIGHUP in ENDING)"
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert ended.stdout.strip() == str(ends)

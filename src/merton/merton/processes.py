@@ -18,6 +18,13 @@ from merton.errors import InfrastructureError, MertonError
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment of every worker: more threads would compete for cores, and their number may change a sum's last bit."""
 
+ENDING = tuple(
+    number
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+)
+"""Signals that end a process: Ctrl-C, `kill`, and the end of its terminal unless `nohup` has it ignored."""
+
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:

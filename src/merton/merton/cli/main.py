@@ -16,6 +16,7 @@ from merton.cli.doctor import doctor_command
 from merton.cli.monitor import monitor_command
 from merton.cli.recordings import replay_command
 from merton.errors import ErrorCode, InputError, MertonError
+from merton.processes import ENDING
 
 USER_MISTAKE = 2
 INTERRUPTED = 130
@@ -91,7 +92,7 @@ def version() -> None:
 
 def main() -> None:
     """Entry point: a user's mistake is one line and exit code 2; Ctrl-C is 130."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in set(ENDING) - {signal.SIGINT}:  # that one is Python's KeyboardInterrupt
         signal.signal(number, lambda received, _: sys.exit(128 + received))
     try:
         sys.exit(app(standalone_mode=False) or 0)  # typer.Exit comes back as its code

@@ -15,7 +15,16 @@ from merton.cli.console import STDERR, print_err, print_out
 from merton.errors import InputError
 from merton.files import locked_folder, resource
 from merton.graph.spec import load_graph
-from merton.graph.supervisor import Exit, Supervisor, claim_domain, enclave, environment, find_executable, last_lines
+from merton.graph.supervisor import (
+    Exit,
+    Supervisor,
+    claim_domain,
+    enclave,
+    environment,
+    find_executable,
+    last_lines,
+    users_domain,
+)
 from merton.recording.writer import free_path, mcap_writer
 
 if TYPE_CHECKING:
@@ -24,8 +33,6 @@ if TYPE_CHECKING:
 
 NODE_DIED = 3
 """Exit code of a run whose graph lost a process that it needs."""
-LAST_USER_DOMAIN = 232
-"""ROS domains beyond have no UDP ports."""
 RUNS = Path("runs")
 CLIENT = "run_experiment"
 """The process that runs the experiment in the graph."""
@@ -106,7 +113,7 @@ def up_command(
     spec = load_graph(graph).with_arguments(values)
     logs = RUNS / "live" / "logs"
     shutil.rmtree(logs, ignore_errors=True)  # of the previous graph
-    domain, claim = claim_domain(_users_domain())
+    domain, claim = claim_domain(users_domain(os.environ.get("ROS_DOMAIN_ID", "")))
     with claim, Supervisor(spec, logs, environment(), claim) as supervisor:
         print_err(f"{len(spec.nodes)} nodes are starting in ROS domain {domain}; logs in {logs}; Ctrl-C ends them")
         _report_death(_first_exit(supervisor))
@@ -141,7 +148,7 @@ def _first_exit_of_run(
 ) -> Exit:
     """Run the graph and the client of its experiment until one that is needed ends, then end all."""
     graph = load_graph(name).with_arguments(values)
-    domain, claim = claim_domain(None if name == "sim" else _users_domain())
+    domain, claim = claim_domain(None if name == "sim" else users_domain(os.environ.get("ROS_DOMAIN_ID", "")))
     variables = environment(domain if name == "sim" else None)
     client = [
         str(find_executable("merton_nodes", CLIENT)),
@@ -176,14 +183,6 @@ def _values(arguments: list[str] | None) -> dict[str, str]:
             raise InputError(f"--set takes name=value, got {text!r}")
         values[key] = value
     return values
-
-
-def _users_domain() -> int:
-    """The ROS domain of this user; raises InputError if ROS_DOMAIN_ID is not a valid one."""
-    text = os.environ.get("ROS_DOMAIN_ID") or "0"
-    if not text.isdecimal() or int(text) > LAST_USER_DOMAIN:
-        raise InputError(f"ROS_DOMAIN_ID must be a number from 0 to {LAST_USER_DOMAIN}, got {text!r}")
-    return int(text)
 
 
 def continuation_of(directory: RunDirectory, graph: str, values: dict[str, str], record: bool) -> str:

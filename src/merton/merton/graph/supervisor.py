@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from merton.errors import InfrastructureError, MissingDependencyError
+from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.files import resource
 from merton.graph.spec import GraphSpec, NodeSpec
 
@@ -25,6 +25,8 @@ GRACE_S = ((signal.SIGINT, 8.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 5.0))
 """The signals that end a process, and the time it has after each [s]."""
 FIRST_DOMAIN, LAST_DOMAIN = 1, 100
 """Domains whose ports lie below Linux' ephemeral ones."""
+LAST_USER_DOMAIN = 232
+"""ROS domains beyond have no UDP ports."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,13 @@ class Exit:
         else:
             how = f"ended with exit code {self.code}"
         return f"{self.name} {how}"
+
+
+def users_domain(text: str) -> int:
+    """The number of a ROS domain, 0 for an empty text; raises InputError if it is not a valid one."""
+    if text and (not text.isdecimal() or int(text) > LAST_USER_DOMAIN):
+        raise InputError(f"the ROS domain must be a number from 0 to {LAST_USER_DOMAIN}, got {text!r}")
+    return int(text or 0)
 
 
 def claim_domain(wanted: int | None = None) -> tuple[int, socket.socket]:

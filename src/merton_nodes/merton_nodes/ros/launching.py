@@ -16,11 +16,13 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
+    ExecuteProcess,
     IncludeLaunchDescription,
     LogInfo,
     OpaqueFunction,
     RegisterEventHandler,
     SetEnvironmentVariable,
+    SetLaunchConfiguration,
 )
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
@@ -35,7 +37,7 @@ from merton.errors import InfrastructureError, MissingDependencyError
 from merton.experiment.run import RunDirectory
 from merton.files import resource
 from merton.graph.spec import GraphSpec, load_graph
-from merton.graph.supervisor import enclave, environment, ros_arguments
+from merton.graph.supervisor import ORPHANS_END, claim_domain, enclave, environment, ros_arguments, users_domain
 
 Builder: TypeAlias = Callable[[LaunchContext], list[Any]]
 """Makes launch actions once the arguments are known."""
@@ -63,6 +65,7 @@ def describe(
     ]
 
     def build(context: LaunchContext) -> list[Any]:
+        _claim_domain(context)
         values = {argument: LaunchConfiguration(argument).perform(context) for argument in graph.arguments}
         chosen = graph.with_arguments({key: value for key, value in values.items() if value})
         return graph_actions(change(chosen, context)) + [action for builder in builders for action in builder(context)]
@@ -75,6 +78,7 @@ def describe(
             *arguments,
             *(SetEnvironmentVariable(key, value) for key, value in environment().items() if key not in os.environ),
             SetEnvironmentVariable("ROS_DOMAIN_ID", LaunchConfiguration("domain")),
+            end_with_launch(),
             OpaqueFunction(function=build),
         ]
     )
@@ -84,12 +88,44 @@ def graph_actions(graph: GraphSpec) -> list[Any]:
     """Every node of a graph; one that ends is reported and ends the launch, as with `merton up`."""
     actions: list[Any] = []
     for spec in graph.nodes:
-        node = Node(
-            package=spec.package, executable=spec.executable, output="screen", ros_arguments=ros_arguments(spec, graph)
-        )
-        on_exit = _reaction_to_end(spec.name, optional=graph.can_do_without(spec.name))
-        actions += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=on_exit))]
+        arguments = ros_arguments(spec, graph)
+        node = program(spec.package, spec.executable, output="screen", ros_arguments=arguments)
+        actions += supervised(node, spec.name, optional=graph.can_do_without(spec.name))
     return actions
+
+
+def program(package: str, executable: str, **options: Any) -> Node:
+    """A node by the name of its program in the log, where `end_with_launch` would put another."""
+    return Node(package=package, executable=executable, exec_name=executable, **options)
+
+
+def supervised(process: ExecuteProcess, name: str, *, optional: bool = False) -> list[Any]:
+    """A process whose end ends the launch with exit code 1; the end of an optional one is a line in the log."""
+
+    def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+        if optional:
+            return [LogInfo(msg=f"{name} has ended with exit code {event.returncode}; the others go on without it")]
+        if not context.is_shutdown:
+            raise InfrastructureError(f"{name} has ended with exit code {event.returncode}, and with it the launch")
+        return []
+
+    return [process, RegisterEventHandler(OnProcessExit(target_action=process, on_exit=ended))]
+
+
+def end_with_launch() -> SetLaunchConfiguration:
+    """Every process of the launch gets SIGTERM when the launch is gone, the ones of included launch files, too.
+
+    Ours: `ros2 launch` ends its processes after SIGINT alone; after SIGTERM, SIGHUP and SIGKILL it leaves them behind.
+    """
+    return SetLaunchConfiguration(
+        "launch-prefix", [" ".join(ORPHANS_END), " ", LaunchConfiguration("launch-prefix", default="")]
+    )
+
+
+def _claim_domain(context: LaunchContext) -> None:
+    """Hold the ROS domain for as long as the launch runs; raises InfrastructureError if another graph is in it."""
+    _, claim = claim_domain(users_domain(LaunchConfiguration("domain").perform(context)))
+    context.extend_globals({"merton_domain": claim})  # the context lives as long as the launch
 
 
 def include(package: str, file: str, **arguments: Any) -> IncludeLaunchDescription:
@@ -112,9 +148,10 @@ def state_publisher(_: LaunchContext, *, use_sim_time: bool = True, **arguments:
         return [LogInfo(msg="robot_state_publisher is not installed: there will be no /tf")]
     # a URDF is a text, though it may read as YAML
     description = ParameterValue(robot_description(**arguments), value_type=str)
-    parameters = [{"robot_description": description, "use_sim_time": use_sim_time}]
+    # the clock of a cell may stand still: a listener that comes late is to get the transforms of that instant again
+    parameters = [{"robot_description": description, "use_sim_time": use_sim_time, "ignore_timestamp": use_sim_time}]
     name = "robot_state_publisher"
-    return [Node(package=name, executable=name, parameters=parameters, ros_arguments=enclave(name))]
+    return [program(name, name, parameters=parameters, ros_arguments=enclave(name))]
 
 
 EXPERIMENT_ARGUMENTS = (
@@ -133,9 +170,9 @@ def experiment(context: LaunchContext) -> list[Any]:
         return []
     file = Path(name) if Path(name).exists() else resource("merton_bringup", "config/experiments") / name
     run = RunDirectory.create(Path(LaunchConfiguration("runs").perform(context)), file)
-    client = Node(
-        package="merton_nodes",
-        executable="run_experiment",
+    client = program(
+        "merton_nodes",
+        "run_experiment",
         arguments=[str(run.path), *(["--recorded"] if LaunchConfiguration("recording").perform(context) else [])],
         ros_arguments=enclave("run_experiment"),
         output="screen",
@@ -156,12 +193,8 @@ def experiment(context: LaunchContext) -> list[Any]:
 
 def rviz(**parameters: Any) -> Node:
     config = str(resource("merton_bringup", "config/rviz/merton.rviz"))
-    return Node(
-        package="rviz2",
-        executable="rviz2",
-        arguments=["-d", config],
-        parameters=[parameters],
-        ros_arguments=enclave("operator"),
+    return program(
+        "rviz2", "rviz2", arguments=["-d", config], parameters=[parameters], ros_arguments=enclave("operator")
     )
 
 
@@ -184,16 +217,3 @@ def require(*packages: str) -> None:
     """Raises MissingDependencyError for the ROS packages that are not installed, all at once."""
     if sentence := missing(*packages):
         raise MissingDependencyError(sentence)
-
-
-def _reaction_to_end(name: str, *, optional: bool) -> Callable[[ProcessExited, LaunchContext], list[Any]]:
-    """A line in the log for an optional node, else an exception, which ends the launch with exit code 1."""
-
-    def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-        if optional:
-            return [LogInfo(msg=f"{name} has ended with exit code {event.returncode}; the others go on without it")]
-        if not context.is_shutdown:
-            raise InfrastructureError(f"{name} has ended with exit code {event.returncode}, and with it the launch")
-        return []
-
-    return ended

@@ -27,12 +27,12 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
 from merton.errors import MertonError, UnknownNameError, describe_error
+from merton.processes import ENDING
 from merton_nodes.ros.executor import NodeExecutor
 
 Value = TypeVar("Value")
 
 DIAGNOSTICS_PERIOD_S = 1.0
-ENDING = (signal.SIGINT, signal.SIGTERM)
 KEPT_BYTES = 128 << 20
 """The most free memory that a process keeps for the next image [bytes]."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
@@ -242,7 +242,7 @@ class Spinner:
 
 
 def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> int:
-    """Start a node, bring it up unless its parameter `autostart` is false, and spin until SIGINT or SIGTERM.
+    """Start a node, bring it up unless its parameter `autostart` is false, and spin until one of `ENDING`.
 
     Called in the main thread. Returns the exit code: 0 after a signal, 1 if the node could not be configured or
     something in the process ended its context, such as a stop path that failed.
@@ -282,14 +282,14 @@ def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> in
 
 
 def on_signals(handler: Any) -> None:
-    """Set the handler of SIGINT and SIGTERM. In the main thread."""
+    """Set the handler of the signals that end a process. In the main thread."""
     for number in ENDING:
         signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def ended_by_signals(spinner: Spinner) -> Iterator[None]:
-    """SIGINT and SIGTERM ask a spinner to end; the second signal of either kind interrupts a callback that hangs.
+    """A signal of `ENDING` asks a spinner to end; the second one interrupts a callback that hangs.
 
     Python's handlers run only between two instructions of the main thread, which may be waiting in C for a message. So
     the signal is also written into a socket, on which another thread waits.
