@@ -30,7 +30,7 @@ ARGUMENTS = [
     ),
     *EXPERIMENT_ARGUMENTS,
 ]
-CONTROLLERS = ["joint_state_broadcaster", "arm", "gripper_controller"]
+CONTROLLERS = ["arm", "gripper_controller"]
 SERVICES = [
     "/world/cell/set_pose@ros_gz_interfaces/srv/SetEntityPose",
     "/world/cell/control@ros_gz_interfaces/srv/ControlWorld",
@@ -73,7 +73,6 @@ def simulator(context):
         "ros_gz_bridge",
         "gz_ros2_control",
         "controller_manager",
-        "joint_state_broadcaster",
         "joint_trajectory_controller",
         "forward_command_controller",
         "robot_state_publisher",

@@ -15,7 +15,6 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped
 from merton_interfaces.msg import CellState, SafetyState
 from merton_interfaces.srv import ResetCell
-from numpy.typing import NDArray
 from rclpy.callback_groups import ReentrantCallbackGroup
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -29,7 +28,8 @@ from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gaze
 from merton.simulation.model import OBJECTS
 from merton.simulation.scene import Scene
 from merton.world.cell import load_cell
-from merton.world.geometry import Matrix
+from merton.world.geometry import Array, Matrix
+from merton_nodes.cell.gazebo_joints import GazeboJoints
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.lockstep import Lockstep
@@ -68,17 +68,17 @@ class GazeboCellNode(StageNode):
         self.gripper_times = Gripper.from_cell(self.cell)
         self.touches, self.judge = Touches(self.cell), Judge(self.cell)
         self.joints = JointState()
-        self.joints_rad: NDArray[np.float64] | None = None
+        self.joints_rad: Array | None = None
         self.fingers_m = [self.cell.gripper.stroke / 2]
         self.scenes, self.resetting = 0, False
         self.world = self.make_world(self, self.on_touches)
-        self.time = Lockstep(self.world.run_to, PERIOD_NS)
+        self.time = Lockstep(self.world.run_to, PERIOD_NS, ("joints", *OBJECTS))
         self.waits = Waits(self)
         self.trajectories = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.fingers = self.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
-        self.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.RELIABLE_QOS)
+        GazeboJoints(self, self.on_joints)
         self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper, self.undo, own=OWN)
         for name in OBJECTS:
             topic = names.gazebo_pose(model_name(name))
@@ -90,15 +90,14 @@ class GazeboCellNode(StageNode):
     def start(self) -> None:
         self.publish_safety()
 
-    def on_joints(self, message: JointState) -> None:
-        """Store the arm's joints and the time; publish the state once the requested time has passed."""
-        try:
-            self.joints_rad, _ = convert.joints_of(message)
-        except MertonError:
-            self.counters["dropped joint states"] += 1
-            return
-        self.joints = message
-        ended = self.time.update(convert.nanoseconds_of(message.header.stamp))
+    def on_joints(self, message: JointState, joints_rad: Array, stamp_ns: int) -> None:
+        self.joints, self.joints_rad = message, joints_rad
+        self.pass_time("joints", stamp_ns)
+
+    def pass_time(self, source: str, stamp_ns: int) -> None:
+        """Update the time by a message of Gazebo; publish the state once the requested time has passed."""
+        if ended := self.time.update(source, stamp_ns):
+            self.world.take_touches()
         self.waits.check()
         if ended and not self.resetting:
             self.publish_state()
@@ -138,7 +137,7 @@ class GazeboCellNode(StageNode):
         if self.joints_rad is not None:
             self.move_to(self.joints_rad, BRAKE_S)
 
-    def move_to(self, joints_rad: NDArray[np.float64], duration_s: float) -> None:
+    def move_to(self, joints_rad: Array, duration_s: float) -> None:
         """Replace the motion under way by one that ends at rest at joints (6,) [rad]."""
         self.trajectories.publish(motion_to(joints_rad, duration_s, OWN))
         self.time.run_for(duration_s + self.cell.simulation.settle_s + MARGIN_S)
@@ -181,7 +180,7 @@ class GazeboCellNode(StageNode):
         await self.require(
             self.world.ready, f"{names.GAZEBO_SET_POSE} and {names.GAZEBO_CONTROL}, which no node offers"
         )
-        await self.require(lambda: self.joints_rad is not None, f"{names.JOINT_STATES}, which no node publishes")
+        await self.require(lambda: self.joints_rad is not None, f"{names.GAZEBO_JOINT_STATES}, which no node publishes")
         self.time.engaged = True
         await self.put(parked(self.cell))
         await self.go_home()
@@ -221,6 +220,7 @@ class GazeboCellNode(StageNode):
 
     def on_pose(self, name: str, message: PoseStamped) -> None:
         self.judge.poses[name] = convert.matrix_of(message.pose)
+        self.pass_time(name, convert.nanoseconds_of(message.header.stamp))
 
     def publish_state(self) -> None:
         if self.judge.scene is not None:

@@ -37,12 +37,21 @@ class GazeboWorld:
         self._entity, self._set_pose, self._control = Entity, SetEntityPose, ControlWorld
         self._places = node.create_client(SetEntityPose, names.GAZEBO_SET_POSE)
         self._controls = node.create_client(ControlWorld, names.GAZEBO_CONTROL)
-        node.create_subscription(
-            Contacts, names.GAZEBO_CONTACTS, lambda message: on_touches(*touches_in(message)), names.RELIABLE_QOS
+        self._on_contacts = lambda message: on_touches(*touches_in(message))
+        self._contacts = node.create_subscription(
+            Contacts, names.GAZEBO_CONTACTS, self._on_contacts, names.RELIABLE_QOS
         )
 
     def ready(self) -> bool:
         return self._places.service_is_ready() and self._controls.service_is_ready()
+
+    def take_touches(self) -> None:
+        """Handle the contacts that have arrived already, however many wait for their turn in the executor.
+
+        While the fingers hold a thing there are more messages of contacts than of all else.
+        """
+        while (taken := self._contacts.handle.take_message(self._contacts.msg_type, self._contacts.raw)) is not None:
+            self._on_contacts(taken[0])
 
     def place(self, name: str, base_from_model: Matrix) -> Future:
         """Move an object or mat to a pose (4, 4) in `base_link`; the result's `success` says whether that worked."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
 class Lockstep:
     """Lets a simulator run up to instants at which its cameras take a frame. For the thread of one executor.
 
+    Messages about one instant arrive one by one, on several topics: an instant is complete, and time stands, once each
+    source has reported it.
+
     Args:
         run_to: runs the simulator up to an instant ahead [ns], and stops it there.
         period_ns: between two frames [ns].
+        sources: report every instant at which a frame is taken.
 
     Attributes:
         engaged: whether time is under control; the simulator runs freely until this is set.
@@ -19,10 +23,11 @@ class Lockstep:
         stands: whether all requested time has passed.
     """
 
-    def __init__(self, run_to: Callable[[int], Any], period_ns: int) -> None:
+    def __init__(self, run_to: Callable[[int], Any], period_ns: int, sources: Iterable[str]) -> None:
         self.run_to, self.period_ns = run_to, period_ns
         self.engaged = self.stands = False
         self.stamp_ns = 0
+        self._reported_ns = dict.fromkeys(sources, 0)
         self._end_ns = 0
 
     def run_for(self, duration_s: float) -> None:
@@ -32,12 +37,13 @@ class Lockstep:
             self._end_ns, self.stands = end_ns, False
             self.run_to(end_ns)
 
-    def update(self, stamp_ns: int) -> bool:
-        """Set the simulated instant [ns]; returns whether the requested time ends with it."""
-        self.stamp_ns = stamp_ns
-        ended = self.engaged and not self.stands and stamp_ns == self._end_ns
+    def update(self, source: str, stamp_ns: int) -> bool:
+        """Take a source's report of a simulated instant [ns]; returns whether the requested time ends with it."""
+        self._reported_ns[source] = stamp_ns
+        self.stamp_ns = max(self.stamp_ns, stamp_ns)
+        ended = self.engaged and not self.stands and set(self._reported_ns.values()) == {self._end_ns}
         if ended:
             self.stands = True
-        elif self.engaged and stamp_ns > self._end_ns:  # it ran freely until now: set an end that lies ahead
+        elif self.engaged and self.stamp_ns > self._end_ns:  # it ran freely until now: set an end that lies ahead
             self.run_for(0.5)
         return ended

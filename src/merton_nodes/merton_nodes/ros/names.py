@@ -21,7 +21,8 @@ WANTED_LAYOUT = "cell/wanted_layout"
 """A drawing of the scene that a person is to arrange."""
 
 GAZEBO_CONTACTS = "gazebo/contacts"
-"""Contacts of the robot in Gazebo; through the bridge, as the poses and services below."""
+"""Contacts of the robot in Gazebo; through the bridge, as the joints, poses and services below."""
+GAZEBO_JOINT_STATES = "gazebo/joint_states"
 GAZEBO_SET_POSE = "/world/cell/set_pose"
 GAZEBO_CONTROL = "/world/cell/control"
 
