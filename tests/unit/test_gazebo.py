@@ -10,6 +10,7 @@ import math
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -43,6 +44,7 @@ BRIDGED_TYPES = {
     "rosgraph_msgs/msg/Clock": "gz.msgs.Clock",
     "sensor_msgs/msg/CameraInfo": "gz.msgs.CameraInfo",
     "sensor_msgs/msg/Image": "gz.msgs.Image",
+    "sensor_msgs/msg/JointState": "gz.msgs.Model",
 }
 # What RgbdCameraSensor.cc of gz-sensors8 appends to a sensor's topic, and the types it sends.
 CAMERA_TOPICS = {"image": "gz.msgs.Image", "depth_image": "gz.msgs.Image", "camera_info": "gz.msgs.CameraInfo"}
@@ -53,6 +55,7 @@ PLUGINS = {
     "gz-sim-scene-broadcaster-system": "gz::sim::systems::SceneBroadcaster",
     "gz-sim-contact-system": "gz::sim::systems::Contact",
     "gz-sim-sensors-system": "gz::sim::systems::Sensors",
+    "gz-sim-joint-state-publisher-system": "gz::sim::systems::JointStatePublisher",
     "gz-sim-pose-publisher-system": "gz::sim::systems::PosePublisher",
     "gz_ros2_control-system": "gz_ros2_control::GazeboSimROS2ControlPlugin",
 }
@@ -60,7 +63,6 @@ PLUGINS = {
 CONTROLLERS = {
     "joint_trajectory_controller/JointTrajectoryController": "joint_trajectory",
     "forward_command_controller/ForwardCommandController": "commands",
-    "joint_state_broadcaster/JointStateBroadcaster": "",
 }
 
 
@@ -122,6 +124,11 @@ def pose_of(element: ElementTree.Element) -> Matrix:
 
 def load(relative: str) -> object:
     return YAML(typ="safe").load(resource("merton_bringup", relative))
+
+
+def shown(light: Sequence[float]) -> list[float]:
+    """The sRGB values 0 .. 1 of a pixel in which a camera of Gazebo sees an amount of light (IEC 61966-2-1)."""
+    return [12.92 * part if part <= 0.0031308 else 1.055 * part ** (1 / 2.4) - 0.055 for part in light]
 
 
 # The robot ------------------------------------------------------------------------------------------------------------
@@ -203,6 +210,23 @@ def bounding_box(shapes: list[ElementTree.Element]) -> tuple[np.ndarray, np.ndar
         signs = np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, -1).T
         corners.append(signs * half @ place[:3, :3].T + place[:3, 3])
     return np.concatenate(corners).min(axis=0) - 1e-9, np.concatenate(corners).max(axis=0) + 1e-9
+
+
+def test_colours_of_the_robot_are_the_same_in_gazebo(robot: ElementTree.Element) -> None:
+    plain = ElementTree.fromstring(description("none"))
+    expected = {name.get("name"): numbers(name.find("color").get("rgba")) for name in plain.findall("material")}
+    assert expected
+    for material in robot.findall("material"):
+        rgba = numbers(material.find("color").get("rgba"))
+        assert [*shown(rgba[:3]), rgba[3]] == pytest.approx(expected[material.get("name")], abs=1e-3)
+
+
+def test_fingers_are_never_at_the_limit_of_their_joint(robot: ElementTree.Element) -> None:
+    """A servo of DART (6.12) that is at its limit, or 1e-9 m beyond, does not move however hard it is driven."""
+    for name in FINGER_JOINTS:
+        limit = robot.find(f"joint[@name='{name}']/limit")
+        assert float(limit.get("lower")) <= -0.001
+        assert float(limit.get("upper")) >= CELL.gripper.stroke / 2 + 0.001
 
 
 def test_gazebo_loses_no_link_joint_or_shape(robot: ElementTree.Element, converted: ElementTree.Element) -> None:
@@ -355,7 +379,7 @@ def test_the_world_has_the_pool_of_objects_and_mats(world: ElementTree.Element) 
         model = models[gazebo.model_name(name)]
         color, shape = name.split()
         np.testing.assert_allclose(pose_of(model), place, atol=1e-9)
-        assert numbers(model.findtext("link/visual/material/diffuse"))[:3] == pytest.approx(RGB[color])
+        assert shown(numbers(model.findtext("link/visual/material/diffuse"))[:3]) == pytest.approx(RGB[color], abs=1e-3)
         if shape == "mat":
             assert model.findtext("static") == "true"
             assert model.find("link/collision") is None, "a mat is paint"
@@ -392,6 +416,17 @@ def test_parked_things_are_in_no_fixed_camera_s_view() -> None:
 # Bridges --------------------------------------------------------------------------------------------------------------
 
 
+def test_joint_states_come_from_the_simulator_itself(robot: ElementTree.Element) -> None:
+    plugin = robot.find(".//plugin[@filename='gz-sim-joint-state-publisher-system']")
+    assert tuple(joint.text for joint in plugin.findall("joint_name")) == ARM_JOINTS + FINGER_JOINTS
+    assert plugin.find("update_rate") is None, "every step: frames too have one"
+
+
+def test_poses_are_reported_at_every_frame(world: ElementTree.Element) -> None:
+    for rate in world.iterfind(".//plugin[@filename='gz-sim-pose-publisher-system']/update_frequency"):
+        assert (FRAME_PERIOD_S * float(rate.text)).is_integer()
+
+
 def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
     robot: ElementTree.Element, world: ElementTree.Element
 ) -> None:
@@ -401,6 +436,8 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
             offered[sensor.findtext("contact/topic")] = "gz.msgs.Contacts"
         else:
             offered |= {f"/{sensor.findtext('topic')}/{part}": kind for part, kind in CAMERA_TOPICS.items()}
+    for plugin in robot.iterfind(".//plugin[@filename='gz-sim-joint-state-publisher-system']"):
+        offered[plugin.findtext("topic")] = "gz.msgs.Model"
     for model in world.findall("model"):
         if model.find("plugin[@filename='gz-sim-pose-publisher-system']") is not None:
             offered[f"/model/{model.get('name')}/pose"] = "gz.msgs.Pose"
@@ -411,7 +448,7 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
         assert BRIDGED_TYPES[bridge["ros_type_name"]] == bridge["gz_type_name"]
         assert offered.pop(bridge["gz_topic_name"]) == bridge["gz_type_name"]
     assert not offered, "published and not bridged"
-    wanted = {names.CLOCK, names.GAZEBO_CONTACTS}
+    wanted = {names.CLOCK, names.GAZEBO_CONTACTS, names.GAZEBO_JOINT_STATES}
     wanted |= {names.gazebo_pose(gazebo.model_name(name)) for name in OBJECTS}
     wanted |= {topic(camera) for camera in CAMERAS for topic in (names.color, names.color_info, names.depth)}
     assert {bridge["ros_topic_name"] for bridge in bridges} == wanted
