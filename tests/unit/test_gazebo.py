@@ -66,10 +66,14 @@ CONTROLLERS = {
 }
 
 
+VARIANTS = [(hardware, fingers) for hardware in ("none", "gazebo") for fingers in ("sliding", "linkage")]
+
+
 @lru_cache
-def description(hardware: str) -> str:
+def description(hardware: str, fingers: str = "sliding") -> str:
     source = resource("merton_description", "urdf/cell.urdf.xacro")
-    return str(xacro.process_file(str(source), mappings={"hardware": hardware}).toprettyxml(indent="  "))
+    mappings = {"hardware": hardware, "gripper_linkage": str(fingers == "linkage").lower()}
+    return str(xacro.process_file(str(source), mappings=mappings).toprettyxml(indent="  "))
 
 
 @lru_cache
@@ -134,13 +138,13 @@ def shown(light: Sequence[float]) -> list[float]:
 # The robot ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hardware", ["none", "gazebo"])
-def test_every_variant_passes_check_urdf(hardware: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("hardware", "fingers"), VARIANTS)
+def test_every_variant_passes_check_urdf(hardware: str, fingers: str, tmp_path: Path) -> None:
     tool = shutil.which("check_urdf")
     if tool is None:
         pytest.skip("no `check_urdf`: apt install liburdfdom-tools")
     file = tmp_path / "robot.urdf"
-    file.write_text(description(hardware))
+    file.write_text(description(hardware, fingers))
     ran = subprocess.run([tool, str(file)], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0
     assert ran.stderr == ""
@@ -157,9 +161,10 @@ def test_the_embedded_cell_simulates_the_plain_variant() -> None:
     assert "gazebo" not in {element.tag for element in ElementTree.fromstring(description("none"))}
 
 
-@pytest.mark.parametrize("hardware", ["none", "gazebo"])
-def test_kinematics_are_those_merton_computes_with(hardware: str) -> None:
-    model = pinocchio.buildModelFromXML(description(hardware))
+@pytest.mark.parametrize(("hardware", "fingers"), VARIANTS)
+def test_kinematics_are_those_merton_computes_with(hardware: str, fingers: str) -> None:
+    cell = load_cell(linkage=fingers == "linkage")
+    model = pinocchio.buildModelFromXML(description(hardware, fingers))
     data = model.createData()
     for joints in np.random.default_rng(7).uniform(-np.pi, np.pi, (50, 6)):
         configuration = pinocchio.neutral(model)
@@ -169,12 +174,12 @@ def test_kinematics_are_those_merton_computes_with(hardware: str) -> None:
         base, tool0, tcp = (data.oMf[model.getFrameId(name)].homogeneous for name in ("base_link", "tool0", "tcp"))
         expected = UR5.forward(joints)
         np.testing.assert_allclose(inverse(base) @ tool0, expected, atol=1e-9)
-        np.testing.assert_allclose(inverse(base) @ tcp, expected @ CELL.tool0_from_tcp, atol=1e-9)
+        np.testing.assert_allclose(inverse(base) @ tcp, expected @ cell.tool0_from_tcp, atol=1e-9)
 
 
-@pytest.mark.parametrize("hardware", ["none", "gazebo"])
-def test_masses_and_inertias_are_those_of_solid_things(hardware: str) -> None:
-    for link in ElementTree.fromstring(description(hardware)).findall("link"):
+@pytest.mark.parametrize(("hardware", "fingers"), VARIANTS)
+def test_masses_and_inertias_are_those_of_solid_things(hardware: str, fingers: str) -> None:
+    for link in ElementTree.fromstring(description(hardware, fingers)).findall("link"):
         inertial, name = link.find("inertial"), link.get("name")
         if inertial is None:
             assert not link.findall("collision"), f"{name} can be touched but weighs nothing"

@@ -37,10 +37,16 @@ _ARM_ARMATURE = (0.3, 0.3, 0.2, 0.05, 0.05, 0.05)
 _FINGER_STIFFNESS = 5000.0
 
 
-def urdf(cell_config: str | Path | None = None) -> str:
-    """The robot description: `urdf/cell.urdf.xacro`, expanded with `cell_config`, or `config/cell.yaml` if None."""
+def urdf(cell_config: str | Path | None = None, *, linkage: bool = False) -> str:
+    """The robot description: `urdf/cell.urdf.xacro`, expanded with `cell_config`, or `config/cell.yaml` if None.
+
+    `linkage`: with the linkage of the real gripper in place of sliding fingers.
+    """
     source = resource("merton_description", "urdf/cell.urdf.xacro")
-    mappings = {"cell_config": str(Path(cell_config).resolve() if cell_config else cell_file())}
+    mappings = {
+        "cell_config": str(Path(cell_config).resolve() if cell_config else cell_file()),
+        "gripper_linkage": str(linkage).lower(),
+    }
     return str(xacro.process_file(str(source), mappings=mappings).toprettyxml(indent="  "))
 
 

@@ -17,6 +17,7 @@ from merton.config import load
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
 from merton.world.geometry import Array, Matrix, transform
+from merton.world.linkage import tip_behind_m
 from merton.world.observation import Intrinsics
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -57,18 +58,22 @@ class Robot(_Section):
 
 
 class Tool(_Section):
-    """Distance from `tool0` to the tool centre point along z of `tool0` [m]."""
+    """Distance from `tool0` to the point between the closed pads along z of `tool0` [m]."""
 
     tcp_from_tool0_z: Positive
 
 
 class GripperSettings(_Section):
-    """Opening fully open [m], its fastest change [m/s], the force between the pads [N], the wait after a motion [s]."""
+    """Opening fully open [m], its fastest change [m/s], the force between the pads [N], the wait after a motion [s].
+
+    `linkage` is not in the file, see `load_cell`: fingers on the linkage of the real 2F-140, whose tips run on an arc.
+    """
 
     stroke: Positive
     max_speed: Positive
     max_force: Positive
     settle_s: NotNegative
+    linkage: bool = False
 
 
 class Table(_Section):
@@ -310,8 +315,13 @@ class CellConfig(_Section):
 
     @cached_property
     def tool0_from_tcp(self) -> Matrix:
-        """Pose (4, 4) of the tool centre point in `tool0`."""
-        return transform((0.0, 0.0, self.tool.tcp_from_tool0_z))
+        """Pose (4, 4) of the tool centre point in `tool0`.
+
+        It does not move with the fingers. With a linkage it is the point between the pads when they hold an object as
+        wide as those on the table: there the pads lie a little behind those of the closed gripper.
+        """
+        z = self.tool.tcp_from_tool0_z
+        return transform((0.0, 0.0, z - tip_behind_m(self.objects.cube_edge) if self.gripper.linkage else z))
 
     @cached_property
     def intrinsics(self) -> Intrinsics:
@@ -358,6 +368,10 @@ def cell_file() -> Path:
     return resource("merton_bringup", "config/cell.yaml")
 
 
-def load_cell(path: str | Path | None = None) -> CellConfig:
-    """Read the cell's geometry (`cell_file` if None); raises InputError that names file, line and offending key."""
-    return load(cell_file() if path is None else Path(path), CellConfig)
+def load_cell(path: str | Path | None = None, *, linkage: bool = False) -> CellConfig:
+    """Read the cell's geometry (`cell_file` if None); raises InputError that names file, line and offending key.
+
+    `linkage`: the gripper has the linkage of the real 2F-140, as in the lab; else fingers that slide.
+    """
+    cell = load(cell_file() if path is None else Path(path), CellConfig)
+    return cell.model_copy(update={"gripper": cell.gripper.model_copy(update={"linkage": linkage})})

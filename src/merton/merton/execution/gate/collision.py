@@ -121,7 +121,7 @@ class Guard:
             part = self._around.add_capsule(capsule)
             self._around.watch(part, *([table] if capsule.meets_table else []), *walls)
         if held is not None:
-            center = cell.tool.tcp_from_tool0_z + held.beyond_tcp_m - SET_DOWN_M - held.length_m / 2
+            center = float(cell.tool0_from_tcp[2, 3]) + held.beyond_tcp_m - SET_DOWN_M - held.length_m / 2
             shape = coal.Cylinder(held.radius_m, held.length_m)
             self._held.watch(self._held.add(HELD, 6, transform((0.0, 0.0, center)), shape), table, *walls)
         parts = [self._within.add_capsule(capsule) for capsule in capsules]
