@@ -28,19 +28,35 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "headless", default_value="true", choices=["true", "false"], description="false opens Gazebo's window"
     ),
+    DeclareLaunchArgument(
+        "gripper_linkage",
+        default_value="false",
+        choices=["true", "false"],
+        description="true: fingers on the linkage of the real gripper; false: sliding ones, as in the embedded cell",
+    ),
     *EXPERIMENT_ARGUMENTS,
 ]
-CONTROLLERS = ["arm", "gripper_controller"]
+GRIPPER_CONTROLLERS = {"false": "gripper_controller", "true": "finger_joint_controller"}
+"""By `gripper_linkage`."""
 SERVICES = [
     "/world/cell/set_pose@ros_gz_interfaces/srv/SetEntityPose",
     "/world/cell/control@ros_gz_interfaces/srv/ControlWorld",
 ]
 
 
+def variant(graph, context):
+    """The graph with the gripper of the arguments."""
+    linkage = LaunchConfiguration("gripper_linkage").perform(context) == "true"
+    know_it = ("gazebo_cell_node", "arm_node", "experiment_node")
+    nodes = [node.with_parameters(gripper_linkage=linkage) if node.name in know_it else node for node in graph.nodes]
+    return graph.model_copy(update={"nodes": tuple(nodes)})
+
+
 def robot(context):
     """robot_state_publisher with the robot as Gazebo needs it: Gazebo creates the robot from its topic."""
     controllers = str(resource("merton_bringup", "config/gazebo/controllers.yaml"))
-    return state_publisher(context, hardware="gazebo", controllers=controllers)
+    linkage = LaunchConfiguration("gripper_linkage").perform(context)
+    return state_publisher(context, hardware="gazebo", controllers=controllers, gripper_linkage=linkage)
 
 
 def gazebo(world, headless):
@@ -81,7 +97,8 @@ def simulator(context):
     source = resource("merton_description", "urdf/worlds/cell.sdf.xacro")
     world.write_text(xacro.process_file(str(source)).toprettyxml(indent="  "), encoding="utf-8")
     create = program("ros_gz_sim", "create", arguments=["-topic", "robot_description", "-name", "cell"])
-    spawner = program("controller_manager", "spawner", arguments=[*CONTROLLERS, "--controller-manager-timeout", "120"])
+    controllers = ["arm", GRIPPER_CONTROLLERS[LaunchConfiguration("gripper_linkage").perform(context)]]
+    spawner = program("controller_manager", "spawner", arguments=[*controllers, "--controller-manager-timeout", "120"])
     return [
         *gazebo(world, LaunchConfiguration("headless").perform(context) == "true"),
         create,
@@ -96,4 +113,4 @@ def simulator(context):
 
 
 def generate_launch_description():
-    return describe("gazebo", ARGUMENTS, [simulator, robot, experiment])
+    return describe("gazebo", ARGUMENTS, [simulator, robot, experiment], variant)

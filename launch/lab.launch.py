@@ -49,7 +49,7 @@ def robot(context):
         program = [sys.executable, "-m", "merton.simulation.urcap_server", "--address", SIMULATED_GRIPPER]
         actions.append(ExecuteProcess(cmd=program, output="screen"))
     if value(context, "arm") == "rtde":
-        return actions + state_publisher(context, use_sim_time=False)
+        return actions + state_publisher(context, use_sim_time=False, gripper_linkage="true")
     require("ur_robot_driver", *(["moveit_py"] if value(context, "arm") == "moveit" else []))
     driver = include(
         "ur_robot_driver",

@@ -9,6 +9,7 @@ from merton_interfaces.msg import SafetyState
 from merton.errors import InputError
 from merton.simulation.cell import Contact
 from merton.simulation.scene import make_scene
+from merton.world import linkage
 from merton.world.cell import ARM_JOINTS
 from merton_nodes.cell.messages import cell_safety, cell_state, motion_to, spline_of
 from merton_nodes.ros import conversions as convert
@@ -48,3 +49,26 @@ def test_points_of_different_lengths_are_refused() -> None:
     command.points.append(motion_to(JOINTS[:5], 0.5).points[0])
     with pytest.raises(InputError, match="the same count at each time"):
         spline_of(command)
+
+
+@pytest.mark.parametrize("opening_m", [0.0, 0.045, 0.14])
+def test_joint_states_of_a_linkage_have_its_joint_too(opening_m: float) -> None:
+    """Merton's own finger joint first; a robot description with the linkage finds the name of Robotiq's driver."""
+    plain, linked = (convert.joint_state_message(0, JOINTS, 0 * JOINTS, opening_m, linkage=on) for on in (False, True))
+    assert linked.name == [*plain.name, "finger_joint"]
+    assert linked.position[-1] == linkage.joint_rad(opening_m)
+    assert len(linked.velocity) == len(linked.name)
+    for message in (plain, linked):
+        joints, found_m = convert.joints_of(message)
+        assert joints.tolist() == JOINTS.tolist()
+        assert found_m == pytest.approx(opening_m)
+
+
+def test_the_joint_of_a_linkage_alone_is_enough() -> None:
+    """So Gazebo publishes it, and with it the joints that follow."""
+    message = convert.joint_state_message(0, JOINTS, 0 * JOINTS, 0.045, linkage=True)
+    message.name[6], message.position[6] = "right_outer_knuckle_joint", -message.position[7]
+    assert convert.joints_of(message)[1] == pytest.approx(0.045)
+    message.position[7] = 2.0
+    with pytest.raises(InputError, match="finger_joint must be in"):
+        convert.joints_of(message)

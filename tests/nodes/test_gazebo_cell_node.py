@@ -28,6 +28,7 @@ from merton.simulation.model import MATS, OBJECTS
 from merton.simulation.scene import make_scene
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.world.geometry import Matrix, transform
+from merton.world.linkage import joint_rad
 from merton_nodes.cell.gazebo_cell_node import GazeboCellNode
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.ros import conversions as convert
@@ -59,6 +60,8 @@ class StandIn:
         }
         node.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
         node.create_subscription(Float64MultiArray, names.GRIPPER, self.on_gripper, names.RELIABLE_QOS)
+        node.create_subscription(Float64MultiArray, names.FINGER_JOINT, self.on_finger_joint, names.RELIABLE_QOS)
+        self.finger_joint: list[float] = []
         self.timer = node.create_timer(0.01, self.step)
 
     def ready(self) -> bool:
@@ -91,6 +94,9 @@ class StandIn:
 
     def on_gripper(self, message: Float64MultiArray) -> None:
         self.finger = message.data[0]
+
+    def on_finger_joint(self, message: Float64MultiArray) -> None:
+        self.finger_joint += message.data
 
     def step(self) -> None:
         for _ in range(25):
@@ -125,9 +131,10 @@ class StandIn:
 class Bench:
     """The node on its stand-in, and its messages."""
 
-    def __init__(self, ros: Any, probe: Probe) -> None:
+    def __init__(self, ros: Any, probe: Probe, **parameters: Any) -> None:
         self.ros, self.probe = ros, probe
-        self.node = up(ros, lambda **options: GazeboCellNode(StandIn, **options), idle_period_s=0.5, patience_s=20.0)
+        parameters = {"idle_period_s": 0.5, "patience_s": 20.0, **parameters}
+        self.node = up(ros, lambda **options: GazeboCellNode(StandIn, **options), **parameters)
         self.states = probe.listen(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         self.joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
@@ -155,8 +162,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(ros: Any, probe: Probe) -> Iterator[Bench]:
-    bench = Bench(ros, probe)
+def bench(ros: Any, probe: Probe, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    bench = Bench(ros, probe, **getattr(request, "param", {}))
     yield bench
     bench.world.timer.cancel()  # an executor that is never idle may not end cleanly: let it come to rest
     counts = [-1]
@@ -258,6 +265,24 @@ def test_a_command_past_the_gate_is_replaced_before_time_passes(ros: Any, probe:
     ros.until(lambda: bench.world.finger == open_m and bench.node.time.stands)
     np.testing.assert_array_equal(bench.world.joints, start)
     np.testing.assert_array_equal(bench.world.target, start)
+
+
+@pytest.mark.parametrize("bench", [{"gripper_linkage": True}], indirect=True)
+def test_a_linkage_gets_angles_from_this_node_alone(ros: Any, probe: Probe, bench: Bench) -> None:
+    assert bench.reset("reach", 0).error_code == 0
+    ros.until(lambda: bench.world.finger_joint[-1:] == [0.0])
+    assert bench.world.finger == 0.0, "nothing is sent to the controller of sliding fingers"
+    ros.until(lambda: bench.node.guarded.rule.running)
+    fingers = probe.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
+    ros.until(lambda: fingers.get_subscription_count() == 2)
+    fingers.publish(bench.permits.given(Float64MultiArray(data=[0.0225])))
+    ros.until(lambda: bench.world.finger_joint[-1] == pytest.approx(joint_rad(0.045)))
+    fingers.publish(bench.permits.given(Float64MultiArray(data=[9.0])))
+    ros.until(lambda: bench.node.counters["dropped gripper commands"] == 1)
+    sent = len(bench.world.finger_joint)
+    fingers.publish(Float64MultiArray(data=[0.0]))
+    ros.until(lambda: len(bench.world.finger_joint) > sent)
+    assert bench.world.finger_joint[-1] == pytest.approx(joint_rad(0.045)), "a command past the gate changes nothing"
 
 
 def test_an_impossible_reset_is_one_sentence(bench: Bench) -> None:

@@ -14,6 +14,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from merton.world.cell import ARM_JOINTS
+from merton.world.linkage import joint_rad
 from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.cell.ur_robot_node import UrRobotNode
 from merton_nodes.ros import conversions as convert
@@ -87,6 +88,7 @@ def bench(ros: Any, probe: Probe, ur: SimulatedUr) -> Bench:
 
 def test_trajectories_gripper_and_the_empty_trajectory(ros: Any, bench: Bench) -> None:
     assert bench.states[-1].name[:6] == list(ARM_JOINTS)
+    assert bench.states[-1].name[6:] == ["gripper_left_finger_joint", "finger_joint"]
     assert bench.mode == SafetyState.NORMAL
     goal = bench.joints + 0.2
     bench.move(goal, 1.0)
@@ -94,6 +96,7 @@ def test_trajectories_gripper_and_the_empty_trajectory(ros: Any, bench: Bench) -
 
     bench.commands.publish(bench.permits.given(Float64MultiArray(data=[0.030])))
     ros.until(lambda: abs(bench.states[-1].position[6] - 0.030) < 0.001)
+    assert bench.states[-1].position[7] == pytest.approx(joint_rad(2 * bench.states[-1].position[6]))
 
     bench.begin()
     bench.trajectories.publish(JointTrajectory())

@@ -103,7 +103,12 @@ def test_every_parameter_is_documented() -> None:
     section = INTERFACES.split("\n## Parameters\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (\w+) \| (`[^|]+`) \|", section, re.MULTILINE)
     documented = {(node, parameter) for node, cell in rows for parameter in in_code(cell)}
-    shared = {"runtime": ("all",), "model_node": ("vlm_node", "vla_node"), "camera_watch": ("arm_node",)}
+    shared = {
+        "runtime": ("all",),
+        "model_node": ("vlm_node", "vla_node"),
+        "camera_watch": ("arm_node",),
+        "declared_cell": ("arm_node", "camera_node", "experiment_node", "gazebo_cell_node", "mujoco_cell_node"),
+    }
     declared = {(node, name) for file, name in declared_parameters() for node in shared.get(file, (file,))}
     assert ("all", "autostart") in declared
     assert ("arm_node", "limits.*") in declared

@@ -28,6 +28,7 @@ from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, link
 from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, PAD_LINKS, urdf
 from merton.simulation.scene import make_scene
 from merton.simulation.surfaces import FRICTION, RGB
+from merton.world import linkage
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.world.geometry import Matrix, from_rpy, inverse, transform
 from merton.world.tasks import TASKS
@@ -318,7 +319,7 @@ def test_controllers_have_the_joints_and_topics_of_the_cell(robot: ElementTree.E
     manager = config["controller_manager"]["ros__parameters"]
     types = {name: entry["type"] for name, entry in manager.items() if isinstance(entry, dict)}
     topics = {f"{name}/{CONTROLLERS[kind]}" for name, kind in types.items() if CONTROLLERS[kind]}
-    assert topics == {names.TRAJECTORY, names.GRIPPER}
+    assert topics == {names.TRAJECTORY, names.GRIPPER, names.FINGER_JOINT}
     assert set(config) <= {"controller_manager", *types}
     joints = {joint.get("name"): joint for joint in robot.findall("ros2_control/joint")}
     arm, gripper = (config[topic.split("/")[0]]["ros__parameters"] for topic in (names.TRAJECTORY, names.GRIPPER))
@@ -330,6 +331,30 @@ def test_controllers_have_the_joints_and_topics_of_the_cell(robot: ElementTree.E
         assert set(arm["state_interfaces"]) == {i.get("name") for i in joints[joint].findall("state_interface")}
     launch = (Path(__file__).parents[2] / "launch/gazebo.launch.py").read_text(encoding="utf-8")
     assert all(f'"{name}"' in launch for name in types), "the launch file must activate every controller"
+
+
+def test_a_linkage_is_driven_by_its_own_controller_and_seen_with_all_its_joints() -> None:
+    robot = ElementTree.fromstring(description("gazebo", "linkage"))
+    joints = {joint.get("name"): joint for joint in robot.findall("ros2_control/joint")}
+    assert set(joints) == {*ARM_JOINTS, linkage.JOINT, *linkage.MIMICS}
+    assert {float(joints[name].findtext("state_interface/param")) for name in (linkage.JOINT, *linkage.MIMICS)} == {0.0}
+    commanded = [name for name, joint in joints.items() if joint.find("command_interface") is not None]
+    assert commanded == [*ARM_JOINTS, linkage.JOINT], "a joint that mimics another must not be commanded"
+    controller = load("config/gazebo/controllers.yaml")[names.FINGER_JOINT.split("/")[0]]["ros__parameters"]
+    assert (controller["joints"], controller["interface_name"]) == ([linkage.JOINT], "position")
+
+
+@pytest.mark.parametrize("fingers", ["sliding", "linkage"])
+def test_every_shape_of_the_hand_is_in_a_contact_sensor(fingers: str) -> None:
+    robot = ElementTree.fromstring(description("gazebo", fingers))
+    for link in robot.findall("link"):
+        name, shapes = link.get("name"), len(link.findall("collision"))
+        sensed = robot.findall(f"gazebo[@reference='{name}']/sensor[@type='contact']/contact/collision")
+        if name.startswith("gripper_"):
+            assert shapes
+            assert [shape.text for shape in sensed] == [
+                f"{name}_collision{f'_{number}' if number else ''}" for number in range(shapes)
+            ]
 
 
 # The world ------------------------------------------------------------------------------------------------------------

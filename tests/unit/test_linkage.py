@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 
 import numpy as np
 import pinocchio
@@ -12,6 +13,10 @@ from merton.errors import InputError
 from merton.execution.gate.collision import Guard
 from merton.execution.gate.safety import Limits
 from merton.execution.kinematics import UR5
+from merton.experiment.local import LocalPorts
+from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
+from merton.experiment.trial import run_trial
+from merton.results.records import Outcome, TestCase
 from merton.simulation.model import urdf
 from merton.world import linkage
 from merton.world.cell import load_cell
@@ -184,3 +189,36 @@ def corners_of(shape: ElementTree.Element) -> np.ndarray:
     signs = np.array(np.meshgrid(*[(-1, 1)] * 3)).reshape(3, -1).T
     xyz, rpy = ([float(part) for part in origin.get(key).split()] for key in ("xyz", "rpy"))
     return np.column_stack([signs * half, np.ones(8)]) @ from_rpy(xyz, rpy).T
+
+
+# The embedded cell with it --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[LocalPorts]:
+    with LocalPorts(linkage=True) as ports:
+        yield ports
+
+
+def test_the_embedded_cell_moves_the_pads_along_the_arc(ports: LocalPorts) -> None:
+    cell = ports.cell
+    cell.reset("reach", 0)
+    assert cell.gripper_opening_m == pytest.approx(linkage.STROKE_M, abs=1e-6)
+    for opening_m in (0.03, 0.10, 0.0, 0.06):
+        cell.command_gripper(opening_m)
+        cell.advance(10.0)
+        assert cell.gripper_opening_m == pytest.approx(opening_m, abs=1e-4)
+        base_from_tool0 = cell.data.body("tool0")
+        for side in ("left", "right"):
+            tool = base_from_tool0.xmat.reshape(3, 3).T
+            pad = tool @ (cell.data.body(f"gripper_{side}_pad").xpos - base_from_tool0.xpos)
+            assert pad[2] + 0.0175 - BASE_M == pytest.approx(linkage.tip_height_m(opening_m), abs=1e-4)
+
+
+def test_the_expert_grasps_with_it(ports: LocalPorts) -> None:
+    """The tcp stands still while the gripper closes, so a policy needs no other heights than for sliding fingers."""
+    spec = ExperimentSpec(name="test", agents=(AgentSpec(id="expert", vla="expert"),), tasks=("pick",), max_steps=8)
+    trial = Trial(spec.agents[0], TestCase("pick", 0, "reference", 0))
+    assert run_trial(ports, spec, "id", trial, None, []).record.outcome is Outcome.SUCCESS
+    held_m = ports.cell.gripper_opening_m
+    assert held_m == pytest.approx(CELL.objects.cube_edge, abs=2e-3)

@@ -38,13 +38,16 @@ SLICE_S = 0.02
 class LocalPorts:
     """`merton.experiment.ports.Ports` of a simulated cell in this process. A context manager, which closes it.
 
+    Args:
+        linkage: the gripper has the linkage of the real one; else its fingers slide.
+
     Raises:
         MissingDependencyError: this machine cannot render off screen.
     """
 
-    def __init__(self) -> None:
-        self.cell = SimulatedCell()
-        self.cameras = SceneCameras()
+    def __init__(self, *, linkage: bool = False) -> None:
+        self.cell = SimulatedCell(linkage=linkage)
+        self.cameras = SceneCameras(linkage=linkage)
         self.gripper = Gripper.from_cell(self.cell.config)
         self.latch = EmergencyStopLatch()
         self.limits = Limits()

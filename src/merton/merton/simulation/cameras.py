@@ -47,13 +47,17 @@ class SceneCameras:
         width, height: size of the images [px]; the field of view follows the D455's sensor.
         shadows: whether the lamp casts shadows, which takes several times as long in software.
         samples: samples per pixel against jagged edges; 0 is fastest.
+        linkage: whether the cell's gripper has one, as in `SimulatedCell`.
 
     Raises:
         MissingDependencyError: this machine cannot draw off screen.
     """
 
-    def __init__(self, width: int = 424, height: int = 240, *, shadows: bool = False, samples: int = 0) -> None:
-        cell = load_cell()
+    def __init__(
+        self, width: int = 424, height: int = 240, *, shadows: bool = False, samples: int = 0, linkage: bool = False
+    ) -> None:
+        cell = load_cell(linkage=linkage)
+        self._linkage = linkage
         self.names = cell.camera_names
         self._samples, self._shadows = samples, shadows
         self._size = width, height
@@ -92,11 +96,15 @@ class SceneCameras:
 
     def picture(self, task: str, seed: int, qpos: Array) -> Image:
         """The whole cell in three-quarter view, (height, width, 3) uint8 RGB."""
-        self._pose_scene(task, seed, qpos)
         view = mujoco.MjvCamera()
         view.type = mujoco.mjtCamera.mjCAMERA_FREE.value
         view.lookat[:] = (0.47, 0.0, 0.24)
         view.distance, view.azimuth, view.elevation = 1.85, 67.0, -22.0
+        return self.look(task, seed, qpos, view)
+
+    def look(self, task: str, seed: int, qpos: Array, view: mujoco.MjvCamera) -> Image:
+        """The cell as a camera of MuJoCo sees it, (height, width, 3) uint8 RGB."""
+        self._pose_scene(task, seed, qpos)
         return self._draw(view, depth=False)[0]
 
     def close(self) -> None:
@@ -110,7 +118,7 @@ class SceneCameras:
     def _stage_of(self, props: tuple[str, ...]) -> _Stage:
         if props not in self._stages:
             self._gl.make_current()
-            model = build_model(*self._size, with_props=props, samples=self._samples)
+            model = build_model(*self._size, with_props=props, samples=self._samples, linkage=self._linkage)
             self._stages[props] = _Stage(model, shadows=self._shadows)
         return self._stages[props]
 

@@ -15,6 +15,7 @@ from merton.simulation.model import FINGER_LINKS, TIMESTEP_S, body_pose, build_m
 from merton.simulation.props import bead_names, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
 from merton.simulation.success import Situation, succeeded
+from merton.world import linkage as links
 from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix
 from merton.world.observation import SceneObject, SceneState
@@ -42,10 +43,13 @@ class SimulatedCell:
 
     Physics advances only in `reset` and `advance`, and only during commanded motions. The result depends on the
     commands alone: the same seeds and commands give the same bytes, independent of earlier trials.
+
+    Args:
+        linkage: the gripper has the linkage of the real one, see `merton.world.linkage`; else its fingers slide.
     """
 
-    def __init__(self) -> None:
-        self.config = load_cell()
+    def __init__(self, *, linkage: bool = False) -> None:
+        self.config = load_cell(linkage=linkage)
         self._worlds: dict[tuple[str, ...], tuple[mujoco.MjModel, mujoco.MjData]] = {}
         self.scene: Scene | None = None
         self.stopped = False
@@ -71,7 +75,8 @@ class SimulatedCell:
         self._begin_trial()
         self.scene = scene
         self.data.qpos[:6] = self.config.home_joints
-        self.data.qpos[6:8] = self.config.gripper.stroke / 2
+        if not self.config.gripper.linkage:  # whose joints are at zero when it is open
+            self.data.qpos[6:8] = self.config.gripper.stroke / 2
         place_objects(self.model, self.data, scene, self.config)
         place_fixed(self.model, self.data, scene)
         self._simulate(_steps(self.config.simulation.settle_s))
@@ -180,6 +185,8 @@ class SimulatedCell:
     @property
     def gripper_opening_m(self) -> float:
         """Distance between the finger pads [m]."""
+        if self.config.gripper.linkage:
+            return links.opening_m(float(self.data.qpos[self._driven]))
         return float(self.data.qpos[6] + self.data.qpos[7])
 
     @property
@@ -214,11 +221,12 @@ class SimulatedCell:
     def _enter(self, props: tuple[str, ...]) -> None:
         """Switch to the model with these props."""
         if props not in self._worlds:
-            model = build_model(with_props=props)
+            model = build_model(with_props=props, linkage=self.config.gripper.linkage)
             self._worlds[props] = model, mujoco.MjData(model)
         self._props = props
         self.model, self.data = self._worlds[props]
         self._tcp = self.model.body("tcp").id
+        self._driven = self.model.jnt_qposadr[self.model.actuator("gripper").trnid[0]]
         # Lag of a position servo per unit of velocity [s]; added to the set point, it vanishes.
         self._lead_s = -self.model.actuator_biasprm[:6, 2] / self.model.actuator_gainprm[:6, 0]
         # 1 the robot, 2 table and walls, 0 anything else: a forbidden pair adds up to 3.
@@ -263,13 +271,14 @@ class SimulatedCell:
     def _simulate(self, steps: int) -> None:
         """Take up to `steps` physics steps; fewer if a forbidden contact stops the arm."""
         data, per_step = self.data, self.config.gripper.max_speed * TIMESTEP_S
+        by_linkage = self.config.gripper.linkage
         first = self._step - self._arm_start
         rows = np.minimum(np.arange(first, first + steps), len(self._arm) - 1)
         arm = self._arm[rows] + self._lead_s * self._arm_speed[rows]
         for row in arm:
             self._opening += min(max(self._opening_goal - self._opening, -per_step), per_step)
             data.ctrl[:6] = row
-            data.ctrl[6] = self._opening / 2
+            data.ctrl[6] = links.joint_rad(self._opening) if by_linkage else self._opening / 2
             mujoco.mj_step(self.model, data)
             self._step += 1
             if self._must_stop():

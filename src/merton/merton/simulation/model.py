@@ -13,6 +13,7 @@ import xacro
 from merton.files import resource
 from merton.simulation import props
 from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
+from merton.world import linkage as links
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
 from merton.world.geometry import Matrix, transform
 from merton.world.tasks import COLORS, SHAPES
@@ -34,7 +35,7 @@ _MAT_THICKNESS = 0.0012
 # Ours: stiff enough to follow 1 rad/s within a milliradian, soft enough for 2 ms steps [N m / rad].
 _ARM_STIFFNESS = (10000.0, 10000.0, 6000.0, 1500.0, 1500.0, 1500.0)
 _ARM_ARMATURE = (0.3, 0.3, 0.2, 0.05, 0.05, 0.05)
-_FINGER_STIFFNESS = 5000.0
+_FINGER_STIFFNESS, _FINGER_ARMATURE = 5000.0, 0.2  # [N/m], [kg]
 
 
 def urdf(cell_config: str | Path | None = None, *, linkage: bool = False) -> str:
@@ -101,21 +102,24 @@ def build_model(
     with_props: tuple[str, ...] = (),
     samples: int = 0,
     cell_config: str | Path | None = None,
+    linkage: bool = False,
 ) -> mujoco.MjModel:
     """The cell as a MuJoCo model; the same every time.
 
-    qpos holds the six arm joints, the two fingers, a free joint (position, quaternion w x y z) per object of `OBJECTS`,
-    then the joints of the props. ctrl holds six joint angles [rad] and the left finger's position [m]. Mats and
-    fixtures are mocap bodies.
+    qpos holds the six arm joints, the fingers' (two that slide, or the six of a linkage), a free joint (position,
+    quaternion w x y z) per object of `OBJECTS`, then the joints of the props. ctrl holds six joint angles [rad] and the
+    position of the gripper's driven joint: of the left finger [m], or of the linkage [rad]. Mats and fixtures are mocap
+    bodies.
 
     Args:
         width, height: size of the images to render [px].
         with_props: names of the props, see `merton.simulation.props.props_of`.
         samples: samples per pixel of the off-screen buffer; 0 is fastest.
         cell_config: the cell's geometry; `config/cell.yaml` if None.
+        linkage: fingers on the linkage of the real gripper, see `merton.world.linkage`; else sliding ones.
     """
-    cell = load_cell(cell_config)
-    spec = _import(urdf(cell_config))
+    cell = load_cell(cell_config, linkage=linkage)
+    spec = _import(urdf(cell_config, linkage=linkage))
     spec.visual.global_.offwidth, spec.visual.global_.offheight = width, height
     spec.visual.quality.offsamples = samples
     _prepare_contacts(spec)
@@ -188,13 +192,16 @@ def _add_actuators(spec: mujoco.MjSpec, cell: CellConfig) -> None:
             name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, forcerange=[-limit, limit]
         )
         actuator.set_to_position(kp=stiffness, dampratio=1)
-    for name in FINGER_JOINTS:
-        spec.joint(name).armature = 0.2
-    force = cell.gripper.max_force
+    # a crank as lever arm makes of a slider's force, stiffness and inertia those about a joint
+    lever = links.CRANK_M if cell.gripper.linkage else 1.0
+    fingers = (links.JOINT, *links.MIMICS) if cell.gripper.linkage else FINGER_JOINTS
+    for name in fingers:
+        spec.joint(name).armature = _FINGER_ARMATURE * lever**2
+    force = cell.gripper.max_force * lever
     actuator = spec.add_actuator(
-        name="gripper", target=FINGER_JOINTS[0], trntype=mujoco.mjtTrn.mjTRN_JOINT, forcerange=[-force, force]
+        name="gripper", target=fingers[0], trntype=mujoco.mjtTrn.mjTRN_JOINT, forcerange=[-force, force]
     )
-    actuator.set_to_position(kp=_FINGER_STIFFNESS, dampratio=1)
+    actuator.set_to_position(kp=_FINGER_STIFFNESS * lever**2, dampratio=1)
     for equality in spec.equalities:  # the URDF's <mimic>
         equality.solref = GRIP
 

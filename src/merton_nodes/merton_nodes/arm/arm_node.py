@@ -24,7 +24,6 @@ from merton.execution.gate.ledger import CommandLedger, lead_verdict
 from merton.execution.gate.planner import plan
 from merton.execution.gate.safety import MODES, Limits, Verdict, limits_of_mode
 from merton.execution.gate.stop import StopEvent
-from merton.world.cell import load_cell
 from merton_nodes.arm.arm_driver import ArmDriver
 from merton_nodes.arm.camera_watch import CameraWatch
 from merton_nodes.arm.chunk_runner import ChunkRunner
@@ -33,6 +32,7 @@ from merton_nodes.arm.moveit_planner import MoveItPlanner
 from merton_nodes.arm.stop_node import StopNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from merton_nodes.ros.declared_cell import declared_cell
 from merton_nodes.ros.runtime import StageNode, run
 
 PLANNERS = ("merton", "moveit")
@@ -53,7 +53,7 @@ class ArmNode(StageNode):
         super().__init__("arm_node", **options)
 
     def set_up(self) -> None:
-        self.cell = load_cell()
+        self.cell = declared_cell(self)
         mode = self.parameter("mode", "normal", "robot mode, whose limits hold", choices=MODES)
         self.limits = self.declared_limits(mode)
         # once before anything moves: compiled code is loaded at its first use, and a stop would wait for that

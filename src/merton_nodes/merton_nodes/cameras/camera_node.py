@@ -9,11 +9,11 @@ from sensor_msgs.msg import CameraInfo, Image
 
 from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import CameraSettings, devices_of
-from merton.world.cell import load_cell
 from merton.world.observation import CameraView
 from merton_nodes.cameras import camera_sources as sources
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from merton_nodes.ros.declared_cell import declared_cell
 from merton_nodes.ros.runtime import StageNode, run
 
 
@@ -27,7 +27,8 @@ class CameraNode(StageNode):
         source = self.parameter(
             "source", "cell", "where frames come from", choices=("cell", "realsense", "bag", "folder")
         )
-        cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to play"))
+        cell = declared_cell(self)
+        cameras = list(self.parameter("cameras", list(cell.camera_names), "the cameras to play"))
         folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
         rate_hz = self.parameter("rate_hz", 5.0, "frames per second of folder and realsense", minimum=0.1, maximum=90.0)
         bag = self.parameter("bag", "", "with source bag: the MCAP file of a recorded run, or the folder of a bag")
@@ -44,7 +45,7 @@ class CameraNode(StageNode):
         }
         self.source: sources.Source
         if source == "cell":
-            self.source = sources.CellSource(self, self.publish, cameras, width, height)
+            self.source = sources.CellSource(self, self.publish, cameras, width, height, cell.gripper.linkage)
         elif source == "folder":
             self.source = sources.FolderSource(self, self.publish, cameras, folder, rate_hz)
         elif source == "bag":

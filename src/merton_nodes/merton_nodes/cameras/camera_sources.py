@@ -51,11 +51,19 @@ class CellSource(Source):
     A state is rendered once for each camera; repeated, its views are published again to viewers.
     """
 
-    def __init__(self, node: StageNode, publish: PublishFrame, cameras: list[str], width: int, height: int) -> None:
+    def __init__(
+        self,
+        node: StageNode,
+        publish: PublishFrame,
+        cameras: list[str],
+        width: int,
+        height: int,
+        linkage: bool = False,
+    ) -> None:
         from merton.simulation.cameras import SceneCameras  # needs OpenGL, which the other sources do not
 
         self.node, self.publish, self.cameras = node, publish, cameras
-        self.scene_cameras = SceneCameras(width, height)
+        self.scene_cameras = SceneCameras(width, height, linkage=linkage)
         self.state: CellState | None = None
         self.views: dict[str, CameraView] = {}
         """What has been rendered of that state."""

@@ -27,8 +27,8 @@ from merton.execution.robots.gripper import Gripper
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gazebo_scene, model_name, parked, places
 from merton.simulation.model import OBJECTS
 from merton.simulation.scene import Scene
-from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix
+from merton_nodes.cell.gazebo_fingers import GazeboFingers
 from merton_nodes.cell.gazebo_joints import GazeboJoints
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.cell.guarded_commands import GuardedCommands
@@ -36,7 +36,8 @@ from merton_nodes.cell.lockstep import Lockstep
 from merton_nodes.cell.messages import cell_safety, cell_state, motion_to
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from merton_nodes.ros.marks import Command, marked
+from merton_nodes.ros.declared_cell import declared_cell
+from merton_nodes.ros.marks import Command
 from merton_nodes.ros.runtime import StageNode, run
 from merton_nodes.ros.waits import Waits
 
@@ -64,18 +65,17 @@ class GazeboCellNode(StageNode):
         self.patience_s = self.parameter(
             "patience_s", 30.0, "wall time after which Gazebo counts as dead in a reset [s]", minimum=1.0, maximum=600.0
         )
-        self.cell = load_cell()
+        self.cell = declared_cell(self)
         self.gripper_times = Gripper.from_cell(self.cell)
         self.touches, self.judge = Touches(self.cell), Judge(self.cell)
         self.joints = JointState()
         self.joints_rad: Array | None = None
-        self.fingers_m = [self.cell.gripper.stroke / 2]
         self.scenes, self.resetting = 0, False
         self.world = self.make_world(self, self.on_touches)
         self.time = Lockstep(self.world.run_to, PERIOD_NS, ("joints", *OBJECTS))
         self.waits = Waits(self)
         self.trajectories = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
-        self.fingers = self.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
+        self.fingers = GazeboFingers(self, self.cell, OWN)
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         GazeboJoints(self, self.on_joints)
@@ -117,7 +117,7 @@ class GazeboCellNode(StageNode):
 
     def on_gripper(self, message: Float64MultiArray) -> None:
         """Let time pass for the fingers to move."""
-        self.fingers_m = list(message.data)
+        self.fingers.allow(message.data)
         self.time.run_for(self.gripper_times.travel_time_s + MARGIN_S)
 
     def undo(self, command: Command) -> None:
@@ -125,12 +125,7 @@ class GazeboCellNode(StageNode):
         if isinstance(command, JointTrajectory):
             self.halt()
         else:
-            self.move_fingers(self.fingers_m)
-
-    def move_fingers(self, fingers_m: list[float]) -> None:
-        """Send the fingers to a position [m]; the caller lets time pass."""
-        self.fingers_m = fingers_m
-        self.fingers.publish(marked(Float64MultiArray(data=fingers_m), OWN))
+            self.fingers.send()
 
     def halt(self) -> None:
         """Hold the arm where it was last measured."""
@@ -197,7 +192,7 @@ class GazeboCellNode(StageNode):
         """Open the gripper and send the arm home; raises InfrastructureError if it does not get there."""
         assert self.joints_rad is not None
         for _ in range(ATTEMPTS):  # at the very first reset the controllers may not listen yet
-            self.move_fingers([self.cell.gripper.stroke / 2])
+            self.fingers.open()
             away_rad = float(np.abs(self.cell.home_joints - self.joints_rad).max())
             self.move_to(self.cell.home_joints, max(away_rad / HOME_RAD_S, self.gripper_times.travel_time_s))
             await self.require(lambda: self.time.stands, "simulated time to pass")

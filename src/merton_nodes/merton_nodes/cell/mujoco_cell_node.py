@@ -28,6 +28,7 @@ from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.messages import cell_safety, cell_state, spline_of
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from merton_nodes.ros.declared_cell import declared_cell
 from merton_nodes.ros.runtime import StageNode, run
 
 SLICE_S = 0.02
@@ -68,7 +69,7 @@ class MujocoCellNode(StageNode):
         self.watchdog = Watchdog([names.HEARTBEAT], heartbeat_timeout_s) if heartbeat_timeout_s else None
         self.fault = ""
         self.state_period_ns = round(1e9 / rate_hz)
-        self.cell = SimulatedCell()
+        self.cell = SimulatedCell(linkage=declared_cell(self).gripper.linkage)
         self.scenes = 0
         self.next_state_ns = 0
         self.reported_stop = False
@@ -87,7 +88,7 @@ class MujocoCellNode(StageNode):
         self.idle = self.create_timer_s(idle_s, self.publish_all)
 
     def start(self) -> None:
-        self.description.publish(String(data=urdf()))
+        self.description.publish(String(data=urdf(linkage=self.cell.config.gripper.linkage)))
         self.reset("reach", 0)
 
     def reset(self, task: str, seed: int) -> None:
@@ -188,7 +189,13 @@ class MujocoCellNode(StageNode):
 
     def joints_message(self) -> JointState:
         cell = self.cell
-        return convert.joint_state_message(cell.time_ns, cell.joints_rad, cell.joint_velocities, cell.gripper_opening_m)
+        return convert.joint_state_message(
+            cell.time_ns,
+            cell.joints_rad,
+            cell.joint_velocities,
+            cell.gripper_opening_m,
+            linkage=cell.config.gripper.linkage,
+        )
 
     def publish_joints(self) -> None:
         """Publish joint states, as a robot does all the time, and the clock to its subscribers, if there are any."""

@@ -47,7 +47,7 @@ class RobotNode(StageNode, ABC):
 
     def make_gripper(self, hostname: str) -> None:
         """Make `gripper` at an address; called by `set_up`."""
-        cell = load_cell()
+        cell = load_cell(linkage=True)
         self.gripper = UrcapGripper(hostname, Gripper.from_cell(cell), cell.gripper.max_speed, cell.gripper.max_force)
         self.closing.callback(self.gripper.close)
 

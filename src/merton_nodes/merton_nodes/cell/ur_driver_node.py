@@ -119,7 +119,9 @@ class UrDriverNode(RobotNode):
         speeds = np.array([velocity.get(name, 0.0) for name in ARM_JOINTS])
         self.joints_time_s = time.monotonic()
         stamp_ns = convert.nanoseconds_of(message.header.stamp)
-        self.joints.publish(convert.joint_state_message(stamp_ns, self.joints_rad, speeds, self.opening_m))
+        self.joints.publish(
+            convert.joint_state_message(stamp_ns, self.joints_rad, speeds, self.opening_m, linkage=True)
+        )
 
     def on_safety_mode(self, mode: int) -> None:
         """Store the mode of the safety controller; a stop ends the motion."""

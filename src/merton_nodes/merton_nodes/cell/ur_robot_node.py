@@ -107,8 +107,9 @@ class UrRobotNode(RobotNode):
         if reading is not None and reading.time_s != self.controller_s:
             self.controller_s = reading.time_s
             stamp_ns = self.get_clock().now().nanoseconds
+            speeds = reading.velocities_rad_s
             self.joints.publish(
-                convert.joint_state_message(stamp_ns, reading.joints_rad, reading.velocities_rad_s, self.opening_m)
+                convert.joint_state_message(stamp_ns, reading.joints_rad, speeds, self.opening_m, linkage=True)
             )
         stop = f"the controller reports: {reading.stopped}" if reading is not None and reading.stopped else ""
         self.report(stop, reduced=reading is not None and bool(reading.safety_bits & REDUCED_BIT))

@@ -23,11 +23,11 @@ from merton.experiment.runner import Runner, run_all
 from merton.experiment.trial import TrialReport
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
-from merton.world.cell import load_cell
 from merton_nodes.cell.operator_desk import OperatorDesk
 from merton_nodes.experiment.ros_ports import RosPorts
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from merton_nodes.ros.declared_cell import declared_cell
 from merton_nodes.ros.runtime import StageNode, run
 
 
@@ -59,7 +59,7 @@ class ExperimentNode(StageNode):
             minimum=0.0,
             maximum=7200.0,
         )
-        cell = load_cell()
+        cell = declared_cell(self)
         desk = OperatorDesk(self, limit_s) if success == "operator" else None
         self.ports = RosPorts(self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s)
         self.recorder = self.create_client(RecordTrial, names.RECORD)

@@ -2,6 +2,7 @@
 
 __all__ = [
     "conversions",
+    "declared_cell",
     "executor",
     "launching",
     "marks",

@@ -22,9 +22,10 @@ from merton.decision.score import DecisionScore
 from merton.errors import InputError, InvalidActionError
 from merton.experiment.scoring import Evidence, Scores
 from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.world import linkage as links
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
-from merton.world.geometry import Matrix, from_quaternion, quaternion_of
+from merton.world.geometry import Array, Matrix, from_quaternion, quaternion_of
 from merton.world.observation import CameraView, Intrinsics, SceneObject, SceneState
 from merton_nodes.ros import names
 
@@ -233,19 +234,24 @@ def view_of(message: CameraViewMessage) -> CameraView:
 
 
 def joint_state_message(
-    stamp_ns: int, joints_rad: NDArray[np.float64], velocities: NDArray[np.float64], gripper_opening_m: float
+    stamp_ns: int, joints_rad: Array, velocities: Array, gripper_opening_m: float, *, linkage: bool = False
 ) -> JointState:
-    """Arm joints [rad, rad/s] and the left finger's joint, which has half the opening [m]."""
+    """Arm joints [rad, rad/s], the left finger's, which has half the opening [m], and with a linkage its own [rad]."""
+    fingers = {GRIPPER_JOINT: gripper_opening_m / 2}
+    if linkage:
+        fingers[links.JOINT] = links.joint_rad(gripper_opening_m)
     message = JointState(header=header(stamp_ns, ""))
-    message.name = [*ARM_JOINTS, GRIPPER_JOINT]
-    message.position = [*joints_rad.tolist(), gripper_opening_m / 2]
-    message.velocity = [*velocities.tolist(), 0.0]
+    message.name = [*ARM_JOINTS, *fingers]
+    message.position = [*joints_rad.tolist(), *fingers.values()]
+    message.velocity = [*velocities.tolist(), *[0.0] * len(fingers)]
     return message
 
 
 def joints_of(message: JointState) -> tuple[NDArray[np.float64], float]:
     """Arm joints (6,) [rad] in the arm's order and the gripper's opening [m]; InputError if one is missing."""
     positions = dict(zip(message.name, message.position, strict=False))
+    if GRIPPER_JOINT not in positions and links.JOINT in positions:
+        positions[GRIPPER_JOINT] = links.opening_m(positions[links.JOINT]) / 2
     missing = [name for name in (*ARM_JOINTS, GRIPPER_JOINT) if name not in positions]
     if missing:
         raise InputError(f"joint_states lack {', '.join(missing)}")

@@ -10,6 +10,8 @@ ROBOT_DESCRIPTION = "robot_description"
 TRAJECTORY = "arm/joint_trajectory"
 """Merton's own name: no controller of a robot's driver may listen to it, only the node that owns the arm."""
 GRIPPER = "gripper_controller/commands"
+FINGER_JOINT = "finger_joint_controller/commands"
+"""Of a linkage in Gazebo, whose controller takes angles: gazebo_cell_node translates."""
 
 CELL_STATE = "cell/state"
 CELL_SAFETY = "cell/safety_state"
