@@ -8,6 +8,8 @@ import sys
 import pytest
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.msg import ParameterType
+from rclpy.exceptions import ParameterException
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from trajectory_msgs.msg import JointTrajectory
@@ -84,6 +86,30 @@ def test_a_parameter_describes_its_choices_and_refuses_other_values(ros: Ros) ->
         node.parameter("planner", "merton", "", choices=("merton", "moveit"))
     with pytest.raises(UnknownNameError, match="unknown value of cameras 'toe'; choose one of: side, top"):
         node.parameter("cameras", [""], "", choices=("top", "side"))
+
+
+def test_a_double_may_be_given_as_an_integer(ros: Ros) -> None:
+    """At the start and by a service, as people type it; range and type are checked all the same."""
+    given = [Parameter("level", value=3), Parameter("share", value=7), Parameter("seed", value=0.5)]
+    node = ros.add(StageNode, "typed", parameter_overrides=given)
+    level = node.parameter("level", 0.0, "", minimum=0, maximum=5, read_only=False)
+    assert (level, type(level)) == (3.0, float)
+    assert node.describe_parameter("level").type == ParameterType.PARAMETER_DOUBLE
+    with pytest.raises(ParameterException, match="share"):
+        node.parameter("share", 0.5, "", minimum=0.0, maximum=1.0)
+    with pytest.raises(ParameterException, match="seed"):
+        node.parameter("seed", 0, "")
+    for name in ("set_parameters", "set_parameters_atomically"):
+        answers = [getattr(node, name)([Parameter("level", value=value)]) for value in (4, 9, "4", True)]
+        results = [answer[0] if isinstance(answer, list) else answer for answer in answers]
+        assert [result.successful for result in results] == [True, False, False, False]
+        assert "range" in results[1].reason
+        assert "Wrong parameter type" in results[2].reason
+        assert node.get_parameter("level").value == 4.0
+    many = [Parameter("level", value=1), Parameter("autostart", value=False)]
+    node.parameter("autostart", True, "", read_only=False)
+    assert node.set_parameters_atomically(many).successful
+    assert (node.get_parameter("level").value, node.get_parameter("autostart").value) == (1.0, False)
 
 
 SHUTDOWN = {

@@ -23,6 +23,7 @@ from rclpy.context import Context
 from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException, ShutdownException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
@@ -61,6 +62,7 @@ class StageNode(LifecycleNode):
         self._service_change_state.callback = self._on_change_state
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer_s(DIAGNOSTICS_PERIOD_S, self._publish_diagnostics)
+        self.add_pre_set_parameters_callback(self._integers_to_doubles)
 
     def set_up(self) -> None:
         """Build the node. A MertonError raised here ends the configuration with its sentence."""
@@ -143,7 +145,7 @@ class StageNode(LifecycleNode):
         """Declare a parameter with its description and range, and return its value.
 
         Args:
-            name, default, description: its type is that of the default.
+            name, default, description: its type is that of the default; a double may be given as an integer.
             minimum, maximum: range of a number; both or none.
             choices: of a string, or of each string of a list, in which '' stands for none.
             read_only: whether it is fixed once it is declared.
@@ -162,12 +164,31 @@ class StageNode(LifecycleNode):
                 ]
             else:
                 descriptor.integer_range = [IntegerRange(from_value=int(minimum), to_value=int(maximum))]
-        value: Value = self.declare_parameter(name, default, descriptor).value
+        given = self._integer_override(name) if isinstance(default, float) else None
+        initial = default if given is None else float(given)
+        value: Value = self.declare_parameter(name, initial, descriptor, ignore_override=given is not None).value
         if choices:
             for item in [value] if isinstance(value, str) else [item for item in cast(list[str], value) if item]:
                 if item not in choices:
                     raise UnknownNameError(f"value of {name}", item, choices)
         return value
+
+    def _integer_override(self, name: str) -> int | None:
+        """The value that an undeclared parameter was given at the start, if it is an integer."""
+        value = self.declare_parameter(name, None, ParameterDescriptor(dynamic_typing=True)).value
+        self.undeclare_parameter(name)
+        return value if type(value) is int else None
+
+    def _integers_to_doubles(self, parameters: list[Parameter]) -> list[Parameter]:
+        """Callback before parameters are set: 3 is 3.0 for a parameter that is a double. Ours: rclpy refuses it."""
+        return [
+            Parameter(given.name, Parameter.Type.DOUBLE, float(given.value))
+            if given.type_ == Parameter.Type.INTEGER
+            and self.has_parameter(given.name)
+            and self.get_parameter(given.name).type_ == Parameter.Type.DOUBLE
+            else given
+            for given in parameters
+        ]
 
     def describe(self, error: Exception) -> str:
         """Count an error and return it in one sentence; the log gets the trace of one that is no MertonError."""
