@@ -90,7 +90,6 @@ def simulator(context):
         "gz_ros2_control",
         "controller_manager",
         "joint_trajectory_controller",
-        "forward_command_controller",
         "robot_state_publisher",
     )
     world = Path(tempfile.mkdtemp(prefix="merton_gazebo_")) / "cell.sdf"

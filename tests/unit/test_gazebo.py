@@ -63,7 +63,6 @@ PLUGINS = {
 # Controller type to what it listens to and which command interfaces it takes (ros2_controllers, branch jazzy).
 CONTROLLERS = {
     "joint_trajectory_controller/JointTrajectoryController": "joint_trajectory",
-    "forward_command_controller/ForwardCommandController": "commands",
 }
 
 
@@ -227,12 +226,23 @@ def test_colours_of_the_robot_are_the_same_in_gazebo(robot: ElementTree.Element)
         assert [*shown(rgba[:3]), rgba[3]] == pytest.approx(expected[material.get("name")], abs=1e-3)
 
 
-def test_fingers_are_never_at_the_limit_of_their_joint(robot: ElementTree.Element) -> None:
-    """A servo of DART (6.12) that is at its limit, or 1e-9 m beyond, does not move however hard it is driven."""
-    for name in FINGER_JOINTS:
-        limit = robot.find(f"joint[@name='{name}']/limit")
-        assert float(limit.get("lower")) <= -0.001
-        assert float(limit.get("upper")) >= CELL.gripper.stroke / 2 + 0.001
+@pytest.mark.parametrize("fingers", ["sliding", "linkage"])
+def test_the_gripper_never_reaches_a_limit_of_a_joint(fingers: str) -> None:
+    """A servo of DART (6.12) at its end, at 1e-9 m beyond, or at its greatest speed, does not follow its command."""
+    driven, *others = [linkage.JOINT, *linkage.MIMICS] if fingers == "linkage" else FINGER_JOINTS
+    plain, limits = (
+        {
+            joint.get("name"): joint.find("limit").attrib
+            for joint in ElementTree.fromstring(text).findall("joint[limit]")
+        }
+        for text in (description("none", fingers), description("gazebo", fingers))
+    )
+    for name in (driven, *others):
+        real, here = ({key: float(text) for key, text in limit[name].items()} for limit in (plain, limits))
+        assert here["lower"] <= real["lower"] - 0.001
+        assert here["upper"] >= real["upper"] + 0.001
+        assert here["velocity"] >= 5 * real["velocity"]
+        assert here["effort"] == real["effort"] * (1 if name == driven else 2), "a joint that mimics has to follow"
 
 
 def test_gazebo_loses_no_link_joint_or_shape(robot: ElementTree.Element, converted: ElementTree.Element) -> None:
@@ -319,16 +329,19 @@ def test_controllers_have_the_joints_and_topics_of_the_cell(robot: ElementTree.E
     manager = config["controller_manager"]["ros__parameters"]
     types = {name: entry["type"] for name, entry in manager.items() if isinstance(entry, dict)}
     topics = {f"{name}/{CONTROLLERS[kind]}" for name, kind in types.items() if CONTROLLERS[kind]}
-    assert topics == {names.TRAJECTORY, names.GRIPPER, names.FINGER_JOINT}
+    assert topics == {names.TRAJECTORY, names.GAZEBO_FINGERS, names.GAZEBO_LINKAGE}
     assert set(config) <= {"controller_manager", *types}
     joints = {joint.get("name"): joint for joint in robot.findall("ros2_control/joint")}
-    arm, gripper = (config[topic.split("/")[0]]["ros__parameters"] for topic in (names.TRAJECTORY, names.GRIPPER))
+    arm, gripper = (
+        config[topic.split("/")[0]]["ros__parameters"] for topic in (names.TRAJECTORY, names.GAZEBO_FINGERS)
+    )
     assert tuple(arm["joints"]) == ARM_JOINTS
     assert gripper["joints"] == [FINGER_JOINTS[0]]
     for joint in [*arm["joints"], *gripper["joints"]]:
         interfaces = {interface.get("name") for interface in joints[joint].findall("command_interface")}
-        assert {*arm["command_interfaces"], gripper["interface_name"]} == interfaces == {"position"}
-        assert set(arm["state_interfaces"]) == {i.get("name") for i in joints[joint].findall("state_interface")}
+        assert set(arm["command_interfaces"]) == set(gripper["command_interfaces"]) == interfaces == {"position"}
+        states = {interface.get("name") for interface in joints[joint].findall("state_interface")}
+        assert set(arm["state_interfaces"]) == set(gripper["state_interfaces"]) == states
     launch = (Path(__file__).parents[2] / "launch/gazebo.launch.py").read_text(encoding="utf-8")
     assert all(f'"{name}"' in launch for name in types), "the launch file must activate every controller"
 
@@ -340,8 +353,8 @@ def test_a_linkage_is_driven_by_its_own_controller_and_seen_with_all_its_joints(
     assert {float(joints[name].findtext("state_interface/param")) for name in (linkage.JOINT, *linkage.MIMICS)} == {0.0}
     commanded = [name for name, joint in joints.items() if joint.find("command_interface") is not None]
     assert commanded == [*ARM_JOINTS, linkage.JOINT], "a joint that mimics another must not be commanded"
-    controller = load("config/gazebo/controllers.yaml")[names.FINGER_JOINT.split("/")[0]]["ros__parameters"]
-    assert (controller["joints"], controller["interface_name"]) == ([linkage.JOINT], "position")
+    controller = load("config/gazebo/controllers.yaml")[names.GAZEBO_LINKAGE.split("/")[0]]["ros__parameters"]
+    assert (controller["joints"], controller["command_interfaces"]) == ([linkage.JOINT], ["position"])
 
 
 @pytest.mark.parametrize("fingers", ["sliding", "linkage"])

@@ -75,7 +75,7 @@ class GazeboCellNode(StageNode):
         self.time = Lockstep(self.world.run_to, PERIOD_NS, ("joints", *OBJECTS))
         self.waits = Waits(self)
         self.trajectories = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
-        self.fingers = GazeboFingers(self, self.cell, OWN)
+        self.fingers = GazeboFingers(self, self.cell)
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         GazeboJoints(self, self.on_joints)
@@ -116,16 +116,19 @@ class GazeboCellNode(StageNode):
             self.time.run_for(end_s + self.cell.simulation.settle_s + MARGIN_S)
 
     def on_gripper(self, message: Float64MultiArray) -> None:
-        """Let time pass for the fingers to move."""
-        self.fingers.allow(message.data)
+        """Move the fingers, and let time pass for it."""
+        self.move_fingers(2 * message.data[0])
         self.time.run_for(self.gripper_times.travel_time_s + MARGIN_S)
 
     def undo(self, command: Command) -> None:
-        """The controllers have a refused command already, but no time to follow it: replace it there."""
+        """The arm's controller has a refused command already, but no time to follow it: replace it there."""
         if isinstance(command, JointTrajectory):
             self.halt()
-        else:
-            self.fingers.send()
+
+    def move_fingers(self, opening_m: float) -> None:
+        """Open or close the gripper [m]; the caller lets time pass."""
+        _, measured_m = convert.joints_of(self.joints)
+        self.fingers.move(opening_m, measured_m)
 
     def halt(self) -> None:
         """Hold the arm where it was last measured."""
@@ -192,7 +195,7 @@ class GazeboCellNode(StageNode):
         """Open the gripper and send the arm home; raises InfrastructureError if it does not get there."""
         assert self.joints_rad is not None
         for _ in range(ATTEMPTS):  # at the very first reset the controllers may not listen yet
-            self.fingers.open()
+            self.move_fingers(self.cell.gripper.stroke)
             away_rad = float(np.abs(self.cell.home_joints - self.joints_rad).max())
             self.move_to(self.cell.home_joints, max(away_rad / HOME_RAD_S, self.gripper_times.travel_time_s))
             await self.require(lambda: self.time.stands, "simulated time to pass")

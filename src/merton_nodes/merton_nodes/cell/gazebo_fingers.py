@@ -1,54 +1,43 @@
-"""The gripper of the cell in Gazebo: commands on the cell's topic, on their way to its controller."""
+"""The gripper of the cell in Gazebo: its commands become trajectories of one joint, which the others mimic."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from merton.errors import InputError
-from merton.world.cell import CellConfig
-from merton.world.linkage import joint_rad
+from merton.world.cell import FINGER_JOINTS, CellConfig
+from merton.world.linkage import JOINT, joint_rad
+from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from merton_nodes.ros.marks import marked
 from merton_nodes.ros.runtime import StageNode
+
+SHORTEST_S = 0.1
+"""Of the trajectories [s]. Ours: time for the fingers to come to rest where they are."""
 
 
 class GazeboFingers:
-    """The newest command that was allowed, and the way to send it.
+    """Moves the fingers, sliding ones or those of a linkage, at the gripper's speed.
 
-    The controller of sliding fingers listens to the cell's topic itself; a linkage's takes angles, from here alone.
+    Ours: a trajectory, because the physics engine does not drive a joint that is at its greatest speed.
 
     Args:
         node: gets the publisher.
-        cell: stroke of the gripper, and whether it has a linkage.
-        own: the mark of commands that `node` sends itself.
+        cell: stroke and speed of the gripper, and whether it has a linkage.
     """
 
-    def __init__(self, node: StageNode, cell: CellConfig, own: str) -> None:
-        self.node, self.gripper, self.own = node, cell.gripper, own
-        self.goal_m: Sequence[float] = [cell.gripper.stroke / 2]
-        """Position of a sliding finger [m], half the opening."""
-        topic = names.FINGER_JOINT if cell.gripper.linkage else names.GRIPPER
-        self.publisher = node.create_publisher(Float64MultiArray, topic, names.RELIABLE_QOS)
+    def __init__(self, node: StageNode, cell: CellConfig) -> None:
+        self.node, self.gripper = node, cell.gripper
+        topic = names.GAZEBO_LINKAGE if cell.gripper.linkage else names.GAZEBO_FINGERS
+        self.publisher = node.create_publisher(JointTrajectory, topic, names.RELIABLE_QOS)
 
-    def allow(self, goal_m: Sequence[float]) -> None:
-        """Take a command of the cell's topic that may move the gripper; one that makes no sense is dropped."""
-        before_m, self.goal_m = self.goal_m, list(goal_m)
-        if self.gripper.linkage:
-            try:
-                self.send()
-            except InputError as error:
-                self.goal_m = before_m
-                self.node.counters["dropped gripper commands"] += 1
-                self.node.get_logger().warning(f"gripper command dropped: {error}")
-
-    def open(self) -> None:
-        """Open the gripper."""
-        self.goal_m = [self.gripper.stroke / 2]
-        self.send()
-
-    def send(self) -> None:
-        """Send the newest command that was allowed; raises InputError if the linkage cannot get there."""
-        goal = [joint_rad(2 * finger_m) for finger_m in self.goal_m] if self.gripper.linkage else list(self.goal_m)
-        self.publisher.publish(marked(Float64MultiArray(data=goal), self.own))
+    def move(self, opening_m: float, measured_m: float) -> None:
+        """Go from the measured opening to another [m]; a command that the gripper cannot follow is dropped."""
+        try:
+            joint, goal = (JOINT, joint_rad(opening_m)) if self.gripper.linkage else (FINGER_JOINTS[0], opening_m / 2)
+        except InputError as error:
+            self.node.counters["dropped gripper commands"] += 1
+            self.node.get_logger().warning(f"gripper command dropped: {error}")
+            return
+        travel_s = max(abs(opening_m - measured_m) / self.gripper.max_speed, SHORTEST_S)
+        point = JointTrajectoryPoint(positions=[goal], time_from_start=convert.duration_message(travel_s))
+        self.publisher.publish(JointTrajectory(joint_names=[joint], points=[point]))
