@@ -6,6 +6,7 @@ import contextlib
 import copy
 import importlib.util
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -26,8 +27,10 @@ from merton.execution.gate.planner import detour, plan, segments
 from merton.execution.gate.safety import limits_of_mode
 from merton.execution.trajectory import JointSpline
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
+from merton.world.linkage import joint_positions
 from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.arm.moveit_planner import (
+    GROUP,
     PIPELINES,
     MoveIt,
     MoveItPlanner,
@@ -239,6 +242,16 @@ def test_the_calls_that_moveit_py_gets(moveit_py: SimpleNamespace) -> None:
         backend(request())
 
 
+def test_moveit_gets_all_joints_of_a_linkage(moveit_py: SimpleNamespace) -> None:
+    backend, component = MoveIt(linkage=True), moveit_py.component
+    assert 'name="finger_joint"' in moveit_py.options["config_dict"]["robot_description"]
+    assert 'name="finger_joint"' in moveit_py.options["config_dict"]["robot_description_semantic"]
+    component.answers = [answer(0.0, 1.0)]
+    backend(request())
+    fingers = {name: value for name, value in component.goal.joint_positions.items() if name not in ARM_JOINTS}
+    assert fingers == pytest.approx(joint_positions(0.14))
+
+
 def test_what_is_held_is_in_the_start_and_in_no_later_scene(moveit_py: SimpleNamespace) -> None:
     backend, component = MoveIt(), moveit_py.component
     component.answers = [answer(0.0, 1.0), answer(0.0, 1.0)]
@@ -270,7 +283,8 @@ def test_two_points_at_one_time_are_one() -> None:
 def test_the_configuration_holds_table_and_walls() -> None:
     described = configuration()
     assert all(f'<link name="{name}"' in described["robot_description"] for name in ("table", "wall_back", "wall_left"))
-    assert '<group_state name="home"' in described["robot_description_semantic"]
+    (home,) = ElementTree.fromstring(described["robot_description_semantic"]).findall("group_state")
+    assert (home.get("name"), home.get("group")) == ("home", GROUP)
     assert described["planning_pipelines"]["pipeline_names"] == [name for name, _ in PIPELINES]
 
 

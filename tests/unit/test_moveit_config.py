@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+import xacro
 from ruamel.yaml import YAML
 
 from merton.execution.gate.collision import Guard
@@ -17,63 +18,87 @@ from merton.execution.gate.safety import limits_of_mode
 from merton.simulation.model import urdf
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.world.geometry import Array
+from merton.world.linkage import joint_positions
 
 FOLDER = Path(__file__).parents[2] / "config" / "moveit"
-SRDF = ET.parse(FOLDER / "cell.srdf").getroot()
 URDF = ET.fromstring(urdf())
-LINKS = {link.get("name"): link for link in URDF.findall("link")}
-PARENTS = {
-    joint.find("child").get("link"): (joint.find("parent").get("link"), joint.get("type"))  # type: ignore[union-attr]
-    for joint in URDF.findall("joint")
-}
-ALLOWED = {frozenset((pair.get("link1"), pair.get("link2"))) for pair in SRDF.findall("disable_collisions")}
 
 
-def body(link: str) -> str:
-    """The first link of the rigid body that a link is part of."""
-    while link in PARENTS and PARENTS[link][1] == "fixed":
-        link = PARENTS[link][0]
-    return link
+class Robot:
+    """URDF and SRDF of a variant of the gripper."""
+
+    def __init__(self, linkage: bool) -> None:
+        self.linkage = linkage
+        self.text = urdf(linkage=linkage)
+        self.urdf = ET.fromstring(self.text)
+        mappings = {"gripper_linkage": str(linkage).lower()}
+        self.srdf = ET.fromstring(xacro.process_file(str(FOLDER / "cell.srdf.xacro"), mappings=mappings).toxml())
+        self.links = {link.get("name"): link for link in self.urdf.findall("link")}
+        self.parents = {
+            joint.find("child").get("link"): (joint.find("parent").get("link"), joint.get("type"))  # type: ignore[union-attr]
+            for joint in self.urdf.findall("joint")
+        }
+        pairs = self.srdf.findall("disable_collisions")
+        self.allowed = {frozenset((pair.get("link1"), pair.get("link2"))) for pair in pairs}
+        assert len(self.allowed) == len(pairs), "a pair is there twice"
+
+    def body(self, link: str) -> str:
+        """The first link of the rigid body that a link is part of."""
+        while link in self.parents and self.parents[link][1] == "fixed":
+            link = self.parents[link][0]
+        return link
+
+    def finger_positions(self, opening_m: float) -> dict[str, float]:
+        return joint_positions(opening_m) if self.linkage else dict.fromkeys(FINGER_JOINTS, opening_m / 2)
 
 
-def test_names_are_those_of_the_urdf() -> None:
-    assert SRDF.get("name") == URDF.get("name")
-    joints = {joint.get("name") for joint in URDF.findall("joint")}
-    named = [joint.get("name") for joint in SRDF.iter("joint")]
+@pytest.fixture(scope="module", params=["sliding", "linkage"])
+def robot(request: pytest.FixtureRequest) -> Robot:
+    return Robot(request.param == "linkage")
+
+
+def test_names_are_those_of_the_urdf(robot: Robot) -> None:
+    assert robot.srdf.get("name") == robot.urdf.get("name")
+    joints = {joint.get("name") for joint in robot.urdf.findall("joint")}
+    named = [joint.get("name") for joint in robot.srdf.iter("joint")]
     assert set(named) <= joints
-    (chain,) = SRDF.iter("chain")
-    assert {chain.get("base_link"), chain.get("tip_link")} <= LINKS.keys()
-    for pair in ALLOWED:
+    assert set(robot.finger_positions(0.0)) == {joint.get("name") for joint in robot.srdf.findall("group/joint")}
+    (chain,) = robot.srdf.iter("chain")
+    assert {chain.get("base_link"), chain.get("tip_link")} <= robot.links.keys()
+    for pair in robot.allowed:
         assert len(pair) == 2
-        assert pair <= LINKS.keys()
-    assert {effector.get("parent_link") for effector in SRDF.iter("end_effector")} == {"tool0"}
+        assert pair <= robot.links.keys()
+    assert {effector.get("parent_link") for effector in robot.srdf.iter("end_effector")} == {"tool0"}
 
 
-def test_home_is_that_of_the_cell() -> None:
-    (home,) = SRDF.findall("group_state")
+def test_home_is_that_of_the_cell(robot: Robot) -> None:
+    (home,) = robot.srdf.findall("group_state")
     values = {joint.get("name"): float(joint.get("value", "nan")) for joint in home}
     assert values == dict(zip(ARM_JOINTS, load_cell().home_joints.tolist(), strict=True))
 
 
-def test_collisions_are_ignored_only_within_a_body_across_a_joint_and_between_the_fingers() -> None:
-    for one, other in map(sorted, ALLOWED):
-        across = {body(PARENTS[end][0]) if end in PARENTS else None for end in (body(one), body(other))}
-        neighbours = body(one) == body(other) or bool(across & {body(one), body(other)})
+def test_collisions_are_ignored_only_within_a_body_across_a_joint_and_within_the_hand(robot: Robot) -> None:
+    for one, other in map(sorted, robot.allowed):
+        bodies = robot.body(one), robot.body(other)
+        across = {robot.body(robot.parents[end][0]) if end in robot.parents else None for end in bodies}
+        neighbours = bodies[0] == bodies[1] or bool(across & set(bodies))
         fingers = one.startswith("gripper_") and other.startswith("gripper_")
-        assert neighbours or fingers, f"{one} and {other} can meet, and may not be ignored"
+        # the cranks hold the fingers away from what the hand is fixed to
+        hand = robot.linkage and {"wrist_3_link", "camera_wrist_link"} & {one, other} and "gripper_" in one + other
+        assert neighbours or fingers or hand, f"{one} and {other} can meet, and may not be ignored"
     for link in ("table", "wall_back", "wall_left"):
         for part in ("upper_arm_link", "forearm_link", "wrist_3_link", "gripper_left_pad"):
-            assert frozenset((link, part)) not in ALLOWED
+            assert frozenset((link, part)) not in robot.allowed
 
 
 @pytest.fixture(scope="module")
-def touching() -> Callable[[Array, float], set[tuple[str, str]]]:
+def touching(robot: Robot) -> Callable[[Array, float], set[tuple[str, str]]]:
     """Pairs of links that touch in MoveIt's geometry, and may not: by the joints (6,) [rad] and the opening [m]."""
-    model = pin.buildModelFromXML(urdf())
-    geometry = pin.buildGeomFromUrdfString(model, urdf(), pin.GeometryType.COLLISION)
+    model = pin.buildModelFromXML(robot.text)
+    geometry = pin.buildGeomFromUrdfString(model, robot.text, pin.GeometryType.COLLISION)
     names = [model.frames[thing.parentFrame].name for thing in geometry.geometryObjects]
     for first, second in itertools.combinations(range(len(names)), 2):
-        if names[first] != names[second] and frozenset((names[first], names[second])) not in ALLOWED:
+        if names[first] != names[second] and frozenset((names[first], names[second])) not in robot.allowed:
             geometry.addCollisionPair(pin.CollisionPair(first, second))
     assert len(geometry.collisionPairs) > 50
     of_model, of_geometry = model.createData(), geometry.createData()
@@ -82,7 +107,7 @@ def touching() -> Callable[[Array, float], set[tuple[str, str]]]:
         q = pin.neutral(model)
         for name, position in [
             *zip(ARM_JOINTS, joints_rad, strict=True),
-            *dict.fromkeys(FINGER_JOINTS, opening_m / 2).items(),
+            *robot.finger_positions(opening_m).items(),
         ]:
             q[model.joints[model.getJointId(name)].idx_q] = position
         pin.computeCollisions(model, of_model, geometry, of_geometry, q, False)
@@ -140,9 +165,9 @@ def test_joint_limits_are_those_of_the_reduced_mode(joint: str) -> None:
     assert limits["max_velocity"] <= float(own.find("limit").get("velocity"))  # type: ignore[union-attr,arg-type]
 
 
-def test_pipelines_and_groups_exist() -> None:
+def test_pipelines_and_groups_exist(robot: Robot) -> None:
     pipelines = YAML(typ="safe").load(FOLDER / "pipelines.yaml")
     for name in pipelines["planning_pipelines"]["pipeline_names"]:
         assert pipelines[name]["planning_plugins"]
-    groups = {group.get("name") for group in SRDF.findall("group")}
+    groups = {group.get("name") for group in robot.srdf.findall("group")}
     assert set(YAML(typ="safe").load(FOLDER / "kinematics.yaml")) <= groups

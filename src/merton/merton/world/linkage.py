@@ -56,6 +56,12 @@ def opening_m(position_rad: float) -> float:
     return 2 * (OVERHANG_M + CRANK_M * cos(position_rad + _OPEN_RAD))
 
 
+def joint_positions(opening_m: float) -> dict[str, float]:
+    """Positions [rad] of all joints of the linkage, by name, from the opening [m]; raises as `joint_rad`."""
+    driven_rad = joint_rad(opening_m)
+    return {JOINT: driven_rad} | {name: ratio * driven_rad for name, ratio in MIMICS.items()}
+
+
 def tip_behind_m(opening_m: float) -> float:
     """How far the tips lie behind those of the closed gripper, along the tool axis [m]: 0 closed, 0.023 open.
 

@@ -90,7 +90,7 @@ class ArmNode(StageNode):
         )
         if planner != "moveit":
             return None
-        moveit = MoveItPlanner()
+        moveit = MoveItPlanner(linkage=self.cell.gripper.linkage)
         self.closing.callback(moveit.close)
         return moveit
 

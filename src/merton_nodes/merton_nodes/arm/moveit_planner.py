@@ -11,6 +11,7 @@ import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ from merton.execution.gate.collision import SET_DOWN_M, HeldObject
 from merton.execution.trajectory import JointSpline
 from merton.files import resource
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
+from merton.world.linkage import joint_positions
 
 GROUP = "arm"
 HELD = "held"
@@ -57,17 +59,24 @@ class Backend(Protocol):
     def __call__(self, request: Request) -> tuple[Any, Any, Any]: ...
 
 
-def configuration() -> dict[str, Any]:
-    """Parameters of MoveItPy: the robot of the cell, with table and walls in it, and the files of config/moveit."""
+def configuration(*, linkage: bool = False) -> dict[str, Any]:
+    """Parameters of MoveItPy: the robot of the cell, with table and walls in it, and the files of config/moveit.
+
+    `linkage`: the gripper has the linkage of the real one.
+    """
     import xacro
     from ruamel.yaml import YAML
 
     folder = resource("merton_bringup", "config/moveit")
     kinematics, limits, pipelines = (YAML(typ="safe").load(folder / f"{name}.yaml") for name in _FILES)
-    source = resource("merton_description", "urdf/cell.urdf.xacro")
+    gripper = {"gripper_linkage": str(linkage).lower()}
+    robot, semantic = (
+        xacro.process_file(str(source), mappings=gripper).toxml()
+        for source in (resource("merton_description", "urdf/cell.urdf.xacro"), folder / "cell.srdf.xacro")
+    )
     return {
-        "robot_description": xacro.process_file(str(source)).toxml(),
-        "robot_description_semantic": (folder / "cell.srdf").read_text(encoding="utf-8"),
+        "robot_description": robot,
+        "robot_description_semantic": semantic,
         "robot_description_kinematics": kinematics,
         "robot_description_planning": limits,
         **pipelines,
@@ -75,14 +84,14 @@ def configuration() -> dict[str, Any]:
 
 
 class MoveIt:
-    """The planning scene and the pipelines of moveit_py. A `Backend`."""
+    """The planning scene and the pipelines of moveit_py. A `Backend`; `linkage` as of `configuration`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, linkage: bool = False) -> None:
         import rclpy
         from moveit.planning import MoveItPy, PlanRequestParameters
 
         rclpy.init()
-        described = configuration()
+        self._linkage, described = linkage, configuration(linkage=linkage)
         self._hand = links_beyond(described["robot_description"], "wrist_3_link")
         self._moveit = MoveItPy(node_name="moveit_planner", config_dict=described)
         self._arm = self._moveit.get_planning_component(GROUP)
@@ -121,7 +130,9 @@ class MoveIt:
 
         state = RobotState(self._moveit.get_robot_model())
         state.set_joint_group_positions(GROUP, np.asarray(joints_rad))
-        state.joint_positions = dict.fromkeys(FINGER_JOINTS, opening_m / 2)
+        state.joint_positions = (
+            joint_positions(opening_m) if self._linkage else dict.fromkeys(FINGER_JOINTS, opening_m / 2)
+        )
         state.update()
         return state
 
@@ -189,18 +200,20 @@ class MoveItPlanner:
     """MoveIt in its process.
 
     Args:
-        make_backend: makes the planner of that process.
+        make_backend: makes the planner of that process; MoveIt if None.
+        linkage: of MoveIt's robot, as of `configuration`.
 
     Raises:
         MissingDependencyError: moveit_py is not installed.
         InfrastructureError: it does not start.
     """
 
-    def __init__(self, make_backend: Callable[[], Backend] = MoveIt) -> None:
-        if make_backend is MoveIt and find_spec("moveit") is None:
+    def __init__(self, make_backend: Callable[[], Backend] | None = None, *, linkage: bool = False) -> None:
+        if make_backend is None and find_spec("moveit") is None:
             raise MissingDependencyError(
                 "not installed: moveit_py; run: sudo apt-get install ros-jazzy-moveit ros-jazzy-moveit-py"
             )
+        make_backend = make_backend or partial(MoveIt, linkage=linkage)
         context = multiprocessing.get_context("spawn")
         self._link, there = context.Pipe()
         self._process = context.Process(target=serve, args=(there, make_backend), name="moveit", daemon=True)
