@@ -98,7 +98,14 @@ def test_an_arm_that_stands_short_of_its_goal_is_counted(
     assert lift.short == 1
 
 
-def test_an_arm_that_never_comes_to_rest_is_given_up(ros: Ros, probe: Probe) -> None:
+def test_an_arm_that_a_speed_slider_slows_down_is_waited_for(ros: Ros, probe: Probe) -> None:
+    lift = Lift(ros, probe, ros.add(LateArm, speed=0.08), patience_s=1.0)
+    assert (lift.result.error_code, lift.result.executed) == (0, 1), lift.result.error_msg
+    assert lift.away_rad <= ARRIVED_RAD
+
+
+def test_an_arm_that_never_comes_to_rest_is_given_up(ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arm_driver, "SLOWEST_SCALING", 1.0)
     lift = Lift(ros, probe, ros.add(LateArm, way=0.5, shaking=True), patience_s=1.0)
     assert (lift.result.error_code, lift.result.executed) == (404, 0)
     assert "still moves 1 s after it should have come to rest" in lift.result.error_msg

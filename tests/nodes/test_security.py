@@ -58,9 +58,9 @@ def programs() -> list[str]:
     return sorted({node.executable for graph in graphs for node in (*graph.nodes, *graph.optional)} | {"monitor_node"})
 
 
-def hears_safety_mode(node: Node, _: Any) -> None:
-    """ur_dashboard_msgs is not among the wheels; keys know names, not types."""
-    node.create_subscription(UInt8, names.DRIVER_SAFETY, lambda message: None, names.LATCHED_QOS)
+def stand_in_messages() -> tuple[type, type]:
+    """The driver's are not among the wheels; keys know names, not types."""
+    return UInt8, UInt8
 
 
 def stage_class(program: str) -> type[StageNode]:
@@ -95,7 +95,7 @@ def started(ros: Ros, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
     }
     for program in programs():
         overrides = [Parameter(name, value=value) for name, value in (PARAMETERS | files).get(program, {}).items()]
-        own = {"listen_to_safety": hears_safety_mode} if program == "ur_driver_node" else {}
+        own = {"messages": stand_in_messages} if program == "ur_driver_node" else {}
         node = stage_class(program)(context=ros.context, parameter_overrides=overrides, **own)
         ros.nodes.append(node)  # and no executor: they need not do anything
         assert node.trigger_configure().name == "SUCCESS", program

@@ -5,30 +5,31 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from action_msgs.msg import GoalStatus, GoalStatusArray
 from merton_interfaces.msg import SafetyState
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, Header, UInt8
+from std_msgs.msg import Float64, Float64MultiArray, Header, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from merton.execution.braking import BRAKE_S
 from merton.execution.trajectory import JointSpline
 from merton.world.cell import ARM_JOINTS, load_cell
 from merton_nodes.arm.arm_node import ArmNode
-from merton_nodes.cell.ur_driver_node import SILENCE_S, UrDriverNode
+from merton_nodes.cell.ur_driver_node import UrDriverNode
+from merton_nodes.cell.ur_driver_reports import SILENCE_S
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from ros import Permits, Probe, Ros, trigger, up
 from simulated_ur import free_address
 
 pytestmark = pytest.mark.timeout(120)
-SAFETY_STAND_IN = "io_and_status_controller/safety_mode_number"
 ORDER = (*ARM_JOINTS[2::-1], *ARM_JOINTS[3:])
 """The driver publishes the joints in another order than the arm's."""
 
@@ -51,32 +52,51 @@ CONTROLLERS = {
 }
 
 
+def stand_in_messages() -> tuple[type, type]:
+    """The driver's are not among the wheels: one with a `mode`, and one of which only the arrival counts."""
+    return SafetyState, String
+
+
 class Driver:
-    """Joint states at 100 Hz, a controller that refuses empty trajectories, a safety mode, a dashboard."""
+    """Joint states at 100 Hz, a controller that refuses empty trajectories, a safety mode, a slider, a dashboard.
+
+    The controller joins every trajectory to the state it measures, and follows a clock that the slider slows down.
+    """
 
     def __init__(self, probe: Probe) -> None:
-        self.joints, self.spline, self.begun_s = load_cell().home_joints.copy(), None, 0.0
+        self.joints, self.velocities = load_cell().home_joints.copy(), np.zeros(6)
+        self.spline, self.elapsed_s, self.ticked_s = None, 0.0, time.monotonic()
+        self.scaling, self.active = 1.0, True
         self.follows, self.silent, self.refused, self.unlocked = True, False, 0, 0
         self.probe = probe
         self.states = probe.create_publisher(JointState, names.DRIVER_JOINT_STATES, 10)
-        self.safety = probe.create_publisher(UInt8, SAFETY_STAND_IN, names.LATCHED_QOS)
+        self.safety = probe.create_publisher(SafetyState, names.DRIVER_SAFETY, names.LATCHED_QOS)
+        self.speed = probe.create_publisher(Float64, names.DRIVER_SPEED_SCALING, 10)
+        self.controller = probe.create_publisher(String, names.DRIVER_CONTROLLER_STATE, 10)
+        self.goals = probe.create_publisher(GoalStatusArray, names.DRIVER_GOALS, names.LATCHED_QOS)
         probe.create_subscription(JointTrajectory, names.DRIVER_TRAJECTORY, self.on_trajectory, 10)
         probe.create_service(Trigger, names.DRIVER_UNLOCK, self.on_unlock)
         self.timer = probe.create_timer(0.01, self.tick)
         self.mode(1)
 
     def mode(self, number: int) -> None:
-        self.safety.publish(UInt8(data=number))
+        self.safety.publish(SafetyState(mode=number))
+
+    def goal(self, status: int) -> None:
+        """A goal of another program."""
+        self.goals.publish(GoalStatusArray(status_list=[GoalStatus(status=status)]))
 
     def on_trajectory(self, message: JointTrajectory) -> None:
+        if not self.active:
+            return
         if not message.points:
             self.refused += 1
             return
         times = [convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points]
         positions = [list(point.positions) for point in message.points]
         velocities = [list(point.velocities) for point in message.points]
-        spline = JointSpline(times, positions, velocities).starting_from(self.joints, np.zeros(6))
-        self.spline, self.begun_s = spline, time.monotonic()
+        self.spline = JointSpline(times, positions, velocities).starting_from(self.joints, self.velocities)
+        self.elapsed_s, self.ticked_s = 0.0, time.monotonic()
 
     def on_unlock(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         self.unlocked += 1
@@ -85,19 +105,25 @@ class Driver:
         return response
 
     def tick(self) -> None:
-        if self.spline is not None and self.follows:
-            self.joints, _ = self.spline.at(time.monotonic() - self.begun_s)
+        now_s = time.monotonic()
+        self.elapsed_s += (now_s - self.ticked_s) * self.scaling
+        self.ticked_s = now_s
+        if self.spline is not None and self.follows and self.active:
+            self.joints, velocities = self.spline.at(self.elapsed_s)
+            self.velocities = velocities * self.scaling
         if self.silent:
             return
-        values = dict(zip(ARM_JOINTS, self.joints.tolist(), strict=True))
-        message = JointState(name=list(ORDER), position=[values[name] for name in ORDER], velocity=[0.0] * 6)
+        position, velocity = (
+            dict(zip(ARM_JOINTS, values.tolist(), strict=True)) for values in (self.joints, self.velocities)
+        )
+        message = JointState(
+            name=list(ORDER), position=[position[name] for name in ORDER], velocity=[velocity[name] for name in ORDER]
+        )
         message.header.stamp = self.probe.get_clock().now().to_msg()
         self.states.publish(message)
-
-
-def safety_stand_in(node: Node, on_mode: Callable[[int], None]) -> None:
-    """ur_dashboard_msgs is not among the wheels: the same number in a std_msgs/UInt8."""
-    node.create_subscription(UInt8, SAFETY_STAND_IN, lambda message: on_mode(message.data), names.LATCHED_QOS)
+        self.speed.publish(Float64(data=100 * self.scaling))
+        if self.active:
+            self.controller.publish(String())
 
 
 @pytest.fixture
@@ -122,7 +148,7 @@ class Bench:
         self.ros, self.driver = ros, Driver(probe)
         self.node = up(
             ros,
-            lambda **options: UrDriverNode(safety_stand_in, **options),
+            lambda **options: UrDriverNode(stand_in_messages, **options),
             gripper_hostname=gripper,
             heartbeat_timeout_s=1.0,
             connect_timeout_s=60.0,
@@ -199,7 +225,7 @@ def test_motions_gripper_and_stop_pass_through(ros: Ros, bench: Bench) -> None:
 
 def test_a_trajectory_not_followed_or_begun_elsewhere_is_a_fault(ros: Ros, probe: Probe, bench: Bench) -> None:
     bench.driver.follows = False
-    bench.move(bench.joints + 0.2, 0.2)
+    bench.move(bench.joints + 0.08, 0.2)
     ros.until(lambda: bench.mode == SafetyState.FAULT)
     assert "rad from its goal" in bench.safety[-1].message
     bench.driver.follows = True
@@ -227,7 +253,7 @@ def test_a_silent_commander_or_driver_is_a_fault(ros: Ros, probe: Probe, bench: 
     ros.until(lambda: bench.mode == SafetyState.NORMAL)
     bench.driver.timer.cancel()
     ros.until(lambda: bench.mode == SafetyState.FAULT)
-    assert "no ur_driver/joint_states" in bench.safety[-1].message
+    assert "no joint_state_broadcaster/joint_states" in bench.safety[-1].message
 
 
 def test_an_arm_without_joint_states_is_held_where_it_should_be(ros: Ros, bench: Bench) -> None:
@@ -235,17 +261,90 @@ def test_an_arm_without_joint_states_is_held_where_it_should_be(ros: Ros, bench:
     start, asked_s = bench.joints, time.monotonic()
     bench.move(start + 1.5, 8.0)
     ros.until(lambda: np.abs(bench.joints - start).max() > 0.1)
-    moving, begun_s, bench.driver.silent = bench.driver.spline, bench.driver.begun_s, True
+    moving, begun_s, bench.driver.silent = bench.driver.spline, time.monotonic() - bench.driver.elapsed_s, True
     ros.until(lambda: bench.mode == SafetyState.FAULT)
     ros.until(lambda: bench.driver.spline is not moving)
     assert moving is not None
     assert bench.driver.spline is not None
     end = bench.driver.spline.joints_rad[-1]
-    earliest, _ = moving.at(bench.node.joints_time_s + SILENCE_S - begun_s)
-    latest, _ = moving.at(time.monotonic() - asked_s)
+    earliest, _ = moving.at(bench.node.reports.joints_time_s + SILENCE_S - begun_s)
+    latest, _ = moving.at(time.monotonic() - asked_s + BRAKE_S)
     assert (end >= earliest - 0.01).all(), "no jump back to where it was seen last"
     assert (end <= latest + 0.01).all(), "nor ahead"
     assert (end > bench.joints + 0.03).all(), "it went on meanwhile"
+
+
+def test_a_stop_is_ahead_of_the_arm(ros: Ros, bench: Bench) -> None:
+    """A goal where it was seen last would turn it around."""
+    goal = bench.begin()
+    moving = bench.driver.spline
+    bench.trajectories.publish(JointTrajectory())
+    ros.until(lambda: bench.driver.spline is not moving)
+    stop = bench.driver.spline
+    assert stop is not None
+    assert (np.abs(stop.velocities_rad_s[0]) > 0.001).all(), "it was moving"
+    speed, travel = stop.velocities_rad_s[0], stop.joints_rad[-1] - stop.joints_rad[0]
+    assert (travel * np.sign(speed) >= np.abs(speed) * BRAKE_S / 3).all(), "no joint turns around"
+    ros.until(lambda: (bench.driver.velocities == 0).all())
+    assert np.abs(bench.joints - goal).min() > 0.5
+
+
+def test_nothing_is_sent_to_a_controller_that_is_not_active(ros: Ros, probe: Probe, bench: Bench) -> None:
+    """It has its topic all the same, and would drop what comes."""
+    goal = bench.begin()
+    bench.driver.active = False
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "the controller was deactivated during a motion" in bench.safety[-1].message
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: bench.mode == SafetyState.NORMAL)
+    bench.move(goal, 1.0)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "no active controller listens to /scaled_joint_trajectory_controller/" in bench.safety[-1].message
+    bench.driver.active = True
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: bench.mode == SafetyState.NORMAL)
+    ros.until(lambda: bench.node.reports.controller_is_active)
+    bench.move(bench.joints + 0.1, 0.5)
+    goal = bench.joints + 0.1
+    ros.until(lambda: np.abs(bench.joints - goal).max() < 0.1)
+
+
+def test_a_slow_slider_is_no_fault_and_a_paused_robot_is_one(ros: Ros, probe: Probe, bench: Bench) -> None:
+    bench.driver.scaling = 0.25
+    ros.until(lambda: bench.node.monitor.scaling == 0.25)
+    goal = bench.joints + 0.2
+    bench.move(goal, 1.0)  # four seconds: more than the time in which a motion may be late
+    ros.until(lambda: np.allclose(bench.joints, goal, atol=1e-3) and not bench.node.monitor.moving)
+    assert bench.mode == SafetyState.NORMAL
+    bench.driver.scaling = 1.0
+    bench.begin()
+    bench.driver.scaling = 0.0
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "the robot's speed is scaled to 0% for 1 s" in bench.safety[-1].message
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: bench.mode == SafetyState.NORMAL)
+    bench.move(bench.joints + 0.1, 0.5)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "a motion was refused: the robot's speed is scaled to 0%" in bench.safety[-1].message
+
+
+def test_goals_of_other_programs_are_noticed(ros: Ros, probe: Probe, bench: Bench, capfd: Any) -> None:
+    bench.driver.goal(GoalStatus.STATUS_EXECUTING)
+    ros.until(lambda: bench.node.reports.foreign_goal)
+    assert bench.mode == SafetyState.NORMAL, "the arm is free"
+    bench.move(bench.joints + 0.1, 0.5)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "a motion was refused: the controller carries out a goal of another program" in bench.safety[-1].message
+    bench.driver.goal(GoalStatus.STATUS_SUCCEEDED)
+    ros.until(lambda: not bench.node.reports.foreign_goal)
+    assert "another program has moved the arm" in capfd.readouterr().err
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: bench.mode == SafetyState.NORMAL)
+    goal = bench.begin()
+    bench.driver.goal(GoalStatus.STATUS_ACCEPTED)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "another program has sent the controller a goal" in bench.safety[-1].message
+    assert np.abs(bench.joints - goal).min() > 0.5
 
 
 def test_a_motion_that_cannot_be_made_is_a_fault(ros: Ros, bench: Bench) -> None:
@@ -257,7 +356,7 @@ def test_a_motion_that_cannot_be_made_is_a_fault(ros: Ros, bench: Bench) -> None
 
 
 def test_a_driver_that_starts_late_is_no_fault(ros: Ros, probe: Probe, gripper: str) -> None:
-    node = up(ros, lambda **options: UrDriverNode(safety_stand_in, **options), gripper_hostname=gripper)
+    node = up(ros, lambda **options: UrDriverNode(stand_in_messages, **options), gripper_hostname=gripper)
     safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
     looks: list[int] = []
     node.create_timer_s(0.02, lambda: looks.append(1))
@@ -292,6 +391,7 @@ def test_a_protective_stop_latches_and_is_unlocked_through_the_dashboard(ros: Ro
     bench.driver.mode(3)
     ros.until(lambda: arm.stop.latch.tripped)
     assert "protective stop" in arm.stop.latch.reason
+    ros.until(lambda: not bench.node.guarded.rule.running)  # else the next state may overtake the one of the arm
     said = len(bench.safety)
     bench.permits.say(SafetyState.NORMAL)  # a commander that has missed it
     bench.move(goal, 1.0)

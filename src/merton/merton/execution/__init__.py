@@ -1,3 +1,3 @@
 """Execution: the gate before every motion, kinematics, the robots, and the Execution score."""
 
-__all__ = ["gate", "kinematics", "robots", "score", "stillness", "trajectory"]
+__all__ = ["braking", "gate", "kinematics", "robots", "score", "stillness", "trajectory"]

@@ -17,6 +17,7 @@ from merton.execution.gate.planner import Segment
 from merton.execution.gate.safety import Verdict
 from merton.execution.gate.stop import StopEvent
 from merton.execution.kinematics import base_from_tcp
+from merton.execution.robots.deviation import SLOWEST_SCALING
 from merton.execution.robots.gripper import Gripper
 from merton.execution.stillness import Stillness
 from merton.world.cell import ARM_JOINTS, CellConfig
@@ -135,10 +136,10 @@ class ArmDriver:
         """Whether the arm has stood still for this long on the cell's clock, which may stand, or for `STALLED_S`."""
         return self.stillness.duration_s >= duration_s or self.stillness.clock_duration_s >= STALLED_S
 
-    async def wait_until_settled(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition on an arm that should rest soon; raises InfrastructureError after `patience_s`."""
+    async def wait_until_settled(self, condition: Callable[[], bool], slow_s: float = 0.0) -> None:
+        """Wait for a condition on an arm that should rest within `slow_s`; InfrastructureError `patience_s` later."""
         self.stillness.restart()
-        if not await self.waits.until(condition, self.patience_s):
+        if not await self.waits.until(condition, self.patience_s + slow_s):
             raise InfrastructureError(f"the arm still moves {self.patience_s:g} s after it should have come to rest")
 
     async def wait_until_still(self, given_up: Callable[[], bool]) -> None:
@@ -151,8 +152,10 @@ class ArmDriver:
 
         await self.wait_until_settled(lambda: given_up() or self.has_stood_for(settle_s) or time_has_passed())
 
-    async def wait_until_at(self, joints_rad: Array) -> None:
+    async def wait_until_at(self, joints_rad: Array, duration_s: float = 0.0) -> None:
         """Wait until an arm that is late is at (6,) [rad], or stands still short of it; raises as `wait_until_settled`.
+
+        A pendant's speed slider may stretch a motion of `duration_s` up to 1 / `SLOWEST_SCALING` times.
 
         Standing still is no error here: the arm may not have begun to move yet, or may press on an object. Errors of
         the motion are known to the robot's own node, which trips the stop.
@@ -168,7 +171,8 @@ class ArmDriver:
                 or away_rad() <= ARRIVED_RAD
                 or self.clock_stands
                 or self.stillness.duration_s >= STALLED_S
-            )
+            ),
+            duration_s / SLOWEST_SCALING,
         )
         if not self.is_stopped() and away_rad() > ARRIVED_RAD:
             self.node.counters["motions that ended short"] += 1
@@ -194,7 +198,7 @@ class ArmDriver:
             return segment.first
         end_ns = begin_ns + round((segment.times_s[-1] + self.cell.simulation.settle_s) * 1e9)
         await self.wait_until(lambda: self.is_stopped() or self.stamp_ns >= end_ns)
-        await self.wait_until_at(segment.joints_rad[-1])
+        await self.wait_until_at(segment.joints_rad[-1], float(segment.times_s[-1]))
         if not self.is_stopped():
             return last
         if len(segment.times_s) != segment.deltas + 1:

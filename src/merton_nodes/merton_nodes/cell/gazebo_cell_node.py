@@ -22,6 +22,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import ErrorCode, InfrastructureError, MertonError
+from merton.execution.braking import braking
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gazebo_scene, model_name, parked, places
@@ -33,7 +34,7 @@ from merton_nodes.cell.gazebo_joints import GazeboJoints
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.lockstep import Lockstep
-from merton_nodes.cell.messages import cell_safety, cell_state, motion_to
+from merton_nodes.cell.messages import arm_state_of, cell_safety, cell_state, motion_to
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.declared_cell import declared_cell
@@ -44,11 +45,9 @@ from merton_nodes.ros.waits import Waits
 OWN = "gazebo_cell_node"
 """Mark of the commands that this node sends itself."""
 PERIOD_NS = round(FRAME_PERIOD_S * 1e9)
-BRAKE_S, MARGIN_S = 0.1, 0.1
-"""Time in which a halted arm comes to rest; how much later than this node a controller may get a command [s]."""
 HOME_RAD_S, HOME_TOLERANCE_RAD, ATTEMPTS = 1.0, 0.02, 3
-SETTLE_S = 0.5
-"""For objects that were just placed [s of simulated time]."""
+MARGIN_S, SETTLE_S = 0.1, 0.5
+"""How much later than this node a controller may get a command; for objects that were just placed [s simulated]."""
 
 
 class GazeboCellNode(StageNode):
@@ -131,9 +130,9 @@ class GazeboCellNode(StageNode):
         self.fingers.move(opening_m, measured_m)
 
     def halt(self) -> None:
-        """Hold the arm where it was last measured."""
+        """Brake the arm."""
         if self.joints_rad is not None:
-            self.move_to(self.joints_rad, BRAKE_S)
+            self.move_to(*braking(*arm_state_of(self.joints)))
 
     def move_to(self, joints_rad: Array, duration_s: float) -> None:
         """Replace the motion under way by one that ends at rest at joints (6,) [rad]."""

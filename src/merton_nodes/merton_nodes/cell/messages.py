@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
 from merton_interfaces.msg import CellState, SafetyState
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from merton.errors import InputError
+from merton.execution.braking import braking
 from merton.execution.trajectory import JointSpline
 from merton.simulation.scene import Scene
 from merton.world.cell import ARM_JOINTS
@@ -67,6 +70,27 @@ def spline_of(message: JointTrajectory) -> JointSpline:
     joints_rad = [list(point.positions) for point in message.points]
     velocities_rad_s = [list(point.velocities) for point in message.points]
     return JointSpline(times_s, joints_rad, velocities_rad_s if any(velocities_rad_s) else None)
+
+
+def arm_state_of(message: JointState) -> tuple[Array, Array]:
+    """Joints (6,) [rad] and speeds (6,) [rad/s] of the arm, in its own order; a speed that is not told is 0.
+
+    Raises InputError if a joint is missing or not finite.
+    """
+    position, velocity = (
+        dict(zip(message.name, values, strict=False)) for values in (message.position, message.velocity)
+    )
+    if missing := [name for name in ARM_JOINTS if name not in position]:
+        raise InputError(f"the joint states lack {', '.join(missing)}")
+    joints_rad = np.array([position[name] for name in ARM_JOINTS])
+    if not np.isfinite(joints_rad).all():
+        raise InputError("the joint states are not finite")
+    return joints_rad, np.array([velocity.get(name, 0.0) for name in ARM_JOINTS])
+
+
+def stop_of(joints_rad: Array, velocities_rad_s: Array, frame: str = "", **timing: float) -> JointTrajectory:
+    """The command that stops an arm at joints (6,) [rad] with speeds (6,) [rad/s]; `timing` as of `braking`."""
+    return motion_to(*braking(joints_rad, velocities_rad_s, **timing), frame)
 
 
 def motion_to(joints_rad: Array, duration_s: float, frame: str = "") -> JointTrajectory:

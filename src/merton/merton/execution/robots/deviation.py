@@ -1,4 +1,4 @@
-"""The check that an arm which another program drives follows its trajectory."""
+"""The check that an arm which another program drives follows its trajectory, at the speed its pendant allows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,30 @@ from merton.world.geometry import Array
 
 START_TOLERANCE_RAD, END_TOLERANCE_RAD = 0.02, 0.02
 """How far the arm may be from a trajectory's start and from its end; as in `rtde_driver`."""
-LATE_S = 1.0
-"""How much later than planned a motion may end [s]. Ours: a controller's lag, and the delay of its messages."""
+PATH_TOLERANCE_RAD = 0.1
+"""How far the arm may be from every point of the path that it may have reached. Ours: half of what UR's controllers
+tolerate, and more than a real arm cuts its corners."""
+LATE_S, EARLY_S = 1.0, 0.1
+"""How much later and earlier than planned the arm may be, by the controller's clock [s]. Ours: a controller's lag, and
+the delay of its messages."""
+SLOWEST_SCALING = 0.05
+"""The least speed scaling with which a motion is carried out; below it the robot counts as paused. Ours."""
+PAUSE_S = 1.0
+"""How long the robot may be paused during a motion [s]. Ours: shorter than the standstill that ends a motion early."""
+_SAMPLES = 64
 
 
 class DeviationMonitor:
-    """One motion at a time, compared with the measured joints."""
+    """One motion at a time, compared with the measured joints.
+
+    Attributes:
+        scaling: share of real time with which the controller's clock passes, 0 .. 1: the pendant's speed slider.
+    """
 
     def __init__(self) -> None:
+        self.scaling = 1.0
         self._spline: JointSpline | None = None
-        self._begin_s = 0.0
+        self._elapsed_s = self._updated_s = self._running_s = 0.0
 
     @property
     def moving(self) -> bool:
@@ -30,15 +44,28 @@ class DeviationMonitor:
 
         `joints_rad` (6,) are measured; `now_s` is of a monotonic clock.
         """
+        if self.scaling < SLOWEST_SCALING:
+            return f"{self._speed()}, less than {SLOWEST_SCALING:.0%}"
         away_rad = float(np.abs(spline.joints_rad[0] - joints_rad).max())
         if spline.times_s[0] == 0 and away_rad > START_TOLERANCE_RAD:
             return f"it begins {away_rad:.3f} rad from where the arm is"
-        self._spline, self._begin_s = spline, now_s
+        self._spline = spline.starting_from(joints_rad, np.zeros(6))
+        self._elapsed_s, self._updated_s, self._running_s = 0.0, now_s, now_s
         return ""
 
-    def expected(self, now_s: float) -> Array | None:
-        """Joints (6,) [rad] on the path of the motion under way at this moment; None if nothing moves."""
-        return None if self._spline is None else self._spline.at(now_s - self._begin_s)[0]
+    def scale(self, scaling: float, now_s: float) -> None:
+        """The controller's clock passes with another share of real time from now on; not finite: as before."""
+        self._update(now_s)
+        if np.isfinite(scaling):
+            self.scaling = min(max(scaling, 0.0), 1.0)
+
+    def expected(self, now_s: float) -> tuple[Array, Array] | None:
+        """Joints (6,) [rad] of the motion under way at this moment, and their real speeds [rad/s]; None if none is."""
+        if self._spline is None:
+            return None
+        self._update(now_s)
+        joints_rad, velocities_rad_s = self._spline.at(self._elapsed_s)
+        return joints_rad, velocities_rad_s * self.scaling
 
     def end(self) -> None:
         """The motion was halted on purpose."""
@@ -49,14 +76,38 @@ class DeviationMonitor:
 
         A motion that has ended, at its goal or elsewhere, is no longer under way.
         """
-        if self._spline is None:
+        spline = self._spline
+        if spline is None:
             return ""
-        end_s = self._begin_s + self._spline.duration_s
-        away_rad = float(np.abs(self._spline.joints_rad[-1] - joints_rad).max())
-        if away_rad < END_TOLERANCE_RAD:
-            if now_s >= end_s:
-                self._spline = None
-        elif now_s > end_s + LATE_S:
+        self._update(now_s)
+        fault = ""
+        to_goal_rad = float(np.abs(spline.joints_rad[-1] - joints_rad).max())
+        if now_s - self._running_s > PAUSE_S:
+            fault = f"{self._speed()} for {PAUSE_S:g} s"
+        elif self._elapsed_s >= spline.duration_s and to_goal_rad < END_TOLERANCE_RAD:
             self._spline = None
-            return f"it ended {away_rad:.3f} rad from its goal"
-        return ""
+        elif self._elapsed_s > spline.duration_s + LATE_S:
+            fault = f"it ended {to_goal_rad:.3f} rad from its goal"
+        elif (away_rad := self._away_rad(spline, joints_rad)) > PATH_TOLERANCE_RAD:
+            fault = f"the arm is {away_rad:.3f} rad from its path"
+        if fault:
+            self._spline = None
+        return fault
+
+    def _update(self, now_s: float) -> None:
+        """Let the controller's clock pass up to `now_s` on the monotonic one."""
+        self._elapsed_s += (now_s - self._updated_s) * self.scaling
+        self._updated_s = now_s
+        if self.scaling >= SLOWEST_SCALING:
+            self._running_s = now_s
+
+    def _away_rad(self, spline: JointSpline, joints_rad: Array) -> float:
+        """Distance [rad] to the nearest point of the path at which an arm may be that is on time, early or late."""
+        if len(spline.times_s) < 2:
+            return float(np.abs(spline.joints_rad[0] - joints_rad).max())
+        first_s, last_s = np.clip([self._elapsed_s - LATE_S, self._elapsed_s + EARLY_S], 0.0, spline.duration_s)
+        path_rad, _ = spline.sampled(np.linspace(first_s, last_s, _SAMPLES))
+        return float(np.abs(path_rad - joints_rad).max(axis=1).min())
+
+    def _speed(self) -> str:
+        return f"the robot's speed is scaled to {self.scaling:.0%}"

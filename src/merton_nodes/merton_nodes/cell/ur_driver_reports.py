@@ -1,0 +1,127 @@
+"""The newest reports of the UR ROS 2 driver: joints, safety mode, speed scaling, its controller, goals of others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from action_msgs.msg import GoalStatus, GoalStatusArray
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64
+
+from merton.errors import InputError, MissingDependencyError
+from merton.execution.robots.watchdog import Watchdog
+from merton.world.geometry import Array
+from merton_nodes.cell.messages import arm_state_of
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode
+
+NORMAL, REDUCED, PROTECTIVE_STOP = 1, 2, 3
+"""Of ur_dashboard_msgs/SafetyMode; every other value is a stop that a person clears at the robot."""
+SILENCE_S = 0.5
+"""Silence after which the driver, or its controller, counts as gone [s]."""
+UNDER_WAY = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
+
+
+def driver_messages() -> tuple[type, type]:
+    """The messages of the safety mode and of the controller's state; MissingDependencyError if they are absent."""
+    try:
+        from control_msgs.msg import JointTrajectoryControllerState
+        from ur_dashboard_msgs.msg import SafetyMode
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"not installed: {(error.name or '').split('.')[0]}; run: sudo apt-get install ros-jazzy-ur-robot-driver"
+        ) from None
+    return SafetyMode, JointTrajectoryControllerState
+
+
+class DriverReports:
+    """The driver's newest reports; `listen` subscribes to them.
+
+    Args:
+        node: gets the subscriptions.
+        on_joints: called with the stamp [ns] of every message of joint states.
+        on_safety_mode: called with every safety mode.
+        on_scaling: called with the speed scaling, 0 .. 1.
+        on_goal: called when a goal of another program has begun, and when none is left: True, False.
+
+    Attributes:
+        safety_mode: None before the first.
+        foreign_goal: whether the controller carries out a goal of another program.
+        joints_rad: (6,) of the arm; None before the first message.
+        velocities_rad_s: (6,) of the arm.
+        joints_time_s: when joint states last arrived, on the monotonic clock [s].
+        joints_are_heard: whether joint states arrive.
+        controller_is_active: whether the controller publishes its state; an inactive one has its topics all the same.
+    """
+
+    def __init__(
+        self,
+        node: StageNode,
+        on_joints: Callable[[int], None],
+        on_safety_mode: Callable[[int], None],
+        on_scaling: Callable[[float], None],
+        on_goal: Callable[[bool], None],
+    ) -> None:
+        self.node, self.on_joints, self.on_safety_mode = node, on_joints, on_safety_mode
+        self.on_scaling, self.on_goal = on_scaling, on_goal
+        self.safety_mode: int | None = None
+        self.foreign_goal = False
+        self.joints_rad: Array | None = None
+        self.velocities_rad_s = np.zeros(6)
+        self.joints_time_s = time.monotonic()
+        self.joints_are_heard = self.controller_is_active = False
+        self._joints_watch = Watchdog([names.DRIVER_JOINT_STATES], SILENCE_S)
+        self._controller_watch = Watchdog([names.DRIVER_CONTROLLER_STATE], SILENCE_S)
+
+    def check(self, now_s: float) -> None:
+        """Notice silence; called often, with the monotonic clock [s]."""
+        if self._joints_watch.silence(now_s):
+            self.joints_are_heard = False
+        if self._controller_watch.silence(now_s):
+            self.controller_is_active = False
+
+    def listen(self, safety_message: type, controller_message: type) -> None:
+        """Subscribe, with the messages of the safety mode and of the controller's state."""
+        listen = self.node.create_subscription
+        listen(JointState, names.DRIVER_JOINT_STATES, self._on_joints, names.LATEST_QOS)
+        listen(safety_message, names.DRIVER_SAFETY, self._on_safety, names.LATCHED_QOS)
+        listen(Float64, names.DRIVER_SPEED_SCALING, self._on_speed_scaling, names.LATEST_QOS)
+        listen(GoalStatusArray, names.DRIVER_GOALS, self._on_goals, names.LATCHED_QOS)
+        # raw: it comes with every cycle of the controller, and only its arrival counts
+        listen(controller_message, names.DRIVER_CONTROLLER_STATE, self._on_controller, names.LATEST_QOS, raw=True)
+
+    @property
+    def joints_age_s(self) -> float:
+        """How long ago joint states arrived [s]."""
+        return time.monotonic() - self.joints_time_s
+
+    def _on_joints(self, message: JointState) -> None:
+        try:
+            self.joints_rad, self.velocities_rad_s = arm_state_of(message)
+        except InputError:
+            self.node.counters["dropped joint states"] += 1
+            return
+        self.joints_time_s, self.joints_are_heard = time.monotonic(), True
+        self._joints_watch.feed(names.DRIVER_JOINT_STATES)
+        self.on_joints(convert.nanoseconds_of(message.header.stamp))
+
+    def _on_controller(self, _: bytes) -> None:
+        self.controller_is_active = True
+        self._controller_watch.feed(names.DRIVER_CONTROLLER_STATE)
+
+    def _on_safety(self, message: Any) -> None:
+        self.safety_mode = int(message.mode)
+        self.on_safety_mode(self.safety_mode)
+
+    def _on_speed_scaling(self, message: Float64) -> None:
+        """In percent; 0 while the robot's program stands."""
+        self.on_scaling(message.data / 100)
+
+    def _on_goals(self, message: GoalStatusArray) -> None:
+        before, self.foreign_goal = self.foreign_goal, any(goal.status in UNDER_WAY for goal in message.status_list)
+        if before != self.foreign_goal:
+            self.on_goal(self.foreign_goal)
