@@ -8,11 +8,11 @@ Nothing moves before an experiment is started and its operator has answered: doc
 
 import sys
 
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, GroupAction
+from launch.actions import DeclareLaunchArgument, ExecuteProcess
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import SetRemap
 
 from merton.errors import InputError
+from merton.files import resource
 from merton.graph.lab import ARMS, GRIPPERS, SIMULATED_GRIPPER, lab_variant
 from merton_nodes.ros import names
 from merton_nodes.ros.launching import EXPERIMENT_ARGUMENTS, describe, experiment, include, require, state_publisher
@@ -58,10 +58,12 @@ def robot(context):
         robot_ip=LaunchConfiguration("robot_ip"),
         launch_rviz="false",
         initial_joint_controller=names.DRIVER_TRAJECTORY.split("/")[0],
+        # ur_driver_node publishes joint_states, with the gripper's beside the arm's
+        update_rate_config_file=str(resource("merton_bringup", "config/ur_driver.yaml")),
+        # gripper, cameras and table in robot_description and /tf
+        description_file=str(resource("merton_description", "urdf/ur_driver.urdf.xacro")),
     )
-    # ur_driver_node publishes joint_states, with the gripper's beside the arm's
-    remap = SetRemap(src="joint_states", dst=names.DRIVER_JOINT_STATES)
-    return [*actions, GroupAction([remap, driver])]
+    return [*actions, driver]
 
 
 def generate_launch_description():

@@ -180,3 +180,40 @@ def test_a_resource_that_is_not_there_is_named() -> None:
         resource("merton_nodes", "urdf")
     with pytest.raises(InputError, match="installs only urdf"):
         resource("merton_description", "config/cell.yaml")
+
+
+UR_DESCRIPTION = """<robot name="ur" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:arg name="ur_type" default="urXe"/>
+  <link name="world"/><link name="base_link"/><link name="tool0"/>
+  <joint name="base_joint" type="fixed"><parent link="world"/><child link="base_link"/></joint>
+  <joint name="arm" type="fixed"><parent link="base_link"/><child link="tool0"/></joint>
+  <ros2_control name="$(arg ur_type)" type="system"/>
+</robot>"""
+"""The frames on which the description of the UR ROS 2 driver and Merton's agree."""
+
+
+def test_the_arm_of_the_ur_driver_has_the_gripper_and_the_cameras_of_the_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share = tmp_path / "share" / "ur_robot_driver" / "urdf"
+    marker = tmp_path / "share" / "ament_index" / "resource_index" / "packages" / "ur_robot_driver"
+    for file, text in ((share / "ur.urdf.xacro", UR_DESCRIPTION), (marker, "")):
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path), prepend=":")
+    source = resource("merton_description", "urdf/ur_driver.urdf.xacro")
+    driven = ElementTree.fromstring(xacro.process_file(str(source), mappings={"ur_type": "ur5"}).toxml())
+    own = ElementTree.fromstring(urdf(linkage=True))
+    arm = {"base", "flange", *(f"{part}_link" for part in ("shoulder", "upper_arm", "forearm"))}
+    arm |= {"base_link_inertia", *(f"wrist_{number}_link" for number in (1, 2, 3))}
+    assert {link.get("name") for link in driven.findall("link")} == {
+        link.get("name") for link in own.findall("link")
+    } - arm
+    assert driven.find("ros2_control").get("name") == "ur5", "the driver's arguments are passed on"
+    parents = {joint.find("child").get("link"): joint.find("parent").get("link") for joint in driven.findall("joint")}
+    for link in ("tcp", "gripper_left_pad", "camera_wrist_color_optical_frame"):
+        chain = [link]
+        while chain[-1] in parents:
+            chain.append(parents[chain[-1]])
+        assert "tool0" in chain
+        assert chain[-1] == "world"

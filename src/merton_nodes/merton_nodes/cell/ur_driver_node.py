@@ -113,8 +113,8 @@ class UrDriverNode(RobotNode):
             self.freeze("a motion was not carried out: another program has sent the controller a goal")
         elif not begun:
             self.get_logger().warning(
-                f"another program has moved the arm: until {names.DRIVER_CONTROLLER} is activated again it may apply "
-                "the tolerances of that program to Merton's motions"
+                "another program has moved the arm: the controller may apply its tolerances to Merton's motions until "
+                "it is activated again"
             )
 
     def on_trajectory(self, message: JointTrajectory) -> None:
