@@ -14,12 +14,15 @@ from launch.event_handlers import OnProcessExit
 from launch.substitutions import FindExecutable, LaunchConfiguration
 
 from merton.files import resource
+from merton.simulation.gazebo import without_mimics
+from merton_nodes.cell.gazebo_world import require_service_that_places
 from merton_nodes.ros.launching import (
     EXPERIMENT_ARGUMENTS,
     describe,
     experiment,
     program,
     require,
+    robot_description,
     state_publisher,
     supervised,
 )
@@ -52,11 +55,16 @@ def variant(graph, context):
     return graph.model_copy(update={"nodes": tuple(nodes)})
 
 
-def robot(context):
-    """robot_state_publisher with the robot as Gazebo needs it: Gazebo creates the robot from its topic."""
+def description_arguments(context):
+    """Arguments of `urdf/cell.urdf.xacro`."""
     controllers = str(resource("merton_bringup", "config/gazebo/controllers.yaml"))
     linkage = LaunchConfiguration("gripper_linkage").perform(context)
-    return state_publisher(context, hardware="gazebo", controllers=controllers, gripper_linkage=linkage)
+    return {"hardware": "gazebo", "controllers": controllers, "gripper_linkage": linkage}
+
+
+def robot(context):
+    """robot_state_publisher: /tf, and the description that gz_ros2_control reads."""
+    return state_publisher(context, **description_arguments(context))
 
 
 def gazebo(world, headless):
@@ -92,10 +100,13 @@ def simulator(context):
         "joint_trajectory_controller",
         "robot_state_publisher",
     )
-    world = Path(tempfile.mkdtemp(prefix="merton_gazebo_")) / "cell.sdf"
+    require_service_that_places()
+    folder = Path(tempfile.mkdtemp(prefix="merton_gazebo_"))
+    world, model = folder / "cell.sdf", folder / "robot.urdf"
     source = resource("merton_description", "urdf/worlds/cell.sdf.xacro")
     world.write_text(xacro.process_file(str(source)).toprettyxml(indent="  "), encoding="utf-8")
-    create = program("ros_gz_sim", "create", arguments=["-topic", "robot_description", "-name", "cell"])
+    model.write_text(without_mimics(robot_description(**description_arguments(context))), encoding="utf-8")
+    create = program("ros_gz_sim", "create", arguments=["-file", str(model), "-name", "cell"])
     controllers = ["arm", GRIPPER_CONTROLLERS[LaunchConfiguration("gripper_linkage").perform(context)]]
     spawner = program("controller_manager", "spawner", arguments=[*controllers, "--controller-manager-timeout", "120"])
     return [

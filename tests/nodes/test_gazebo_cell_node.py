@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.world.geometry import Matrix, transform
 from merton.world.linkage import joint_rad
 from merton_nodes.cell.gazebo_cell_node import GazeboCellNode
-from merton_nodes.cell.gazebo_world import GazeboWorld
+from merton_nodes.cell.gazebo_world import GazeboWorld, require_service_that_places
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from ros import Permits, Probe, trigger, up
@@ -375,3 +376,24 @@ def test_without_the_messages_of_gazebo_it_says_what_to_install(ros: Any) -> Non
     node = ros.add(Node, "bare")
     with pytest.raises(MissingDependencyError, match="ros-jazzy-ros-gz"):
         GazeboWorld(node, lambda touches, stamp_ns: None)
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+def test_a_bridge_without_the_service_that_places_is_named_before_the_start(
+    has_it: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "lib" / "libros_gz_bridge.so"
+    index = tmp_path / "share" / "ament_index" / "resource_index" / "packages" / "ros_gz_bridge"
+    manifest = tmp_path / "share" / "ros_gz_bridge" / "package.xml"
+    for file in (library, index, manifest):
+        file.parent.mkdir(parents=True)
+    index.touch()
+    manifest.write_text("<package><name>ros_gz_bridge</name><version>1.0.5</version></package>")
+    services = [b"ros_gz_interfaces/srv/ControlWorld", *[b"ros_gz_interfaces/srv/SetEntityPose"] * has_it]
+    library.write_bytes(b"\x7fELF\0" + b"\0".join(services))
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    if has_it:
+        require_service_that_places()
+        return
+    with pytest.raises(MissingDependencyError, match=r"^ros_gz_bridge 1\.0\.5 has no service .* 1\.0\.11 .* run: sudo"):
+        require_service_that_places()

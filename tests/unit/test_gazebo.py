@@ -509,6 +509,23 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
 # What the library makes of it -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("fingers", ["sliding", "linkage"])
+def test_gazebo_gets_the_robot_without_mimics_and_else_as_it_is(fingers: str) -> None:
+    """Its physics engine has none, and says so in an error at every start; gz_ros2_control has its own."""
+    text = description("gazebo", fingers)
+    whole, bare = ElementTree.fromstring(text), ElementTree.fromstring(gazebo.without_mimics(text))
+    mimicking = whole.findall("joint[mimic]")
+    assert len(mimicking) == (1 if fingers == "sliding" else 5)
+    assert bare.find(".//mimic") is None
+    for joint in mimicking:
+        joint.remove(joint.find("mimic"))
+    assert ElementTree.canonicalize(ElementTree.tostring(bare), strip_text=True) == ElementTree.canonicalize(
+        ElementTree.tostring(whole), strip_text=True
+    )
+    interfaces = bare.findall("ros2_control/joint")
+    assert {joint.get("name") for joint in mimicking} <= {joint.get("name") for joint in interfaces}
+
+
 def test_the_tasks_of_the_quickstart_run_in_gazebo() -> None:
     tasks = load("config/experiments/quickstart.yaml")["tasks"]
     assert set(tasks) <= set(gazebo.tasks_in_gazebo()) < set(TASKS)

@@ -7,6 +7,7 @@ space; those that a scene does not need wait on the room's floor, where no camer
 from __future__ import annotations
 
 import math
+import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,19 @@ def gazebo_scene(task: str, seed: int) -> Scene:
             f"it has what these need: {', '.join(tasks_in_gazebo())}"
         )
     return make_scene(task, seed)
+
+
+def without_mimics(robot_description: str) -> str:
+    """A URDF whose joints follow no others.
+
+    Gazebo's physics engine cannot make them do so, and says that in an error at every start; gz_ros2_control does, as
+    the description of robot_state_publisher tells it.
+    """
+    robot = ElementTree.fromstring(robot_description)
+    for joint in robot.findall("joint"):
+        for mimic in joint.findall("mimic"):
+            joint.remove(mimic)
+    return ElementTree.tostring(robot, encoding="unicode")
 
 
 def model_name(name: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -13,6 +16,28 @@ from merton.simulation.gazebo import Touch, link_of, model_name, normal_force_n
 from merton.world.geometry import Matrix
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+
+PLACING_SERVICE = "ros_gz_interfaces/srv/SetEntityPose"
+"""Type of the service as ros_gz_bridge names it."""
+
+
+def require_service_that_places() -> None:
+    """Raises MissingDependencyError if a ros_gz_bridge is installed that has no service that moves models.
+
+    Ours: looks into its library, because the bridge itself writes a line and goes on without.
+    """
+    try:
+        prefix = Path(get_package_prefix("ros_gz_bridge"))
+        library = (prefix / "lib" / "libros_gz_bridge.so").read_bytes()
+    except (PackageNotFoundError, FileNotFoundError):
+        return  # absent, or built otherwise: not for this function to say
+    if PLACING_SERVICE.encode() in library:
+        return
+    version = ElementTree.parse(prefix / "share" / "ros_gz_bridge" / "package.xml").findtext("version")
+    raise MissingDependencyError(
+        f"ros_gz_bridge {version} has no service that places things ({PLACING_SERVICE}), 1.0.11 is the first that has; "
+        "run: sudo apt-get update && sudo apt-get install ros-jazzy-ros-gz"
+    )
 
 
 class GazeboWorld:
