@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -69,18 +71,15 @@ class Started:
         return processes_of_session(self.process.pid)
 
     def end(self) -> None:
-        """End the whole session, SIGINT first."""
+        """End it, SIGINT first, and what it leaves of its session."""
         for number, limit_s in GRACE_S:
-            for pid in self.session():
-                try:
+            running = self.process.poll() is None
+            for pid in [self.process.pid] if running and number == signal.SIGINT else self.session():
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
-                except ProcessLookupError:
-                    continue
-            try:
+            with contextlib.suppress(AssertionError):
                 until(lambda: self.process.poll() is not None and not self.session(), limit_s)
                 return
-            except AssertionError:
-                continue
 
 
 class Processes:

@@ -63,6 +63,11 @@ def test_unknown_settings_are_refused_before_any_frame(bad: dict) -> None:
         DistortionSetting(**bad)
 
 
+def test_a_level_without_a_distortion_is_refused_with_the_distortions_there_are() -> None:
+    with pytest.raises(InputError, match=r"level 3 of 'reference', which has level 0 only: .* jpeg, "):
+        DistortionSetting(level=3.0)
+
+
 def test_a_schedule_goes_round() -> None:
     schedule = parse_schedule(["jpeg 4 2", "white_noise 2 0.5", "reference 0 1"], seed=3)
     at = [schedule.at(t).shown_name for t in (0.0, 1.99, 2.0, 2.49, 2.5, 3.49, 3.5, 7.0, 9.2)]

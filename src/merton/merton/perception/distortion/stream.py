@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from merton.errors import InputError
-from merton.perception.distortion import distort, find_distortion
+from merton.perception.distortion import DISTORTIONS, distort, find_distortion
 from merton.perception.distortion.base import check_level
 from merton.seeding import generator
 from merton.world.observation import Image
@@ -43,6 +43,11 @@ class DistortionSetting:
             object.__setattr__(self, "level", int(self.level))
         if self.name == REFERENCE and self.level == 0:
             return
+        if self.name == REFERENCE:
+            choices = ", ".join(sorted(DISTORTIONS))
+            raise InputError(
+                f"level {self.level} of {REFERENCE!r}, which has level 0 only: choose first one of: {choices}"
+            )
         distortion = find_distortion(self.name)
         check_level(distortion, self.level)
         object.__setattr__(self, "name", distortion.name)
