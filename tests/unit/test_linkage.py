@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pinocchio
 import pytest
+from ruamel.yaml import YAML
 
 from merton.errors import InputError
 from merton.execution.gate.collision import Guard
@@ -16,7 +17,9 @@ from merton.execution.kinematics import UR5
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial
 from merton.experiment.trial import run_trial
+from merton.files import resource
 from merton.results.records import Outcome, TestCase
+from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import urdf
 from merton.world import linkage
 from merton.world.cell import load_cell
@@ -208,11 +211,8 @@ def test_the_embedded_cell_moves_the_pads_along_the_arc(ports: LocalPorts) -> No
         cell.command_gripper(opening_m)
         cell.advance(10.0)
         assert cell.gripper_opening_m == pytest.approx(opening_m, abs=1e-4)
-        base_from_tool0 = cell.data.body("tool0")
-        for side in ("left", "right"):
-            tool = base_from_tool0.xmat.reshape(3, 3).T
-            pad = tool @ (cell.data.body(f"gripper_{side}_pad").xpos - base_from_tool0.xpos)
-            assert pad[2] + 0.0175 - BASE_M == pytest.approx(linkage.tip_height_m(opening_m), abs=1e-4)
+        for height_m in pad_heights_m(cell):
+            assert height_m + 0.0175 - BASE_M == pytest.approx(linkage.tip_height_m(opening_m), abs=1e-4)
 
 
 def test_the_expert_grasps_with_it(ports: LocalPorts) -> None:
@@ -220,5 +220,21 @@ def test_the_expert_grasps_with_it(ports: LocalPorts) -> None:
     spec = ExperimentSpec(name="test", agents=(AgentSpec(id="expert", vla="expert"),), tasks=("pick",), max_steps=8)
     trial = Trial(spec.agents[0], TestCase("pick", 0, "reference", 0))
     assert run_trial(ports, spec, "id", trial, None, []).record.outcome is Outcome.SUCCESS
-    held_m = ports.cell.gripper_opening_m
-    assert held_m == pytest.approx(CELL.objects.cube_edge, abs=2e-3)
+    assert ports.cell.gripper_opening_m == pytest.approx(CELL.objects.cube_edge, abs=2e-3)
+    sliding_pad_m = load_cell().tool.tcp_from_tool0_z + 0.008 - 0.0175  # of the robot description, at any opening
+    for height_m in pad_heights_m(ports.cell):
+        behind_tcp_m = CELL.tool0_from_tcp[2, 3] - height_m
+        assert behind_tcp_m == pytest.approx(CELL.tool.tcp_from_tool0_z - sliding_pad_m, abs=2e-4), "grasp height"
+
+
+def pad_heights_m(cell: SimulatedCell) -> list[float]:
+    """Centres of both pads along z of `tool0`, as simulated."""
+    tool0 = cell.data.body("tool0")
+    axis = tool0.xmat.reshape(3, 3)[:, 2]
+    return [float(axis @ (cell.data.body(f"gripper_{side}_pad").xpos - tool0.xpos)) for side in ("left", "right")]
+
+
+def test_the_nodes_of_the_lab_know_the_gripper() -> None:
+    parameters = YAML(typ="safe").load(resource("merton_bringup", "config/nodes/lab.yaml"))
+    for node in ("arm_node", "experiment_node"):
+        assert parameters[f"/**/{node}"]["ros__parameters"]["gripper_linkage"] is True
