@@ -526,6 +526,19 @@ def test_gazebo_gets_the_robot_without_mimics_and_else_as_it_is(fingers: str) ->
     assert {joint.get("name") for joint in mimicking} <= {joint.get("name") for joint in interfaces}
 
 
+@pytest.mark.parametrize("fingers", ["sliding", "linkage"])
+def test_gazebo_makes_every_joint_and_shape_of_that_file(fingers: str, tmp_path: Path) -> None:
+    file = tmp_path / "robot.urdf"
+    file.write_text(gazebo.without_mimics(description("gazebo", fingers)))
+    whole = ElementTree.fromstring(description("gazebo", fingers))
+    model = ElementTree.fromstring(sdformat("-p", file)).find("model")
+    assert model is not None
+    assert model.find(".//mimic") is None
+    moving = [joint.get("name") for joint in whole.findall("joint") if joint.get("type") != "fixed"]
+    assert [joint.get("name") for joint in model.findall("joint") if joint.get("type") != "fixed"] == moving
+    assert len(model.findall("link/collision")) == len(whole.findall("link/collision"))
+
+
 def test_the_tasks_of_the_quickstart_run_in_gazebo() -> None:
     tasks = load("config/experiments/quickstart.yaml")["tasks"]
     assert set(tasks) <= set(gazebo.tasks_in_gazebo()) < set(TASKS)
