@@ -17,6 +17,8 @@ from merton.graph.lab import ARMS, GRIPPERS, SIMULATED_GRIPPER, lab_variant
 from merton_nodes.ros import names
 from merton_nodes.ros.launching import EXPERIMENT_ARGUMENTS, describe, experiment, include, require, state_publisher
 
+MOVEIT = ("moveit_py", "moveit_planners_ompl", "pilz_industrial_motion_planner", "moveit_kinematics")
+"""Packages that config/moveit names plugins of, besides MoveIt's own."""
 ARGUMENTS = [
     DeclareLaunchArgument(
         "arm",
@@ -50,7 +52,7 @@ def robot(context):
         actions.append(ExecuteProcess(cmd=program, output="screen"))
     if value(context, "arm") == "rtde":
         return actions + state_publisher(context, use_sim_time=False, gripper_linkage="true")
-    require("ur_robot_driver", *(["moveit_py"] if value(context, "arm") == "moveit" else []))
+    require("ur_robot_driver", *(MOVEIT if value(context, "arm") == "moveit" else ()))
     driver = include(
         "ur_robot_driver",
         "ur_control.launch.py",

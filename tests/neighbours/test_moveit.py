@@ -16,7 +16,9 @@ from merton.world.cell import load_cell
 from merton.world.geometry import Array
 from merton_nodes.arm.moveit_planner import MoveItPlanner, Request
 
-pytestmark = pytest.mark.needs("moveit_py", "moveit_planners_ompl", "pilz_industrial_motion_planner")
+pytestmark = pytest.mark.needs(
+    "moveit_py", "moveit_planners_ompl", "pilz_industrial_motion_planner", "moveit_kinematics"
+)
 
 CELL = load_cell()
 HOME = CELL.home_joints
@@ -102,3 +104,14 @@ def test_an_object_that_stands_on_the_table_is_lifted_and_set_down(planner: Move
     held = HeldObject(OPENING_M, 0.05)
     planner.plan(Request(low, HOME, OPENING_M, held))
     planner.plan(Request(HOME, low, OPENING_M, held))
+
+
+def test_it_plans_with_the_linkage_of_the_real_gripper() -> None:
+    low = joints_below_home(5)[-1]
+    planner = MoveItPlanner(linkage=True)
+    try:
+        for opening_m in (0.0, OPENING_M, 0.14):
+            planner.plan(Request(HOME, low, opening_m, None))
+        planner.plan(Request(low, HOME, OPENING_M, HeldObject(OPENING_M, 0.05)))
+    finally:
+        planner.close()

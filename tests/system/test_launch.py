@@ -229,7 +229,7 @@ def test_sim_does_without_a_state_publisher(monkeypatch):
     ("name", "package", "values"),
     [
         ("lab", "ur_robot_driver", {"arm": "ros2_control"}),
-        ("lab", "moveit_py", {"arm": "moveit"}),
+        ("lab", "ros-jazzy-moveit-py ros-jazzy-moveit-planners-ompl ros-jazzy-pilz-", {"arm": "moveit"}),
         ("gazebo", "ros_gz_sim", {}),
         ("monitor", "rviz2", {"page": "false"}),
     ],
