@@ -13,7 +13,7 @@ instead, and with it an open length that is 0.6 mm less.
 Not known: the drawing's tolerance, hence +-0.6 mm for heights; other fingertips than the flat ones; the fingers' turn
 in an encompassing grip, in which they are not parallel; whether the position register is linear in the opening, as
 `merton.execution.robots.gripper` takes it to be, or in the joint's angle: at half way the two differ by 4 mm of
-opening and 0.5 mm of height. Robotiq's ROS driver takes the second, and calls the closed gripper 0.695 rad; the angle
+opening and 0.7 mm of height. Robotiq's ROS driver takes the second, and calls the closed gripper 0.695 rad; the angle
 that the drawing needs is `CLOSED_RAD`.
 """
 
