@@ -68,22 +68,20 @@ def through_the_table() -> Any:
     return lambda r: ([0.0, 2.0, 4.0], [r.start_rad, r.start_rad + down, r.goal_rad], np.zeros((3, 6)))
 
 
-def lost() -> Any:
-    def plan_nothing(request: Request) -> Any:
-        raise InfrastructureError("MoveIt found no way")
+def moody() -> Any:
+    """Plans with fingers at 0.14 m; at other openings it is one that fails."""
 
-    return plan_nothing
+    def plan_something(request: Request) -> Any:
+        match request.opening_m:
+            case 0.01:
+                raise InfrastructureError("MoveIt found no way")
+            case 0.02:
+                raise ValueError("no such group")
+            case 0.03:
+                sys.exit(1)
+        return way(request.start_rad, request.goal_rad)
 
-
-def broken() -> Any:
-    def plan_nothing(request: Request) -> Any:
-        raise ValueError("no such group")
-
-    return plan_nothing
-
-
-def dying() -> Any:
-    return lambda request: sys.exit(1)
+    return plan_something
 
 
 @contextlib.contextmanager
@@ -95,17 +93,19 @@ def planner(make_backend: Any) -> Iterator[MoveItPlanner]:
         made.close()
 
 
-def request(held: HeldObject | None = None) -> Request:
-    return Request(HOME, HOME + 0.1, 0.14, held)
+def request(held: HeldObject | None = None, opening_m: float = 0.14) -> Request:
+    return Request(HOME, HOME + 0.1, opening_m, held)
 
 
-def test_ways_and_failures_come_out_of_the_process() -> None:
-    with planner(aside) as one:
+def test_ways_and_failures_come_out_of_the_process_and_it_is_started_again() -> None:
+    with planner(moody) as one:
+        for opening_m, says in ((0.01, "found no way"), (0.02, "ValueError: no such group"), (0.03, "has ended")):
+            with pytest.raises(InfrastructureError, match=says):
+                one.plan(request(opening_m=opening_m))
         spline = one.plan(request())
-    assert np.allclose(spline.joints_rad[[0, -1]], [HOME, HOME + 0.1])
-    for backend, says in ((lost, "found no way"), (broken, "ValueError: no such group"), (dying, "has ended")):
-        with planner(backend) as one, pytest.raises(InfrastructureError, match=says):
-            one.plan(request())
+        assert np.allclose(spline.joints_rad[[0, -1]], [HOME, HOME + 0.1])
+    with pytest.raises(InfrastructureError, match="has ended"):
+        one.plan(request())
 
 
 @pytest.mark.skipif(has_moveit, reason="moveit_py is installed")

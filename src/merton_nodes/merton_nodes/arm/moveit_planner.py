@@ -33,6 +33,7 @@ PIPELINES = (("pilz_industrial_motion_planner", "PTP"), ("ompl", "RRTConnect"))
 """Tried in this order: a straight way in joint space, then a search around obstacles."""
 PLANNING_TIME_S = 1.0
 START_LIMIT_S, ANSWER_LIMIT_S = 60.0, 5.0
+ENDED = "MoveIt has ended: the log has its reasons"
 _FILES = ("kinematics", "joint_limits", "pipelines")
 
 
@@ -213,37 +214,50 @@ class MoveItPlanner:
             raise MissingDependencyError(
                 "not installed: moveit_py; run: sudo apt-get install ros-jazzy-moveit ros-jazzy-moveit-py"
             )
-        make_backend = make_backend or partial(MoveIt, linkage=linkage)
-        context = multiprocessing.get_context("spawn")
-        self._link, there = context.Pipe()
-        self._process = context.Process(target=serve, args=(there, make_backend), name="moveit", daemon=True)
-        self._process.start()
-        there.close()
-        self._lock = threading.Lock()
-        try:
-            ready = self._answer(START_LIMIT_S)
-        except InfrastructureError:
-            ready = None
-        if ready is None:
-            self.close()
-            raise InfrastructureError("MoveIt did not start: the log has its reasons")
+        self._make_backend = make_backend or partial(MoveIt, linkage=linkage)
+        self._lock, self._closed = threading.Lock(), False
+        self._begin()
 
     def plan(self, request: Request) -> JointSpline:
-        """A way from the start to the goal; raises InfrastructureError if there is none, or no answer."""
+        """A way from the start to the goal; raises InfrastructureError if there is none, or no answer.
+
+        After its end, or a request without an answer, MoveIt is started again for the next request.
+        """
         with self._lock:
+            if not self._process.is_alive() and not self._closed:
+                self._begin()
             try:
                 self._link.send(request)
+                answer = self._answer(ANSWER_LIMIT_S)
             except OSError:
-                raise InfrastructureError("MoveIt has ended") from None
-            answer = self._answer(ANSWER_LIMIT_S)
-        if answer is None:
-            self.close()  # a late answer must not be taken for that to the next request
-            raise InfrastructureError(f"MoveIt did not answer within {ANSWER_LIMIT_S:g} s")
+                raise InfrastructureError(ENDED) from None
+            if answer is None:
+                self._end()  # a late answer must not be taken for that to the next request
+                raise InfrastructureError(f"MoveIt did not answer within {ANSWER_LIMIT_S:g} s")
         if isinstance(answer, str):
             raise InfrastructureError(answer)
         return JointSpline(*answer)
 
     def close(self) -> None:
+        """End it for good, also while a request is under way."""
+        self._closed = True
+        self._end()
+
+    def _begin(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._link, there = context.Pipe()
+        self._process = context.Process(target=serve, args=(there, self._make_backend), name="moveit", daemon=True)
+        self._process.start()
+        there.close()
+        try:
+            ready = self._answer(START_LIMIT_S)
+        except InfrastructureError:
+            ready = None
+        if ready is None:
+            self._end()
+            raise InfrastructureError("MoveIt did not start: the log has its reasons")
+
+    def _end(self) -> None:
         self._link.close()
         self._process.kill()
         self._process.join()
@@ -253,4 +267,5 @@ class MoveItPlanner:
         try:
             return self._link.recv() if self._link.poll(limit_s) else None
         except (EOFError, OSError):
-            raise InfrastructureError("MoveIt has ended: the log has its reasons") from None
+            self._end()
+            raise InfrastructureError(ENDED) from None
