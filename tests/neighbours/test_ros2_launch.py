@@ -21,7 +21,7 @@ from merton.graph.supervisor import claim_domain
 from merton.results.records import Outcome
 from patience import until
 from runs import records
-from sessions import processes_of_session
+from sessions import Processes, processes_of_session
 
 pytestmark = pytest.mark.needs("ros2launch", "launch_ros", programs=("ros2",))
 
@@ -102,3 +102,13 @@ def test_two_graphs_in_one_domain_notice_each_other(replay, processes, ros) -> N
         refused = processes.start(*replay)
         assert refused.wait() == 1
         assert "another Merton runs" in refused.output
+
+
+@pytest.mark.needs("ros_gz_sim", "ros_gz_bridge", "gz_ros2_control", "controller_manager", programs=("gz",))
+def test_gazebo_s_server_ends_with_its_launch(processes: Processes, ros: Any) -> None:
+    launch = processes.start("ros2", "launch", "merton_bringup", "gazebo.launch.py")
+    wait_for_nodes(ros, "gazebo", launch.check)
+    assert any("sim -s" in command for command in launch.session().values())
+    launch.process.send_signal(signal.SIGTERM)
+    launch.wait()
+    until(lambda: not launch.session(), 20)
