@@ -131,12 +131,17 @@ class UrDriverNode(RobotNode):
             self.counters["dropped trajectories"] += 1
             self.freeze(f"a motion was refused: {error}")  # its sender believes that the arm moves
 
+    @property
+    def controller_listens(self) -> bool:
+        """Whether an active controller would get a motion."""
+        return self.reports.controller_is_active and self.commands.get_subscription_count() > 0
+
     def begin(self, message: JointTrajectory) -> None:
         """Pass a motion on; raises InputError with the reason if it cannot be carried out."""
         joints_rad = self.reports.joints_rad
         if not self.active or joints_rad is None or list(message.joint_names) != list(ARM_JOINTS):
             raise InputError("inactive, not the joints of the arm, or the arm has not been seen")
-        if not self.reports.controller_is_active:
+        if not self.controller_listens:
             raise InputError(f"no active controller listens to {self.commands.topic_name}")
         if self.reports.foreign_goal:
             raise InputError("the controller carries out a goal of another program")
@@ -169,9 +174,11 @@ class UrDriverNode(RobotNode):
     def check_state(self) -> None:
         """Freeze the robot on a fault, and report the safety state."""
         now_s, reports, mode = time.monotonic(), self.reports, self.reports.safety_mode
-        if (reports.joints_rad is None or mode is None) and now_s < self.start_limit_s:
+        if now_s < self.start_limit_s:
             reports.check(now_s)
-            return
+            if reports.joints_rad is None or mode is None or not self.controller_listens:
+                return
+            self.start_limit_s = now_s  # all of it is there
         if self.monitor.moving and self.watchdog.silence(now_s):
             self.freeze(f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion")
         self.check_driver(now_s)

@@ -21,8 +21,9 @@ from merton_nodes.ros.runtime import StageNode
 
 NORMAL, REDUCED, PROTECTIVE_STOP = 1, 2, 3
 """Of ur_dashboard_msgs/SafetyMode; every other value is a stop that a person clears at the robot."""
-SILENCE_S = 0.5
-"""Silence after which the driver, or its controller, counts as gone [s]."""
+SILENCE_S, CONTROLLER_SILENCE_S = 0.5, 1.0
+"""Silence after which the driver counts as gone, and its controller as not active [s]. Ours: an arm that stands still
+is noticed by its path as well, and a busy machine delays the controller's state first."""
 UNDER_WAY = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
 
 
@@ -75,7 +76,7 @@ class DriverReports:
         self.joints_time_s = time.monotonic()
         self.joints_are_heard = self.controller_is_active = False
         self._joints_watch = Watchdog([names.DRIVER_JOINT_STATES], SILENCE_S)
-        self._controller_watch = Watchdog([names.DRIVER_CONTROLLER_STATE], SILENCE_S)
+        self._controller_watch = Watchdog([names.DRIVER_CONTROLLER_STATE], CONTROLLER_SILENCE_S)
 
     def check(self, now_s: float) -> None:
         """Notice silence; called often, with the monotonic clock [s]."""
