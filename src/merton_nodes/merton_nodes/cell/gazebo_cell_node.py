@@ -178,6 +178,8 @@ class GazeboCellNode(StageNode):
             self.world.ready, f"{names.GAZEBO_SET_POSE} and {names.GAZEBO_CONTROL}, which no node offers"
         )
         await self.require(lambda: self.joints_rad is not None, f"{names.GAZEBO_JOINT_STATES}, which no node publishes")
+        await self.require(lambda: self.trajectories.get_subscription_count() > 1, "the arm's controller")  # and itself
+        await self.require(lambda: self.fingers.publisher.get_subscription_count() > 0, "the gripper's controller")
         self.time.engaged = True
         await self.put(parked(self.cell))
         await self.go_home()
