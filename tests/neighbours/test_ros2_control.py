@@ -68,8 +68,8 @@ class Stop:
         fast = int(np.argmax(np.abs(speed)))
         self.late_s = float(BRAKE_S / 2 - distance[fast] / speed[fast])
         """How much later than expected the controller took the trajectory [s]."""
-        # The braking itself. Not in it: the cycle before, in which the reference takes over the measured speed. That step
-        # was 0.019 rad/s at most in 20 stops at 500 Hz; one stop showed 18.8 rad/s2 with it, above the limit of 10.
+        # The braking itself. Not in it: the cycle in which the reference takes over the measured speed. That step was
+        # 0.019 rad/s at most in 20 stops at 500 Hz; one stop showed 18.8 rad/s2 with it, above the limit of 10.
         accelerations = [states[index].reference.accelerations for index in range(self.begin, self.rest)]
         self.peak_rad_s2 = float(np.abs(accelerations).max())
         self.backwards_rad_s = float(max(0.0, (-self.speeds[part] * np.sign(speed)).max()))
