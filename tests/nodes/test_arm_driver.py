@@ -111,6 +111,35 @@ def test_an_arm_that_never_comes_to_rest_is_given_up(ros: Ros, probe: Probe, mon
     assert "still moves 1 s after it should have come to rest" in lift.result.error_msg
 
 
+@pytest.mark.parametrize("waiting", [False, True])
+def test_the_path_begins_after_the_observation_whichever_came_first(ros: Ros, probe: Probe, waiting: bool) -> None:
+    """The chunk or the joint states of its observation: they come from two processes."""
+    arm = up(ros, ArmNode).arm
+    joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    ros.until(joints.get_subscription_count)
+
+    def state(stamp_ns: int, joints_rad: np.ndarray) -> None:
+        joints.publish(convert.joint_state_message(stamp_ns, joints_rad, np.zeros(6), 0.14))
+        ros.until(lambda: arm.stamp_ns == stamp_ns)
+
+    async def chunk() -> None:
+        arm.begin()
+        await arm.wait_for_state_after(20)
+
+    state(10, CELL.home_joints)
+    if not waiting:
+        state(20, CELL.home_joints)
+    task = ros.executor.create_task(chunk)
+    ros.until(lambda: arm.moving)
+    if waiting:
+        state(20, CELL.home_joints)
+    ros.result(task)
+    moved = CELL.home_joints + 0.1
+    state(30, moved)
+    expected = base_from_tcp(moved, CELL.tool0_from_tcp)[:3, 3]
+    assert [[point.x, point.y, point.z] for point in arm.end()] == [pytest.approx(expected.tolist())]
+
+
 def test_results_do_not_heap_up(ros: Ros, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every message of a goal's status lists all kept results: each chunk would take longer than the last."""
     monkeypatch.setattr(arm_node, "RESULT_KEPT_S", 1)

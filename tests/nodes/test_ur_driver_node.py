@@ -144,7 +144,9 @@ def gripper() -> Iterator[str]:
 
 
 class Bench:
-    def __init__(self, ros: Ros, probe: Probe, gripper: str) -> None:
+    """The node with its driver, and a commander; `arm` is an arm_node that is up before."""
+
+    def __init__(self, ros: Ros, probe: Probe, gripper: str, arm: ArmNode | None = None) -> None:
         self.ros, self.driver = ros, Driver(probe)
         self.node = up(
             ros,
@@ -155,6 +157,8 @@ class Bench:
         )
         self.states = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
+        if arm is not None:  # its state is kept for late subscribers: after that of the commander it would hold
+            ros.until(lambda: self.node.guarded.rule.permit == arm.stop.latch.permit)
         self.permits = Permits(probe)
         self.trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.fingers = probe.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
@@ -385,7 +389,7 @@ def test_a_command_past_the_gate_moves_nothing_and_is_no_fault(ros: Ros, bench: 
 
 def test_a_protective_stop_latches_and_is_unlocked_through_the_dashboard(ros: Ros, probe: Probe, gripper: str) -> None:
     arm = up(ros, ArmNode)  # first: it takes its time, and holds up this process
-    bench = Bench(ros, probe, gripper)
+    bench = Bench(ros, probe, gripper, arm)
     ros.until(arm.stop.release.service_is_ready)
     goal = bench.begin()
     bench.driver.mode(3)

@@ -49,7 +49,7 @@ class ArmDriver:
         opening_m: of the gripper.
         stamp_ns: of the newest joint states.
         hand: the gripper and the object it holds.
-        path: tool positions since `begin`.
+        path: tool positions after the state that the chunk is planned from.
         moving: whether a chunk is being carried out.
         since: the generation of the stop in which that chunk began.
     """
@@ -123,7 +123,8 @@ class ArmDriver:
     async def wait_for_state_after(self, stamp_ns: int) -> None:
         """Wait for joint states of an observation's stamp or later, or for any if that is 0; a stop ends it.
 
-        Raises InfrastructureError if none arrive within `patience_s`: their clock may be another one.
+        The path begins after them, so that it is the same whether they came before the chunk or after it. Raises
+        InfrastructureError if none arrive within `patience_s`: their clock may be another one.
         """
         needed_ns = max(stamp_ns, 1)
         if not await self.waits.until(lambda: self.is_stopped() or self.stamp_ns >= needed_ns, self.patience_s):
@@ -131,6 +132,7 @@ class ArmDriver:
                 f"no {names.JOINT_STATES} of {stamp_ns / 1e9:.3f} s, the observation's stamp, within "
                 f"{self.patience_s:g} s; the last are of {self.stamp_ns / 1e9:.3f} s"
             )
+        self.path.clear()
 
     def has_stood_for(self, duration_s: float) -> bool:
         """Whether the arm has stood still for this long on the cell's clock, which may stand, or for `STALLED_S`."""
