@@ -133,18 +133,22 @@ def test_the_clock_of_a_cell_is_published_to_subscribers_alone(ros: Ros, probe: 
     assert convert.nanoseconds_of(heard[0].clock) == node.cell.time_ns
 
 
-def test_a_cell_whose_gripper_has_a_linkage_is_published_and_rendered_with_it(ros: Ros, probe: Probe) -> None:
-    node = up(ros, MujocoCellNode, gripper_linkage=True)
+def test_a_cell_whose_gripper_has_a_linkage_is_published_with_it(ros: Ros, probe: Probe) -> None:
+    up(ros, MujocoCellNode, gripper_linkage=True)
     described = probe.listen(String, names.ROBOT_DESCRIPTION, names.LATCHED_QOS)
     joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
     ros.until(lambda: described and joints)
     assert 'name="finger_joint"' in described[-1].data
     assert joints[-1].name[6:] == ["gripper_left_finger_joint", "finger_joint"]
+
+
+def test_a_cell_whose_gripper_has_a_linkage_is_rendered_with_it(ros: Ros, probe: Probe) -> None:
+    cell = SimulatedCell(linkage=True)
+    cell.reset("reach", 0)
     camera = up(ros, CameraNode, width=WIDTH, height=HEIGHT, gripper_linkage=True)
     wrist = probe.listen(Image, names.color("wrist"), names.SENSOR_QOS)
     ros.until(lambda: camera.source.viewed[0] == {"wrist"})
-    node.cell.reset("reach", 0)
-    camera.source.on_state(state_of(node.cell, 1000, at_rest=True))
+    camera.source.on_state(state_of(cell, 1000, at_rest=True))  # in the thread that has made the renderer
     ros.until(lambda: wrist)
     assert convert.color_array(wrist[-1]).std() > 10, "a blank picture"
 

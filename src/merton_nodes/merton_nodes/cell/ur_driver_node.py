@@ -73,9 +73,8 @@ class UrDriverNode(RobotNode):
         self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.commands = self.create_publisher(JointTrajectory, names.DRIVER_TRAJECTORY, names.RELIABLE_QOS)
         self.reports = DriverReports(self, self.on_joints, self.on_safety_mode, self.on_scaling, self.on_foreign_goal)
-        self.reports.listen(
-            *self.messages()
-        )  # first: after a pause of this process the driver is heard before commands
+        # before the commands: after a pause of this process the driver is heard first
+        self.reports.listen(*self.messages())
         self.offer_state()
         feed = self.watchdog.feed
         self.create_subscription(Header, names.HEARTBEAT, lambda _: feed(names.HEARTBEAT), names.RELIABLE_QOS)
