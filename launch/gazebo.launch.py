@@ -43,6 +43,8 @@ GRIPPER_CONTROLLERS = {"false": "gripper_controller", "true": "finger_joint_cont
 """By `gripper_linkage`."""
 SERVICES = [
     "/world/cell/set_pose@ros_gz_interfaces/srv/SetEntityPose",
+    "/world/cell/create@ros_gz_interfaces/srv/SpawnEntity",
+    "/world/cell/remove@ros_gz_interfaces/srv/DeleteEntity",
     "/world/cell/control@ros_gz_interfaces/srv/ControlWorld",
 ]
 

@@ -24,10 +24,11 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from merton.errors import MissingDependencyError
 from merton.execution.kinematics import base_from_tcp
-from merton.simulation.gazebo import FRAME_PERIOD_S, Touch, model_name, parked, places
+from merton.simulation.gazebo import FRAME_PERIOD_S, Touch, lifted, model_name, moving_models, parked, places
+from merton.simulation.gazebo_props import MOVABLE, prop_sdf
 from merton.simulation.model import MATS, OBJECTS, PAD_LINKS
 from merton.simulation.scene import make_scene
-from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
+from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, load_cell
 from merton.world.geometry import Matrix, transform
 from merton.world.linkage import joint_rad
 from merton_nodes.cell.gazebo_cell_node import GazeboCellNode
@@ -45,7 +46,7 @@ CELL = load_cell()
 class StandIn:
     """Gazebo, its controllers and the bridge: time passes, and joints move, only on request."""
 
-    def __init__(self, node: Node, on_touches: Any) -> None:
+    def __init__(self, node: Node, cell: CellConfig, on_touches: Any) -> None:
         self.on_touches = on_touches
         self.now_ns = self.goal_ns = 10_000_000_000
         self.joints = CELL.home_joints + 0.2
@@ -55,9 +56,11 @@ class StandIn:
         self.controllers_active = True
         self.holds: list[JointTrajectory] = []
         self.states = node.create_publisher(JointState, names.GAZEBO_JOINT_STATES, names.RELIABLE_QOS)
+        self.props: list[str] = []
+        self.removed_ns = 0
         self.pose_publishers = {
-            name: node.create_publisher(PoseStamped, names.gazebo_pose(model_name(name)), names.RELIABLE_QOS)
-            for name in OBJECTS
+            model: node.create_publisher(PoseStamped, names.gazebo_pose(model), names.RELIABLE_QOS)
+            for model in (*moving_models(), *MOVABLE)
         }
         node.create_subscription(JointTrajectory, names.TRAJECTORY, self.on_trajectory, names.RELIABLE_QOS)
         node.create_subscription(JointTrajectory, names.GAZEBO_FINGERS, self.on_fingers, names.RELIABLE_QOS)
@@ -76,6 +79,19 @@ class StandIn:
 
     def place(self, name: str, base_from_model: Matrix) -> Future:
         self.poses[name] = base_from_model
+        return self.answer()
+
+    def add(self, name: str, base_from_model: Matrix) -> Future:
+        assert model_name(name) not in map(model_name, self.props), "Gazebo has one of that name"
+        assert self.now_ns > self.removed_ns, "it is still there until the next step"
+        self.props.append(name)
+        return self.place(name, base_from_model)
+
+    def remove(self, name: str) -> Future:
+        assert name not in lifted([name]) or self.poses[name][2, 3] > 100, "Gazebo ends if it touches another thing"
+        self.removed_ns = self.now_ns
+        self.props.remove(name)
+        del self.poses[name]
         return self.answer()
 
     def run_to(self, stamp_ns: int) -> Future:
@@ -117,9 +133,9 @@ class StandIn:
         self.publish()
 
     def publish(self) -> None:
-        for name, publisher in self.pose_publishers.items():
-            if name in self.poses:
-                publisher.publish(convert.pose_stamped(self.poses[name], self.now_ns))
+        for name, pose in self.poses.items():
+            if model_name(name) in self.pose_publishers:
+                self.pose_publishers[model_name(name)].publish(convert.pose_stamped(pose, self.now_ns))
         self.publish_joints()
 
     def publish_joints(self) -> None:
@@ -206,6 +222,21 @@ def test_a_reset_makes_the_scene_and_time_stands_still_at_a_frame(ros: Any, benc
     stamps = [convert.nanoseconds_of(joints.header.stamp) for joints in bench.joints]
     assert convert.nanoseconds_of(later.header.stamp) in stamps
     assert len(stamps) == len(set(stamps)), "Gazebo repeats its last joint states while time stands"
+
+
+def test_props_come_with_their_scene_and_go_before_the_next(ros: Any, bench: Bench) -> None:
+    for seed in (3, 4):
+        response = bench.reset("insert", seed)
+        assert response.error_code == 0, response.error_msg
+        scene = make_scene("insert", seed)
+        assert set(bench.world.props) == {scene.command.object, scene.command.target}
+        standing = places(scene, CELL)
+        assert {item.name for item in response.state.objects} == {*scene.placements}
+        for item in response.state.objects:
+            np.testing.assert_allclose(convert.matrix_of(item.pose), standing[item.name], atol=1e-9)
+    assert bench.reset("reach", 0).error_code == 0
+    assert not bench.world.props
+    assert "peg" not in {item.name for item in bench.node.judge.scene_state().objects}
 
 
 def test_a_motion_takes_its_time_and_success_is_judged(ros: Any, bench: Bench) -> None:
@@ -320,7 +351,7 @@ def test_an_impossible_reset_is_one_sentence(bench: Bench) -> None:
     response = bench.reset("pour", 0)
     assert response.error_code == 407
     assert "reach" in response.error_msg
-    assert "bowl" in response.error_msg
+    assert "beads" in response.error_msg
     bench.world.controllers_active = False
     response = bench.reset("reach", 0)
     assert response.error_code == 407
@@ -341,9 +372,11 @@ def test_the_messages_of_gazebo_as_they_are(ros: Any, probe: Probe) -> None:
 
     probe.create_service(services.SetEntityPose, names.GAZEBO_SET_POSE, answer)
     probe.create_service(services.ControlWorld, names.GAZEBO_CONTROL, answer)
+    probe.create_service(services.SpawnEntity, names.GAZEBO_CREATE, answer)
+    probe.create_service(services.DeleteEntity, names.GAZEBO_REMOVE, answer)
     publisher = probe.create_publisher(messages.Contacts, names.GAZEBO_CONTACTS, 10)
     received: list[Any] = []
-    world = GazeboWorld(ros.add(Node, "bare"), lambda touches, stamp_ns: received.append((touches, stamp_ns)))
+    world = GazeboWorld(ros.add(Node, "bare"), CELL, lambda touches, stamp_ns: received.append((touches, stamp_ns)))
     ros.until(lambda: world.ready() and publisher.get_subscription_count() == 1)
 
     pose = transform((0.4, -0.1, 0.02))
@@ -355,6 +388,12 @@ def test_the_messages_of_gazebo_as_they_are(ros: Any, probe: Probe) -> None:
     control = asked[1].world_control
     assert (control.run_to_sim_time.sec, control.run_to_sim_time.nanosec) == (12, 300_000_000)
     assert not any((control.pause, control.step, control.multi_step, control.reset.all))
+
+    assert ros.result(world.add("red lid", pose)).success
+    assert asked[2].entity_factory.sdf == prop_sdf("red lid", CELL)
+    np.testing.assert_allclose(convert.matrix_of(asked[2].entity_factory.pose), pose)
+    assert ros.result(world.remove("red lid")).success
+    assert (asked[3].entity.name, asked[3].entity.type) == ("lid", messages.Entity.MODEL)
 
     contact = messages.Contact(normals=[Vector3(z=1.0)] * 2, wrenches=[messages.JointWrench()] * 2)
     contact.collision1.name = "cell::wrist_3_link::wrist_3_link_collision"
@@ -375,7 +414,7 @@ def test_without_the_messages_of_gazebo_it_says_what_to_install(ros: Any) -> Non
         pytest.skip("ros_gz_interfaces is installed")
     node = ros.add(Node, "bare")
     with pytest.raises(MissingDependencyError, match="ros-jazzy-ros-gz"):
-        GazeboWorld(node, lambda touches, stamp_ns: None)
+        GazeboWorld(node, CELL, lambda touches, stamp_ns: None)
 
 
 @pytest.mark.parametrize("has_it", [True, False])

@@ -10,7 +10,7 @@ import math
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from merton.execution.kinematics import UR5
 from merton.files import resource
 from merton.simulation import gazebo
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, link_of, normal_force_n
+from merton.simulation.gazebo_props import MOVABLE
 from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, PAD_LINKS, urdf
 from merton.simulation.scene import make_scene
 from merton.simulation.surfaces import FRICTION, RGB
@@ -391,6 +392,8 @@ def test_version_and_plugins(robot: ElementTree.Element, world: ElementTree.Elem
     assert world.get("name") == gazebo.WORLD
     assert f"/world/{gazebo.WORLD}/set_pose" == names.GAZEBO_SET_POSE
     assert f"/world/{gazebo.WORLD}/control" == names.GAZEBO_CONTROL
+    assert f"/world/{gazebo.WORLD}/create" == names.GAZEBO_CREATE
+    assert f"/world/{gazebo.WORLD}/remove" == names.GAZEBO_REMOVE
     plugins = {plugin.get("filename"): plugin.get("name") for tree in (robot, world) for plugin in tree.iter("plugin")}
     assert {file: plugins[file] for file in plugins if file} == PLUGINS
     assert world.findtext("plugin/render_engine") == "ogre2"
@@ -485,6 +488,7 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
     for model in world.findall("model"):
         if model.find("plugin[@filename='gz-sim-pose-publisher-system']") is not None:
             offered[f"/model/{model.get('name')}/pose"] = "gz.msgs.Pose"
+    offered |= {f"/model/{prop}/pose": "gz.msgs.Pose" for prop in MOVABLE}
     bridges = load("config/gazebo/bridge.yaml")
     for bridge in bridges:
         assert set(bridge) == {"ros_topic_name", "gz_topic_name", "ros_type_name", "gz_type_name", "direction"}
@@ -493,7 +497,7 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
         assert offered.pop(bridge["gz_topic_name"]) == bridge["gz_type_name"]
     assert not offered, "published and not bridged"
     wanted = {names.CLOCK, names.GAZEBO_CONTACTS, names.GAZEBO_JOINT_STATES}
-    wanted |= {names.gazebo_pose(gazebo.model_name(name)) for name in OBJECTS}
+    wanted |= {names.gazebo_pose(model) for model in (*gazebo.moving_models(), *MOVABLE)}
     wanted |= {topic(camera) for camera in CAMERAS for topic in (names.color, names.color_info, names.depth)}
     assert {bridge["ros_topic_name"] for bridge in bridges} == wanted
     assert len(bridges) == len(wanted)
@@ -550,8 +554,8 @@ def test_the_tasks_of_the_quickstart_run_in_gazebo() -> None:
         scene = gazebo.gazebo_scene(task, 5)
         assert scene == make_scene(task, 5)
         assert gazebo.places(scene, CELL).keys() <= gazebo.parked(CELL).keys()
-    with pytest.raises(InputError, match=r"no lid .*'cover'.*reach"):
-        gazebo.gazebo_scene("cover", 0)
+    with pytest.raises(InputError, match=r"no beads .*'pour'.*reach"):
+        gazebo.gazebo_scene("pour", 0)
     with pytest.raises(UnknownNameError):
         gazebo.gazebo_scene("juggle", 0)
 
@@ -614,26 +618,32 @@ def test_after_a_release_links_may_go_on_touching_until_they_have_parted() -> No
     assert not touches.stopped
 
 
+def models(poses: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """Poses of things by the names of their models."""
+    return {gazebo.model_name(name): pose for name, pose in poses.items()}
+
+
 def test_the_judge_is_that_of_the_embedded_cell() -> None:
     scene = make_scene("reach", 2)
     judge, touches = Judge(CELL), Touches(CELL)
     assert not judge.success(np.zeros(3), touches, 0)
     assert judge.scene_state().objects == ()
-    judge.poses |= gazebo.parked(CELL) | gazebo.places(scene, CELL)
+    judge.poses |= models(gazebo.parked(CELL) | gazebo.places(scene, CELL))
     judge.begin(scene)
-    goal = judge.poses[scene.command.object][:3, 3]
+    goal = judge.poses[gazebo.model_name(scene.command.object)][:3, 3]
     assert judge.success(np.add(goal, (0, 0, 0.1)), touches, 0)
     assert not judge.success(np.add(goal, (0, 0, 0.2)), touches, 0)
     assert {item.name for item in judge.scene_state().objects} == set(scene.placements)
 
     scene = make_scene("pick", 2)
-    judge.poses |= gazebo.places(scene, CELL)
+    judge.poses |= models(gazebo.places(scene, CELL))
     judge.begin(scene)
     name = scene.command.object
-    judge.poses[name] = transform((0, 0, 0.1)) @ judge.poses[name]
+    model = gazebo.model_name(name)
+    judge.poses[model] = transform((0, 0, 0.1)) @ judge.poses[model]
     assert not judge.success(goal, touches, 0), "lifted, but not by the gripper"
     for pad in PAD_LINKS:
-        touches.update([Touch(pad, gazebo.model_name(name), 20.0)], 0)
+        touches.update([Touch(pad, model, 20.0)], 0)
     assert not touches.stopped
     assert touches.touching(name, 10_000_000) == set(PAD_LINKS)
     assert judge.success(goal, touches, 10_000_000)

@@ -19,7 +19,8 @@ def ends() -> list[int]:
 
 @pytest.fixture
 def time(ends: list[int]) -> Lockstep:
-    lockstep = Lockstep(ends.append, PERIOD_NS, SOURCES)
+    lockstep = Lockstep(ends.append, PERIOD_NS)
+    lockstep.expect(SOURCES)
     lockstep.engaged = True
     lockstep.stamp_ns = 1_002_000_000
     lockstep.run_for(0.25)
@@ -52,7 +53,8 @@ def test_more_time_may_be_asked_for_while_it_passes(time: Lockstep, ends: list[i
 
 
 def test_a_simulator_that_ran_freely_is_given_an_end_that_lies_ahead(ends: list[int]) -> None:
-    time = Lockstep(ends.append, PERIOD_NS, SOURCES)
+    time = Lockstep(ends.append, PERIOD_NS)
+    time.expect(SOURCES)
     assert not time.update("joints", 7_654_000_000)
     assert not ends, "not engaged yet"
     time.engaged = True

@@ -1,7 +1,8 @@
 """The cell in Gazebo, without ROS: places of the objects, contacts, and the rule by which a contact stops the arm.
 
 The world is `urdf/worlds/cell.sdf.xacro`. It holds every object and mat at once, under their names with `_` for the
-space; those that a scene does not need wait on the room's floor, where no camera looks.
+space; those that a scene does not need wait on the room's floor, where no camera looks. Props are put into it for the
+scenes that need them, see `merton.simulation.gazebo_props`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from scipy.spatial.transform import Rotation
 
 from merton.errors import InputError
 from merton.simulation.cell import Contact
+from merton.simulation.gazebo_props import MOVABLE
 from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, rest_height_m
-from merton.simulation.props import props_of
+from merton.simulation.props import FIXTURES, FREE, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
 from merton.simulation.success import Situation, succeeded
 from merton.world.cell import CellConfig
@@ -32,6 +34,12 @@ FRAME_PERIOD_S = 0.1
 TOUCH_S = 0.05
 """A touch not reported for this long has ended [s of simulated time]. Ours: 25 physics steps."""
 
+STILL = {name.replace(" ", "_") for name in MATS} | (FIXTURES.keys() - set(MOVABLE))
+"""Models that stay where they are put."""
+
+LIFTED_M = 500.0
+"""Of props that wait for their removal. Ours: ten seconds above the floor, much longer than the way home."""
+
 
 @dataclass(frozen=True)
 class Touch:
@@ -43,15 +51,15 @@ class Touch:
 
 
 def tasks_in_gazebo() -> tuple[str, ...]:
-    """The tasks with objects and mats alone; the props of the others are in the embedded cell only."""
-    return tuple(task for task in TASKS if not props_of(task))
+    """The tasks that Gazebo's world has the things for: all without beads."""
+    return tuple(task for task in TASKS if "beads" not in props_of(task))
 
 
 def gazebo_scene(task: str, seed: int) -> Scene:
-    """The scene of (task, seed); raises InputError for a task whose props the world lacks, else as `make_scene`."""
-    if missing := props_of(TASKS[task].name):
+    """The scene of (task, seed); raises InputError for a task that needs beads, else as `make_scene`."""
+    if "beads" in props_of(TASKS[task].name):
         raise InputError(
-            f"the world of Gazebo has no {', no '.join(missing)} for the task {task!r}; "
+            f"the world of Gazebo has no beads for the task {task!r}; "
             f"it has what these need: {', '.join(tasks_in_gazebo())}"
         )
     return make_scene(task, seed)
@@ -71,8 +79,14 @@ def without_mimics(robot_description: str) -> str:
 
 
 def model_name(name: str) -> str:
-    """Name of an object or mat in the world: "red cube" is red_cube."""
-    return name.replace(" ", "_")
+    """Name of a thing of a scene in the world: "red cube" is red_cube, "red lid" is lid."""
+    return body_of(name).replace(" ", "_")
+
+
+def moving_models(scene: Scene | None = None) -> tuple[str, ...]:
+    """The models whose poses Gazebo publishes: all objects, and the movable props of a scene."""
+    bodies = () if scene is None else tuple(body_of(name) for name in scene.placements)
+    return tuple(model_name(name) for name in (*OBJECTS, *(body for body in bodies if body in MOVABLE)))
 
 
 def parked(cell: CellConfig) -> dict[str, Matrix]:
@@ -85,8 +99,14 @@ def parked(cell: CellConfig) -> dict[str, Matrix]:
     return places
 
 
+def lifted(props: Iterable[str]) -> dict[str, Matrix]:
+    """Poses (4, 4) in `base_link` of the props that can be carried, in the air: they fall, and touch nothing."""
+    free = [name for name in props if model_name(name) in FREE]
+    return {name: transform((0.0, 0.0, LIFTED_M + index)) for index, name in enumerate(free)}
+
+
 def places(scene: Scene, cell: CellConfig) -> dict[str, Matrix]:
-    """Poses (4, 4) of the objects and mats of a scene in `base_link`."""
+    """Poses (4, 4) of the things of a scene in `base_link`."""
     result = {
         name: transform((x, y, rest_height_m(name, cell)), Rotation.from_euler("z", yaw))
         for name, (x, y, yaw) in scene.placements.items()
@@ -176,7 +196,7 @@ class Judge:
     """The scene of a trial, its poses at the start, and the success of its task.
 
     Attributes:
-        poses: name to pose (4, 4) in `base_link` of every object and mat, as last reported.
+        poses: name of a model to its pose (4, 4) in `base_link`, as last reported.
     """
 
     def __init__(self, cell: CellConfig) -> None:
@@ -188,14 +208,14 @@ class Judge:
     def begin(self, scene: Scene) -> None:
         """Begin a trial; the poses now are those of its start."""
         self.scene = scene
-        # mats stay where they are put
-        self.poses |= {name: pose for name, pose in places(scene, self._cell).items() if name in MATS}
-        self._start = {name: self.poses[name] for name in scene.placements}
+        # mats, sockets and bowls stay where they are put
+        still = {name: pose for name, pose in places(scene, self._cell).items() if model_name(name) in STILL}
+        self.poses |= {model_name(name): pose for name, pose in still.items()}
+        self._start = {name: self.poses[model_name(name)] for name in scene.placements}
 
     def scene_state(self) -> SceneState:
         """Poses of the things of the scene; none without a scene."""
-        names = () if self.scene is None else (*self.scene.placements, *self.scene.mats)
-        return SceneState(tuple(SceneObject(name, self.poses[name]) for name in names))
+        return SceneState(tuple(SceneObject(name, pose) for name, pose in self._now().items()))
 
     def success(self, tcp_m: Array, touches: Touches, stamp_ns: int) -> bool:
         """Whether the task is done, with the tool centre point at (3,) [m], at a simulated instant [ns]."""
@@ -203,9 +223,13 @@ class Judge:
             return False
         situation = Situation(
             start=self._start,
-            now=self.poses,
+            now=self._now(),
             beads=np.empty((0, 3)),
             tcp=tcp_m,
             touching=lambda name: touches.touching(name, stamp_ns),
         )
         return succeeded(self.scene.command, situation, self._cell)
+
+    def _now(self) -> dict[str, Matrix]:
+        names = () if self.scene is None else (*self.scene.placements, *self.scene.mats)
+        return {name: self.poses[model_name(name)] for name in names}

@@ -7,7 +7,7 @@ at which the cameras took a frame: joint states, images and `cell/state` then ha
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -25,12 +25,13 @@ from merton.errors import ErrorCode, InfrastructureError, MertonError
 from merton.execution.braking import braking
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.robots.gripper import Gripper
-from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gazebo_scene, model_name, parked, places
-from merton.simulation.model import OBJECTS
+from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gazebo_scene, moving_models
+from merton.simulation.gazebo_props import MOVABLE
 from merton.simulation.scene import Scene
-from merton.world.geometry import Array, Matrix
+from merton.world.geometry import Array
 from merton_nodes.cell.gazebo_fingers import GazeboFingers
 from merton_nodes.cell.gazebo_joints import GazeboJoints
+from merton_nodes.cell.gazebo_things import GazeboThings
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.lockstep import Lockstep
@@ -70,18 +71,19 @@ class GazeboCellNode(StageNode):
         self.joints = JointState()
         self.joints_rad: Array | None = None
         self.scenes, self.resetting = 0, False
-        self.world = self.make_world(self, self.on_touches)
-        self.time = Lockstep(self.world.run_to, PERIOD_NS, ("joints", *OBJECTS))
+        self.world = self.make_world(self, self.cell, self.on_touches)
+        self.time = Lockstep(self.world.run_to, PERIOD_NS)
         self.waits = Waits(self)
+        self.things = GazeboThings(self.world, self.time, self.waits, self.cell, self.patience_s)
         self.trajectories = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.fingers = GazeboFingers(self, self.cell)
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         GazeboJoints(self, self.on_joints)
         self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper, self.undo, own=OWN)
-        for name in OBJECTS:
-            topic = names.gazebo_pose(model_name(name))
-            self.create_subscription(PoseStamped, topic, partial(self.on_pose, name), names.RELIABLE_QOS)
+        for model in (*moving_models(), *MOVABLE):
+            topic = names.gazebo_pose(model)
+            self.create_subscription(PoseStamped, topic, partial(self.on_pose, model), names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         self.create_timer_s(idle_s, self.idle)
@@ -181,13 +183,11 @@ class GazeboCellNode(StageNode):
         await self.require(lambda: self.trajectories.get_subscription_count() > 1, "the arm's controller")  # and itself
         await self.require(lambda: self.fingers.publisher.get_subscription_count() > 0, "the gripper's controller")
         self.time.engaged = True
-        await self.put(parked(self.cell))
+        await self.things.clear()
         await self.go_home()
-        await self.put(places(scene, self.cell))
+        await self.things.put(scene)
         self.time.run_for(SETTLE_S)
-        await self.require(
-            lambda: self.time.stands and self.judge.poses.keys() >= scene.placements.keys(), "the poses of the objects"
-        )
+        await self.require(lambda: self.time.stands, "the poses of the objects")
         self.judge.begin(scene)
         self.touches.clear()
         self.scenes += 1
@@ -204,22 +204,13 @@ class GazeboCellNode(StageNode):
                 return
         raise InfrastructureError(f"the arm did not get home in {ATTEMPTS} attempts: is its controller active?")
 
-    async def put(self, base_from_models: Mapping[str, Matrix]) -> None:
-        """Move things of the world to their places, (4, 4) in `base_link`."""
-        for name, base_from_model in base_from_models.items():
-            result = await self.waits.result(
-                self.world.place(name, base_from_model), self.patience_s, f"Gazebo to place the {name}"
-            )
-            if not result.success:
-                raise InfrastructureError(f"Gazebo could not place the {name}")
-
     async def require(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for a condition, at most `patience_s` of wall time."""
         await self.waits.require(condition, self.patience_s, what)
 
-    def on_pose(self, name: str, message: PoseStamped) -> None:
-        self.judge.poses[name] = convert.matrix_of(message.pose)
-        self.pass_time(name, convert.nanoseconds_of(message.header.stamp))
+    def on_pose(self, model: str, message: PoseStamped) -> None:
+        self.judge.poses[model] = convert.matrix_of(message.pose)
+        self.pass_time(model, convert.nanoseconds_of(message.header.stamp))
 
     def publish_state(self) -> None:
         if self.judge.scene is not None:

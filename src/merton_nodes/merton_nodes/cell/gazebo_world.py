@@ -13,6 +13,8 @@ from rclpy.task import Future
 
 from merton.errors import MissingDependencyError
 from merton.simulation.gazebo import Touch, link_of, model_name, normal_force_n
+from merton.simulation.gazebo_props import prop_sdf
+from merton.world.cell import CellConfig
 from merton.world.geometry import Matrix
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -41,26 +43,31 @@ def require_service_that_places() -> None:
 
 
 class GazeboWorld:
-    """The world behind the bridge: runs it up to an instant, and moves its models.
+    """The world behind the bridge: runs it up to an instant, moves its models, and adds and removes props.
 
     Args:
         node: gets the subscription and the clients.
+        cell: sizes of the props.
         on_touches: called with the contacts of the robot's links, if there are any, and the simulated instant [ns].
 
     Raises:
         MissingDependencyError: ros_gz_interfaces is not installed.
     """
 
-    def __init__(self, node: Node, on_touches: Callable[[list[Touch], int], None]) -> None:
+    def __init__(self, node: Node, cell: CellConfig, on_touches: Callable[[list[Touch], int], None]) -> None:
         try:
             from ros_gz_interfaces.msg import Contacts, Entity
-            from ros_gz_interfaces.srv import ControlWorld, SetEntityPose
+            from ros_gz_interfaces.srv import ControlWorld, DeleteEntity, SetEntityPose, SpawnEntity
         except ImportError:
             raise MissingDependencyError(
                 "not installed: ros_gz_interfaces; run: sudo apt-get install ros-jazzy-ros-gz"
             ) from None
         self._entity, self._set_pose, self._control = Entity, SetEntityPose, ControlWorld
+        self._spawn, self._delete = SpawnEntity, DeleteEntity
+        self._cell = cell
         self._places = node.create_client(SetEntityPose, names.GAZEBO_SET_POSE)
+        self._creates = node.create_client(SpawnEntity, names.GAZEBO_CREATE)
+        self._removes = node.create_client(DeleteEntity, names.GAZEBO_REMOVE)
         self._controls = node.create_client(ControlWorld, names.GAZEBO_CONTROL)
         self._on_contacts = lambda message: on_touches(*touches_in(message))
         self._contacts = node.create_subscription(
@@ -79,11 +86,23 @@ class GazeboWorld:
             self._on_contacts(taken[0])
 
     def place(self, name: str, base_from_model: Matrix) -> Future:
-        """Move an object or mat to a pose (4, 4) in `base_link`; the result's `success` says whether that worked."""
-        request = self._set_pose.Request()
-        request.entity.name, request.entity.type = model_name(name), self._entity.MODEL
-        request.pose = convert.pose_message(base_from_model)
+        """Move a thing to a pose (4, 4) in `base_link`; the result's `success` says whether that worked."""
+        request = self._set_pose.Request(entity=self._model(name), pose=convert.pose_message(base_from_model))
         return self._places.call_async(request)
+
+    def add(self, name: str, base_from_model: Matrix) -> Future:
+        """Add a prop at a pose (4, 4) in `base_link`; `success` says whether the world will try that."""
+        request = self._spawn.Request()
+        request.entity_factory.sdf = prop_sdf(name, self._cell)
+        request.entity_factory.pose = convert.pose_message(base_from_model)
+        return self._creates.call_async(request)
+
+    def remove(self, name: str) -> Future:
+        """Remove a prop; `success` says whether the world will try that. It is gone after the next step."""
+        return self._removes.call_async(self._delete.Request(entity=self._model(name)))
+
+    def _model(self, name: str) -> Any:
+        return self._entity(name=model_name(name), type=self._entity.MODEL)
 
     def run_to(self, stamp_ns: int) -> Future:
         """Let simulated time pass up to an instant [ns], then stand still.

@@ -10,12 +10,11 @@ class Lockstep:
     """Lets a simulator run up to instants at which its cameras take a frame. For the thread of one executor.
 
     Messages about one instant arrive one by one, on several topics: an instant is complete, and time stands, once each
-    source has reported it.
+    source that is expected to has reported it.
 
     Args:
         run_to: runs the simulator up to an instant ahead [ns], and stops it there.
         period_ns: between two frames [ns].
-        sources: report every instant at which a frame is taken.
 
     Attributes:
         engaged: whether time is under control; the simulator runs freely until this is set.
@@ -23,11 +22,11 @@ class Lockstep:
         stands: whether all requested time has passed.
     """
 
-    def __init__(self, run_to: Callable[[int], Any], period_ns: int, sources: Iterable[str]) -> None:
+    def __init__(self, run_to: Callable[[int], Any], period_ns: int) -> None:
         self.run_to, self.period_ns = run_to, period_ns
         self.engaged = self.stands = False
         self.stamp_ns = 0
-        self._reported_ns = dict.fromkeys(sources, 0)
+        self._reported_ns: dict[str, int] = {}
         self._end_ns = 0
 
     def run_for(self, duration_s: float) -> None:
@@ -37,9 +36,14 @@ class Lockstep:
             self._end_ns, self.stands = end_ns, False
             self.run_to(end_ns)
 
+    def expect(self, sources: Iterable[str]) -> None:
+        """From now on, let these report every instant at which a frame is taken; others no longer count."""
+        self._reported_ns = {source: self._reported_ns.get(source, 0) for source in sources}
+
     def update(self, source: str, stamp_ns: int) -> bool:
         """Take a source's report of a simulated instant [ns]; returns whether the requested time ends with it."""
-        self._reported_ns[source] = stamp_ns
+        if source in self._reported_ns:
+            self._reported_ns[source] = stamp_ns
         self.stamp_ns = max(self.stamp_ns, stamp_ns)
         ended = self.engaged and not self.stands and set(self._reported_ns.values()) == {self._end_ns}
         if ended:

@@ -28,6 +28,8 @@ GAZEBO_FINGERS = "gripper_controller/joint_trajectory"
 GAZEBO_LINKAGE = "finger_joint_controller/joint_trajectory"
 """The same for the driven joint of a linkage."""
 GAZEBO_SET_POSE = "/world/cell/set_pose"
+GAZEBO_CREATE = "/world/cell/create"
+GAZEBO_REMOVE = "/world/cell/remove"
 GAZEBO_CONTROL = "/world/cell/control"
 
 DRIVER_TRAJECTORY = "scaled_joint_trajectory_controller/joint_trajectory"
