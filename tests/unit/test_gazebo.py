@@ -28,7 +28,7 @@ from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, link
 from merton.simulation.gazebo_props import MOVABLE
 from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, PAD_LINKS, urdf
 from merton.simulation.scene import make_scene
-from merton.simulation.surfaces import FRICTION, RGB
+from merton.simulation.surfaces import FRICTION, PAD_FRICTION, RGB
 from merton.world import linkage
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.world.geometry import Matrix, from_rpy, inverse, transform
@@ -411,6 +411,8 @@ def test_table_and_walls_are_those_of_the_robot_description(world: ElementTree.E
         )
         np.testing.assert_allclose(pose_of(model)[:3, 3], numbers(box.find("origin").get("xyz")), atol=1e-12)
     assert fixtures.isdisjoint(link.get("name") for link in ElementTree.fromstring(description("gazebo")))
+        friction = float(model.findtext("link/collision/surface/friction/ode/mu"))
+        assert friction == FRICTION[0] < PAD_FRICTION[0], "the lesser of two surfaces' counts"
     floor = world.find("model[@name='floor']")
     assert pose_of(floor)[2, 3] == CELL.floor.z
 
@@ -433,7 +435,7 @@ def test_the_world_has_the_pool_of_objects_and_mats(world: ElementTree.Element) 
             assert float(model.findtext("link/visual/geometry/cylinder/radius")) == sizes.mat_radius
             continue
         assert float(model.findtext("link/inertial/mass")) == mass_kg
-        assert float(model.findtext("link/collision/surface/friction/ode/mu")) == FRICTION[0]
+        assert float(model.findtext("link/collision/surface/friction/ode/mu")) == PAD_FRICTION[0]
         inertia = {part.tag: float(part.text) for part in model.find("link/inertial/inertia")}
         geometry = model.find("link/collision/geometry")
         if shape == "cube":

@@ -19,7 +19,7 @@ from merton.simulation.cell import SimulatedCell
 from merton.simulation.gazebo_props import FIXTURE_BITS, JOINTED, MOVABLE, SURROUNDINGS_BITS, linear, prop_sdf
 from merton.simulation.props import FIXTURES, FREE, body_of
 from merton.simulation.scene import make_scene
-from merton.simulation.surfaces import FIXTURE, FRICTION, RGB
+from merton.simulation.surfaces import FIXTURE, FRICTION, PAD_FRICTION, RGB
 from merton.world.cell import load_cell
 from merton.world.geometry import Matrix, transform
 from merton_nodes.ros import names
@@ -88,8 +88,9 @@ def test_every_shape_is_where_the_embedded_cell_has_it(task: str) -> None:
                 else:
                     assert float(geometry.findtext("cylinder/radius")) == pytest.approx(size[0])
                     assert float(geometry.findtext("cylinder/length")) == pytest.approx(2 * size[1])
-                assert float(collision.findtext("surface/friction/ode/mu")) == FRICTION[0]
                 fixed = cell.model.geom_contype[geom] == FIXTURE
+                friction = FRICTION[0] if fixed else PAD_FRICTION[0]  # the lesser of two surfaces' counts
+                assert float(collision.findtext("surface/friction/ode/mu")) == friction
                 assert collision.findtext("surface/contact/collide_bitmask") == (str(FIXTURE_BITS) if fixed else None)
                 light = numbers(visual.findtext("material/diffuse"))[:3]
                 srgb = cell.model.mat_rgba[cell.model.geom_matid[geom], :3]

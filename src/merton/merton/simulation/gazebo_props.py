@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from merton.simulation.props import FIXTURES, FREE, add_props, body_of, paint
-from merton.simulation.surfaces import FIXTURE
+from merton.simulation.surfaces import FIXTURE, PAD_FRICTION
 from merton.world.cell import CellConfig
 
 JOINTED = ("button", "drawer", "knob")
@@ -82,11 +82,13 @@ def _link(
         collision = ElementTree.SubElement(link, "collision", name=f"{body}_collision_{index}")
         _shape(collision, source, geom)
         surface = ElementTree.SubElement(collision, "surface")
-        if source.geom_contype[geom] == FIXTURE:
+        fixed = source.geom_contype[geom] == FIXTURE
+        if fixed:
             _text(ElementTree.SubElement(surface, "contact"), "collide_bitmask", FIXTURE_BITS)
         ode = ElementTree.SubElement(ElementTree.SubElement(surface, "friction"), "ode")
         for key in ("mu", "mu2"):
-            _text(ode, key, source.geom_friction[geom, 0])
+            # the lesser of two surfaces' counts, in MuJoCo that of the pads
+            _text(ode, key, source.geom_friction[geom, 0] if fixed else PAD_FRICTION[0])
         visual = ElementTree.SubElement(link, "visual", name=f"{body}_visual_{index}")
         _shape(visual, source, geom)
         material = ElementTree.SubElement(visual, "material")

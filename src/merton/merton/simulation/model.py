@@ -12,7 +12,7 @@ import xacro
 
 from merton.files import resource
 from merton.simulation import props
-from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, RGB, ROBOT, SURROUNDINGS, matte
+from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, PAD_FRICTION, RGB, ROBOT, SURROUNDINGS, matte
 from merton.world import linkage as links
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
 from merton.world.geometry import Matrix, transform
@@ -179,7 +179,7 @@ def _prepare_contacts(spec: mujoco.MjSpec) -> None:
             geom.conaffinity = (ROBOT if surroundings else SURROUNDINGS) | OBJECT
             geom.solref = GRIP
             if body.name in FINGER_LINKS:
-                geom.condim, geom.friction = 4, [1.2, 0.02, 0.0001]
+                geom.condim, geom.friction = 4, list(PAD_FRICTION)
                 geom.priority = 2
 
 

@@ -13,6 +13,8 @@ ROBOT, SURROUNDINGS, OBJECT, FIXTURE = 1, 2, 4, 8
 GRIP = (0.004, 1.0)
 FRICTION = (0.6, 0.01, 0.0001)
 """Of objects: sliding, torsion [m], rolling [m]."""
+PAD_FRICTION = (1.2, 0.02, 0.0001)
+"""Of the fingers, and of things that touch them: sliding, torsion [m], rolling [m]."""
 RGB = {
     "red": (0.78, 0.10, 0.09),
     "green": (0.12, 0.52, 0.20),
