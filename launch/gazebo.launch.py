@@ -109,7 +109,7 @@ def simulator(context):
     world.write_text(xacro.process_file(str(source)).toprettyxml(indent="  "), encoding="utf-8")
     model.write_text(without_mimics(robot_description(**description_arguments(context))), encoding="utf-8")
     create = program("ros_gz_sim", "create", arguments=["-file", str(model), "-name", "cell"])
-    controllers = ["arm", GRIPPER_CONTROLLERS[LaunchConfiguration("gripper_linkage").perform(context)]]
+    controllers = ["arm_controller", GRIPPER_CONTROLLERS[LaunchConfiguration("gripper_linkage").perform(context)]]
     spawner = program("controller_manager", "spawner", arguments=[*controllers, "--controller-manager-timeout", "120"])
     return [
         *gazebo(world, LaunchConfiguration("headless").perform(context) == "true"),

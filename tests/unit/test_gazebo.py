@@ -47,6 +47,7 @@ BRIDGED_TYPES = {
     "sensor_msgs/msg/CameraInfo": "gz.msgs.CameraInfo",
     "sensor_msgs/msg/Image": "gz.msgs.Image",
     "sensor_msgs/msg/JointState": "gz.msgs.Model",
+    "std_msgs/msg/Bool": "gz.msgs.Boolean",
 }
 # What RgbdCameraSensor.cc of gz-sensors8 appends to a sensor's topic, and the types it sends.
 CAMERA_TOPICS = {"image": "gz.msgs.Image", "depth_image": "gz.msgs.Image", "camera_info": "gz.msgs.CameraInfo"}
@@ -299,9 +300,9 @@ def test_cameras_look_where_the_configuration_says(converted: ElementTree.Elemen
 
 
 def test_frames_come_at_instants_that_physics_has(robot: ElementTree.Element, world: ElementTree.Element) -> None:
-    rates = {float(rate.text) for rate in robot.iterfind("gazebo/sensor[@type='rgbd_camera']/update_rate")}
+    triggered = [camera.text for camera in robot.iterfind("gazebo/sensor[@type='rgbd_camera']/camera/triggered")]
+    assert triggered == ["true"] * 3, "no frame but those that gazebo_cell_node asks for"
     step_s = float(world.findtext("physics/max_step_size"))
-    assert rates == {1 / FRAME_PERIOD_S}
     assert FRAME_PERIOD_S / step_s == pytest.approx(round(FRAME_PERIOD_S / step_s))
     controllers = load("config/gazebo/controllers.yaml")
     assert controllers["controller_manager"]["ros__parameters"]["update_rate"] * step_s == 1
@@ -331,11 +332,11 @@ def test_controllers_have_the_joints_and_topics_of_the_cell(robot: ElementTree.E
     manager = config["controller_manager"]["ros__parameters"]
     types = {name: entry["type"] for name, entry in manager.items() if isinstance(entry, dict)}
     topics = {f"{name}/{CONTROLLERS[kind]}" for name, kind in types.items() if CONTROLLERS[kind]}
-    assert topics == {names.TRAJECTORY, names.GAZEBO_FINGERS, names.GAZEBO_LINKAGE}
+    assert topics == {names.GAZEBO_ARM, names.GAZEBO_FINGERS, names.GAZEBO_LINKAGE}
     assert set(config) <= {"controller_manager", *types}
     joints = {joint.get("name"): joint for joint in robot.findall("ros2_control/joint")}
     arm, gripper = (
-        config[topic.split("/")[0]]["ros__parameters"] for topic in (names.TRAJECTORY, names.GAZEBO_FINGERS)
+        config[topic.split("/")[0]]["ros__parameters"] for topic in (names.GAZEBO_ARM, names.GAZEBO_FINGERS)
     )
     assert tuple(arm["joints"]) == ARM_JOINTS
     assert gripper["joints"] == [FINGER_JOINTS[0]]
@@ -492,6 +493,12 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
             offered[f"/model/{model.get('name')}/pose"] = "gz.msgs.Pose"
     offered |= {f"/model/{prop}/pose": "gz.msgs.Pose" for prop in MOVABLE}
     bridges = load("config/gazebo/bridge.yaml")
+    triggers = {trigger.text for trigger in robot.iter("trigger_topic")}
+    (trigger,) = [bridge for bridge in bridges if bridge["direction"] == "ROS_TO_GZ"]
+    bridges.remove(trigger)
+    assert {trigger["gz_topic_name"]} == triggers
+    assert (trigger["ros_topic_name"], trigger["ros_type_name"]) == (names.GAZEBO_TRIGGER, "std_msgs/msg/Bool")
+    assert BRIDGED_TYPES[trigger["ros_type_name"]] == trigger["gz_type_name"]
     for bridge in bridges:
         assert set(bridge) == {"ros_topic_name", "gz_topic_name", "ros_type_name", "gz_type_name", "direction"}
         assert bridge["direction"] == "GZ_TO_ROS"

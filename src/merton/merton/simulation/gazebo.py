@@ -30,7 +30,7 @@ from merton.world.tasks import TASKS
 
 WORLD = "cell"
 FRAME_PERIOD_S = 0.1
-"""Simulated time between two frames of a camera: `gazebo_camera_rate_hz` of `urdf/gazebo.xacro`."""
+"""Simulated time stands, and the cameras take a frame, at multiples of this alone."""
 TOUCH_S = 0.05
 """A touch not reported for this long has ended [s of simulated time]. Ours: 25 physics steps."""
 

@@ -1,7 +1,7 @@
 """Makes a cell of Gazebo: adds scenes, their state, the stop at a contact, and the lockstep.
 
-From the first reset on simulated time passes only while something is commanded to move, and always stops at an instant
-at which the cameras took a frame: joint states, images and `cell/state` then have one stamp, as in the embedded cell.
+From the first reset on simulated time passes only while something is commanded to move. Where it stops the cameras take
+a frame: joint states, images and `cell/state` then have one stamp, as in the embedded cell.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import ErrorCode, InfrastructureError, MertonError
-from merton.execution.braking import braking
 from merton.execution.kinematics import base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gazebo_scene, moving_models
@@ -35,17 +34,16 @@ from merton_nodes.cell.gazebo_things import GazeboThings
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.lockstep import Lockstep
-from merton_nodes.cell.messages import arm_state_of, cell_safety, cell_state, motion_to
+from merton_nodes.cell.messages import arm_state_of, cell_safety, cell_state, motion_to, stop_of
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.declared_cell import declared_cell
-from merton_nodes.ros.marks import Command
 from merton_nodes.ros.runtime import StageNode, run
 from merton_nodes.ros.waits import Waits
 
-OWN = "gazebo_cell_node"
-"""Mark of the commands that this node sends itself."""
 PERIOD_NS = round(FRAME_PERIOD_S * 1e9)
+SLICE_NS = 20_000_000
+"""Ours: the controllers' time, which they get by messages, is late by some ms of it even on a busy machine."""
 HOME_RAD_S, HOME_TOLERANCE_RAD, ATTEMPTS = 1.0, 0.02, 3
 MARGIN_S, SETTLE_S = 0.1, 0.5
 """How much later than this node a controller may get a command; for objects that were just placed [s simulated]."""
@@ -72,15 +70,15 @@ class GazeboCellNode(StageNode):
         self.joints_rad: Array | None = None
         self.scenes, self.resetting = 0, False
         self.world = self.make_world(self, self.cell, self.on_touches)
-        self.time = Lockstep(self.world.run_to, PERIOD_NS)
+        self.time = Lockstep(self.run_to, PERIOD_NS, SLICE_NS, "joints")
         self.waits = Waits(self)
         self.things = GazeboThings(self.world, self.time, self.waits, self.cell, self.patience_s)
-        self.trajectories = self.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
+        self.arm = self.create_publisher(JointTrajectory, names.GAZEBO_ARM, names.RELIABLE_QOS)
         self.fingers = GazeboFingers(self, self.cell)
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         GazeboJoints(self, self.on_joints)
-        self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper, self.undo, own=OWN)
+        self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper)
         for model in (*moving_models(), *MOVABLE):
             topic = names.gazebo_pose(model)
             self.create_subscription(PoseStamped, topic, partial(self.on_pose, model), names.RELIABLE_QOS)
@@ -95,51 +93,53 @@ class GazeboCellNode(StageNode):
         self.joints, self.joints_rad = message, joints_rad
         self.pass_time("joints", stamp_ns)
 
+    def run_to(self, stamp_ns: int) -> None:
+        """Let time pass up to an instant [ns], after what has happened until now."""
+        self.world.take_touches()
+        self.world.run_to(stamp_ns)
+
     def pass_time(self, source: str, stamp_ns: int) -> None:
         """Update the time by a message of Gazebo; publish the state once the requested time has passed."""
         if ended := self.time.update(source, stamp_ns):
             self.world.take_touches()
+            self.world.take_frames()
         self.waits.check()
         if ended and not self.resetting:
             self.publish_state()
 
     def idle(self) -> None:
-        """Run for another frame, for late subscribers."""
-        if self.active and self.time.stands and not self.resetting:
+        """Another frame, for late subscribers; one before time is under control, as the very first one is black."""
+        if self.active and not self.time.engaged:
+            self.world.take_frames()
+        elif self.active and self.time.stands and not self.resetting:
             self.time.run_for(0.0)
 
     def on_trajectory(self, message: JointTrajectory) -> None:
-        """A motion takes time; an empty one is a halt, which the controller itself would not understand."""
+        """Pass a motion on; an empty one is a halt, which the controller itself would not understand."""
         if not message.points or self.touches.stopped:
             self.halt()
         else:
-            end_s = convert.nanoseconds_of(message.points[-1].time_from_start) / 1e9
-            self.time.run_for(end_s + self.cell.simulation.settle_s + MARGIN_S)
+            self.carry_out(message)
 
     def on_gripper(self, message: Float64MultiArray) -> None:
         """Move the fingers, and let time pass for it."""
         self.move_fingers(2 * message.data[0])
         self.time.run_for(self.gripper_times.travel_time_s + MARGIN_S)
 
-    def undo(self, command: Command) -> None:
-        """The arm's controller has a refused command already, but no time to follow it: replace it there."""
-        if isinstance(command, JointTrajectory):
-            self.halt()
-
     def move_fingers(self, opening_m: float) -> None:
         """Open or close the gripper [m]; the caller lets time pass."""
-        _, measured_m = convert.joints_of(self.joints)
-        self.fingers.move(opening_m, measured_m)
+        self.fingers.move(opening_m, convert.joints_of(self.joints)[1])
 
     def halt(self) -> None:
         """Brake the arm."""
         if self.joints_rad is not None:
-            self.move_to(*braking(*arm_state_of(self.joints)))
+            self.carry_out(stop_of(*arm_state_of(self.joints)))
 
-    def move_to(self, joints_rad: Array, duration_s: float) -> None:
-        """Replace the motion under way by one that ends at rest at joints (6,) [rad]."""
-        self.trajectories.publish(motion_to(joints_rad, duration_s, OWN))
-        self.time.run_for(duration_s + self.cell.simulation.settle_s + MARGIN_S)
+    def carry_out(self, motion: JointTrajectory) -> None:
+        """Give the arm's controller a motion, in place of the one under way, and let time pass for it."""
+        self.arm.publish(motion)
+        travel_s = convert.nanoseconds_of(motion.points[-1].time_from_start) / 1e9
+        self.time.run_for(travel_s + self.cell.simulation.settle_s + MARGIN_S)
 
     def on_touches(self, touches: list[Touch], stamp_ns: int) -> None:
         """Update the contacts of the robot's links; one with table or wall stops it, except during a reset."""
@@ -180,7 +180,7 @@ class GazeboCellNode(StageNode):
             self.world.ready, f"{names.GAZEBO_SET_POSE} and {names.GAZEBO_CONTROL}, which no node offers"
         )
         await self.require(lambda: self.joints_rad is not None, f"{names.GAZEBO_JOINT_STATES}, which no node publishes")
-        await self.require(lambda: self.trajectories.get_subscription_count() > 1, "the arm's controller")  # and itself
+        await self.require(lambda: self.arm.get_subscription_count() > 0, "the arm's controller")
         await self.require(lambda: self.fingers.publisher.get_subscription_count() > 0, "the gripper's controller")
         self.time.engaged = True
         await self.things.clear()
@@ -195,10 +195,11 @@ class GazeboCellNode(StageNode):
     async def go_home(self) -> None:
         """Open the gripper and send the arm home; raises InfrastructureError if it does not get there."""
         assert self.joints_rad is not None
-        for _ in range(ATTEMPTS):  # at the very first reset the controllers may not listen yet
+        for _ in range(ATTEMPTS):
             self.move_fingers(self.cell.gripper.stroke)
             away_rad = float(np.abs(self.cell.home_joints - self.joints_rad).max())
-            self.move_to(self.cell.home_joints, max(away_rad / HOME_RAD_S, self.gripper_times.travel_time_s))
+            travel_s = max(away_rad / HOME_RAD_S, self.gripper_times.travel_time_s)
+            self.carry_out(motion_to(self.cell.home_joints, travel_s))
             await self.require(lambda: self.time.stands, "simulated time to pass")
             if np.abs(self.cell.home_joints - self.joints_rad).max() < HOME_TOLERANCE_RAD:
                 return

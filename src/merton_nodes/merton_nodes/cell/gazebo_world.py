@@ -10,6 +10,7 @@ from typing import Any
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from rclpy.node import Node
 from rclpy.task import Future
+from std_msgs.msg import Bool
 
 from merton.errors import MissingDependencyError
 from merton.simulation.gazebo import Touch, link_of, model_name, normal_force_n
@@ -43,10 +44,10 @@ def require_service_that_places() -> None:
 
 
 class GazeboWorld:
-    """The world behind the bridge: runs it up to an instant, moves its models, and adds and removes props.
+    """The world behind the bridge: runs it, moves its models, adds and removes props, and lets its cameras take frames.
 
     Args:
-        node: gets the subscription and the clients.
+        node: gets the subscription, the publisher and the clients.
         cell: sizes of the props.
         on_touches: called with the contacts of the robot's links, if there are any, and the simulated instant [ns].
 
@@ -69,6 +70,7 @@ class GazeboWorld:
         self._creates = node.create_client(SpawnEntity, names.GAZEBO_CREATE)
         self._removes = node.create_client(DeleteEntity, names.GAZEBO_REMOVE)
         self._controls = node.create_client(ControlWorld, names.GAZEBO_CONTROL)
+        self._trigger = node.create_publisher(Bool, names.GAZEBO_TRIGGER, names.RELIABLE_QOS)
         self._on_contacts = lambda message: on_touches(*touches_in(message))
         self._contacts = node.create_subscription(
             Contacts, names.GAZEBO_CONTACTS, self._on_contacts, names.RELIABLE_QOS
@@ -84,6 +86,10 @@ class GazeboWorld:
         """
         while (taken := self._contacts.handle.take_message(self._contacts.msg_type, self._contacts.raw)) is not None:
             self._on_contacts(taken[0])
+
+    def take_frames(self) -> None:
+        """Let every camera take a frame, at the instant at which time stands."""
+        self._trigger.publish(Bool(data=True))
 
     def place(self, name: str, base_from_model: Matrix) -> Future:
         """Move a thing to a pose (4, 4) in `base_link`; the result's `success` says whether that worked."""

@@ -18,10 +18,6 @@ from merton_nodes.ros.runtime import StageNode
 RUNNING = (SafetyState.NORMAL, SafetyState.REDUCED)
 
 
-def _nothing(_: Command) -> None:
-    pass
-
-
 class GuardedCommands:
     """Subscribes to the commands and to `arm/safety_state`, and applies `merton.execution.gate.permit`.
 
@@ -32,8 +28,6 @@ class GuardedCommands:
         node: gets the subscriptions.
         on_trajectory: called with every trajectory that may move the arm, and with every empty one: it halts the arm.
         on_gripper: called with every command that may move the gripper.
-        on_refused: called with every command that was refused.
-        own: the mark of commands that `node` publishes on these topics itself; they are passed over.
     """
 
     def __init__(
@@ -41,10 +35,8 @@ class GuardedCommands:
         node: StageNode,
         on_trajectory: Callable[[JointTrajectory], None],
         on_gripper: Callable[[Float64MultiArray], None],
-        on_refused: Callable[[Command], None] = _nothing,
-        own: str | None = None,
     ) -> None:
-        self.node, self.on_refused, self.own = node, on_refused, own
+        self.node = node
         self.pass_on: dict[type, Callable] = {JointTrajectory: on_trajectory, Float64MultiArray: on_gripper}
         self.rule = CommandRule()
         self.waiting: dict[type, tuple[Command, float]] = {}
@@ -66,7 +58,7 @@ class GuardedCommands:
         if isinstance(command, JointTrajectory) and not command.points:  # a halt is never refused
             self.waiting.clear()
             self.pass_on[JointTrajectory](command)
-        elif mark_of(command) != self.own:
+        else:
             self.decide(command, time.monotonic())
 
     def decide(self, command: Command, since_s: float) -> None:
@@ -95,4 +87,3 @@ class GuardedCommands:
         if not self.logged:
             self.node.get_logger().warning(f"a command on {topic} moves nothing: {why.value}")
             self.logged = True
-        self.on_refused(command)

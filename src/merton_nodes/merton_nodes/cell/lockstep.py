@@ -1,4 +1,4 @@
-"""Simulated time that passes only on demand."""
+"""Simulated time that passes only on demand, in short slices."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from typing import Any
 class Lockstep:
     """Lets a simulator run up to instants at which its cameras take a frame. For the thread of one executor.
 
+    It runs slice by slice, each once one source has reported the end of the one before: whatever is told of time
+    by messages, controllers in the simulator as well as this program, is never further behind than about a slice, on a
+    busy machine too.
+
     Messages about one instant arrive one by one, on several topics: an instant is complete, and time stands, once each
     source that is expected to has reported it.
 
     Args:
         run_to: runs the simulator up to an instant ahead [ns], and stops it there.
         period_ns: between two frames [ns].
+        slice_ns: the longest time that passes without a report of `pace` [ns].
+        pace: the source that reports the end of every slice.
 
     Attributes:
         engaged: whether time is under control; the simulator runs freely until this is set.
@@ -22,18 +28,25 @@ class Lockstep:
         stands: whether all requested time has passed.
     """
 
-    def __init__(self, run_to: Callable[[int], Any], period_ns: int) -> None:
-        self.run_to, self.period_ns = run_to, period_ns
+    def __init__(self, run_to: Callable[[int], Any], period_ns: int, slice_ns: int, pace: str) -> None:
+        self.run_to, self.period_ns, self.slice_ns, self.pace = run_to, period_ns, slice_ns, pace
         self.engaged = self.stands = False
         self.stamp_ns = 0
         self._reported_ns: dict[str, int] = {}
         self._end_ns = 0
+        self._slice_end_ns = 0
 
     def run_for(self, duration_s: float) -> None:
         """Let time pass for at least `duration_s`, up to the next frame."""
         end_ns = (self.stamp_ns + round(duration_s * 1e9)) // self.period_ns * self.period_ns + self.period_ns
-        if self.engaged and end_ns > self._end_ns:  # else it will run that long anyway
-            self._end_ns, self.stands = end_ns, False
+        if not self.engaged or end_ns <= self._end_ns:
+            return  # it will run that long anyway
+        self._end_ns = end_ns
+        if self.stands:
+            self.stands = False
+            self._run_slice()
+        elif self.stamp_ns > self._slice_end_ns:  # it runs freely: the first stop must lie ahead when it gets there
+            self._slice_end_ns = end_ns
             self.run_to(end_ns)
 
     def expect(self, sources: Iterable[str]) -> None:
@@ -45,9 +58,15 @@ class Lockstep:
         if source in self._reported_ns:
             self._reported_ns[source] = stamp_ns
         self.stamp_ns = max(self.stamp_ns, stamp_ns)
-        ended = self.engaged and not self.stands and set(self._reported_ns.values()) == {self._end_ns}
-        if ended:
-            self.stands = True
-        elif self.engaged and self.stamp_ns > self._end_ns:  # it ran freely until now: set an end that lies ahead
+        if not self.engaged or self.stands:
+            return False
+        if self.stamp_ns > self._slice_end_ns:
             self.run_for(0.5)
-        return ended
+        elif source == self.pace and stamp_ns == self._slice_end_ns < self._end_ns:
+            self._run_slice()
+        self.stands = set(self._reported_ns.values()) == {self._end_ns}
+        return self.stands
+
+    def _run_slice(self) -> None:
+        self._slice_end_ns = min(self._slice_end_ns + self.slice_ns, self._end_ns)
+        self.run_to(self._slice_end_ns)
