@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 
 import xacro
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, RegisterEventHandler, SetEnvironmentVariable
-from launch.event_handlers import OnProcessExit
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, SetEnvironmentVariable
 from launch.substitutions import FindExecutable, LaunchConfiguration
 
 from merton.files import resource
@@ -22,6 +21,7 @@ from merton_nodes.ros.launching import (
     experiment,
     program,
     require,
+    required,
     robot_description,
     state_publisher,
     supervised,
@@ -103,18 +103,20 @@ def simulator(context):
         "robot_state_publisher",
     )
     require_service_that_places()
-    folder = Path(tempfile.mkdtemp(prefix="merton_gazebo_"))
-    world, model = folder / "cell.sdf", folder / "robot.urdf"
+    folder = tempfile.TemporaryDirectory(prefix="merton_gazebo_")
+    context.extend_globals({"merton_gazebo": folder})  # the context lives as long as the launch
+    world, model = Path(folder.name, "cell.sdf"), Path(folder.name, "robot.urdf")
     source = resource("merton_description", "urdf/worlds/cell.sdf.xacro")
     world.write_text(xacro.process_file(str(source)).toprettyxml(indent="  "), encoding="utf-8")
     model.write_text(without_mimics(robot_description(**description_arguments(context))), encoding="utf-8")
     create = program("ros_gz_sim", "create", arguments=["-file", str(model), "-name", "cell"])
     controllers = ["arm_controller", GRIPPER_CONTROLLERS[LaunchConfiguration("gripper_linkage").perform(context)]]
-    spawner = program("controller_manager", "spawner", arguments=[*controllers, "--controller-manager-timeout", "120"])
+    patience = ("controller-manager", "service-call", "switch")  # default: 5 to 10 s, too few for a busy machine
+    timeouts = [text for what in patience for text in (f"--{what}-timeout", "120")]
+    spawner = program("controller_manager", "spawner", arguments=[*controllers, *timeouts])
     return [
         *gazebo(world, LaunchConfiguration("headless").perform(context) == "true"),
-        create,
-        RegisterEventHandler(OnProcessExit(target_action=create, on_exit=[spawner])),
+        *required(create, "ros_gz_sim's create, which puts the robot into Gazebo,", required(spawner, "the spawner")),
         program(
             "ros_gz_bridge",
             "parameter_bridge",

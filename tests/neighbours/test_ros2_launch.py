@@ -112,3 +112,22 @@ def test_gazebo_s_server_ends_with_its_launch(processes: Processes, ros: Any) ->
     launch.process.send_signal(signal.SIGTERM)
     launch.wait()
     until(lambda: not launch.session(), 20)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_program_that_has_to_succeed_ends_the_launch_if_it_fails(
+    processes: Processes, tmp_path: Path, code: int
+) -> None:
+    file = tmp_path / "one.launch.py"
+    file.write_text(
+        "from launch import LaunchDescription\n"
+        "from launch.actions import ExecuteProcess, LogInfo, Shutdown\n"
+        "from merton_nodes.ros.launching import required\n"
+        "def generate_launch_description():\n"
+        f"    process = ExecuteProcess(cmd=['sh', '-c', 'exit {code}'], output='screen')\n"
+        "    return LaunchDescription(required(process, 'the first', [LogInfo(msg='the next'), Shutdown()]))\n"
+    )
+    launch = processes.start("ros2", "launch", str(file))
+    assert launch.wait() == (1 if code else 0)
+    assert ("the next" in launch.output) == (not code)
+    assert ("the first has failed with exit code 3, and with it the launch" in launch.output) == bool(code)

@@ -112,6 +112,17 @@ def supervised(process: ExecuteProcess, name: str, *, optional: bool = False) ->
     return [process, RegisterEventHandler(OnProcessExit(target_action=process, on_exit=ended))]
 
 
+def required(process: ExecuteProcess, name: str, then: Sequence[Any] = ()) -> list[Any]:
+    """A process that does one thing: actions that follow its success, or the launch ends with exit code 1."""
+
+    def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+        if event.returncode and not context.is_shutdown:
+            raise InfrastructureError(f"{name} has failed with exit code {event.returncode}, and with it the launch")
+        return [] if context.is_shutdown else list(then)
+
+    return [process, RegisterEventHandler(OnProcessExit(target_action=process, on_exit=ended))]
+
+
 def end_with_launch() -> SetLaunchConfiguration:
     """Every process of the launch gets SIGTERM when the launch is gone, the ones of included launch files, too.
 
