@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from merton_interfaces.msg import SafetyState
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray, Header, String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from measured_stop import seconds
+from merton.files import resource
 from merton.simulation.model import urdf
 from merton.world.cell import ARM_JOINTS, load_cell
 from merton.world.geometry import Array
@@ -27,6 +30,8 @@ from merton_nodes.ros import names
 from ros import Permits, Probe, Ros
 from simulated_ur import free_address
 
+NEEDED = ("controller_manager", "joint_trajectory_controller", "joint_state_broadcaster", "ur_dashboard_msgs")
+"""ROS packages without which there is no bench; that of `SCALED` comes from ur_controllers."""
 SCALED, PLAIN = "scaled_joint_trajectory_controller", "joint_trajectory_controller"
 TYPES = {
     "joint_state_broadcaster": "joint_state_broadcaster/JointStateBroadcaster",
@@ -58,8 +63,8 @@ def description() -> str:
     return urdf().replace("</robot>", f"{hardware}</robot>")
 
 
-def parameters(rate_hz: int, with_ur: bool) -> dict[str, Any]:
-    """Of the controllers, as UR's driver sets them."""
+def parameters(rate_hz: int, with_ur: bool, path_tolerance_rad: float) -> dict[str, Any]:
+    """Of the controllers, as UR's driver sets them, and as lab.launch.py adds to it."""
     trajectory = {
         "joints": list(ARM_JOINTS),
         "command_interfaces": ["position"],
@@ -70,20 +75,24 @@ def parameters(rate_hz: int, with_ur: bool) -> dict[str, Any]:
         "constraints": {
             "stopped_velocity_tolerance": 0.2,
             "goal_time": 0.0,
-            **{name: {"trajectory": 0.2, "goal": 0.1} for name in ARM_JOINTS},
+            **{name: {"trajectory": path_tolerance_rad, "goal": 0.1} for name in ARM_JOINTS},
         },
     }
     kinds = {name: {"type": kind} for name, kind in TYPES.items() if with_ur or name not in OF_UR}
     own: dict[str, dict[str, Any]] = {
         "controller_manager": {"update_rate": rate_hz, **kinds},
-        "joint_state_broadcaster": {"use_local_topics": True},
+        "joint_state_broadcaster": {},
         PLAIN: trajectory,
     }
     if with_ur:
         own[SCALED] = {**trajectory, "speed_scaling_interface_name": "speed_scaling/speed_scaling_factor"}
         own["speed_scaling_state_broadcaster"] = {"state_publish_rate": 100.0, "tf_prefix": ""}
         own["slider"] = {"joints": ["speed_scaling"], "interface_name": "speed_scaling_factor"}
-    return {name: {"ros__parameters": values} for name, values in own.items()}
+    beside = yaml.safe_load(resource("merton_bringup", "config/ur_driver.yaml").read_text())
+    return {
+        name: {"ros__parameters": beside.get(name, {}).get("ros__parameters", {}) | values}
+        for name, values in own.items()
+    }
 
 
 class Bench:
@@ -97,12 +106,27 @@ class Bench:
     """
 
     def __init__(
-        self, ros: Ros, probe: Probe, processes: Any, folder: Path, controller: str, rate_hz: int = 125
+        self,
+        ros: Ros,
+        probe: Probe,
+        processes: Any,
+        folder: Path,
+        controller: str,
+        *,
+        rate_hz: int = 125,
+        path_tolerance_rad: float = 0.2,
+        every_controller: bool = False,
     ) -> None:
         from control_msgs.msg import JointTrajectoryControllerState
         from ur_dashboard_msgs.msg import SafetyMode
 
-        self.ros, self.probe, self.controller, self.with_ur = ros, probe, controller, controller == SCALED
+        self.ros, self.probe, self.controller, self.with_ur = (
+            ros,
+            probe,
+            controller,
+            controller == SCALED or every_controller,
+        )
+        self.rate_hz = rate_hz
         self.state_type = JointTrajectoryControllerState
         self.raw: list[bytes] = []
         self.joints_rad = np.full(6, np.nan)
@@ -122,21 +146,32 @@ class Bench:
         probe.create_subscription(self.state_type, state, self.raw.append, names.RELIABLE_QOS, raw=True)
         file = folder / "controllers.yaml"
         file.write_text(
-            json.dumps(parameters(rate_hz, self.with_ur))
+            json.dumps(parameters(rate_hz, self.with_ur, path_tolerance_rad))
         )  # YAML too, and without aliases, which rcl refuses
         self.manager = processes.run("controller_manager", "ros2_control_node", "--ros-args", "--params-file", file)
         for name in TYPES if self.with_ur else [name for name in TYPES if name not in OF_UR]:
             self.load(name)
         self.switch([name for name in ("joint_state_broadcaster", *OF_UR[1:]) if name in self.loaded], [])
         self.switch([controller], [])
-        gripper = free_address()
-        server = processes.start(sys.executable, "-m", "merton.simulation.urcap_server", "--address", gripper)
+        self.gripper = free_address()
+        server = processes.start(sys.executable, "-m", "merton.simulation.urcap_server", "--address", self.gripper)
         server.wait_for("ready")
-        self.node = processes.run("merton_nodes", "ur_driver_node", *self.arguments(gripper))
-        ros.until(lambda: self.safety and self.safety[-1].mode == SafetyState.NORMAL, 120)
-        for publisher in (self.trajectories, heartbeat):
-            ros.until(lambda publisher=publisher: publisher.get_subscription_count() == 1)
-        ros.until(lambda: len(self.raw) > 10 and np.isfinite(self.joints_rad).all())
+        self.processes, self.heartbeat = processes, heartbeat
+        self.start_node()
+
+    def start_node(self) -> None:
+        """Start ur_driver_node, and wait until it is ready."""
+        self.safety.clear()
+        self.node = self.processes.run("merton_nodes", "ur_driver_node", *self.arguments(self.gripper))
+        self.ros.until(lambda: self.safety and self.safety[-1].mode == SafetyState.NORMAL, 120)
+        for publisher in (self.trajectories, self.heartbeat):
+            self.ros.until(lambda publisher=publisher: publisher.get_subscription_count() == 1)
+        self.ros.until(lambda: len(self.raw) > 10 and np.isfinite(self.joints_rad).all())
+
+    @property
+    def node_pid(self) -> int:
+        """Of ur_driver_node, and not of its guard."""
+        return self.node.process.pid
 
     def arguments(self, gripper: str) -> list[str]:
         """Of ur_driver_node, with the heartbeat of a busy machine, and for the controller that is active."""
@@ -180,11 +215,6 @@ class Bench:
         """The controller's own states from a number of messages on."""
         return [deserialize_message(raw, self.state_type) for raw in self.raw[since:]]
 
-    @property
-    def speed_rad_s(self) -> Array:
-        """The controller's reference now (6,)."""
-        return np.array(self.states(len(self.raw) - 1)[-1].reference.velocities)
-
     def motion(self, goal: Array, duration_s: float) -> JointTrajectory:
         """From here to a goal (6,) [rad], slow at both ends."""
         message = JointTrajectory(joint_names=list(ARM_JOINTS))
@@ -207,10 +237,17 @@ class Bench:
     def stop(self) -> None:
         self.trajectories.publish(JointTrajectory())
 
-    def wait_for_rest(self) -> None:
-        """Until the controller's reference stands."""
-        self.ros.until(lambda: len(self.raw) > 3 and not np.abs(self.speed_rad_s).max() > 1e-9)
+    def wait_for_rest(self, since_s: float = 0.0) -> None:
+        """Until the controller's reference stands, in a state from after an instant of the system clock [s]."""
 
-    def wait_for_fault(self, text: str) -> None:
+        def rests() -> bool:
+            state = self.states(len(self.raw) - 1)[-1]
+            return seconds(state.header.stamp) > since_s and not np.abs(state.reference.velocities).max() > 1e-9
+
+        self.ros.until(rests)
+
+    def wait_for_fault(self, *texts: str) -> None:
+        """Until there is one, whose message has one of the texts."""
         self.ros.until(lambda: self.safety[-1].mode == SafetyState.FAULT)
-        assert text in self.safety[-1].message, self.safety[-1].message
+        message = self.safety[-1].message
+        assert any(text in message for text in texts), message

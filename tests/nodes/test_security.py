@@ -15,11 +15,13 @@ import pytest
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_msgs.msg import UInt8
+from trajectory_msgs.msg import JointTrajectoryPoint
 
 from merton.graph.lab import lab_variant
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import claim_domain, enclave, ros_arguments
 from merton_nodes.cameras.calibration_collector import CalibrationCollector
+from merton_nodes.cell.ur_driver_reports import DriverMessages
 from merton_nodes.experiment.run_experiment import Client
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode
@@ -34,8 +36,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "arm_node": {"watch_cameras": CAMERAS},
 }
 """Parameters with which a node uses all of its endpoints."""
-BESIDE = {"arm_node": ["stop_node"], "monitor_node": ["monitor_controls"]}
-"""Nodes that live in the process of another."""
+BESIDE = {"arm_node": ["stop_node"], "monitor_node": ["monitor_controls"], "ur_driver_node": ["ur_driver_guard"]}
+"""Nodes that live in the process of another, or in one that it starts with its own keys."""
 FOREIGN = {"robot_state_publisher", "operator"}
 """Processes whose nodes are not Merton's."""
 WITHOUT_HARDWARE = ("gripper_opening_m", 0.1), ("reading", None), ("error", "")
@@ -58,9 +60,9 @@ def programs() -> list[str]:
     return sorted({node.executable for graph in graphs for node in (*graph.nodes, *graph.optional)} | {"monitor_node"})
 
 
-def stand_in_messages() -> tuple[type, type]:
+def stand_in_messages() -> DriverMessages:
     """The driver's are not among the wheels; keys know names, not types."""
-    return UInt8, UInt8
+    return DriverMessages(UInt8, UInt8, lambda _: JointTrajectoryPoint())
 
 
 def stage_class(program: str) -> type[StageNode]:
@@ -102,7 +104,9 @@ def started(ros: Ros, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
         assert node.trigger_activate().name == "SUCCESS", program
     ros.add(Client)
     ros.add(CalibrationCollector, "top", tmp_path)
-    return ros.add(Probe)
+    probe = ros.add(Probe)
+    ros.until(lambda: "ur_driver_guard" in probe.get_node_names())  # a process: it takes its time
+    return probe
 
 
 def test_the_policy_allows_exactly_the_endpoints_of_the_nodes(ros: Ros, started: Node) -> None:

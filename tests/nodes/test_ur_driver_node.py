@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,16 +16,19 @@ from action_msgs.msg import GoalStatus, GoalStatusArray
 from merton_interfaces.msg import SafetyState
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64, Float64MultiArray, Header, String
+from std_msgs.msg import Float64, Float64MultiArray, Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from merton.errors import InfrastructureError
 from merton.execution.braking import BRAKE_S
+from merton.execution.robots.deviation import DeviationMonitor
 from merton.execution.trajectory import JointSpline
 from merton.world.cell import ARM_JOINTS, load_cell
 from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.cell.ur_driver_guard import UrDriverGuard
 from merton_nodes.cell.ur_driver_node import UrDriverNode
-from merton_nodes.cell.ur_driver_reports import SILENCE_S
+from merton_nodes.cell.ur_driver_reports import SILENCE_S, DriverMessages
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from ros import Permits, Probe, Ros, trigger, up
@@ -32,6 +37,7 @@ from simulated_ur import free_address
 pytestmark = pytest.mark.timeout(120)
 ORDER = (*ARM_JOINTS[2::-1], *ARM_JOINTS[3:])
 """The driver publishes the joints in another order than the arm's."""
+INDICES = [ARM_JOINTS.index(name) for name in ORDER]
 
 
 # config/ur_controllers.yaml of ur_robot_driver 3.0.2, which its launch file loads.
@@ -52,19 +58,38 @@ CONTROLLERS = {
 }
 
 
-def stand_in_messages() -> tuple[type, type]:
-    """The driver's are not among the wheels: one with a `mode`, and one of which only the arrival counts."""
-    return SafetyState, String
+def stand_in_messages() -> DriverMessages:
+    """The driver's are not among the wheels: one with a `mode`, and a trajectory whose one point is the reference."""
+    return DriverMessages(SafetyState, JointTrajectory, lambda state: state.points[0])
+
+
+class NoGuard:
+    """In the place of the process that brakes the arm if the node dies."""
+
+    braked, ready = False, True
+
+    def __init__(self, topic: str, silence_s: float) -> None:
+        self.moving = False
+
+    def tell(self, monitor: DeviationMonitor) -> None:
+        if not self.ready:
+            raise InfrastructureError("no guard")
+        self.moving = monitor.moving
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
 
 
 class Driver:
     """Joint states at 100 Hz, a controller that refuses empty trajectories, a safety mode, a slider, a dashboard.
 
-    The controller joins every trajectory to the state it measures, and follows a clock that the slider slows down.
+    The controller joins every trajectory to its reference, which the joints follow `lag_s` later by the controller's
+    clock. The slider slows this clock down.
     """
 
     def __init__(self, probe: Probe) -> None:
         self.joints, self.velocities = load_cell().home_joints.copy(), np.zeros(6)
+        self.reference, self.lag_s = (self.joints, self.velocities), 0.0
         self.spline, self.elapsed_s, self.ticked_s = None, 0.0, time.monotonic()
         self.scaling, self.active = 1.0, True
         self.follows, self.silent, self.refused, self.unlocked = True, False, 0, 0
@@ -72,7 +97,7 @@ class Driver:
         self.states = probe.create_publisher(JointState, names.DRIVER_JOINT_STATES, 10)
         self.safety = probe.create_publisher(SafetyState, names.DRIVER_SAFETY, names.LATCHED_QOS)
         self.speed = probe.create_publisher(Float64, names.DRIVER_SPEED_SCALING, 10)
-        self.controller = probe.create_publisher(String, names.DRIVER_CONTROLLER_STATE, 10)
+        self.controller = probe.create_publisher(JointTrajectory, names.DRIVER_CONTROLLER_STATE, 10)
         self.goals = probe.create_publisher(GoalStatusArray, names.DRIVER_GOALS, names.LATCHED_QOS)
         probe.create_subscription(JointTrajectory, names.DRIVER_TRAJECTORY, self.on_trajectory, 10)
         probe.create_service(Trigger, names.DRIVER_UNLOCK, self.on_unlock)
@@ -95,7 +120,7 @@ class Driver:
         times = [convert.nanoseconds_of(point.time_from_start) / 1e9 for point in message.points]
         positions = [list(point.positions) for point in message.points]
         velocities = [list(point.velocities) for point in message.points]
-        self.spline = JointSpline(times, positions, velocities).starting_from(self.joints, self.velocities)
+        self.spline = JointSpline(times, positions, velocities).starting_from(*self.reference)
         self.elapsed_s, self.ticked_s = 0.0, time.monotonic()
 
     def on_unlock(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -109,7 +134,8 @@ class Driver:
         self.elapsed_s += (now_s - self.ticked_s) * self.scaling
         self.ticked_s = now_s
         if self.spline is not None and self.follows and self.active:
-            self.joints, velocities = self.spline.at(self.elapsed_s)
+            self.reference = self.spline.at(self.elapsed_s)
+            self.joints, velocities = self.spline.at(self.elapsed_s - self.lag_s)
             self.velocities = velocities * self.scaling
         if self.silent:
             return
@@ -123,7 +149,11 @@ class Driver:
         self.states.publish(message)
         self.speed.publish(Float64(data=100 * self.scaling))
         if self.active:
-            self.controller.publish(String())
+            point = JointTrajectoryPoint(
+                positions=self.reference[0][INDICES].tolist(), velocities=self.reference[1][INDICES].tolist()
+            )
+            state = JointTrajectory(header=message.header, joint_names=list(ORDER), points=[point])
+            self.controller.publish(state)
 
 
 @pytest.fixture
@@ -146,11 +176,13 @@ def gripper() -> Iterator[str]:
 class Bench:
     """The node with its driver, and a commander; `arm` is an arm_node that is up before."""
 
-    def __init__(self, ros: Ros, probe: Probe, gripper: str, arm: ArmNode | None = None) -> None:
+    def __init__(
+        self, ros: Ros, probe: Probe, gripper: str, arm: ArmNode | None = None, make_guard: Any = NoGuard
+    ) -> None:
         self.ros, self.driver = ros, Driver(probe)
         self.node = up(
             ros,
-            lambda **options: UrDriverNode(stand_in_messages, **options),
+            lambda **options: UrDriverNode(stand_in_messages, make_guard, **options),
             gripper_hostname=gripper,
             heartbeat_timeout_s=1.0,
             connect_timeout_s=60.0,
@@ -278,8 +310,11 @@ def test_an_arm_without_joint_states_is_held_where_it_should_be(ros: Ros, bench:
     assert (end > bench.joints + 0.03).all(), "it went on meanwhile"
 
 
-def test_a_stop_is_ahead_of_the_arm(ros: Ros, bench: Bench) -> None:
-    """A goal where it was seen last would turn it around."""
+@pytest.mark.parametrize("scaling", [1.0, 0.25])
+def test_a_stop_is_ahead_of_the_controllers_reference(ros: Ros, bench: Bench, scaling: float) -> None:
+    """And not of the joints, which lag behind it: it would turn around."""
+    bench.driver.lag_s, bench.driver.scaling = 0.2, scaling
+    ros.until(lambda: bench.node.monitor.scaling == scaling)
     goal = bench.begin()
     moving = bench.driver.spline
     bench.trajectories.publish(JointTrajectory())
@@ -287,10 +322,52 @@ def test_a_stop_is_ahead_of_the_arm(ros: Ros, bench: Bench) -> None:
     stop = bench.driver.spline
     assert stop is not None
     assert (np.abs(stop.velocities_rad_s[0]) > 0.001).all(), "it was moving"
+    assert stop.duration_s == pytest.approx(BRAKE_S * scaling)
     speed, travel = stop.velocities_rad_s[0], stop.joints_rad[-1] - stop.joints_rad[0]
-    assert (travel * np.sign(speed) >= np.abs(speed) * BRAKE_S / 3).all(), "no joint turns around"
+    assert (travel * np.sign(speed) >= np.abs(speed) * stop.duration_s / 3).all(), "no joint turns around"
     ros.until(lambda: (bench.driver.velocities == 0).all())
     assert np.abs(bench.joints - goal).min() > 0.5
+
+
+def test_a_motion_has_a_guard(ros: Ros, probe: Probe, bench: Bench) -> None:
+    goal = bench.joints + 0.1
+    bench.move(goal, 0.5)
+    ros.until(lambda: bench.node.guard.moving)
+    ros.until(lambda: np.allclose(bench.joints, goal, atol=1e-3) and not bench.node.guard.moving)
+    bench.begin()
+    bench.node.guard.ready = False
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert bench.safety[-1].message == "no guard"
+    ros.until(lambda: (bench.driver.velocities == 0).all())
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: bench.mode == SafetyState.NORMAL)
+    start = bench.joints
+    bench.move(start + 0.1, 0.5)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert bench.safety[-1].message == "a motion was refused: no guard"
+    assert np.allclose(bench.joints, start, atol=1e-3)
+    bench.node.guard.ready = bench.node.guard.braked = True
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: "its guard braked it" in bench.safety[-1].message)
+
+
+def test_the_guard_brakes_the_arm_of_a_node_that_says_no_more(ros: Ros, probe: Probe, gripper: str) -> None:
+    """The real process; it is replaced if it ends."""
+    bench = Bench(ros, probe, gripper, make_guard=UrDriverGuard)
+    guard = bench.node.guard
+    first = guard.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    ros.until(lambda: guard.pid != first and guard.ready)
+    goal = bench.begin()
+    moving, bench.node.tell_guard = bench.driver.spline, lambda: None
+    ros.until(lambda: bench.driver.spline is not moving)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "silent for 1 s during a motion: its guard braked it" in bench.safety[-1].message
+    ros.until(lambda: (bench.driver.velocities == 0).all())
+    assert np.abs(bench.joints - goal).min() > 0.5
+    bench.node.closing.close()
+    ros.until(lambda: probe.count_publishers(names.DRIVER_TRAJECTORY) <= 1)
 
 
 def test_nothing_is_sent_to_a_controller_that_is_not_active(ros: Ros, probe: Probe, bench: Bench) -> None:
@@ -360,7 +437,7 @@ def test_a_motion_that_cannot_be_made_is_a_fault(ros: Ros, bench: Bench) -> None
 
 
 def test_a_driver_that_starts_late_is_no_fault(ros: Ros, probe: Probe, gripper: str) -> None:
-    node = up(ros, lambda **options: UrDriverNode(stand_in_messages, **options), gripper_hostname=gripper)
+    node = up(ros, lambda **options: UrDriverNode(stand_in_messages, NoGuard, **options), gripper_hostname=gripper)
     safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
     looks: list[int] = []
     node.create_timer_s(0.02, lambda: looks.append(1))

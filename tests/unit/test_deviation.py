@@ -105,7 +105,7 @@ def test_the_expected_state_is_that_of_the_scaled_clock() -> None:
     assert found is not None
     joints, velocities = spline.at(1.0)
     np.testing.assert_allclose(found[0], joints)
-    np.testing.assert_allclose(found[1], velocities * 0.5)
+    np.testing.assert_allclose(found[1], velocities, err_msg="by the controller's clock")
 
 
 def test_a_motion_without_a_point_at_its_start_begins_where_the_arm_is() -> None:

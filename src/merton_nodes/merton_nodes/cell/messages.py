@@ -88,9 +88,11 @@ def arm_state_of(message: JointState) -> tuple[Array, Array]:
     return joints_rad, np.array([velocity.get(name, 0.0) for name in ARM_JOINTS])
 
 
-def stop_of(joints_rad: Array, velocities_rad_s: Array, frame: str = "", **timing: float) -> JointTrajectory:
-    """The command that stops an arm at joints (6,) [rad] with speeds (6,) [rad/s]; `timing` as of `braking`."""
-    return motion_to(*braking(joints_rad, velocities_rad_s, **timing), frame)
+def stop_of(
+    joints_rad: Array, velocities_rad_s: Array, accelerations_rad_s2: Array | None = None, **timing: float
+) -> JointTrajectory:
+    """The command that brakes an arm; arguments as of `braking`."""
+    return motion_to(*braking(joints_rad, velocities_rad_s, accelerations_rad_s2, **timing))
 
 
 def motion_to(joints_rad: Array, duration_s: float, frame: str = "") -> JointTrajectory:

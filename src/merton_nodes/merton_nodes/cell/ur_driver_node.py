@@ -1,11 +1,12 @@
 """The real cell's arm through the UR ROS 2 driver, its gripper through the URCap, behind the topics of the cell.
 
 The driver's controller does not understand an empty trajectory, and knows no heartbeat and no gripper. This node adds
-all three; nothing else of Merton talks to the driver.
+all three; nothing else of Merton talks to the driver but its guard, a process that brakes the arm if this one dies.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -17,17 +18,19 @@ from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from merton.errors import InputError, MertonError
-from merton.execution.braking import DELAY_S
+from merton.errors import InfrastructureError, InputError, MertonError
 from merton.execution.robots.deviation import DeviationMonitor
 from merton.execution.robots.watchdog import Watchdog
 from merton.world.cell import ARM_JOINTS
 from merton_nodes.cell.messages import spline_of, stop_of
 from merton_nodes.cell.robot_node import RobotNode
+from merton_nodes.cell.ur_driver_guard import UrDriverGuard
 from merton_nodes.cell.ur_driver_reports import (
     NORMAL,
     PROTECTIVE_STOP,
     REDUCED,
+    STALE_S,
+    DriverMessages,
     DriverReports,
     driver_messages,
 )
@@ -36,16 +39,19 @@ from merton_nodes.ros import names
 from merton_nodes.ros.runtime import run
 
 PERIOD_S = 0.02
-STALE_S = 0.1
-"""Age of joint states [s] beyond which a moving arm is elsewhere: holding it there would throw it back."""
 
 
 class UrDriverNode(RobotNode):
     """Passes trajectories and stops on to the driver's controller, and reports the robot's state."""
 
-    def __init__(self, messages: Callable[[], tuple[type, type]] = driver_messages, **options: Any) -> None:
+    def __init__(
+        self,
+        messages: Callable[[], DriverMessages] = driver_messages,
+        make_guard: Callable[[str, float], UrDriverGuard] = UrDriverGuard,
+        **options: Any,
+    ) -> None:
         super().__init__("ur_driver_node", **options)
-        self.messages = messages
+        self.messages, self.make_guard = messages, make_guard
 
     def set_up(self) -> None:
         hostname = self.parameter("gripper_hostname", "127.0.0.1", "address of the gripper's socket: the controller's")
@@ -63,6 +69,11 @@ class UrDriverNode(RobotNode):
             minimum=1.0,
             maximum=120.0,
         )
+        messages = self.messages()
+        self.commands = self.create_publisher(JointTrajectory, names.DRIVER_TRAJECTORY, names.RELIABLE_QOS)
+        self.guard, self.guarded_motion = self.make_guard(self.commands.topic_name, timeout_s), False
+        self.closing.callback(self.guard.close)
+        self.guard.start()
         self.make_gripper(hostname)
         self.gripper.connect(connect_s)
         self.monitor = DeviationMonitor()
@@ -71,10 +82,9 @@ class UrDriverNode(RobotNode):
         self.opening_m = self.gripper.gripper_opening_m
         self.watchdog = Watchdog([names.HEARTBEAT], timeout_s)
         self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
-        self.commands = self.create_publisher(JointTrajectory, names.DRIVER_TRAJECTORY, names.RELIABLE_QOS)
         self.reports = DriverReports(self, self.on_joints, self.on_safety_mode, self.on_scaling, self.on_foreign_goal)
         # before the commands: after a pause of this process the driver is heard first
-        self.reports.listen(*self.messages())
+        self.reports.listen(messages)
         self.offer_state()
         feed = self.watchdog.feed
         self.create_subscription(Header, names.HEARTBEAT, lambda _: feed(names.HEARTBEAT), names.RELIABLE_QOS)
@@ -146,21 +156,40 @@ class UrDriverNode(RobotNode):
             raise InputError("the controller carries out a goal of another program")
         if reason := self.monitor.begin(spline_of(message), joints_rad, time.monotonic()):
             raise InputError(reason)
+        try:
+            self.tell_guard()
+        except InfrastructureError:
+            self.monitor.end()
+            raise
         self.watchdog.start()
         self.commands.publish(message)
 
+    def tell_guard(self) -> None:
+        """Keep the guard informed of a motion, and of its end; raises InfrastructureError if it is not there."""
+        if self.monitor.moving or self.guarded_motion:
+            self.guarded_motion = self.monitor.moving
+            self.guard.tell(self.monitor)
+
     def halt(self) -> None:
-        """Brake the arm, and hold the fingers. An arm without recent joint states: where its motion should be now."""
-        reports, scaling = self.reports, self.monitor.scaling
-        joints_rad, velocities_rad_s, age_s = reports.joints_rad, reports.velocities_rad_s, reports.joints_age_s
-        if age_s > STALE_S:
-            expected = self.monitor.expected(time.monotonic())
-            joints_rad, velocities_rad_s = expected if expected is not None else (joints_rad, np.zeros(6))
-            age_s = 0.0
-        self.monitor.end()
+        """Brake the arm, and hold the fingers. Without a reference of the controller: where its motion should be now.
+
+        In the controller's own reference, which its trajectories are joined to, and not where the arm was measured.
+        """
+        monitor, reports = self.monitor, self.reports
+        reference, planned = reports.reference(), monitor.expected(time.monotonic())
+        monitor.end()
+        with contextlib.suppress(InfrastructureError):
+            self.tell_guard()
         self.gripper.stop()
-        if joints_rad is not None:
-            self.commands.publish(stop_of(joints_rad, velocities_rad_s, delay_s=age_s + DELAY_S, scaling=scaling))
+        if reference is not None:
+            stop = stop_of(*reference[:3], age_s=reference.age_s, scaling=monitor.scaling)
+        elif planned is not None:
+            stop = stop_of(*planned, scaling=monitor.scaling)
+        elif reports.joints_rad is not None:
+            stop = stop_of(reports.joints_rad, np.zeros(6), scaling=monitor.scaling)
+        else:
+            return
+        self.commands.publish(stop)
 
     def on_release(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Service: accept commands again; unlocks a protective stop. For a person who has inspected the robot."""
@@ -175,12 +204,13 @@ class UrDriverNode(RobotNode):
         now_s, reports, mode = time.monotonic(), self.reports, self.reports.safety_mode
         if now_s < self.start_limit_s:
             reports.check(now_s)
-            if reports.joints_rad is None or mode is None or not self.controller_listens:
+            if reports.joints_rad is None or mode is None or not self.controller_listens or not self.guard.ready:
                 return
             self.start_limit_s = now_s  # all of it is there
         if self.monitor.moving and self.watchdog.silence(now_s):
             self.freeze(f"no {names.HEARTBEAT} for {self.watchdog.timeout_s:g} s during a motion")
         self.check_driver(now_s)
+        self.check_guard()
         self.check_gripper()
         stop = ""
         if mode not in (NORMAL, REDUCED):
@@ -200,6 +230,16 @@ class UrDriverNode(RobotNode):
             return
         if deviation := self.monitor.deviation(reports.joints_rad, now_s):
             self.freeze(f"a motion was not carried out: {deviation}")
+
+    def check_guard(self) -> None:
+        """Freeze the robot if the guard has braked it, or is gone during a motion."""
+        if self.guard.braked:
+            self.guard.braked = False
+            self.freeze(f"this node was silent for {self.watchdog.timeout_s:g} s during a motion: its guard braked it")
+        try:
+            self.tell_guard()
+        except InfrastructureError as error:
+            self.freeze(str(error))
 
 
 def main() -> None:

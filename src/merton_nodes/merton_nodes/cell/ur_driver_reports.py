@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from action_msgs.msg import GoalStatus, GoalStatusArray
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
+from trajectory_msgs.msg import JointTrajectoryPoint
 
 from merton.errors import InputError, MissingDependencyError
 from merton.execution.robots.watchdog import Watchdog
+from merton.world.cell import ARM_JOINTS
 from merton.world.geometry import Array
 from merton_nodes.cell.messages import arm_state_of
 from merton_nodes.ros import conversions as convert
@@ -24,11 +27,21 @@ NORMAL, REDUCED, PROTECTIVE_STOP = 1, 2, 3
 SILENCE_S, CONTROLLER_SILENCE_S = 0.5, 1.0
 """Silence after which the driver counts as gone, and its controller as not active [s]. Ours: an arm that stands still
 is noticed by its path as well, and a busy machine delays the controller's state first."""
+STALE_S = 0.1
+"""Age of the controller's reference [s] beyond which a moving arm is elsewhere: a stop from there throws it back."""
 UNDER_WAY = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
 
 
-def driver_messages() -> tuple[type, type]:
-    """The messages of the safety mode and of the controller's state; MissingDependencyError if they are absent."""
+class DriverMessages(NamedTuple):
+    """The driver's messages: safety mode, state of the controller, and the reference in such a state."""
+
+    safety_mode: type
+    controller_state: type
+    reference_of: Callable[[Any], JointTrajectoryPoint]
+
+
+def driver_messages() -> DriverMessages:
+    """Those of the UR ROS 2 driver; MissingDependencyError if they are absent."""
     try:
         from control_msgs.msg import JointTrajectoryControllerState
         from ur_dashboard_msgs.msg import SafetyMode
@@ -36,7 +49,19 @@ def driver_messages() -> tuple[type, type]:
         raise MissingDependencyError(
             f"not installed: {(error.name or '').split('.')[0]}; run: sudo apt-get install ros-jazzy-ur-robot-driver"
         ) from None
-    return SafetyMode, JointTrajectoryControllerState
+    return DriverMessages(SafetyMode, JointTrajectoryControllerState, lambda state: state.reference)
+
+
+class Reference(NamedTuple):
+    """The controller's reference: joints [rad], speeds [rad/s] and accelerations [rad/s2] (6,) by its own clock.
+
+    `age_s` is the real time since then [s].
+    """
+
+    joints_rad: Array
+    velocities_rad_s: Array
+    accelerations_rad_s2: Array
+    age_s: float
 
 
 class DriverReports:
@@ -75,6 +100,8 @@ class DriverReports:
         self.velocities_rad_s = np.zeros(6)
         self.joints_time_s = time.monotonic()
         self.joints_are_heard = self.controller_is_active = False
+        self._messages: DriverMessages | None = None
+        self._controller_state, self._controller_time_s = b"", time.monotonic()
         self._joints_watch = Watchdog([names.DRIVER_JOINT_STATES], SILENCE_S)
         self._controller_watch = Watchdog([names.DRIVER_CONTROLLER_STATE], CONTROLLER_SILENCE_S)
 
@@ -85,15 +112,16 @@ class DriverReports:
         if self._controller_watch.silence(now_s):
             self.controller_is_active = False
 
-    def listen(self, safety_message: type, controller_message: type) -> None:
-        """Subscribe, with the messages of the safety mode and of the controller's state."""
-        listen = self.node.create_subscription
+    def listen(self, messages: DriverMessages) -> None:
+        """Subscribe."""
+        self._messages, listen = messages, self.node.create_subscription
         listen(JointState, names.DRIVER_JOINT_STATES, self._on_joints, names.LATEST_QOS)
-        listen(safety_message, names.DRIVER_SAFETY, self._on_safety, names.LATCHED_QOS)
+        listen(messages.safety_mode, names.DRIVER_SAFETY, self._on_safety, names.LATCHED_QOS)
         listen(Float64, names.DRIVER_SPEED_SCALING, self._on_speed_scaling, names.LATEST_QOS)
         listen(GoalStatusArray, names.DRIVER_GOALS, self._on_goals, names.LATCHED_QOS)
-        # raw: it comes with every cycle of the controller, and only its arrival counts
-        listen(controller_message, names.DRIVER_CONTROLLER_STATE, self._on_controller, names.LATEST_QOS, raw=True)
+        # raw: it comes with every cycle of the controller, and is read when the arm is to be stopped
+        state = messages.controller_state
+        listen(state, names.DRIVER_CONTROLLER_STATE, self._on_controller, names.LATEST_QOS, raw=True)
 
     @property
     def joints_age_s(self) -> float:
@@ -110,7 +138,27 @@ class DriverReports:
         self._joints_watch.feed(names.DRIVER_JOINT_STATES)
         self.on_joints(convert.nanoseconds_of(message.header.stamp))
 
-    def _on_controller(self, _: bytes) -> None:
+    def reference(self) -> Reference | None:
+        """The controller's newest reference; None if it is older than `STALE_S`, or not one of the arm."""
+        arrived_s = time.monotonic() - self._controller_time_s
+        if self._messages is None or not self._controller_state or arrived_s > STALE_S:
+            return None
+        state: Any = deserialize_message(self._controller_state, self._messages.controller_state)
+        point = self._messages.reference_of(state)
+        if set(state.joint_names) != set(ARM_JOINTS):
+            return None
+        order = [state.joint_names.index(name) for name in ARM_JOINTS]
+        joints, velocities, accelerations = (
+            np.array(each)[order] for each in (point.positions, point.velocities, point.accelerations or np.zeros(6))
+        )
+        stamp_ns = convert.nanoseconds_of(state.header.stamp)
+        told_s = (self.node.get_clock().now().nanoseconds - stamp_ns) / 1e9
+        # the stamp is the better one where the driver has this machine's clock
+        age_s = told_s if arrived_s <= told_s <= STALE_S else arrived_s
+        return Reference(joints, velocities, accelerations, age_s)
+
+    def _on_controller(self, state: bytes) -> None:
+        self._controller_state, self._controller_time_s = state, time.monotonic()
         self.controller_is_active = True
         self._controller_watch.feed(names.DRIVER_CONTROLLER_STATE)
 

@@ -60,12 +60,14 @@ class DeviationMonitor:
             self.scaling = min(max(scaling, 0.0), 1.0)
 
     def expected(self, now_s: float) -> tuple[Array, Array] | None:
-        """Joints (6,) [rad] of the motion under way at this moment, and their real speeds [rad/s]; None if none is."""
+        """Joints (6,) [rad] of the motion under way at this moment, and their speeds by the controller's clock [rad/s].
+
+        None if no motion is under way.
+        """
         if self._spline is None:
             return None
         self._update(now_s)
-        joints_rad, velocities_rad_s = self._spline.at(self._elapsed_s)
-        return joints_rad, velocities_rad_s * self.scaling
+        return self._spline.at(self._elapsed_s)
 
     def end(self) -> None:
         """The motion was halted on purpose."""
