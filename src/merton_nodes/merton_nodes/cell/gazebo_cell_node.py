@@ -102,9 +102,9 @@ class GazeboCellNode(StageNode):
         """Update the time by a message of Gazebo; publish the state once the requested time has passed."""
         if ended := self.time.update(source, stamp_ns):
             self.world.take_touches()
-            self.world.take_frames()
         self.waits.check()
         if ended and not self.resetting:
+            self.world.take_frames()
             self.publish_state()
 
     def idle(self) -> None:
@@ -189,6 +189,7 @@ class GazeboCellNode(StageNode):
         self.time.run_for(SETTLE_S)
         await self.require(lambda: self.time.stands, "the poses of the objects")
         self.judge.begin(scene)
+        self.world.take_frames()  # not before: Gazebo may hang if time goes on while cameras take frames
         self.touches.clear()
         self.scenes += 1
 
