@@ -14,6 +14,7 @@ from merton.execution.gate.safety import limits_of_mode
 from merton.execution.trajectory import JointSpline
 from merton.world.cell import load_cell
 from merton.world.geometry import Array
+from merton_nodes.arm import moveit_planner
 from merton_nodes.arm.moveit_planner import MoveItPlanner, Request
 
 pytestmark = pytest.mark.needs(
@@ -26,6 +27,15 @@ LIMITS = limits_of_mode("reduced")
 OPENING_M = 0.06
 DOWN = [0.0, 0.0, -0.05, 0.0, 0.0, 0.0, 0.5]
 """A delta in `base_link` [m, rad], gripper as it is."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience() -> Iterator[None]:
+    """MoveIt may be slow on a machine that does much else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moveit_planner, "START_LIMIT_S", 300.0)
+        patch.setattr(moveit_planner, "ANSWER_LIMIT_S", 100.0)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from merton.world.linkage import joint_positions
 from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.arm.moveit_planner import (
     GROUP,
-    PIPELINES,
+    PLANNERS,
     MoveIt,
     MoveItPlanner,
     Request,
@@ -121,11 +121,17 @@ class State:
     """A moveit.core.robot_state.RobotState of one: joints, and what is attached to them."""
 
     def __init__(self, model: Any = None) -> None:
-        self.joint_positions: dict[str, float] = {}
+        self._positions: dict[str, float] = {}
         self.attached: dict[str, Any] = {}
 
-    def set_joint_group_positions(self, group: str, positions: np.ndarray) -> None:
-        self.joint_positions = dict(zip(ARM_JOINTS, positions.tolist(), strict=True))
+    @property
+    def joint_positions(self) -> dict[str, float]:
+        return self._positions
+
+    @joint_positions.setter
+    def joint_positions(self, positions: dict[str, float]) -> None:
+        assert {type(value) for value in positions.values()} == {float}, "NumPy 2 ends a moveit_py made for NumPy 1"
+        self._positions = positions
 
     def update(self) -> None:
         pass
@@ -158,9 +164,12 @@ class Component:
     def set_goal_state(self, robot_state: State) -> None:
         self.goal = robot_state
 
-    def plan(self, single_plan_parameters: Any, planning_scene: Scene) -> Any:
+    def set_workspace(self, *bounds: float) -> None:
+        assert len(bounds) == 6
+
+    def plan(self, single_plan_parameters: str, planning_scene: Scene) -> Any:
         assert not planning_scene.world, "an object that was let go is in the way"
-        self.tried.append((single_plan_parameters.planning_pipeline, single_plan_parameters.planner_id))
+        self.tried.append(single_plan_parameters)
         return self.answers.pop(0)
 
 
@@ -196,7 +205,7 @@ def moveit_py(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         "moveit": {},
         "moveit.core": {},
         "moveit.core.robot_state": {"RobotState": State},
-        "moveit.planning": {"MoveItPy": make, "PlanRequestParameters": lambda moveit, name: SimpleNamespace()},
+        "moveit.planning": {"MoveItPy": make, "PlanRequestParameters": lambda moveit, name: name},
         "moveit_msgs": {},
         "moveit_msgs.msg": {
             "AttachedCollisionObject": message_class(),
@@ -235,7 +244,7 @@ def test_the_calls_that_moveit_py_gets(moveit_py: SimpleNamespace) -> None:
     times, joints, _ = backend(request())
     assert times == [0.0, 1.0]
     assert np.allclose(joints, [HOME, HOME + 0.1]), "in the arm's order"
-    assert component.tried == list(PIPELINES)
+    assert component.tried == list(PLANNERS)
     assert {name: component.goal.joint_positions[name] for name in FINGER_JOINTS} == dict.fromkeys(FINGER_JOINTS, 0.07)
     component.answers = [None, None]
     with pytest.raises(InfrastructureError, match="MoveIt found no way"):
@@ -285,7 +294,8 @@ def test_the_configuration_holds_table_and_walls() -> None:
     assert all(f'<link name="{name}"' in described["robot_description"] for name in ("table", "wall_back", "wall_left"))
     (home,) = ElementTree.fromstring(described["robot_description_semantic"]).findall("group_state")
     assert (home.get("name"), home.get("group")) == ("home", GROUP)
-    assert described["planning_pipelines"]["pipeline_names"] == [name for name, _ in PIPELINES]
+    tried = [described[name]["plan_request_params"]["planning_pipeline"] for name in PLANNERS]
+    assert described["planning_pipelines"]["pipeline_names"] == tried
 
 
 def leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -316,7 +326,8 @@ def test_rcl_reads_the_parameters_from_the_file_that_moveit_py_writes(tmp_path: 
     assert found == dict(leaves(described))
     for limit in ("max_trans_vel", "max_trans_acc", "max_trans_dec", "max_rot_vel"):
         assert type(found[f"robot_description_planning.cartesian_limits.{limit}"]) is float
-    assert not [name for name, value in found.items() if type(value) is int], "MoveIt's numbers are doubles"
+    whole = {f"{name}.plan_request_params.planning_attempts" for name in PLANNERS}
+    assert {name for name, value in found.items() if type(value) is int} == whole, "MoveIt's other numbers are doubles"
 
 
 # The gate

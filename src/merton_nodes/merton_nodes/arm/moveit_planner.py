@@ -29,9 +29,8 @@ from merton.world.linkage import joint_positions
 GROUP = "arm"
 HELD = "held"
 """Name of the held object in MoveIt's scene."""
-PIPELINES = (("pilz_industrial_motion_planner", "PTP"), ("ompl", "RRTConnect"))
-"""Tried in this order: a straight way in joint space, then a search around obstacles."""
-PLANNING_TIME_S = 1.0
+PLANNERS = ("straight", "search")
+"""Of config/moveit/pipelines.yaml, tried in this order: a straight way in joint space, a search around obstacles."""
 START_LIMIT_S, ANSWER_LIMIT_S = 60.0, 5.0
 ENDED = "MoveIt has ended: the log has its reasons"
 _FILES = ("kinematics", "joint_limits", "pipelines")
@@ -96,13 +95,9 @@ class MoveIt:
         self._hand = links_beyond(described["robot_description"], "wrist_3_link")
         self._moveit = MoveItPy(node_name="moveit_planner", config_dict=described)
         self._arm = self._moveit.get_planning_component(GROUP)
-        self._parameters = []
-        for pipeline, planner in PIPELINES:
-            parameters = PlanRequestParameters(self._moveit, "")
-            parameters.planning_pipeline, parameters.planner_id = pipeline, planner
-            parameters.planning_time, parameters.planning_attempts = PLANNING_TIME_S, 1
-            parameters.max_velocity_scaling_factor = parameters.max_acceleration_scaling_factor = 1.0
-            self._parameters.append(parameters)
+        # bounds of a base that drives [m]; without any MoveIt warns at each plan, although this base is fixed
+        self._arm.set_workspace(-1.0, -1.0, -1.0, 1.0, 1.0, 1.0)
+        self._parameters = [PlanRequestParameters(self._moveit, name) for name in PLANNERS]
 
     def __call__(self, request: Request) -> tuple[Any, Any, Any]:
         scene = self._scene(request)
@@ -130,10 +125,9 @@ class MoveIt:
         from moveit.core.robot_state import RobotState
 
         state = RobotState(self._moveit.get_robot_model())
-        state.set_joint_group_positions(GROUP, np.asarray(joints_rad))
-        state.joint_positions = (
-            joint_positions(opening_m) if self._linkage else dict.fromkeys(FINGER_JOINTS, opening_m / 2)
-        )
+        fingers = joint_positions(opening_m) if self._linkage else dict.fromkeys(FINGER_JOINTS, opening_m / 2)
+        # numbers, no arrays: Ubuntu's moveit_py is compiled for NumPy 1, and one of NumPy 2 ends the process
+        state.joint_positions = dict(zip(ARM_JOINTS, joints_rad.tolist(), strict=True)) | fingers
         state.update()
         return state
 
