@@ -18,7 +18,7 @@ from merton_interfaces.msg import CellState, SafetyState
 from merton_interfaces.srv import ResetCell
 from rclpy.node import Node
 from rclpy.task import Future
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import CameraInfo, JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -41,6 +41,7 @@ pytestmark = pytest.mark.timeout(120)
 NO_GAZEBO = "ros_gz_interfaces comes with a ROS installation, not with the wheels"
 STEP_NS = 10_000_000
 CELL = load_cell()
+CAMERAS = ("wrist", "top", "side")
 
 
 class StandIn:
@@ -63,6 +64,9 @@ class StandIn:
             for model in (*moving_models(), *MOVABLE)
         }
         self.frames_ns: list[int] = []
+        self.cameras_answer = True
+        infos = {camera: names.color_info(camera) for camera in CAMERAS}
+        self.infos = {key: node.create_publisher(CameraInfo, name, names.RELIABLE_QOS) for key, name in infos.items()}
         self.put_ns = 0
         node.create_subscription(JointTrajectory, names.GAZEBO_ARM, self.on_trajectory, names.RELIABLE_QOS)
         node.create_subscription(JointTrajectory, names.GAZEBO_FINGERS, self.on_fingers, names.RELIABLE_QOS)
@@ -79,8 +83,11 @@ class StandIn:
         if self.waiting:
             self.on_touches(self.waiting, self.now_ns)
 
-    def take_frames(self) -> None:
+    def trigger_cameras(self) -> None:
+        """As Gazebo, which does so while time stands, too."""
         self.frames_ns.append(self.now_ns)
+        for camera in CAMERAS if self.cameras_answer else CAMERAS[:-1]:
+            self.infos[camera].publish(CameraInfo(header=convert.header(self.now_ns, "")))
 
     def place(self, name: str, base_from_model: Matrix) -> Future:
         self.poses[name] = base_from_model
@@ -258,6 +265,24 @@ def test_a_motion_takes_its_time_and_success_is_judged(ros: Any, bench: Bench) -
     reached = np.linalg.norm(tcp_m - convert.matrix_of(goal.pose)[:3, 3] - (0, 0, 0.1)) <= 0.03
     last = ros.until(lambda: bench.states[-1] if bench.states[-1].header.stamp.sec >= 10 else None)
     assert last.success == reached
+
+
+def test_time_does_not_go_on_before_every_camera_has_its_frame(ros: Any, bench: Bench) -> None:
+    """Gazebo would hang."""
+    bench.reset("reach", 0)
+    ros.until(lambda: not bench.node.time.held)
+    bench.world.cameras_answer = False
+    begin, asked = bench.world.joints.copy(), len(bench.world.frames_ns)
+    bench.move(begin + 0.05, 0.3)
+    ros.until(lambda: len(bench.world.frames_ns) > asked and bench.node.time.held)
+    since_ns = bench.world.now_ns
+    bench.move(begin, 0.3)
+    ros.until(lambda: not bench.node.time.stands)
+    assert bench.world.now_ns == bench.world.goal_ns == since_ns == bench.world.frames_ns[-1]
+    bench.world.cameras_answer = True
+    bench.world.trigger_cameras()
+    ros.until(lambda: bench.node.time.stands and bench.world.now_ns > since_ns)
+    np.testing.assert_allclose(bench.world.joints, begin, atol=1e-9)
 
 
 def test_contacts_that_have_arrived_count_before_success_is_judged(ros: Any, bench: Bench) -> None:

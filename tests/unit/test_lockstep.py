@@ -78,3 +78,22 @@ def test_a_simulator_that_ran_freely_is_given_an_end_that_lies_ahead(ends: list[
     time.engaged = True
     assert not time.update("joints", 7_656_000_000)
     assert ends == [8_200_000_000]
+
+
+def test_time_that_is_held_passes_after_its_release(time: Lockstep, ends: list[int]) -> None:
+    assert [time.update(source, 1_300_000_000) for source in SOURCES] == [False, False, True]
+    time.held = True
+    time.run_for(0.0)
+    assert not time.update("joints", 1_300_000_000)
+    assert ends == [1_300_000_000]
+    time.release()
+    assert ends == [1_300_000_000, 1_320_000_000]
+
+
+def test_the_release_of_time_that_stands_runs_nothing(time: Lockstep, ends: list[int]) -> None:
+    for source in SOURCES:
+        time.update(source, 1_300_000_000)
+    time.held = True
+    time.release()
+    assert time.stands
+    assert ends == [1_300_000_000]

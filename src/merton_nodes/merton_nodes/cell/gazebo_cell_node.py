@@ -28,6 +28,7 @@ from merton.simulation.gazebo import FRAME_PERIOD_S, Judge, Touch, Touches, gaze
 from merton.simulation.gazebo_props import MOVABLE
 from merton.simulation.scene import Scene
 from merton.world.geometry import Array
+from merton_nodes.cell.gazebo_cameras import GazeboCameras
 from merton_nodes.cell.gazebo_fingers import GazeboFingers
 from merton_nodes.cell.gazebo_joints import GazeboJoints
 from merton_nodes.cell.gazebo_things import GazeboThings
@@ -71,6 +72,7 @@ class GazeboCellNode(StageNode):
         self.scenes, self.resetting = 0, False
         self.world = self.make_world(self, self.cell, self.on_touches)
         self.time = Lockstep(self.run_to, PERIOD_NS, SLICE_NS, "joints")
+        self.cameras = GazeboCameras(self, self.world, self.time, self.cell)
         self.waits = Waits(self)
         self.things = GazeboThings(self.world, self.time, self.waits, self.cell, self.patience_s)
         self.arm = self.create_publisher(JointTrajectory, names.GAZEBO_ARM, names.RELIABLE_QOS)
@@ -104,13 +106,13 @@ class GazeboCellNode(StageNode):
             self.world.take_touches()
         self.waits.check()
         if ended and not self.resetting:
-            self.world.take_frames()
+            self.cameras.take_frames()
             self.publish_state()
 
     def idle(self) -> None:
         """Another frame, for late subscribers; one before time is under control, as the very first one is black."""
         if self.active and not self.time.engaged:
-            self.world.take_frames()
+            self.cameras.take_frames()
         elif self.active and self.time.stands and not self.resetting:
             self.time.run_for(0.0)
 
@@ -189,7 +191,7 @@ class GazeboCellNode(StageNode):
         self.time.run_for(SETTLE_S)
         await self.require(lambda: self.time.stands, "the poses of the objects")
         self.judge.begin(scene)
-        self.world.take_frames()  # not before: Gazebo may hang if time goes on while cameras take frames
+        self.cameras.take_frames()
         self.touches.clear()
         self.scenes += 1
 

@@ -87,8 +87,8 @@ class GazeboWorld:
         while (taken := self._contacts.handle.take_message(self._contacts.msg_type, self._contacts.raw)) is not None:
             self._on_contacts(taken[0])
 
-    def take_frames(self) -> None:
-        """Let every camera take a frame, at the instant at which time stands."""
+    def trigger_cameras(self) -> None:
+        """Let every camera take a frame now."""
         self._trigger.publish(Bool(data=True))
 
     def place(self, name: str, base_from_model: Matrix) -> Future:

@@ -26,11 +26,12 @@ class Lockstep:
         engaged: whether time is under control; the simulator runs freely until this is set.
         stamp_ns: the newest simulated instant [ns].
         stands: whether all requested time has passed.
+        held: whether no time may begin to pass; what is asked for meanwhile passes after `release`.
     """
 
     def __init__(self, run_to: Callable[[int], Any], period_ns: int, slice_ns: int, pace: str) -> None:
         self.run_to, self.period_ns, self.slice_ns, self.pace = run_to, period_ns, slice_ns, pace
-        self.engaged = self.stands = False
+        self.engaged = self.stands = self.held = False
         self.stamp_ns = 0
         self._reported_ns: dict[str, int] = {}
         self._end_ns = 0
@@ -44,10 +45,17 @@ class Lockstep:
         self._end_ns = end_ns
         if self.stands:
             self.stands = False
-            self._run_slice()
+            if not self.held:
+                self._run_slice()
         elif self.stamp_ns > self._slice_end_ns:  # it runs freely: the first stop must lie ahead when it gets there
             self._slice_end_ns = end_ns
             self.run_to(end_ns)
+
+    def release(self) -> None:
+        """Let the time pass that was asked for while it was held."""
+        self.held = False
+        if self.engaged and not self.stands:
+            self._run_slice()
 
     def expect(self, sources: Iterable[str]) -> None:
         """From now on, let these report every instant at which a frame is taken; others no longer count."""
@@ -62,7 +70,7 @@ class Lockstep:
             return False
         if self.stamp_ns > self._slice_end_ns:
             self.run_for(0.5)
-        elif source == self.pace and stamp_ns == self._slice_end_ns < self._end_ns:
+        elif not self.held and source == self.pace and stamp_ns == self._slice_end_ns < self._end_ns:
             self._run_slice()
         self.stands = set(self._reported_ns.values()) == {self._end_ns}
         return self.stands
