@@ -6,16 +6,24 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from merton_interfaces.action import ExecuteActions
+from sensor_msgs.msg import JointState
 
 from merton.errors import InfrastructureError
 from merton.execution.gate.collision import Guard, HeldObject
 from merton.execution.gate.planner import detour, plan, segments
 from merton.execution.gate.safety import limits_of_mode
 from merton.execution.trajectory import JointSpline
+from merton.world.action import checked_chunk
 from merton.world.cell import load_cell
 from merton.world.geometry import Array
 from merton_nodes.arm import moveit_planner
+from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.arm.moveit_planner import MoveItPlanner, Request
+from merton_nodes.cell.mujoco_cell_node import MujocoCellNode
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from ros import Probe, Ros, up
 
 pytestmark = pytest.mark.needs(
     "moveit_py", "moveit_planners_ompl", "pilz_industrial_motion_planner", "moveit_kinematics"
@@ -125,3 +133,26 @@ def test_it_plans_with_the_linkage_of_the_real_gripper() -> None:
         planner.plan(Request(low, HOME, OPENING_M, HeldObject(OPENING_M, 0.05)))
     finally:
         planner.close()
+
+
+def test_arm_node_carries_out_its_ways_and_starts_it_again_after_its_end(ros: Ros, probe: Probe) -> None:
+    cell = up(ros, MujocoCellNode, real_time_factor=0.0).cell
+    up(ros, ArmNode, planner="moveit")
+    arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
+    assert isinstance(arm.planner, MoveItPlanner)
+    joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    ros.until(lambda: joints)
+
+    def execute(*deltas: list[float]) -> ExecuteActions.Result:
+        chunk = convert.chunk_message(checked_chunk([*deltas], 0.5), 0)
+        return ros.act(probe, ExecuteActions, names.EXECUTE, ExecuteActions.Goal(chunk=chunk))
+
+    begin_m = cell.base_from_tcp[2, 3]
+    result = execute(*[DOWN] * 3)
+    assert (result.error_code, result.executed, result.error_msg) == (0, 3, "")
+    assert cell.base_from_tcp[2, 3] == pytest.approx(begin_m - 0.15, abs=2e-3)
+    arm.planner._process.kill()
+    arm.planner._process.join()
+    result = execute([0.0, 0.0, 0.05, 0.0, 0.0, 0.0, 0.5])
+    assert (result.error_code, result.executed, result.error_msg) == (0, 1, ""), "MoveIt was started again"
+    assert cell.base_from_tcp[2, 3] == pytest.approx(begin_m - 0.10, abs=2e-3)
