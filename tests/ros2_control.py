@@ -100,6 +100,7 @@ class Bench:
 
     Attributes:
         controller: the active one, to which ur_driver_node is connected.
+        heartbeat_timeout_s: of ur_driver_node; by default that of a busy machine.
         manager, node: the processes of ros2_control and of ur_driver_node.
         safety: messages on `cell/safety_state`.
         joints_rad: (6,) newest measurement.
@@ -116,6 +117,7 @@ class Bench:
         rate_hz: int = 125,
         path_tolerance_rad: float = 0.2,
         every_controller: bool = False,
+        heartbeat_timeout_s: float = 2.0,
     ) -> None:
         from control_msgs.msg import JointTrajectoryControllerState
         from ur_dashboard_msgs.msg import SafetyMode
@@ -126,7 +128,7 @@ class Bench:
             controller,
             controller == SCALED or every_controller,
         )
-        self.rate_hz = rate_hz
+        self.rate_hz, self.heartbeat_timeout_s = rate_hz, heartbeat_timeout_s
         self.state_type = JointTrajectoryControllerState
         self.raw: list[bytes] = []
         self.joints_rad = np.full(6, np.nan)
@@ -174,8 +176,9 @@ class Bench:
         return self.node.process.pid
 
     def arguments(self, gripper: str) -> list[str]:
-        """Of ur_driver_node, with the heartbeat of a busy machine, and for the controller that is active."""
-        found = ["--ros-args", "-p", f"gripper_hostname:={gripper}", "-p", "heartbeat_timeout_s:=0.5"]
+        """Of ur_driver_node, for the controller that is active."""
+        found = ["--ros-args", "-p", f"gripper_hostname:={gripper}"]
+        found += ["-p", f"heartbeat_timeout_s:={self.heartbeat_timeout_s}"]
         found += ["-p", "connect_timeout_s:=60.0"]
         for name in (names.DRIVER_TRAJECTORY, names.DRIVER_CONTROLLER_STATE, names.DRIVER_GOALS):
             found += ["-r", f"{name}:={name.replace(SCALED, self.controller)}"]
@@ -199,11 +202,13 @@ class Bench:
             assert answer.ok, f"{service} {name}"
 
     def switch(self, on: list[str], off: list[str]) -> None:
-        """Activate and deactivate controllers."""
+        """Activate and deactivate controllers, and hear from the one of this bench if it is activated."""
         from controller_manager_msgs.srv import SwitchController
 
         request = SwitchController.Request(activate_controllers=on, deactivate_controllers=off, strictness=2)
         assert self.ros.call(self.probe, SwitchController, "controller_manager/switch_controller", request).ok
+        heard = len(self.raw)
+        self.ros.until(lambda: self.controller not in on or len(self.raw) > heard + 10)
 
     def slide(self, scaling: float) -> None:
         """Set the pendant's speed slider, 0 .. 1."""

@@ -125,7 +125,7 @@ def test_the_arm_stops_if_its_commander_or_the_node_is_gone(
     make: Any, probe: Probe, controller: str, event: Callable[[Bench], None]
 ) -> None:
     """After kill -9 the guard of the node is left, and knows the motion by its plan."""
-    bench, random, stops = make(controller), np.random.default_rng(2), []
+    bench, random, stops = make(controller, heartbeat_timeout_s=0.5), np.random.default_rng(2), []
     for left in reversed(range(-(-STOPS // 5))):
         stops.append(stopped_at_random(bench, random, lambda: event(bench), reach_rad=3.0))
         if event is lose_heartbeat:

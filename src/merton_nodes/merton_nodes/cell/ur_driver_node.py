@@ -122,8 +122,8 @@ class UrDriverNode(RobotNode):
             self.freeze("a motion was not carried out: another program has sent the controller a goal")
         elif not begun:
             self.get_logger().warning(
-                "another program has moved the arm: the controller may apply its tolerances to Merton's motions until "
-                "it is activated again"
+                "another program has moved the arm: joint_trajectory_controller applies its tolerances to Merton's "
+                "motions until a goal without tolerances comes, or the driver is started again"
             )
 
     def on_trajectory(self, message: JointTrajectory) -> None:
