@@ -71,7 +71,7 @@ def test_differences_are_by_scene_and_say_whether_they_are_resolved(tool: Module
     assert text.startswith("-0.25 [")
     assert text.endswith("not resolved"), "one of four scenes"
     every_scene = [(failed[name], trials[name]) for name in expert]
-    assert tool.difference(every_scene, tool.succeeded).startswith("-1.00 ")
+    assert tool.difference(every_scene, tool.succeeded).startswith("-1 ")
     assert "not resolved" not in tool.difference(every_scene, tool.succeeded)
 
 
