@@ -95,9 +95,9 @@ def stop_of(
     return motion_to(*braking(joints_rad, velocities_rad_s, accelerations_rad_s2, **timing))
 
 
-def motion_to(joints_rad: Array, duration_s: float, frame: str = "") -> JointTrajectory:
-    """The command of a motion to joints (6,) [rad], at rest there; `frame` is the frame_id of its header."""
+def motion_to(joints_rad: Array, duration_s: float) -> JointTrajectory:
+    """The command of a motion to joints (6,) [rad], at rest there."""
     goal = JointTrajectoryPoint(
         positions=joints_rad.tolist(), velocities=[0.0] * 6, time_from_start=convert.duration_message(duration_s)
     )
-    return JointTrajectory(header=Header(frame_id=frame), joint_names=list(ARM_JOINTS), points=[goal])
+    return JointTrajectory(joint_names=list(ARM_JOINTS), points=[goal])
