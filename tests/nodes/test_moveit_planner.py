@@ -292,6 +292,8 @@ def test_two_points_at_one_time_are_one() -> None:
 def test_the_configuration_holds_table_and_walls() -> None:
     described = configuration()
     assert all(f'<link name="{name}"' in described["robot_description"] for name in ("table", "wall_back", "wall_left"))
+    assert "<collision>" in described["robot_description"]
+    assert "<visual>" not in described["robot_description"], "MoveIt warns of a link that has only visual shapes"
     (home,) = ElementTree.fromstring(described["robot_description_semantic"]).findall("group_state")
     assert (home.get("name"), home.get("group")) == ("home", GROUP)
     tried = [described[name]["plan_request_params"]["planning_pipeline"] for name in PLANNERS]

@@ -75,7 +75,7 @@ def configuration(*, linkage: bool = False) -> dict[str, Any]:
         for source in (resource("merton_description", "urdf/cell.urdf.xacro"), folder / "cell.srdf.xacro")
     )
     return {
-        "robot_description": robot,
+        "robot_description": without_visuals(robot),
         "robot_description_semantic": semantic,
         "robot_description_kinematics": kinematics,
         "robot_description_planning": limits,
@@ -130,6 +130,15 @@ class MoveIt:
         state.joint_positions = dict(zip(ARM_JOINTS, joints_rad.tolist(), strict=True)) | fingers
         state.update()
         return state
+
+
+def without_visuals(robot_description: str) -> str:
+    """A URDF with collision shapes alone, with which MoveIt plans: it warns of a link that has only visual ones."""
+    robot = ElementTree.fromstring(robot_description)
+    for link in robot.findall("link"):
+        for visual in link.findall("visual"):
+            link.remove(visual)
+    return ElementTree.tostring(robot, encoding="unicode")
 
 
 def links_beyond(robot_description: str, link: str) -> list[str]:
