@@ -50,7 +50,7 @@ class ArmNode(StageNode):
     """Passes every chunk through the ledger and the gate to the arm, one at a time, and answers with its result."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("arm_node", **options)
+        super().__init__("arm_node", sole_topic=names.ARM_SAFETY, **options)
 
     def set_up(self) -> None:
         self.cell = declared_cell(self)

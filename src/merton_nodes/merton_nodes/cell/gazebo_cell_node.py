@@ -54,7 +54,7 @@ class GazeboCellNode(StageNode):
     """Scenes, safety state and time of the cell in Gazebo; its controllers and bridges do the rest."""
 
     def __init__(self, make_world: Callable[..., Any] = GazeboWorld, **options: Any) -> None:
-        super().__init__("gazebo_cell_node", **options)
+        super().__init__("gazebo_cell_node", sole_topic=names.JOINT_STATES, **options)
         self.make_world = make_world
 
     def set_up(self) -> None:

@@ -46,7 +46,7 @@ class LabCellNode(StageNode):
     """`cell/reset` through the operator, and `cell/state` without objects, whose places a real cell does not know."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("lab_cell_node", **options)
+        super().__init__("lab_cell_node", sole_topic=names.CELL_STATE, **options)
 
     def set_up(self) -> None:
         limit_s = self.parameter(

@@ -39,7 +39,7 @@ class MujocoCellNode(StageNode):
     """The embedded cell as a set of ROS interfaces."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("mujoco_cell_node", **options)
+        super().__init__("mujoco_cell_node", sole_topic=names.JOINT_STATES, **options)
 
     def set_up(self) -> None:
         self.real_time_factor = self.parameter(

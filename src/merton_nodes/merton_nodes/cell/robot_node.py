@@ -32,7 +32,7 @@ class RobotNode(StageNode, ABC):
     gripper: UrcapGripper
 
     def __init__(self, name: str, **options: Any) -> None:
-        super().__init__(name, **options)
+        super().__init__(name, sole_topic=names.JOINT_STATES, **options)
         self.fault = ""
         self.opening_m = 0.0
         self.reported: tuple[int, str] | None = None

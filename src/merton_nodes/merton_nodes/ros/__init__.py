@@ -10,5 +10,6 @@ __all__ = [
     "newest_messages",
     "runtime",
     "service_caller",
+    "uniqueness",
     "waits",
 ]

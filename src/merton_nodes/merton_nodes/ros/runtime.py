@@ -30,6 +30,7 @@ from rclpy.timer import Timer
 from merton.errors import MertonError, UnknownNameError, describe_error
 from merton.processes import ENDING
 from merton_nodes.ros.executor import NodeExecutor
+from merton_nodes.ros.uniqueness import Uniqueness
 
 Value = TypeVar("Value")
 
@@ -48,10 +49,14 @@ class StageNode(LifecycleNode):
     Attributes:
         closing: ends the node's resources, the newest first, before the node is destroyed. `set_up` registers the end
             of each when it opens it; publishers, subscriptions, services and timers end by themselves.
+
+    Args:
+        sole_topic: one that this process alone may publish in a ROS domain; empty for none.
     """
 
-    def __init__(self, name: str, **kwargs: Any) -> None:
+    def __init__(self, name: str, *, sole_topic: str = "", **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
+        self.uniqueness = Uniqueness(self, sole_topic)
         self.active = self.configured = False
         self.closing = contextlib.ExitStack()
         self.counters: Counter[str] = Counter()
@@ -114,7 +119,7 @@ class StageNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.active = True
-        if not self._succeeds(self.start):
+        if not (self._succeeds(self.uniqueness.require) and self._succeeds(self.start)):
             self.active = False
             return TransitionCallbackReturn.FAILURE
         return super().on_activate(state)
@@ -126,6 +131,11 @@ class StageNode(LifecycleNode):
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.active = False
         return super().on_shutdown(state)
+
+    def destroy_node(self) -> None:
+        """End the node. Ours: rclpy keeps the state machine, and with it the node's name in the ROS graph."""
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
 
     def create_timer_s(self, period_s: float, callback: Callable[[], None], *, autostart: bool = True) -> Timer:
         """A timer on the monotonic clock: simulated time may stand still. Unless `autostart`, `reset` starts it."""
@@ -200,6 +210,7 @@ class StageNode(LifecycleNode):
 
     def _publish_diagnostics(self) -> None:
         if self.configured:
+            self.uniqueness.require()
             self.observe()
         troubles = [f"{key}: {n}" for key, n in self.counters.items() if n and key.startswith(("dropped", "error"))]
         values = {**self.details, **{key: str(count) for key, count in sorted(self.counters.items())}}
@@ -265,8 +276,8 @@ class Spinner:
 def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> int:
     """Start a node, bring it up unless its parameter `autostart` is false, and spin until one of `ENDING`.
 
-    Called in the main thread. Returns the exit code: 0 after a signal, 1 if the node could not be configured or
-    something in the process ended its context, such as a stop path that failed.
+    Called in the main thread. Returns the exit code: 0 after a signal, 1 if the node could not be configured, is not
+    alone, or something in the process ended its context, such as a stop path that failed.
     """
     keep_freed_memory()
     # not rclpy's handlers: their thread ends the context under the callbacks, and triggers guards that may be gone
@@ -277,6 +288,7 @@ def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> in
     code = 0
     try:
         node = make_node()
+        node.uniqueness.wait()
         spinner.executor.add_node(node)
         if node.parameter("autostart", True, "configure and activate at once, without a lifecycle manager"):
             succeeded = TransitionCallbackReturn.SUCCESS

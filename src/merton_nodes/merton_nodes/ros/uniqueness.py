@@ -1,0 +1,79 @@
+"""One graph in a ROS domain, however its nodes were started and on whichever machine: the ROS graph shows the others.
+
+A node that finds its own name taken does not start. A topic that one node alone may publish, such as `joint_states`, is
+watched from then on: with two publishers each message may be of another robot.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rclpy.node import Node
+
+from merton.errors import InfrastructureError
+
+DISCOVERY_S, POLL_S = 1.0, 0.05
+"""How long others are looked for before a node is configured, and the pause between two looks [s]. Ours: 0.1 to 0.3 s
+with config/dds on an idle machine. A node that has died is never found: it answers no newcomer."""
+NEW_S, PATIENCE_S = 10.0, 3.0
+"""How long a node counts as a latecomer, and how long one that does not bears a second publisher [s]: on a busy machine
+a latecomer may have found nothing at its start, and ends at its next look."""
+
+
+class Uniqueness:
+    """Looks for others of the name of a node, and for other publishers of a topic that its process alone may publish.
+
+    Args:
+        node: its context has the ROS graph. It need not be spun.
+        topic: as the node names it; empty for none.
+    """
+
+    def __init__(self, node: Node, topic: str) -> None:
+        self.node, self.topic = node, topic
+        self.start_s = time.monotonic()
+        self.second_s: float | None = None
+        """Since when there has been a second publisher, on the monotonic clock [s]; None: there is none."""
+
+    def wait(self, limit_s: float = DISCOVERY_S) -> None:
+        """Look for `limit_s` [s], before the node publishes; raises InfrastructureError if there is another."""
+        end_s = time.monotonic() + limit_s
+        while time.monotonic() < end_s:
+            if other := self._namesake() or self._publishers(0):
+                raise _refusal(other)
+            time.sleep(POLL_S)
+
+    def require(self) -> None:
+        """Look once; raises InfrastructureError if there is another: at once in a latecomer, else after a while.
+
+        A namesake alone ends latecomers only.
+        """
+        now_s, other = time.monotonic(), self._publishers(1)
+        self.second_s = (self.second_s or now_s) if other else None
+        if now_s - self.start_s < NEW_S:
+            other = other or self._namesake()
+        elif self.second_s is not None and now_s - self.second_s < PATIENCE_S:
+            other = ""
+        if other:
+            raise _refusal(other)
+
+    def _namesake(self) -> str:
+        name = self.node.get_fully_qualified_name()
+        return f"another {name} runs" if self.node.get_fully_qualified_node_names().count(name) > 1 else ""
+
+    def _publishers(self, own: int) -> str:
+        """The publishers of the topic in words, if there are more than `own`."""
+        topic = self.topic and self.node.resolve_topic_name(self.topic)
+        if not topic or self.node.count_publishers(topic) <= own:
+            return ""
+        ends = self.node.get_publishers_info_by_topic(topic)
+        names = (f"{end.node_namespace.rstrip('/')}/{end.node_name}" for end in ends)
+        known = sorted("another node" if "UNKNOWN" in name else name for name in names)  # a name may come later
+        return f"{' and '.join(known)} publish{'es' if len(known) == 1 else ''} {topic}"
+
+
+def _refusal(other: str) -> InfrastructureError:
+    domain = os.environ.get("ROS_DOMAIN_ID") or "0"
+    return InfrastructureError(
+        f"{other} in ROS domain {domain}, on this machine or another: end it, or set another ROS_DOMAIN_ID"
+    )
