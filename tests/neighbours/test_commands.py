@@ -72,7 +72,12 @@ def test_every_node_is_seen(ros2: Command) -> None:
 
 
 def test_a_node_is_taken_out_and_back_as_by_a_lifecycle_manager(ros2: Command) -> None:
-    steps = {"deactivate": "inactive [2]", "activate": "active [3]"}
+    steps = {
+        "deactivate": "inactive [2]",
+        "cleanup": "unconfigured [1]",
+        "configure": "inactive [2]",
+        "activate": "active [3]",
+    }
     for step, state in steps.items():
         assert ros2("lifecycle", "set", "/vlm_node", step) == "Transitioning successful\n"
         assert ros2("lifecycle", "get", "/vlm_node") == f"{state}\n"

@@ -213,12 +213,10 @@ def test_row_1_an_observation_of_another_clock_blocks_nothing(ros: Ros, probe: P
     cell = up(ros, MujocoCellNode, real_time_factor=1.0)
     up(ros, ArmNode, patience_s=0.5)
     robot = Robot(ros, probe, cell)
-    joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
-    ros.until(lambda: joints.get_subscription_count() == 2)
     clock = itertools.count(robot.stamp_ns + 1)
 
     def tick() -> None:
-        joints.publish(convert.joint_state_message(next(clock), cell.cell.joints_rad, np.zeros(6), 0.14))
+        cell.joints.publish(convert.joint_state_message(next(clock), cell.cell.joints_rad, np.zeros(6), 0.14))
 
     probe.create_timer(0.02, tick)
     ahead_ns = robot.stamp_ns + 1_500_000_000
@@ -286,7 +284,7 @@ def test_row_3_malformed_input_is_named_and_dropped(robot: Robot, ros: Ros, prob
     assert answer(lambda chunk: chunk.actions.clear())[0] in (0, 101), "nothing to do is no accident"
 
     arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
-    joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    joints = next(node.joints for node in ros.nodes if isinstance(node, MujocoCellNode))
     trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
     gripper = probe.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
     ros.until(lambda: joints.get_subscription_count() == 2 and trajectories.get_subscription_count() == 1)

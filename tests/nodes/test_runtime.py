@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from merton_interfaces.action import ExecuteActions
 from rcl_interfaces.msg import ParameterType
+from rclpy.action import ActionClient, ActionServer
 from rclpy.exceptions import ParameterException
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
@@ -16,8 +19,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 from merton.errors import InputError, UnknownNameError
 from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.ros import names
+from merton_nodes.ros.entities import DESTROY
 from merton_nodes.ros.runtime import StageNode
-from ros import Probe, Ros, up
+from ros import Probe, Ros, trigger, up
 
 IMPATIENT = """
 import gc, os, signal, sys, time
@@ -166,3 +171,67 @@ def test_arm_node_ends_if_its_stop_path_fails(ros: Ros) -> None:
     arm.stop.spinner.executor.create_task(fail)
     ros.until(lambda: not ros.context.ok())
     assert not arm.stop.send(arm.stop.commands, JointTrajectory(), since)
+
+
+def test_a_node_that_was_cleaned_up_is_configured_again_with_its_parameters_and_nothing_twice(ros: Ros) -> None:
+    """As nav2's lifecycle manager does it in RESET and STARTUP."""
+
+    class Worker(StageNode):
+        ended, under_way = 0, ""
+
+        def set_up(self) -> None:
+            self.rate_hz = self.parameter("rate_hz", 5.0, "", read_only=False)
+            self.name = self.parameter("name", "a", "", choices=("a", "b"))
+            self.closing.callback(lambda: setattr(self, "ended", self.ended + 1))
+            self.create_publisher(State, "out", 1)
+            self.create_subscription(State, "in", lambda _: None, 1)
+            self.create_client(GetState, "ask")
+            self.create_service(GetState, "answer", lambda _, response: response)
+            self.create_timer_s(0.01, self.work)
+            for end in (ActionClient, partial(ActionServer, execute_callback=lambda goal: None)):
+                end(self, ExecuteActions, "act")
+            if self.name == "b":
+                raise InputError("no b here")
+
+        def work(self) -> None:
+            self.counters["work"] += 1
+
+        def unfinished(self) -> str:
+            return self.under_way
+
+    def entities() -> list[int]:
+        return [len(list(getattr(node, kind))) for kind in (*DESTROY, "waitables")]
+
+    done = TransitionCallbackReturn.SUCCESS
+    node = ros.add(Worker, "worker", parameter_overrides=[Parameter("rate_hz", value=2)])
+    bare, configured = entities(), []
+    for cycle in range(3):
+        assert node.trigger_configure() == node.trigger_activate() == done
+        ros.until(lambda: node.counters["work"])
+        configured.append(entities())
+        assert configured[0] == configured[-1] != bare
+        assert node.rate_hz == 2.0 + cycle
+        assert node.set_parameters([Parameter("rate_hz", value=3 + cycle)])[0].successful
+        assert node.trigger_deactivate() == done
+        node.under_way = "it works"
+        assert node.trigger_cleanup() == TransitionCallbackReturn.FAILURE
+        assert entities() == configured[0]
+        node.under_way = ""
+        assert node.trigger_cleanup() == done
+        assert (entities(), node.ended, dict(node.counters)) == (bare, cycle + 1, {})
+    failing = node = ros.add(Worker, "failing", parameter_overrides=[Parameter("name", value="b")])
+    for ended in (1, 2):
+        assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
+        assert (entities(), failing.ended) == (bare, ended)
+
+
+def test_a_stop_is_not_lost_by_cleaning_the_arm_up(ros: Ros, probe: Probe) -> None:
+    arm = up(ros, ArmNode)
+    assert trigger(ros, probe, names.STOP).success
+    assert arm.trigger_deactivate() == TransitionCallbackReturn.SUCCESS
+    assert arm.trigger_cleanup() == TransitionCallbackReturn.FAILURE
+    assert arm.stop.state.tripped
+    assert trigger(ros, probe, names.RESET_STOP).success
+    assert arm.trigger_cleanup() == TransitionCallbackReturn.SUCCESS
+    assert arm.trigger_configure() == arm.trigger_activate() == TransitionCallbackReturn.SUCCESS
+    assert trigger(ros, probe, names.STOP).success

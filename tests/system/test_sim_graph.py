@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from merton_interfaces.action import RunTrial
 from merton_interfaces.msg import SafetyState, TrialResult
 from rclpy.node import Node
@@ -168,6 +170,50 @@ def test_a_second_graph_in_the_domain_is_refused_and_the_first_goes_on(graph: Su
     assert graph.next_exit(PATIENCE_S + 1) is None
     goal = RunTrial.Goal(vla_id="expert", task="reach", scene_seed=3)
     assert ros.act(node, RunTrial, names.RUN_TRIAL, goal).result.outcome == TrialResult.SUCCESS
+
+
+@LINUX
+def test_a_graph_that_was_cleaned_up_and_configured_again_has_the_same_results(graph: Supervisor, ros: Any) -> None:
+    """All nodes through all transitions, as nav2's lifecycle manager does it; nothing is left of the first set-up."""
+    node = ros.add(Node, "manager")
+    ros.action_client(node, RunTrial, names.RUN_TRIAL)
+    goal = RunTrial.Goal(vla_id="servo", vlm_id="describe", task="pick", scene_seed=3, distortion="jpeg", level=5)
+
+    def trial() -> dict[str, Any]:
+        result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
+        return {name: getattr(result, name) for name in result.get_fields_and_field_types() if name != "wall"}
+
+    def held() -> dict[str, tuple[int, ...]]:
+        """By node: threads, open files, open IP sockets, publishers, subscriptions, services and clients."""
+        counts = {}
+        for name, process in graph.processes.items():
+            own = Path(f"/proc/{process.pid}")
+            ends = ("publisher", "subscriber", "service", "client")
+            counts[name] = (
+                len(list((own / "task").iterdir())),
+                len(list((own / "fd").iterdir())),
+                len(sockets(process.pid)),
+                *(len(getattr(node, f"get_{end}_names_and_types_by_node")(name, "/")) for end in ends),
+            )
+        return counts
+
+    def cycle() -> None:
+        for step in ("deactivate", "cleanup", "configure", "activate"):
+            for name in graph.processes:
+                client = node.create_client(ChangeState, f"{name}/change_state")
+                ros.until(client.service_is_ready)
+                request = ChangeState.Request(transition=Transition(label=step))
+                assert ros.result(client.call_async(request)).success, f"{step} of {name}"
+                node.destroy_client(client)
+
+    first = trial()
+    cycle()
+    assert trial() == first
+    before = held()
+    cycle()
+    assert trial() == first
+    ros.until(lambda: all(now <= then for name in before for now, then in zip(held()[name], before[name], strict=True)))
+    assert all("rror" not in (graph.logs / f"{name}.log").read_text() for name in graph.processes if name != "arm_node")
 
 
 @LINUX

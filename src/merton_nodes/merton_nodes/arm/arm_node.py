@@ -143,6 +143,9 @@ class ArmNode(StageNode):
     def start(self) -> None:
         self.stop.start()
 
+    def unfinished(self) -> str:
+        return "it carries out a chunk" if self.under_way is not None else self.stop.state.reason  # no stop is lost
+
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle callback: the motion under way halts, without a latch."""
         self.arm.interrupt(DEACTIVATED, StopEvent.DEACTIVATE)

@@ -122,6 +122,9 @@ class CellSource(Source):
             self.node.counters["depth images rendered"] += depth
         return view
 
+    def close(self) -> None:
+        self.scene_cameras.close()
+
     def find_viewers(self) -> None:
         """Find the cameras that other nodes than those of a trial look at, as they are or distorted."""
 

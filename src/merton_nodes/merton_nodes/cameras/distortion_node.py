@@ -57,6 +57,7 @@ class DistortionNode(StageNode):
         for camera in cameras:
             self.create_subscription(Image, names.color(camera), partial(self.on_image, camera), names.LATEST_QOS)
         self.add_on_set_parameters_callback(self.on_parameters)
+        self.closing.callback(self.remove_on_set_parameters_callback, self.on_parameters)
 
     def start(self) -> None:
         """A schedule begins with the activation."""

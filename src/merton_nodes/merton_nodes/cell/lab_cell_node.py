@@ -77,6 +77,9 @@ class LabCellNode(StageNode):
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())
         self.create_timer_s(PERIOD_S, self.publish_state)
 
+    def unfinished(self) -> str:
+        return "a reset is under way" if self.requested is not None else ""
+
     def on_joints(self, message: JointState) -> None:
         """Store where the arm is, and since when."""
         try:

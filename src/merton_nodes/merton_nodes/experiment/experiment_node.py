@@ -73,6 +73,9 @@ class ExperimentNode(StageNode):
         ):
             self.closing.callback(server.destroy)
 
+    def unfinished(self) -> str:
+        return "trials are under way" if self.busy else ""
+
     def on_goal(self, _: object) -> GoalResponse:
         """One goal at a time: there is one arm."""
         if self.busy or not self.active:

@@ -75,14 +75,19 @@ class ModelNode(StageNode, Generic[Request, Result]):
         """The newest loading of each model that a request has begun."""
         self.closing.callback(self.pool.close)
         self.waits = Waits(self)
-        self.exchange = ""
+        self.exchange, self.exchanging = "", 0
         names = self.checked(names)
         for name, error in self.pool.keep_loaded(names).items():
             if not isinstance(error, InfrastructureError) or self.pool[name].model is None:
                 raise InputError(f"{name} cannot be loaded: {self.describe(error)}") from error
             self.get_logger().warning(f"{name} is not warm: {error}")
         self.add_on_set_parameters_callback(self.on_parameters)
+        self.closing.callback(self.remove_on_set_parameters_callback, self.on_parameters)
         self.add_post_set_parameters_callback(self.on_parameters_set)
+        self.closing.callback(self.remove_post_set_parameters_callback, self.on_parameters_set)
+
+    def unfinished(self) -> str:
+        return "it answers a request, or exchanges models" if self.waits.pending or self.exchanging else ""
 
     # Requests
 
@@ -181,6 +186,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
             if parameter.name == "preload":
                 names = self.checked(parameter.value)
                 self.exchange = f"loading {', '.join(names) or 'nothing'}"
+                self.exchanging += 1
                 threading.Thread(target=self.keep_loaded, args=(names, self.executor), daemon=True).start()
 
     def keep_loaded(self, names: list[str], executor: Any) -> None:
@@ -191,6 +197,7 @@ class ModelNode(StageNode, Generic[Request, Result]):
 
     def on_exchanged(self, names: list[str], failures: dict[str, Exception]) -> None:
         """Log and publish the result of an exchange."""
+        self.exchanging -= 1
         for name, error in failures.items():
             self.get_logger().error(f"{name} cannot be loaded: {self.describe(error)}")
         warm = [name for name in names if name not in failures]

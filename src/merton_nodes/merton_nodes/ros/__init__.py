@@ -3,6 +3,7 @@
 __all__ = [
     "conversions",
     "declared_cell",
+    "entities",
     "executor",
     "launching",
     "marks",

@@ -20,7 +20,7 @@ from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.clock import Clock, ClockType
 from rclpy.context import Context
-from rclpy.exceptions import ParameterException
+from rclpy.exceptions import InvalidParameterTypeException, ParameterException
 from rclpy.executors import ExternalShutdownException, ShutdownException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
@@ -29,6 +29,7 @@ from rclpy.timer import Timer
 
 from merton.errors import MertonError, UnknownNameError, describe_error
 from merton.processes import ENDING
+from merton_nodes.ros.entities import NewEntities
 from merton_nodes.ros.executor import NodeExecutor
 from merton_nodes.ros.uniqueness import Uniqueness
 
@@ -44,11 +45,13 @@ _LARGEST_IN_HEAP = 32 << 20  # the largest value that every 64-bit glibc accepts
 class StageNode(LifecycleNode):
     """A lifecycle node that works while it is active and publishes diagnostics.
 
-    Subclasses implement `set_up` (build the library object, wire topics) and, where needed, `start` and `observe`.
+    Subclasses implement `set_up` (build the library object, wire topics) and, where needed, `start`, `observe` and
+    `unfinished`. A node that was cleaned up is set up again, with the parameters it has then.
 
     Attributes:
-        closing: ends the node's resources, the newest first, before the node is destroyed. `set_up` registers the end
-            of each when it opens it; publishers, subscriptions, services and timers end by themselves.
+        closing: ends the node's resources, the newest first, before the node is cleaned up or destroyed. `set_up`
+            registers the end of each when it opens it; all that the node itself makes (publishers, timers, servers of
+            actions, ..) ends by itself afterwards.
 
     Args:
         sole_topic: one that this process alone may publish in a ROS domain; empty for none.
@@ -75,6 +78,10 @@ class StageNode(LifecycleNode):
     def start(self) -> None:
         """Called on activation."""
 
+    def unfinished(self) -> str:
+        """Why the node, which is inactive, cannot be cleaned up now, as a clause; empty if it can."""
+        return ""
+
     def observe(self) -> None:
         """Called before diagnostics are published, once the node is configured: brings `details` up to date."""
 
@@ -95,7 +102,9 @@ class StageNode(LifecycleNode):
         return response
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._made = NewEntities(self)
         if not self._succeeds(self.set_up):
+            self._take_down()
             return TransitionCallbackReturn.FAILURE
         self.configured = True
         return super().on_configure(state)
@@ -113,9 +122,20 @@ class StageNode(LifecycleNode):
         return True
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Lifecycle callback: refused. A node is configured once; to change a read-only parameter, restart it."""
-        self.get_logger().error("a node of Merton is configured once: restart it instead of cleaning it up")
-        return TransitionCallbackReturn.FAILURE
+        """Lifecycle callback: end all that `set_up` has made; refused while the node is `unfinished`."""
+        if reason := self.unfinished():
+            self.get_logger().error(f"{self.get_name()} cannot be cleaned up: {reason}")
+            return TransitionCallbackReturn.FAILURE
+        self._take_down()
+        return super().on_cleanup(state)
+
+    def _take_down(self) -> None:
+        """Undo `set_up`, also one that failed; errors are logged."""
+        self.configured = False
+        self._succeeds(self.closing.close)
+        self._made.destroy()
+        self.counters.clear()
+        self.details.clear()
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.active = True
@@ -152,7 +172,7 @@ class StageNode(LifecycleNode):
         choices: Iterable[str] = (),
         read_only: bool = True,
     ) -> Value:
-        """Declare a parameter with its description and range, and return its value.
+        """Declare a parameter, unless it is, with its description and range, and return its value.
 
         Args:
             name, default, description: its type is that of the default; a double may be given as an integer.
@@ -174,20 +194,26 @@ class StageNode(LifecycleNode):
                 ]
             else:
                 descriptor.integer_range = [IntegerRange(from_value=int(minimum), to_value=int(maximum))]
-        given = self._integer_override(name) if isinstance(default, float) else None
-        initial = default if given is None else float(given)
-        value: Value = self.declare_parameter(name, initial, descriptor, ignore_override=given is not None).value
+        if not self.has_parameter(name):
+            try:
+                self.declare_parameter(name, default, descriptor)
+            except InvalidParameterTypeException:
+                given = self._override(name)
+                if not isinstance(default, float) or type(given) is not int:
+                    raise
+                self.declare_parameter(name, float(given), descriptor, ignore_override=True)
+        value = cast(Value, self.get_parameter(name).value)
         if choices:
             for item in [value] if isinstance(value, str) else [item for item in cast(list[str], value) if item]:
                 if item not in choices:
                     raise UnknownNameError(f"value of {name}", item, choices)
         return value
 
-    def _integer_override(self, name: str) -> int | None:
-        """The value that an undeclared parameter was given at the start, if it is an integer."""
-        value = self.declare_parameter(name, None, ParameterDescriptor(dynamic_typing=True)).value
+    def _override(self, name: str) -> object:
+        """The value, of any type, that an undeclared parameter was given at the start."""
+        value: object = self.declare_parameter(name, None, ParameterDescriptor(dynamic_typing=True)).value
         self.undeclare_parameter(name)
-        return value if type(value) is int else None
+        return value
 
     def _integers_to_doubles(self, parameters: list[Parameter]) -> list[Parameter]:
         """Callback before parameters are set: 3 is 3.0 for a parameter that is a double. Ours: rclpy refuses it."""

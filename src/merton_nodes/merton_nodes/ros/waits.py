@@ -33,6 +33,11 @@ class Waits:
         """Condition, deadline on the monotonic clock [s], and the future that the coroutine awaits."""
         self._timer = node.create_timer_s(CHECK_PERIOD_S, self.check, autostart=False)
 
+    @property
+    def pending(self) -> bool:
+        """Whether a coroutine waits."""
+        return bool(self._pending)
+
     async def until(
         self, condition: Callable[[], bool], timeout_s: float, progress_s: Callable[[], float] | None = None
     ) -> bool:
