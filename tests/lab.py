@@ -10,6 +10,13 @@ from merton_interfaces.srv import ConfirmSuccess
 from merton_nodes.ros import names
 from ros import Probe
 
+LENIENT: dict[str, dict[str, float]] = {
+    "camera_node": {"stall_s": 5.0, "connect_timeout_s": 120.0},
+    "experiment_node": {"deadline_s": 180.0},
+    "ur_robot_node": {"heartbeat_timeout_s": 2.0, "connect_timeout_s": 60.0},
+    "arm_node": {"camera_timeout_s": 6.0, "max_observation_age_s": 120.0, "patience_s": 60.0},
+}
+"""Times of the graph `lab`, by node: tests share two cores with ten processes."""
 DONE, CANNOT = ConfirmSuccess.Request.SUCCESS, ConfirmSuccess.Request.FAILURE
 
 
