@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -48,11 +49,8 @@ def patience() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def planner() -> Iterator[MoveItPlanner]:
-    made = MoveItPlanner()
-    try:
+    with closing(MoveItPlanner()) as made:
         yield made
-    finally:
-        made.close()
 
 
 def joints_below_home(steps: int) -> Array:
@@ -126,13 +124,10 @@ def test_an_object_that_stands_on_the_table_is_lifted_and_set_down(planner: Move
 
 def test_it_plans_with_the_linkage_of_the_real_gripper() -> None:
     low = joints_below_home(5)[-1]
-    planner = MoveItPlanner(linkage=True)
-    try:
+    with closing(MoveItPlanner(linkage=True)) as planner:
         for opening_m in (0.0, OPENING_M, 0.14):
             planner.plan(Request(HOME, low, opening_m, None))
         planner.plan(Request(low, HOME, OPENING_M, HeldObject(OPENING_M, 0.05)))
-    finally:
-        planner.close()
 
 
 def test_arm_node_carries_out_its_ways_and_starts_it_again_after_its_end(ros: Ros, probe: Probe) -> None:

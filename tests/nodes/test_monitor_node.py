@@ -33,6 +33,7 @@ from ros import Probe, Ros, up
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 
 from merton.execution.gate.planner import plan
+from merton.execution.kinematics import base_from_tcp
 from merton.world.action import checked_chunk
 from merton.world.cell import load_cell
 from merton_nodes.arm.markers import motion_markers
@@ -128,6 +129,26 @@ def test_a_busy_topic_is_throttled(ros: Ros, probe: Probe, tmp_path: Path) -> No
             publish(number)
         ros.until(lambda: len(received) >= 200)
         assert node.hub.get("arm") is shown
+
+
+def test_the_tool_centre_point_is_that_of_the_gripper_in_the_joint_states(
+    ros: Ros, probe: Probe, tmp_path: Path
+) -> None:
+    """With the real gripper's linkage it lies 1.2 mm behind that of sliding fingers."""
+    node = up(ros, MonitorNode, port=0, log=str(tmp_path / "presses.jsonl"), rate_hz=60.0)
+    joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    home = np.asarray(load_cell().home_joints)
+    with node.hub.listening(lambda: None):
+        for linkage in (True, False):
+            tcp_m = base_from_tcp(home, load_cell(linkage=linkage).tool0_from_tcp)[:3, 3]
+            message = convert.joint_state_message(0, home, np.zeros(6), 0.1, linkage=linkage)
+            expected_mm = (1e3 * tcp_m).round(1).tolist()
+            ros.until(lambda message=message: joints.publish(message) or node.hub.get("arm"))
+            ros.until(
+                lambda message=message, expected_mm=expected_mm: (
+                    joints.publish(message) or node.hub.get("arm")["tcp_mm"] == expected_mm
+                )
+            )
 
 
 def test_a_silent_arm_is_shown_as_silent(

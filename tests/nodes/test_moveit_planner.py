@@ -84,21 +84,12 @@ def moody() -> Any:
     return plan_something
 
 
-@contextlib.contextmanager
-def planner(make_backend: Any) -> Iterator[MoveItPlanner]:
-    made = MoveItPlanner(make_backend)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def request(held: HeldObject | None = None, opening_m: float = 0.14) -> Request:
     return Request(HOME, HOME + 0.1, opening_m, held)
 
 
 def test_ways_and_failures_come_out_of_the_process_and_it_is_started_again() -> None:
-    with planner(moody) as one:
+    with contextlib.closing(MoveItPlanner(moody)) as one:
         for opening_m, says in ((0.01, "found no way"), (0.02, "ValueError: no such group"), (0.03, "has ended")):
             with pytest.raises(InfrastructureError, match=says):
                 one.plan(request(opening_m=opening_m))
@@ -373,14 +364,14 @@ def robot(ros: Ros, probe: Probe) -> Robot:
 def test_the_arm_goes_the_planned_way_to_the_same_pose_and_nowhere_if_it_is_refused(robot: Robot, ros: Ros) -> None:
     arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
     begin, seen = robot.position, len(robot.joints)
-    with planner(aside) as arm.runner.planner:
+    with contextlib.closing(MoveItPlanner(aside)) as arm.runner.planner:
         result = robot.execute(*[UP] * 3)
     assert (result.error_code, result.executed) == (0, 3)
     assert np.allclose(robot.position - begin, [0, 0, 0.06], atol=0.002), "the pose that the chunk asked for"
     turned = max(abs(message.position[0] - HOME[0]) for message in robot.joints[seen:])
     assert turned > 0.6 * ASIDE_RAD, "on a way that was not its own"
     here = robot.position
-    with planner(through_the_table) as arm.runner.planner:
+    with contextlib.closing(MoveItPlanner(through_the_table)) as arm.runner.planner:
         result = robot.execute(*[UP] * 3)
     assert (result.error_code, "the planned way was refused" in result.error_msg) == (404, True)
     assert np.allclose(robot.position, here, atol=1e-6)

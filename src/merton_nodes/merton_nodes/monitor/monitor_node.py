@@ -31,6 +31,7 @@ from merton.monitor.hub import Hub, HubFrame
 from merton.monitor.pictures import jpeg
 from merton.monitor.scene import SceneView
 from merton.world.cell import load_cell
+from merton.world.linkage import JOINT as LINKAGE_JOINT
 from merton_nodes.monitor import monitor_views as views
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -67,10 +68,11 @@ class MonitorNode(StageNode):
         self.last_message_s = {names.JOINT_STATES: float("-inf")}
         self.results: deque[dict[str, Any]] = deque(maxlen=SHOWN_RESULTS)
         self.distortions: dict[str, Any] = {}
-        self.scene_view = SceneView(cell)
+        self.scene_views = {linkage: SceneView(load_cell(linkage=linkage)) for linkage in (False, True)}
+        """By whether the gripper has the linkage of the real one: its joint is in the joint states then."""
         self.hub = Hub()
         self.hub.put("cameras", list(cameras))
-        self.hub.put("cell", self.scene_view.still())
+        self.hub.put("cell", self.scene_views[False].still())
         self.controls = ServiceControls(self.context, lambda alive: self.hub.put("stop_path", alive))
         self.closing.callback(self.controls.end)
         self.server = MonitorServer(
@@ -147,7 +149,7 @@ class MonitorNode(StageNode):
         except InputError:
             self.counters["dropped joint states"] += 1
             return
-        self.hub.put("arm", self.scene_view.arm(joints_rad, opening_m))
+        self.hub.put("arm", self.scene_views[LINKAGE_JOINT in message.name].arm(joints_rad, opening_m))
 
     def check_arm(self) -> None:
         """Put into the hub whether the arm's joint states arrive."""
