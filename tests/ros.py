@@ -14,6 +14,7 @@ from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.publisher import Publisher
 from std_srvs.srv import Trigger
 
 from merton.execution.gate.permit import permit_text
@@ -141,10 +142,13 @@ class Probe(Node):
 
 
 class Permits:
-    """Stands for arm_node at a cell: publishes its safety state, and gives commands the permit of that state."""
+    """Stands for arm_node at a cell: publishes its safety state, and gives commands the permit of that state.
 
-    def __init__(self, node: Node) -> None:
-        self.states = node.create_publisher(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
+    Beside an arm_node it needs that node's publisher, because no other may publish the state.
+    """
+
+    def __init__(self, node: Node, states: Publisher | None = None) -> None:
+        self.states = states or node.create_publisher(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
         self.permit = 0
         self.say(SafetyState.NORMAL)
 

@@ -191,7 +191,7 @@ class Bench:
         self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         if arm is not None:  # its state is kept for late subscribers: after that of the commander it would hold
             ros.until(lambda: self.node.guarded.rule.permit == arm.stop.latch.permit)
-        self.permits = Permits(probe)
+        self.permits = Permits(probe, arm and arm.stop.safety)
         self.trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.fingers = probe.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
         heartbeat = probe.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)

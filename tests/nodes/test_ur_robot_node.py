@@ -35,12 +35,14 @@ def ur() -> Iterator[SimulatedUr]:
 class Bench:
     """The node, with a commander that sends heartbeats."""
 
-    def __init__(self, ros: Any, probe: Probe, ur: SimulatedUr, timeout_s: float = 2.0) -> None:
+    def __init__(
+        self, ros: Any, probe: Probe, ur: SimulatedUr, timeout_s: float = 2.0, arm: ArmNode | None = None
+    ) -> None:
         self.ros, self.probe = ros, probe
         self.node = up(ros, UrRobotNode, hostname=ur.address, heartbeat_timeout_s=timeout_s, connect_timeout_s=30.0)
         self.states = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
-        self.permits = Permits(probe)
+        self.permits = Permits(probe, arm and arm.stop.safety)
         self.trajectories = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
         self.commands = probe.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
         self.heartbeat = probe.create_publisher(Header, names.HEARTBEAT, names.RELIABLE_QOS)
@@ -207,7 +209,7 @@ def test_a_fault_of_the_fingers_holds_the_arm_until_it_is_over(
 
 def test_the_stop_node_latches_on_a_protective_stop(ros: Any, probe: Probe, ur: SimulatedUr) -> None:
     arm = up(ros, ArmNode)  # first: it takes its time, and holds up this process
-    bench = Bench(ros, probe, ur)
+    bench = Bench(ros, probe, ur, arm=arm)
     ros.until(arm.stop.release.service_is_ready)
     ur.fault("protective_stop")
     ros.until(lambda: arm.stop.latch.tripped)
