@@ -22,6 +22,7 @@ def test_a_name_that_is_taken_is_refused_and_another_or_another_namespace_is_not
     for name in ("vla_node", "vlm_node"):
         ros.add(StageNode, name).uniqueness.wait(0.1)
     second = ros.add(StageNode, "scorer_node")
+    second.uniqueness.wait(0.0)
     second.uniqueness.start_s -= NEW_S
     second.uniqueness.require()  # it was there first
     second.uniqueness.start_s += NEW_S
@@ -44,6 +45,7 @@ def test_a_topic_of_one_publisher_that_is_taken_is_refused(ros: Ros, probe: Prob
 def test_a_latecomer_that_finds_the_first_late_ends_and_the_first_bears_it_for_a_while(ros: Ros, probe: Probe) -> None:
     """On a busy machine, or on two networks that are joined later."""
     cell = up(ros, MujocoCellNode)
+    cell.uniqueness.wait(0.0)
     cell.uniqueness.start_s -= NEW_S
     cell.uniqueness.require()
     probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
@@ -61,6 +63,7 @@ def test_a_latecomer_that_finds_the_first_late_ends_and_the_first_bears_it_for_a
 
 def test_a_second_publisher_that_stays_ends_the_first(ros: Ros, probe: Probe) -> None:
     cell = up(ros, MujocoCellNode)
+    cell.uniqueness.wait(0.0)
     cell.uniqueness.start_s -= NEW_S
     probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
     with pytest.raises(InfrastructureError, match="/mujoco_cell_node and /probe publish /joint_states in ROS domain"):

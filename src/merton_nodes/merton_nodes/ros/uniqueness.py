@@ -24,6 +24,8 @@ a latecomer may have found nothing at its start, and ends at its next look."""
 class Uniqueness:
     """Looks for others of the name of a node, and for other publishers of a topic that its process alone may publish.
 
+    From the call of `wait` on; a node that is not the one of its process, as in tests, is not watched.
+
     Args:
         node: its context has the ROS graph. It need not be spun.
         topic: as the node names it; empty for none.
@@ -31,14 +33,15 @@ class Uniqueness:
 
     def __init__(self, node: Node, topic: str) -> None:
         self.node, self.topic = node, topic
-        self.start_s = time.monotonic()
+        self.start_s: float | None = None
+        """When the process started, on the monotonic clock [s]."""
         self.second_s: float | None = None
         """Since when there has been a second publisher, on the monotonic clock [s]; None: there is none."""
 
     def wait(self, limit_s: float = DISCOVERY_S) -> None:
         """Look for `limit_s` [s], before the node publishes; raises InfrastructureError if there is another."""
-        end_s = time.monotonic() + limit_s
-        while time.monotonic() < end_s:
+        self.start_s = time.monotonic()
+        while time.monotonic() < self.start_s + limit_s:
             if other := self._namesake() or self._publishers(0):
                 raise _refusal(other)
             time.sleep(POLL_S)
@@ -48,6 +51,8 @@ class Uniqueness:
 
         A namesake alone ends latecomers only.
         """
+        if self.start_s is None:
+            return
         now_s, other = time.monotonic(), self._publishers(1)
         self.second_s = (self.second_s or now_s) if other else None
         if now_s - self.start_s < NEW_S:
