@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rclpy.node import Node
 
 DESTROY = {
@@ -28,5 +30,6 @@ class NewEntities:
         for kind, destroy in DESTROY.items():
             for entity in [entity for entity in getattr(self._node, kind) if id(entity) not in kept]:
                 getattr(self._node, destroy)(entity)
-        for waitable in [waitable for waitable in self._node.waitables if id(waitable) not in kept]:
-            waitable.destroy()  # servers and clients of actions
+        actions: list[Any] = [waitable for waitable in self._node.waitables if id(waitable) not in kept]
+        for end in actions:  # servers and clients
+            end.destroy()
