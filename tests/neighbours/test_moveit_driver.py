@@ -34,6 +34,7 @@ def test_the_controller_follows_a_chunk_on_the_paths_of_moveit(
     monkeypatch.setattr(moveit_planner, "START_LIMIT_S", 300.0)
     monkeypatch.setattr(moveit_planner, "ANSWER_LIMIT_S", 100.0)
     bench = Bench(ros, probe, processes, tmp_path, PLAIN)
+    probe.destroy_publisher(bench.permits.states)  # arm_node alone publishes its state
     up(ros, ArmNode, planner="moveit", mode="reduced")
     arm = next(node for node in ros.nodes if isinstance(node, ArmNode))
     asked: list[Request] = []
