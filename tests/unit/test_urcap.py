@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import select
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,9 +16,10 @@ import pytest
 
 from merton.errors import InfrastructureError, InputError
 from merton.execution.robots.gripper import Grip, Gripper
-from merton.execution.robots.urcap import UrcapGripper, UrcapSocket, fault_sentence
+from merton.execution.robots.urcap import PORT, UrcapGripper, UrcapSocket, fault_sentence
 from merton.simulation.urcap_server import UrcapServer
-from patience import until
+from patience import LIMIT_S, stretched, until
+from simulated_ur import free_address
 
 HOST = "127.0.0.1"
 pytestmark = pytest.mark.timeout(60)
@@ -238,3 +242,19 @@ def test_the_simulated_urcap_refuses_unknown_requests() -> None:
     server.set({"POS": 255, "GTO": 1})
     server.advance(10.0)
     assert server.position == 0.0, "not activated: it does not move"
+
+
+@pytest.mark.parametrize("program", ["urcap_server", "ur_controller"])
+def test_ctrl_c_ends_a_simulated_gripper_without_a_word(program: str) -> None:
+    """Also while a client is connected, as `gripper:=sim` of lab.launch.py is when its launch ends."""
+    address = free_address()
+    command = [sys.executable, "-m", f"merton.simulation.{program}", "--address", address]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"ready {address}\n"
+        with socket.create_connection((address, PORT), LIMIT_S) as client:
+            client.sendall(b"GET POS\n")
+            assert client.recv(100) == b"POS 0"
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=stretched(LIMIT_S))
+    assert (process.returncode, errors) == (0, "")

@@ -209,6 +209,8 @@ class UrController:
             except (OSError, asyncio.IncompleteReadError, ValueError, struct.error, IndexError) as error:
                 if isinstance(error, ValueError | struct.error | IndexError):
                     print(f"a client sent what cannot be understood: {error!r}", flush=True)
+            except asyncio.CancelledError:
+                pass  # the program's end: asyncio would log it as an error
             finally:
                 self.writers.discard(writer)
                 self.clients.pop(writer, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import math
 import re
 
@@ -38,8 +39,9 @@ class UrcapServer:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection: a line in, an answer without a line's end out, as the real URCap sends it."""
-        while line := (await reader.readline()).decode("ascii", "replace"):
-            writer.write(self.answer(line.strip()).encode())
+        with contextlib.suppress(asyncio.CancelledError):  # of the program's end: asyncio would log it as an error
+            while line := (await reader.readline()).decode("ascii", "replace"):
+                writer.write(self.answer(line.strip()).encode())
 
     def answer(self, line: str) -> str:
         """The answer to a line; "?" if it is not understood."""
@@ -112,7 +114,8 @@ def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--address", default="127.0.0.1", help="address to listen on")
-    asyncio.run(run(parser.parse_args().address))
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(run(parser.parse_args().address))
 
 
 if __name__ == "__main__":
