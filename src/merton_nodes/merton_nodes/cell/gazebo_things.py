@@ -51,7 +51,7 @@ class GazeboThings:
             await self.waits.require(lambda: self.time.stands, self.patience_s, "simulated time to pass")
         standing = places(scene, self.cell)
         await self._move({name: pose for name, pose in standing.items() if name in (*OBJECTS, *MATS)})
-        for name in standing.keys() - {*OBJECTS, *MATS}:
+        for name in sorted(standing.keys() - {*OBJECTS, *MATS}):
             self.props.append(name)
             await self._done(f"add the {name}", self.world.add(name, standing[name]))
         self.time.expect(("joints", *moving_models(scene)))
