@@ -9,9 +9,9 @@ from typing import Any
 class Lockstep:
     """Lets a simulator run up to instants at which its cameras take a frame. For the thread of one executor.
 
-    It never runs more than a slice ahead of the reports of one source: whatever is told of time by messages,
-    controllers in the simulator as well as this program, is never further behind than about that, on a busy machine
-    too. On one that keeps up it does not pause: the next slice is asked for when half of one is left.
+    It runs slice by slice, each once one source has reported the end of the one before: whatever is told of time
+    by messages, controllers in the simulator as well as this program, is never further behind than about a slice, on a
+    busy machine too.
 
     Messages about one instant arrive one by one, on several topics: an instant is complete, and time stands, once each
     source that is expected to has reported it.
@@ -20,7 +20,7 @@ class Lockstep:
         run_to: runs the simulator up to an instant ahead [ns], and stops it there.
         period_ns: between two frames [ns].
         slice_ns: the longest time that passes without a report of `pace` [ns].
-        pace: a source that reports several instants of every slice, among them that at which it ends.
+        pace: the source that reports the end of every slice.
 
     Attributes:
         engaged: whether time is under control; the simulator runs freely until this is set.
@@ -46,7 +46,7 @@ class Lockstep:
         if self.stands:
             self.stands = False
             if not self.held:
-                self._run_slice(self.stamp_ns)
+                self._run_slice()
         elif self.stamp_ns > self._slice_end_ns:  # it runs freely: the first stop must lie ahead when it gets there
             self._slice_end_ns = end_ns
             self.run_to(end_ns)
@@ -55,7 +55,7 @@ class Lockstep:
         """Let the time pass that was asked for while it was held."""
         self.held = False
         if self.engaged and not self.stands:
-            self._run_slice(self.stamp_ns)
+            self._run_slice()
 
     def expect(self, sources: Iterable[str]) -> None:
         """From now on, let these report every instant at which a frame is taken; others no longer count."""
@@ -68,14 +68,13 @@ class Lockstep:
         self.stamp_ns = max(self.stamp_ns, stamp_ns)
         if not self.engaged or self.stands:
             return False
-        is_due = source == self.pace and self._slice_end_ns - stamp_ns <= self.slice_ns // 2
         if self.stamp_ns > self._slice_end_ns:
             self.run_for(0.5)
-        elif is_due and not self.held and self._slice_end_ns < self._end_ns:
-            self._run_slice(stamp_ns)
+        elif not self.held and source == self.pace and stamp_ns == self._slice_end_ns < self._end_ns:
+            self._run_slice()
         self.stands = set(self._reported_ns.values()) == {self._end_ns}
         return self.stands
 
-    def _run_slice(self, from_ns: int) -> None:
-        self._slice_end_ns = min(from_ns + self.slice_ns, self._end_ns)
+    def _run_slice(self) -> None:
+        self._slice_end_ns = min(self._slice_end_ns + self.slice_ns, self._end_ns)
         self.run_to(self._slice_end_ns)
