@@ -16,9 +16,11 @@ from merton.errors import InfrastructureError
 DISCOVERY_S, POLL_S = 1.0, 0.05
 """How long others are looked for before a node is configured, and the pause between two looks [s]. Ours: 0.1 to 0.3 s
 with config/dds on an idle machine. A node that has died is never found: it answers no newcomer."""
-NEW_S, PATIENCE_S = 10.0, 3.0
-"""How long a node counts as a latecomer, and how long one that does not bears a second publisher [s]: on a busy machine
-a latecomer may have found nothing at its start, and ends at its next look."""
+NEW_S = 10.0
+"""How long a node counts as a new one [s]: on a busy machine it may have found nothing at its start."""
+NEW_PATIENCE_S, PATIENCE_S = 3.0, 6.0
+"""How long a new node and an older one bear another [s]. Longer than `DISCOVERY_S`: one that has just started finds us
+then, and ends by itself. A new one first, so that the older graph goes on."""
 
 
 class Uniqueness:
@@ -36,7 +38,7 @@ class Uniqueness:
         self.start_s: float | None = None
         """When the process started, on the monotonic clock [s]."""
         self.second_s: float | None = None
-        """Since when there has been a second publisher, on the monotonic clock [s]; None: there is none."""
+        """Since when there has been another, on the monotonic clock [s]; None: there is none."""
 
     def wait(self, limit_s: float = DISCOVERY_S) -> None:
         """Look for `limit_s` [s], before the node publishes; raises InfrastructureError if there is another."""
@@ -47,19 +49,20 @@ class Uniqueness:
             time.sleep(POLL_S)
 
     def require(self) -> None:
-        """Look once; raises InfrastructureError if there is another: at once in a latecomer, else after a while.
+        """Look once; raises InfrastructureError if there is another, and has been for longer than this node bears it.
 
-        A namesake alone ends latecomers only.
+        A namesake alone ends new nodes only.
         """
         if self.start_s is None:
             return
-        now_s, other = time.monotonic(), self._publishers(1)
-        self.second_s = (self.second_s or now_s) if other else None
-        if now_s - self.start_s < NEW_S:
-            other = other or self._namesake()
-        elif self.second_s is not None and now_s - self.second_s < PATIENCE_S:
-            other = ""
-        if other:
+        now_s = time.monotonic()
+        is_new = (self.second_s or now_s) - self.start_s < NEW_S
+        other = self._publishers(1) or (self._namesake() if is_new else "")
+        if not other:
+            self.second_s = None
+            return
+        self.second_s = self.second_s or now_s
+        if now_s - self.second_s >= (NEW_PATIENCE_S if is_new else PATIENCE_S):
             raise _refusal(other)
 
     def _namesake(self) -> str:
