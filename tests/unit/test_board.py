@@ -112,7 +112,7 @@ def test_one_board_has_two_forms_in_files() -> None:
     in_snapshot = json.loads(to_json(replace(board_of(), boards=(board,))))["boards"][0]
     assert set(in_snapshot) == {"name", "title", "note", "columns", "rows"}
     assert set(in_snapshot["rows"][0]) == {"agent", "rank", "total", "cells"}
-    assert set(in_snapshot["rows"][0]["total"]) == {"score", "interval", "n"}
+    assert set(in_snapshot["rows"][0]["total"]) == {"score", "interval", "n", "scenes"}
 
 
 def test_a_mean_of_cells_is_missing_if_one_is() -> None:

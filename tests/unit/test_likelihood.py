@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from merton.errors import InputError
 from merton.rating import integration
 from merton.rating.agi_elo import rate
-from merton.rating.checking import Match, Q
+from merton.rating.checking import Match, Q, table_of
 from merton.rating.likelihood import Estimate, fit, side_by_side
 
 
@@ -269,3 +269,45 @@ def test_both_methods_side_by_side() -> None:
     assert rows[0].agent == f"agent {int(np.argmax(skill)):02}"
     assert sum(row.shift for row in rows) == pytest.approx(0.0, abs=1e-9)
     assert max(abs(row.shift) for row in rows) < 60.0
+
+
+def in_scenes(n_scenes: int, seed: int, views: int = 20) -> tuple[np.ndarray, list[Match], dict[str, str]]:
+    """Skills of 4 agents, matches on scenes that are seen through 20 views each, and the scene of every case."""
+    draw = np.random.default_rng(seed)
+    skill = draw.normal(0, 250, 4)
+    hardness = np.add.outer(draw.normal(0, 200, n_scenes), draw.normal(0, 150, views))
+    won = draw.random((4, n_scenes, views)) < 1 / (1 + 10 ** ((hardness - skill[:, None, None]) / 400))
+    played = [(f"agent {a}", f"s{s:02}.{v}", float(won[a, s, v])) for a, s, v in np.ndindex(won.shape)]
+    return skill, played, {case: case.split(".")[0] for _, case, _ in played}
+
+
+def test_views_of_one_scene_are_one_piece_of_evidence() -> None:
+    """The same matches with and without their scenes: the same ratings, and intervals as wide as scenes make them."""
+    _, played, scene_of = in_scenes(8, 1)
+    apart, together = fit(played), fit(table_of(*zip(*played, strict=True), scene_of))
+    for name, own in together.agents.items():
+        assert own.mean == pytest.approx(apart.agents[name].mean)
+    widths = [np.mean([np.ptp(item.interval) for item in found.agents.values()]) for found in (apart, together)]
+    assert widths[1] > 1.4 * widths[0]
+    assert (apart.scenes, together.scenes) == (160, 8)
+    assert any("8 scenes (160 test cases)" in text for text in together.warnings)
+    alone = {case: case for _, case, _ in played}
+    assert fit(table_of(*zip(*played, strict=True), alone)).agents == apart.agents, "a scene of one case is that case"
+
+
+def test_intervals_from_few_scenes_cover_the_truth() -> None:
+    """30 studies of 6 scenes: 120 agents. intervals, by scene and by case."""
+    held: dict[str, list[bool]] = {"scene": [], "case": []}
+    for seed in range(30):
+        skill, played, scene_of = in_scenes(6, 100 + seed)
+        for name, scenes in (("scene", scene_of), ("case", {})):
+            held[name] += covered(skill, fit(table_of(*zip(*played, strict=True), scenes)).agents)
+    assert 0.89 <= np.mean(held["scene"]) <= 0.99
+    assert np.mean(held["case"]) < 0.8
+
+
+def test_one_scene_gives_ratings_without_intervals() -> None:
+    _, played, scene_of = in_scenes(1, 3)
+    found = fit(table_of(*zip(*played, strict=True), scene_of))
+    assert all(item.interval is None for item in (*found.agents.values(), *found.cases.values()))
+    assert any("of one scene" in text for text in found.warnings)

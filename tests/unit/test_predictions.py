@@ -143,7 +143,7 @@ def fitted(*, spread: float = 250.0, freedom: float = 40.0, deviation: float = 1
         "good": Estimate(1700.0, deviation, 50, with_spread=with_spread),
         "perfect": Estimate(2500.0, 80.0, 50, "only wins", half_width=None),
     }
-    return Fit(agents, CASES, spread, freedom, 1.0, ())
+    return Fit(agents, CASES, spread, freedom, 1.0, 100, ())
 
 
 def test_the_gap_to_the_hardest_case_is_the_papers_and_has_no_interval() -> None:

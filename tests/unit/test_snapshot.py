@@ -106,7 +106,7 @@ def test_the_hash_covers_everything_but_wall_times() -> None:
 
 def test_ratings_are_those_of_both_methods() -> None:
     records = trials()
-    taken, matches = of(records), agi_elo.matches(records)
+    taken, matches = of(records), Inputs(records).matches()
     fitted, ratings = likelihood.fit(matches), agi_elo.rate(matches)
     for row in taken.agents:
         assert row.likelihood is not None
@@ -125,6 +125,34 @@ def test_ratings_are_those_of_both_methods() -> None:
     assert [row.id for row in taken.agents] == list(AGENTS)
     assert [check.method for check in taken.diagnostics] == ["likelihood", "agi_elo"]
     assert all(check.held_out and check.fidelity.agent_correlation == 1.0 for check in taken.diagnostics)
+
+
+def test_every_interval_is_of_scenes_and_their_number_stands_beside_n() -> None:
+    """The same trials seen four times each are more trials, and no more evidence; imported cases have no scene."""
+    once = trials(3)
+    again = [
+        replace(item, case=replace(item.case, distortion=f"{item.case.distortion}{i}"))
+        for item in once
+        for i in range(4)
+    ]
+    few, many = of(once, scores=imported()), of(again, scores=imported())
+    assert [(row.trials, row.trial_scenes) for row in (few.agents[0], many.agents[0])] == [(18, 6), (72, 6)]
+    assert [(row.matches, row.scenes) for row in (few.agents[0], many.agents[0])] == [(26, 6), (80, 6)]
+    for one, other in zip(of(once).agents, of(again).agents, strict=True):
+        assert (other.score_interval, other.success_interval) == (one.score_interval, one.success_interval)
+    cells = {board.name: board.rows[0] for board in many.boards}
+    assert (cells["task"].cells[0].size, cells["task"].total.size) == ("36 in 3 scenes", "72 in 6 scenes")
+    assert cells["source"].total.size == "8"
+    wide, narrow = (row.total.interval for row in (cells["level"], cells["task"]))
+    assert wide[1] - wide[0] > 0.05, "columns that share their scenes are not independent"
+    assert narrow[1] - narrow[0] > 0.05
+
+
+def test_one_scene_gives_no_interval_and_says_so() -> None:
+    board = of([item for item in trials(1) if item.case.task == "pick"])
+    assert all(row.score_interval == (0.0, 1.0) and row.likelihood.interval is None for row in board.agents)
+    assert any("of one scene" in text for text in board.warnings)
+    assert "[–]" in render_snapshot(board)
 
 
 def test_neighbours_that_the_shuffles_swap_are_counted() -> None:

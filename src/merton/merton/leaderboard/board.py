@@ -14,6 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, TypeVar
 
+import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from merton.results.statistics import (
@@ -25,6 +27,7 @@ from merton.results.statistics import (
     ranks,
     total_interval,
 )
+from merton.results.text import count_of
 
 NotInSnapshots = Field(exclude=True)
 """Marks a field that the JSON of a snapshot does not hold."""
@@ -44,6 +47,7 @@ class BoardCell:
         interval: 95 % interval of `score`.
         n: number of scores in the mean.
         scatter: of `score` / maximum; None if it is missing or was read from a file.
+        scenes: number of different scenes among them; 0 where the case is the unit.
         missing: why there is no score, on boards under published rules; empty on those of a snapshot, where a cell can
             be missing for one reason only: the agent met no such case.
     """
@@ -53,6 +57,12 @@ class BoardCell:
     n: int
     missing: Annotated[str, NotInSnapshots] = ""
     scatter: Annotated[Scatter | None, NotInSnapshots] = field(default=None, compare=False, repr=False)
+    scenes: int = 0
+
+    @property
+    def size(self) -> str:
+        """Its n, and the number of its scenes."""
+        return count_of(self.n, self.scenes)
 
 
 @dataclass(frozen=True)
@@ -147,12 +157,12 @@ def ranked(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
     return tuple(sorted(found, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))
 
 
-def group_cell(scores: Sequence[float], groups: Sequence[int]) -> BoardCell:
-    """The mean of scores in 0..1 with its interval over their groups, such as test cases; missing without any."""
-    if not len(scores):
+def group_cell(scores: ArrayLike, clusters: ArrayLike, scenes: int = 0) -> BoardCell:
+    """The mean of scores in 0..1 with its interval, clustered by `clusters`, such as scenes; missing without any."""
+    values = np.asarray(scores, float).tolist()
+    if not values:
         return missing_cell("")
-    score, scatter = math.fsum(scores) / len(scores), mean_scatter(scores, groups)
-    return BoardCell(score, mean_interval(scores, groups), len(scores), scatter=scatter)
+    return BoardCell(math.fsum(values) / len(values), mean_interval(values, clusters), len(values), scenes=scenes)
 
 
 def plain_values(board: Board) -> dict[str, Any]:

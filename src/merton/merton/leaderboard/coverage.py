@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from merton.leaderboard.board import group_cell, mean_cell
 from merton.leaderboard.published.agreement import agreement
-from merton.rating.checking import Match, logistic
+from merton.rating.checking import logistic, table_of
 from merton.rating.glicko import START_MEAN
 from merton.rating.likelihood import Fit, fit
 from merton.rating.predictions import gap_to_share
-from merton.results.statistics import Interval
+from merton.results.statistics import Interval, mean_interval
 from merton.seeding import generator
 
 AGENT_SPREAD, CASE_SPREAD = 200.0, 250.0
@@ -61,6 +60,12 @@ class Size:
         missing: share of the matches that are missing at random.
         is_partial: scores between 0 and 1; else right or wrong.
         is_skewed: exponential difficulties with a tail of hard cases, which no fit here expects; else normal.
+        scenes: as many scenes, each seen through the same distortions and levels, have equally many of the cases; 0 if
+            each case is a scene of its own. Half of the variance of difficulties is then the scenes', a quarter the
+            distortions', a quarter the case's own.
+        taste: standard deviation of what a scene is easier for one agent than for others, Elo points, which no fit
+            here expects.
+        is_ignorant: the intervals take the cases as independent, as all did before they were clustered by scene.
     """
 
     agents: int
@@ -69,6 +74,9 @@ class Size:
     missing: float = 0.0
     is_partial: bool = False
     is_skewed: bool = False
+    scenes: int = 0
+    taste: float = 0.0
+    is_ignorant: bool = False
 
     def __str__(self) -> str:
         parts = [f"{self.agents} x {self.cases}"]
@@ -78,6 +86,12 @@ class Size:
             parts.append(f"{self.missing:.0%} missing".replace("%", " %"))
         if self.is_partial:
             parts.append("partial scores")
+        if self.scenes:
+            parts.append(f"in {self.scenes} scenes")
+        if self.taste:
+            parts.append(f"*scenes differ by agent, {self.taste:.0f}*")
+        if self.is_ignorant:
+            parts.append("*taken as independent*")
         if self.is_skewed:
             parts.append("*skewed cases*")
         return ", ".join(parts)
@@ -97,6 +111,14 @@ SIZES = (
     Size(3, 60, is_partial=True),
     Size(20, 30, is_partial=True),
     Size(7, 1000, is_partial=True),
+    Size(5, 128, scenes=4),
+    Size(5, 320, scenes=10),
+    Size(5, 960, scenes=30),
+    Size(5, 320, scenes=10, is_partial=True),
+    Size(5, 128, scenes=4, is_ignorant=True),
+    Size(5, 320, scenes=10, is_ignorant=True),
+    Size(5, 960, scenes=30, is_ignorant=True),
+    Size(5, 320, scenes=10, taste=100.0),
     Size(20, 30, is_skewed=True),
     Size(7, 1000, is_skewed=True),
 )
@@ -118,45 +140,80 @@ Held = dict[str, float | None]
 """By interval: the share of it in one study that holds the truth; None where the study shows none."""
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """A simulated study: what is to be found, and what was seen; Elo points, scores 0..1."""
+
+    skill: Floats  # (agents,)
+    difficulty: Floats  # (cases,)
+    scene: NDArray[np.int64]  # (cases,) by which the intervals are clustered
+    scores: Floats  # (agents, cases)
+    met: NDArray[np.bool_]  # (agents, cases)
+    expected: Floats  # (agents, columns) mean score over very many scenes
+
+
 def study(size: Size, number: int) -> Held:
     """Simulate one study, with the same result for the same number, and look which of its intervals hold the truth."""
-    random = generator("coverage", str(size), number)
+    drawn = _draw(size, generator("coverage", str(replace(size, is_ignorant=False)), number))
+    return {**_of_ratings(size, drawn), **_of_scores(drawn)}
+
+
+def _draw(size: Size, random: np.random.Generator) -> _Drawn:
     skill = random.normal(START_MEAN, AGENT_SPREAD, size.agents)
-    difficulty = size.difficulties(random.random(size.cases))
-    chance = logistic(skill[:, None] - difficulty)
+    scene, easier = np.arange(size.cases), np.zeros((size.agents, 1))
+    quantiles = (np.arange(2000) + 0.5) / 2000
+    everywhere = size.difficulties(quantiles)[None].repeat(COLUMNS, axis=0)
+    if size.scenes:
+        scene = scene % size.scenes
+        views = ndtri((np.arange(size.cases // size.scenes) + 0.5) * size.scenes / size.cases)
+        views *= size.spread / 2.0 / views.std()
+        other = size.spread * math.sqrt(0.75)  # of scene and case together
+        of_scene = random.normal(0.0, size.spread * math.sqrt(0.5), size.scenes)
+        own = random.normal(0.0, size.spread / 2.0, size.cases)
+        difficulty = START_MEAN + of_scene[scene] + np.repeat(views, size.scenes) + own
+        easier = random.normal(0.0, size.taste, (size.agents, size.scenes))[:, scene]
+        everywhere = START_MEAN + np.add.outer(views, math.hypot(other, size.taste) * ndtri(quantiles))
+        everywhere = everywhere.reshape(COLUMNS, -1)
+    else:
+        difficulty = size.difficulties(random.random(size.cases))
+    chance = logistic(skill[:, None] + easier - difficulty)
     if size.is_partial:
         scores = random.beta(CONCENTRATION * chance, CONCENTRATION * (1.0 - chance))
     else:
         scores = (random.random(chance.shape) < chance).astype(np.float64)
     met = random.random(chance.shape) >= size.missing
-    quantiles = (np.arange(2000) + 0.5) / 2000
-    expected = logistic(skill[:, None] - size.difficulties(quantiles)).mean(axis=1)
-    return {**_of_ratings(size, skill, difficulty, scores, met), **_of_scores(expected, scores, met)}
+    expected = logistic(skill[:, None, None] - everywhere).mean(axis=2)
+    seen = np.arange(size.cases) if size.is_ignorant else scene
+    return _Drawn(skill, difficulty, seen, scores, met, expected)
 
 
-def _of_ratings(size: Size, skill: Floats, difficulty: Floats, scores: Floats, met: NDArray[np.bool_]) -> Held:
-    matches: list[Match] = [
-        (f"{agent}", f"{case}", float(scores[agent, case])) for agent, case in zip(*np.nonzero(met), strict=True)
-    ]
+def _of_ratings(size: Size, drawn: _Drawn) -> Held:
+    agents, cases = np.nonzero(drawn.met)
+    matches = table_of(
+        map(str, agents.tolist()),
+        map(str, cases.tolist()),
+        drawn.scores[agents, cases],
+        {f"{case}": f"{scene}" for case, scene in enumerate(drawn.scene.tolist())},
+    )
     fitted: Fit = fit(matches)
     target = float(size.difficulties(np.array(SHARE))) + 400.0 * math.log10(MASTERY / (1.0 - MASTERY))
     gaps = {name: gap_to_share(fitted, name, MASTERY, SHARE).interval for name in fitted.agents}
     return {
-        "agent": _held((rating.interval, skill[int(name)]) for name, rating in fitted.agents.items()),
-        "case": _held((rating.interval, difficulty[int(name)]) for name, rating in fitted.cases.items()),
-        "gap": _held((interval, target - skill[int(name)]) for name, interval in gaps.items()),
+        "agent": _held((rating.interval, drawn.skill[int(name)]) for name, rating in fitted.agents.items()),
+        "case": _held((rating.interval, drawn.difficulty[int(name)]) for name, rating in fitted.cases.items()),
+        "gap": _held((interval, target - drawn.skill[int(name)]) for name, interval in gaps.items()),
     }
 
 
-def _of_scores(expected: Floats, scores: Floats, met: NDArray[np.bool_]) -> Held:
+def _of_scores(drawn: _Drawn) -> Held:
     found: dict[str, list[tuple[Interval | None, float]]] = {"score": [], "column": [], "total": []}
-    for truth, own, present in zip(expected.tolist(), scores, met, strict=True):
-        cases = np.nonzero(present)[0]
-        columns = [cases[cases % COLUMNS == column] for column in range(COLUMNS)]
-        cells = [group_cell(own[column].tolist(), column.tolist()) for column in columns]
-        found["score"].append((group_cell(own[cases].tolist(), cases.tolist()).interval, truth))
-        found["column"] += [(cell.interval, truth) for cell in cells]
-        found["total"].append((mean_cell(cells, 1.0).interval, truth))
+    column = np.arange(len(drawn.scene)) * COLUMNS // len(drawn.scene)
+    for truths, own, present in zip(drawn.expected.tolist(), drawn.scores, drawn.met, strict=True):
+        scores, scenes, columns = own[present], drawn.scene[present], column[present]
+        found["score"].append((mean_interval(scores, scenes), sum(truths) / COLUMNS))
+        found["total"].append((mean_interval(scores, scenes, columns), sum(truths) / COLUMNS))
+        for part, truth in enumerate(truths):
+            found["column"].append((mean_interval(scores[columns == part], scenes[columns == part]), truth))
     return {name: _held(iter(pairs)) for name, pairs in found.items()}
 
 

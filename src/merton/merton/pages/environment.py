@@ -5,7 +5,7 @@ from __future__ import annotations
 import jinja2
 
 from merton.pages import svg, words
-from merton.results.text import MISSING, one_line
+from merton.results.text import MISSING, count_of, one_line
 
 
 def environment(package: str, **values: object) -> jinja2.Environment:
@@ -32,5 +32,5 @@ def environment(package: str, **values: object) -> jinja2.Environment:
         words=words.readable,
         moment=words.moment,
     )
-    made.globals.update(svg=svg, marks=words.OUTCOME_MARKS, MISSING=MISSING, **values)
+    made.globals.update(svg=svg, marks=words.OUTCOME_MARKS, MISSING=MISSING, count_of=count_of, **values)
     return made

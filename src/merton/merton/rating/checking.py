@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from operator import itemgetter
@@ -28,6 +28,9 @@ Integers = NDArray[np.int64]
 Match = tuple[str, str, float]
 """Agent id, case id, score of the agent in 0..1."""
 
+NO_SCENES: Mapping[str, str] = {}
+"""Of cases that share no scene, such as those of a foreign matrix."""
+
 ONLY_WINS, ONLY_LOSSES = "only wins", "only losses"
 
 DECIDED = 1e-3
@@ -48,6 +51,8 @@ class MatchTable:
         agent_ids, case_ids: sorted ids of those with a match; the position is the index.
         agents, cases: (n,) indices.
         scores: (n,) the agents' scores in 0..1.
+        scenes: (cases,) index of each case's scene; a case without one, such as a foreign one, has an index of its own.
+        has_scene: (cases,) whether it is that of a scene.
     """
 
     agent_ids: list[str]
@@ -55,12 +60,25 @@ class MatchTable:
     agents: Integers
     cases: Integers
     scores: Floats
+    scenes: Integers
+    has_scene: NDArray[np.bool_]
+
+    @property
+    def clusters(self) -> Integers:
+        """(n,) the scene of each match: the unit that was sampled, by which every interval is clustered."""
+        return self.scenes[self.cases]
+
+    def scene_count(self, cases: Integers) -> int:
+        """The number of different scenes of the cases with these indices; those without a scene do not count."""
+        return len(np.unique(self.scenes[cases[self.has_scene[cases]]]))
 
     def where(self, chosen: NDArray[np.bool_]) -> MatchTable:
         """The table of the matches chosen, (n,); players without a match there are left out."""
         agent_ids, agents = _reindexed(self.agent_ids, self.agents[chosen])
+        present = np.unique(self.cases[chosen])
         case_ids, cases = _reindexed(self.case_ids, self.cases[chosen])
-        return MatchTable(agent_ids, case_ids, agents, cases, self.scores[chosen])
+        _, scenes = np.unique(self.scenes[present], return_inverse=True)
+        return MatchTable(agent_ids, case_ids, agents, cases, self.scores[chosen], scenes, self.has_scene[present])
 
 
 Matches = Iterable[Match] | MatchTable
@@ -78,8 +96,14 @@ def as_table(matches: Matches) -> MatchTable:
     return table_of(*columns("match", matches, ("agent id", "case id", "score")))
 
 
-def table_of(agents: Iterable[str], cases: Iterable[str], scores: Iterable[float]) -> MatchTable:
-    """The table of matches given as columns: agents' ids, cases' ids and scores, equally many; InputError as above."""
+def table_of(
+    agents: Iterable[str], cases: Iterable[str], scores: Iterable[float], scene_of: Mapping[str, str] = NO_SCENES
+) -> MatchTable:
+    """The table of matches given as columns: agents' ids, cases' ids and scores, equally many; InputError as above.
+
+    Args:
+        scene_of: case id to scene; a case that it lacks shares its scene with no other.
+    """
     agent_ids, agent = _indexed("agent", agents)
     case_ids, case = _indexed("case", cases)
     score = checked_scores(list(scores)) + 0.0  # turns -0 into 0, which sorts as equal but has another byte
@@ -87,7 +111,11 @@ def table_of(agents: Iterable[str], cases: Iterable[str], scores: Iterable[float
     order = np.argsort(pair)
     if (np.diff(pair[order]) == 0).any():  # a pair that met more than once is sorted by score
         order = np.lexsort((score, pair))
-    return MatchTable(agent_ids, case_ids, agent[order], case[order], score[order])
+    has_scene = np.array([name in scene_of for name in case_ids], dtype=bool)
+    units = [(name in scene_of, scene_of.get(name, name)) for name in case_ids]
+    place = {unit: index for index, unit in enumerate(sorted(set(units)))}
+    scenes = np.array([place[unit] for unit in units], dtype=np.int64)
+    return MatchTable(agent_ids, case_ids, agent[order], case[order], score[order], scenes, has_scene)
 
 
 def columns(kind: str, rows: Iterable[Sequence[Any]], fields: Sequence[str]) -> list[Iterable[Any]]:

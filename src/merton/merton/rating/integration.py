@@ -73,7 +73,7 @@ class Integration:
         spread: float,
         dispersion: float,
         information: Floats | None = None,
-        scatter: Floats | None = None,
+        by_match: Floats | None = None,
     ) -> Sums:
         """One pass: integrate each case out.
 
@@ -82,12 +82,11 @@ class Integration:
             spread: standard deviation of the cases' difficulties.
             dispersion: variance of the scores over that of a coin.
             information: (agents, agents), becomes the observed information, lower triangle, without `Sums.curvature`.
-            scatter: likewise the sum of squares of the cases' gradients.
+            by_match: (2, matches), becomes each match's part of `Sums.slope` and `Sums.curvature`.
         """
         by_agent, totals = np.zeros((2, self._n_agents)), np.zeros(3)
-        for matrix in (information, scatter):
-            if matrix is not None:
-                matrix[:] = 0.0
+        if information is not None:
+            information[:] = 0.0
         for first, last in self._blocks:
             begin, end = self._starts[first], self._starts[last]
             agents, scores, starts = self._agents[begin:end], self._scores[begin:end], self._starts[first : last + 1]
@@ -99,8 +98,9 @@ class Integration:
             self._in_threads(_integrate, agents, scores, starts - begin, *rule, *posterior, squares, parts, deviations)
             _add_up(agents, parts, squares, dispersion, by_agent, totals)
             if information is not None:
-                sums = (information, np.zeros((0, 0)) if scatter is None else scatter)
-                self._in_threads(_multiply, agents, starts - begin, parts[0], deviations, *sums)
+                self._in_threads(_multiply, agents, starts - begin, deviations, information)
+            if by_match is not None:
+                by_match[:, begin:end] = parts[0], parts[1] / dispersion
         return Sums(*by_agent, *totals.tolist())
 
     def _in_threads(self, kernel: Callable[..., None], *arguments: Any) -> None:
@@ -249,12 +249,10 @@ def _multiply(
     threads: int,
     agents: Integers,
     starts: Integers,
-    gradient: Floats,
     deviations: Floats,
     information: Floats,
-    scatter: Floats,
 ) -> None:
-    """Add a block to every `threads`-th row of the lower triangles of the matrices."""
+    """Add a block to every `threads`-th row of the lower triangle of the matrix."""
     for case in range(len(starts) - 1):
         for i in range(starts[case], starts[case + 1]):
             a = agents[i]
@@ -268,5 +266,3 @@ def _multiply(
                 for k in range(deviations.shape[1]):
                     together += deviations[i, k] * deviations[j, k]
                 information[a, other] -= together
-                if len(scatter) > 0:
-                    scatter[a, other] += gradient[i] * gradient[j]

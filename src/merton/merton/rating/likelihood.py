@@ -7,8 +7,10 @@ with 20 agents a case, estimating 50,000 difficulties beside 20 skills would bia
 
 Ours, for scores between 0 and 1: the likelihood of a coin with S heads is a quasi-likelihood whose variance is
 dispersion · P (1 - P). The dispersion is 1 if all scores are 0 or 1 and estimated otherwise, because partial credit
-scatters less than a coin. Standard errors have the sandwich form (White 1982), clustered by case, which holds for both,
-but are never below the model's own: the scores of an agent with one match have no scatter.
+scatters less than a coin. Standard errors have the sandwich form (White 1982), clustered by scene, which holds for both
+and for cases that share a scene, which the model takes as independent (Liang and Zeger 1986); with few scenes the
+form CR2 and Student's quantile (Bell and McCaffrey 2002). They are never below the model's own: the scores of an agent
+with one match have no scatter.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from merton.errors import InputError
 from merton.rating.agi_elo import Rating, Ratings
@@ -42,8 +43,8 @@ MAX_AGENTS = 4000
 EXTREME_LOSS = 0.5
 """The loss in all matches together that is assumed of an agent with only wins, so that its bound is finite (ours)."""
 
-LEAST_CASES = 10
-"""With fewer cases the spread of cases, on which all standard errors rest, is poorly known."""
+LEAST_SCENES = 10
+"""With fewer scenes (of foreign cases: cases) the spread of cases, on which all ratings rest, is poorly known."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ class Estimate:
             Cases: posterior deviation, with the part that comes from the agents' errors.
         matches: how many matches the player took part in.
         flag: "only wins", "only losses", or empty: an agent's rating is then a bound, a case's leans on the prior.
-        half_width: of the 95 % interval, in deviations; None for an agent's bound, which has no interval. Cases:
-            Student's, as the spread of cases is only estimated.
+        half_width: of the 95 % interval, in deviations, Student's; None for an agent's bound, and where one scene is
+            all there is: those have no interval.
         with_spread: agents: correlation of the error of the mean with that of `Fit.case_spread`.
     """
 
@@ -70,7 +71,7 @@ class Estimate:
 
     @property
     def interval(self) -> Interval | None:
-        """95 % interval; None for an agent's bound."""
+        """95 % interval; None for an agent's bound, and from one scene alone."""
         if self.half_width is None:
             return None
         half = self.half_width * self.deviation
@@ -86,6 +87,7 @@ class Fit:
         case_spread: standard deviation of the difficulties of cases, Elo points.
         spread_freedom: its degrees of freedom: so many cases of known difficulty would tell it as well.
         dispersion: variance of scores over that of a coin; 1 for scores of 0 and 1.
+        scenes: how many were played; a foreign case counts as a scene of its own.
         warnings: reasons to trust the ratings less, one sentence each.
     """
 
@@ -94,6 +96,7 @@ class Fit:
     case_spread: float
     spread_freedom: float
     dispersion: float
+    scenes: int
     warnings: tuple[str, ...]
 
 
@@ -134,11 +137,16 @@ def fit(matches: Matches) -> Fit:
     by_case = np.lexsort((scores, table.agents, table.cases))
     starts = np.concatenate(([0], np.cumsum(np.bincount(table.cases, minlength=len(table.case_ids)))))
     state = Marginal(
-        table.agents[by_case], scores[by_case], starts, count, coin=bool(np.isin(table.scores, (0, 1)).all())
+        table.agents[by_case],
+        scores[by_case],
+        starts,
+        count,
+        coin=bool(np.isin(table.scores, (0, 1)).all()),
+        scenes=table.scenes,
     )
     has_converged = state.climb()
     errors = state.errors()
-    case_half_width = float(stdtrit(state.cases_known(), 0.975))
+    scenes = len(np.unique(table.scenes))
     skill = START_MEAN + state.skill / Q
     sizes = np.bincount(table.agents, minlength=count)
     return Fit(
@@ -148,7 +156,7 @@ def fit(matches: Matches) -> Fit:
                 float(errors.skills[i] / Q),
                 int(sizes[i]),
                 agent_flags[i],
-                None if agent_flags[i] else Z_95,
+                None if agent_flags[i] else _in_deviations(errors.skill_widths[i], errors.skills[i]),
                 float(errors.skills_with_spread[i]),
             )
             for i, name in enumerate(table.agent_ids)
@@ -159,28 +167,39 @@ def fit(matches: Matches) -> Fit:
                 float(errors.cases[i] / Q),
                 int(starts[i + 1] - starts[i]),
                 case_flags[i],
-                case_half_width,
+                _in_deviations(errors.case_widths[i], errors.cases[i]),
             )
             for i, name in enumerate(table.case_ids)
         },
         case_spread=state.spread / Q,
         spread_freedom=0.5 / errors.log_spread**2,
         dispersion=state.dispersion,
+        scenes=scenes,
         warnings=(
             *warnings(table, agent_flags, case_flags),
             *floor_warning(*state.weak_on_hard(), 0.1),
-            *_fit_warnings(has_converged, len(table.case_ids)),
+            *_fit_warnings(has_converged, scenes, len(table.case_ids)),
         ),
     )
 
 
-def _fit_warnings(has_converged: bool, cases: int) -> list[str]:
+def _in_deviations(width: float, deviation: float) -> float | None:
+    return None if math.isnan(width) else float(width / deviation)
+
+
+def _fit_warnings(has_converged: bool, scenes: int, cases: int) -> list[str]:
     found = []
     if not has_converged:
         found.append(f"The likelihood fit had not arrived after {STEPS} steps; its last digits are uncertain.")
-    if cases < LEAST_CASES:
+    if scenes == 1 < cases:
         found.append(
-            f"Only {cases} test cases were played: how much cases differ is largely assumed, so the likelihood ratings "
+            f"All {cases} test cases are of one scene: nothing tells how another scene would turn out, so the "
+            "likelihood ratings have no intervals."
+        )
+    elif scenes < LEAST_SCENES:
+        units = f"{cases} test cases" if scenes == cases else f"{scenes} scenes ({cases} test cases)"
+        found.append(
+            f"Only {units} were played: how much cases differ is largely assumed, so the likelihood ratings "
             "and their intervals are rough."
         )
     return found

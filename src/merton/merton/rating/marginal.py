@@ -14,13 +14,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse import csc_array, csr_array
 
 from merton.rating.checking import Floats, Integers
 from merton.rating.integration import QUADRATURE, Integration
+from merton.results.statistics import freedom_of_shares, student
 
 STEPS = 500
 TOLERANCE = 1e-5
@@ -37,6 +41,9 @@ with it any rating; with 100 cases it hardly matters."""
 
 _LEAST_DISPERSION = 1e-3
 
+_ALONE = 1e-9
+"""Of an agent's matches at least this share is in other scenes, or it met one scene alone."""
+
 _STEP = 0.02
 """Of the logarithm of the spread, in derivatives by central differences."""
 
@@ -47,13 +54,17 @@ class Errors:
 
     Attributes:
         skills: (agents,).
+        skill_widths: (agents,) half-widths of their 95 % intervals; NaN where there is none.
         cases: (cases,).
+        case_widths: (cases,) half-widths of their 95 % intervals.
         log_spread: of the logarithm of the spread; at most 1.
         skills_with_spread: (agents,) correlations of the errors of the skills with that of the spread.
     """
 
     skills: Floats
+    skill_widths: Floats
     cases: Floats
+    case_widths: Floats
     log_spread: float
     skills_with_spread: Floats
 
@@ -67,6 +78,7 @@ class Marginal:
         starts: (cases + 1,) where each case's matches begin.
         n_agents: how many there are.
         coin: whether all scores are 0 or 1, so that the dispersion is 1 and needs no estimate.
+        scenes: (cases,) index of each case's scene; the errors are clustered by it.
 
     Attributes:
         skill: (agents,) log-odds.
@@ -75,8 +87,10 @@ class Marginal:
         case_mean, case_deviation: (cases,) of the posterior of each difficulty, the skills being as they are.
     """
 
-    def __init__(self, agents: Integers, scores: Floats, starts: Integers, n_agents: int, coin: bool) -> None:
-        self.agents, self.scores, self.starts, self.coin = agents, scores, starts, coin
+    def __init__(
+        self, agents: Integers, scores: Floats, starts: Integers, n_agents: int, coin: bool, scenes: Integers
+    ) -> None:
+        self.agents, self.scores, self.starts, self.coin, self.scenes = agents, scores, starts, coin, scenes
         count = np.bincount(agents, minlength=n_agents)
         share = (np.bincount(agents, weights=scores, minlength=n_agents) + 0.5) / (count + 1.0)
         self.skill = np.log(share / (1.0 - share))
@@ -123,36 +137,84 @@ class Marginal:
     def errors(self) -> Errors:
         """Standard errors of the skills, of the difficulties and of their spread; the dispersion counts as known.
 
-        Skills, at a known spread: the sandwich's, clustered by case, or the model's if those are larger: the sandwich
-        uses the scatter of an agent's own scores, which is zero after one match, or where all its scores are as
-        expected. The spread: the curvature of the likelihood along the best skills for each spread. Its error is handed
-        on to the skills that move with it. Difficulties: the posterior's variance, and the errors of the skills and of
-        the spread that its mean inherits (Kass and Steffey 1989): with few agents a case cannot be known better than
-        they are.
+        Skills, at a known spread: the sandwich's, clustered by scene (`_by_scene`), or the model's if those are larger:
+        the sandwich uses the scatter of an agent's own scores, which is zero after one match, or where all its scores
+        are as expected. The spread: the curvature of the likelihood along the best skills for each spread, or the
+        scatter of the scenes' slopes in it if that is larger. Its error is handed on to the skills that move with it.
+        Difficulties: the posterior's variance, and the errors of the skills and of the spread that its mean inherits
+        (Kass and Steffey 1989): with few agents a case cannot be known better than they are.
         """
         size, n_cases = len(self.skill), len(self.mode)
         pull = (self._at_spread(_STEP)[0] - self._at_spread(-_STEP)[0]) / (2.0 * _STEP)
-        information, scatter = np.zeros((size, size)), np.zeros((size, size))
-        self._expect(information, True, scatter)
+        information, by_match = np.zeros((size, size)), np.empty((2, len(self.scores)))
+        self._expect(information, True, by_match)
+        rises = (self.case_deviation**2 + self.case_mean**2) / self.spread**2 - 1.0
         inverse = np.linalg.pinv(information, hermitian=True)
-        covariance = inverse @ scatter @ inverse * (n_cases / max(n_cases - 1, 1))
-        variance = np.maximum(np.diag(covariance), np.maximum(np.diag(inverse), 0.0))
-        np.fill_diagonal(covariance, variance)
+        slopes, shares = self._by_scene(by_match)
+        covariance = inverse @ (slopes.T @ slopes).toarray() @ inverse
+        sandwich, own = np.diag(covariance).copy(), np.maximum(np.diag(inverse), 0.0)
+        np.fill_diagonal(covariance, np.maximum(sandwich, own))
 
         moves = inverse @ pull  # of the best skills with the logarithm of the spread
         _, rise, means = self._at_spread(_STEP, moves)
         _, fall, other_means = self._at_spread(-_STEP, moves)
         self._expect(np.zeros((0, 0)), False)
-        log_spread = max((fall - rise) / (2.0 * _STEP), 1.0) ** -0.5
+        curvature = max((fall - rise) / (2.0 * _STEP), 1.0)
+        by_scene = slopes @ moves + np.bincount(self.scenes, weights=rises)
+        log_spread = min(max(curvature**-0.5, float(np.linalg.norm(by_scene)) / curvature), 1.0)
         with_spread = moves * log_spread
         case_moves = (means - other_means) / (2.0 * _STEP)
 
         case = np.repeat(np.arange(n_cases), np.diff(self.starts))
         p = 1.0 / (1.0 + np.exp(self.case_mean[case] - self.skill[self.agents]))
-        slopes = self.case_deviation[case] ** 2 * p * (1.0 - p) / self.dispersion  # of a difficulty's mean in a skill
-        handed_on = _quadratic(self.agents, slopes, self.starts, covariance) + (case_moves * log_spread) ** 2
-        skills = np.sqrt(variance + with_spread**2)
-        return Errors(skills, np.sqrt(self.case_deviation**2 + handed_on), log_spread, with_spread / skills)
+        slope = self.case_deviation[case] ** 2 * p * (1.0 - p) / self.dispersion  # of a difficulty's mean in a skill
+        handed_on = _quadratic(self.agents, slope, self.starts, covariance) + (case_moves * log_spread) ** 2
+        skills = np.sqrt(np.diag(covariance) + with_spread**2)
+        freedom = self._freedoms(shares)
+        widths = np.fmax(
+            student(freedom) * np.sqrt(sandwich + with_spread**2), student(math.inf) * np.sqrt(own + with_spread**2)
+        )
+        cases = np.sqrt(self.case_deviation**2 + handed_on)
+        known, of_skills = self.cases_known(), float(np.nanmin(freedom, initial=math.inf))
+        case_freedom = cases**4 / (self.case_deviation**4 / known + handed_on**2 / of_skills)
+        return Errors(
+            skills,
+            np.where(self._in_one_scene(), np.nan, widths),
+            cases,
+            np.full(n_cases, np.nan) if self.scenes.max() == 0 < n_cases - 1 else student(case_freedom) * cases,
+            log_spread,
+            with_spread / skills,
+        )
+
+    def _by_scene(self, by_match: Floats) -> tuple[csr_array, csc_array]:
+        """(scenes, agents): the scene's gradient in each skill, and its share of what is known of the skill.
+
+        The gradients are stretched for that share, as CR2 does (Bell and McCaffrey 2002): a rating follows the scenes
+        it was made from, most of all those with most of its matches.
+        """
+        place = np.repeat(self.scenes, np.diff(self.starts)), self.agents
+        shape = int(self.scenes.max()) + 1, len(self.skill)
+        slopes, weights = (csr_array((part, place), shape=shape) for part in by_match)  # sums each scene's matches
+        known = np.bincount(self.agents, weights=by_match[1], minlength=len(self.skill))
+        weights.data /= known[weights.indices]
+        left = 1.0 - weights.data
+        slopes.data /= np.sqrt(np.where(left > _ALONE, left, 1.0))
+        return slopes, csc_array(weights)
+
+    def _freedoms(self, shares: csc_array) -> Floats:
+        """(agents,) degrees of freedom of the sandwich; NaN for an agent of one scene, which shows no scatter."""
+        ends = shares.indptr
+        columns = (shares.data[first:last] for first, last in pairwise(ends))
+        return np.array([freedom_of_shares(own) if own.max() < 1.0 - _ALONE else np.nan for own in columns])
+
+    def _in_one_scene(self) -> NDArray[np.bool_]:
+        """(agents,) whether all of several cases that the agent met are of one scene, so that their errors are one."""
+        case = np.repeat(np.arange(len(self.mode)), np.diff(self.starts))
+        scenes, cases = (
+            np.bincount(np.unique(np.stack((self.agents, unit)), axis=1)[0], minlength=len(self.skill))
+            for unit in (self.scenes[case], case)
+        )
+        return (scenes == 1) & (cases > 1)
 
     def _at_spread(self, step: float, moves: Floats | float = 0.0) -> tuple[Floats, float, Floats]:
         """The log-likelihood's slopes in skills and logarithm of the spread, and the cases' means, at another spread.
@@ -170,11 +232,13 @@ class Marginal:
     def cases_known(self) -> float:
         """The number of cases that the spread of cases rests on: the assumed ones, and a share of each real one.
 
-        The share is that by which the matches of a case make its variance less than the spread's (its reliability).
+        The share is that by which the matches of a case make its variance less than the spread's (its reliability); in
+        all, not more than one for each scene.
         The degrees of freedom of a case's interval. Ours: with two or three agents a case, the normal's quantile held
         87 to 90 % of simulated difficulties, Student's with these holds 93 to 97 %.
         """
-        return ASSUMED_CASES + float(np.sum(np.clip(1.0 - (self.case_deviation / self.spread) ** 2, 0.0, 1.0)))
+        shares = np.clip(1.0 - (self.case_deviation / self.spread) ** 2, 0.0, 1.0)
+        return ASSUMED_CASES + min(float(np.sum(shares)), float(len(np.unique(self.scenes))))
 
     def weak_on_hard(self) -> tuple[Floats, Floats]:
         """Expected and real scores of the weaker half of the agents on cases judged by the stronger half alone.
@@ -191,6 +255,7 @@ class Marginal:
             np.concatenate(([0], np.cumsum(np.bincount(case[~left_out], minlength=len(self.mode))))),
             len(self.skill),
             self.coin,
+            self.scenes,
         )
         strong.skill, strong.spread, strong.dispersion = self.skill, self.spread, self.dispersion
         strong._expect(np.zeros((0, 0)), False)
@@ -202,16 +267,12 @@ class Marginal:
         return expected, self.scores[left_out]
 
     def _expect(
-        self, information: Floats, renew: bool, scatter: Floats | None = None
+        self, information: Floats, renew: bool, by_match: Floats | None = None
     ) -> tuple[Floats, Floats, tuple[float, float, float]]:
-        """One pass over the cases; with `renew` the information, and scatter, become the whole symmetric matrices."""
-        sums = self._integration.run(
-            self.skill, self.spread, self.dispersion, information if renew else None, scatter if renew else None
-        )
+        """One pass over the cases; with `renew` the information becomes the whole symmetric matrix."""
+        sums = self._integration.run(self.skill, self.spread, self.dispersion, information if renew else None, by_match)
         if renew:
             information += np.tril(information, -1).T + np.diag(sums.curvature)
-            if scatter is not None:
-                scatter += np.tril(scatter, -1).T
         return sums.slope, sums.curvature, (sums.squares, sums.residual, sums.variance)
 
 

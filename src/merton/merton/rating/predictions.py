@@ -25,12 +25,13 @@ MASTERY = (0.5, 0.9, 0.99)
 
 LEAST_FREEDOM = 15.0
 """Of the spread of the cases, for an interval of the gap to a share of them. With less (`Fit.spread_freedom`), it held
-up to 98 % of simulated gaps and was 900 to 3,000 points wide."""
+up to 98 % of simulated gaps and was 900 to 3,000 points wide. As many scenes, and one more, are needed too."""
 
 NOT_OF_THE_HARDEST = (
     "It depends on one extreme case, and the matches do not tell which case is the hardest: an interval around the one "
     "rated highest held the hardest in 2 to 97 % of simulated studies."
 )
+NOT_OF_ONE_SCENE = "The agent met one scene alone, and nothing tells how another one would turn out."
 NOT_OF_A_BOUND = "The agent's rating is a bound and no estimate, so the gap is a bound too."
 
 
@@ -150,11 +151,11 @@ def gap_to_share(fitted: Fit, agent: str, p: float, share: float) -> Gap:
     target = START_MEAN + reach * fitted.case_spread
     oracle_rating, found = oracle(target, p), gap(rating.mean, target, p)
     if rating.half_width is None:
-        return Gap(p, share, oracle_rating, found, None, NOT_OF_A_BOUND)
+        return Gap(p, share, oracle_rating, found, None, NOT_OF_A_BOUND if rating.flag else NOT_OF_ONE_SCENE)
     freedom = fitted.spread_freedom
-    if freedom < LEAST_FREEDOM:
+    if (known := min(freedom, fitted.scenes - 1)) < LEAST_FREEDOM:
         reason = (
-            f"The matches tell how much the cases differ only as well as {freedom:.0f} cases of known difficulty; "
+            f"The matches tell how much the cases differ only as well as {known:.0f} cases of known difficulty; "
             f"with fewer than {LEAST_FREEDOM:.0f} no interval is sharp and holds in 93 to 97 % of simulated studies."
         )
         return Gap(p, share, oracle_rating, found, None, reason)

@@ -43,6 +43,11 @@ class TestCase:
         return f"{self.task}.{self.seed}.{self.distortion}.{self.level}"
 
     @property
+    def scene(self) -> str:
+        """The scene, such as "pick.0": the unit that is sampled. Trials of one scene are alike and count as one."""
+        return f"{self.task}.{self.seed}"
+
+    @property
     def is_reference(self) -> bool:
         """True at level 0."""
         return self.level == 0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 Z_95 = 1.959963984540054
@@ -19,13 +19,22 @@ DIGITS = 6
 Interval = tuple[float, float]
 """Lower and upper end of a 95 % interval."""
 
+Floats = NDArray[np.float64]
+
+_NO_VARIANCE = 1e-18
+
 
 @dataclass(frozen=True)
 class Scatter:
-    """The variance of a mean of scores, estimated with so many degrees of freedom."""
+    """The variance of a mean of scores, estimated with so many degrees of freedom (infinite for a known bound)."""
 
     variance: float
     freedom: float
+
+    @property
+    def half_width(self) -> float:
+        """Of the mean's 95 % interval by Student's t."""
+        return float(student(self.freedom)) * math.sqrt(self.variance)
 
 
 def mean(values: Iterable[float | None]) -> float | None:
@@ -34,7 +43,7 @@ def mean(values: Iterable[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def wilson(successes: float, n: int, z: float = Z_95) -> Interval:
+def wilson(successes: float, n: float, z: float = Z_95) -> Interval:
     """Wilson's score interval of a proportion, `z` standard errors wide; (0, 1) for n = 0 (Wilson 1927)."""
     if n == 0:
         return 0.0, 1.0
@@ -45,28 +54,57 @@ def wilson(successes: float, n: int, z: float = Z_95) -> Interval:
     return (0.0 if successes == 0 else center - half), (1.0 if successes == n else center + half)
 
 
-def mean_interval(scores: ArrayLike, groups: ArrayLike) -> Interval:
-    """95 % interval of a mean of scores in 0..1, within 0..1.
+def student(freedom: ArrayLike) -> Floats:
+    """Half-widths of 95 % intervals in estimated standard deviations; `Z_95` for infinite degrees of freedom."""
+    return np.asarray(stdtrit(freedom, 0.975))
 
-    Wilson's, with the groups, such as test cases, in place of trials: scores of one group are alike, so a case that was
-    met twice counts once. No scores scatter more than coins of the same mean, most scatter less: then the variance is
-    that of the groups' means, with Student's quantile (ours). Without any scatter (one group, or equal scores) it is a
-    coin's, and so too wide rather than of no width.
+
+def mean_interval(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None = None) -> Interval:
+    """95 % interval of a mean of scores in 0..1, within 0..1, where scores of one cluster are alike.
+
+    Wilson's, with the variance of `mean_scatter` in place of a coin's and Student's quantile for its degrees of freedom
+    (ours), but never wider than for one coin a cluster: no scores scatter more. Of a single cluster nothing is known
+    but the range: (0, 1). Clusters without any scatter may only mean that the odd one was not met, so as many as
+    `wilson` allows for none in n may have any other mean.
 
     Args:
         scores: (n,) in 0..1, n >= 1.
-        groups: (n,) integers.
+        clusters: (n,) the unit that was sampled, such as the scene of each trial; comparable values of any type.
+        columns: (n,) as for `mean_scatter`.
     """
-    center, n, scatter = float(np.mean(np.sort(scores))), len(np.unique(groups)), mean_scatter(scores, groups)
+    shares, totals = _shares(scores, clusters, columns)
+    center = min(max(float(totals.sum() / totals.shape[1]), 0.0), 1.0)
+    scatter, n = _scatter(shares, totals), 1.0 / float(np.sum(shares.mean(axis=1) ** 2))
+    if len(shares) == 1:
+        return 0.0, 1.0
+    if scatter.variance < _NO_VARIANCE:
+        unseen = wilson(0, n)[1]
+        return center - unseen * center, center + unseen * (1.0 - center)
     return wilson(center * n, n, min(_coins(center, n, scatter), Z_95))
 
 
-def mean_scatter(scores: ArrayLike, groups: ArrayLike) -> Scatter:
-    """The `Scatter` of the mean of scores in 0..1, by groups that are alike; arguments as for `mean_interval`."""
-    score, group = np.asarray(scores, float), np.asarray(groups)
-    _, index, counts = np.unique(group, return_inverse=True, return_counts=True)
-    excess, n = np.sort(np.bincount(index, weights=score - np.mean(np.sort(score)))), len(counts)
-    return Scatter(float(excess @ excess) / len(score) ** 2 * n / max(n - 1, 1), max(n - 1, 1))
+def mean_scatter(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None = None) -> Scatter:
+    """The `Scatter` of the mean of scores in 0..1, where scores of one cluster are alike.
+
+    The cluster-robust variance CR2 with the degrees of freedom of Bell and McCaffrey (2002), for clusters whose scores
+    are all but equal (Pustejovsky and Tipton 2018): with equally many scores each it is the variance of the clusters'
+    means over their number, with clusters - 1 degrees of freedom; where few clusters have most of the scores there are
+    fewer. Of a single cluster it is the most that scores in 0..1 can have.
+
+    Args:
+        scores: (n,) in 0..1, n >= 1.
+        clusters: (n,) the unit that was sampled, such as the scene of each trial.
+        columns: (n,) the column of each score, if the mean is that of the columns' means; a cluster may have scores in
+            several of them. Where a column has one cluster alone, the differences of columns count as scatter
+            (collapsed strata, Cochran 1977, section 5A.12): rather too much than none.
+    """
+    return _scatter(*_shares(scores, clusters, columns))
+
+
+def effective_clusters(shares: ArrayLike) -> float:
+    """The number of equal clusters that weigh as much as clusters with these shares of the scores (Kish 1965)."""
+    share = np.asarray(shares, float)
+    return float(share.sum() ** 2 / np.sum(share**2))
 
 
 def total_interval(center: float, parts: Sequence[Scatter], n: int) -> tuple[Interval, Scatter]:
@@ -82,15 +120,60 @@ def total_interval(center: float, parts: Sequence[Scatter], n: int) -> tuple[Int
     """
     total = math.fsum(part.variance for part in parts)
     squares = math.fsum(part.variance**2 / part.freedom for part in parts)
-    scatter = Scatter(total / len(parts) ** 2, total**2 / squares if squares else 1.0)
+    scatter = Scatter(total / len(parts) ** 2, total**2 / squares if squares else math.inf)
     return wilson(center * n, n, _coins(center, n, scatter)), scatter
 
 
-def _coins(center: float, n: int, scatter: Scatter) -> float:
+def freedom_of_shares(shares: ArrayLike) -> float:
+    """Degrees of freedom of the variance of an estimate to which clusters contribute these shares; see `mean_scatter`.
+
+    Args:
+        shares: (clusters,) or (clusters, columns), each column's sum 1; at least two clusters of a column not 0.
+    """
+    share = np.asarray(shares, float)
+    share = share.reshape(len(share), -1)
+    pull = share / np.sqrt(1.0 - share)  # of a cluster's own part, as CR2 stretches it
+    own = pull.sum(axis=1)
+    # The residuals are F times the clusters' effects, F = diag(own) - pull share^T; below the traces of F F^T squared.
+    left = np.hstack((own[:, None] * share, pull))
+    none, one = np.zeros((share.shape[1],) * 2), np.eye(share.shape[1])
+    middle = np.block([[none, -one], [-one, share.T @ share]])
+    first = middle @ (left.T @ left)
+    second = middle @ (left.T @ (own[:, None] ** 2 * left))
+    trace = float(np.sum(own**2) + np.trace(first))
+    squares = float(np.sum(own**4) + 2.0 * np.trace(second) + np.trace(first @ first))
+    return trace**2 / squares
+
+
+def _shares(scores: ArrayLike, clusters: ArrayLike, columns: ArrayLike | None) -> tuple[Floats, Floats]:
+    """(clusters, columns): each cluster's share of a column's scores, and the same share of the sum of its scores."""
+    score = np.asarray(scores, float)
+    _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
+    names, column = np.unique(np.zeros(len(score)) if columns is None else np.asarray(columns), return_inverse=True)
+    order = np.lexsort((score, column, cluster))  # the last bit of a sum depends on the order
+    shape = (int(cluster.max()) + 1, len(names))
+    place = np.ravel_multi_index((cluster, column), shape)[order]
+    counts = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
+    totals = np.bincount(place, weights=score[order], minlength=shape[0] * shape[1]).reshape(shape)
+    met = counts.sum(axis=0)
+    return counts / met, totals / met
+
+
+def _scatter(shares: Floats, totals: Floats) -> Scatter:
+    if len(shares) == 1:
+        return Scatter(0.25, math.inf)
+    if (shares == 1.0).any():
+        shares, totals = (values.mean(axis=1, keepdims=True) for values in (shares, totals))
+    residuals = (totals - shares * totals.sum(axis=0)) / np.sqrt(1.0 - shares)
+    parts = np.sort(residuals.mean(axis=1))
+    return Scatter(float(parts @ parts), freedom_of_shares(shares))
+
+
+def _coins(center: float, n: float, scatter: Scatter) -> float:
     """The width that Wilson's interval for n coins needs for that scatter, in standard errors; a coin's without any."""
-    if scatter.variance < 1e-18 or not 0.0 < center < 1.0:
+    if scatter.variance < _NO_VARIANCE or not 0.0 < center < 1.0:
         return Z_95
-    return float(stdtrit(scatter.freedom, 0.975)) * math.sqrt(scatter.variance * n / (center * (1.0 - center)))
+    return float(student(scatter.freedom)) * math.sqrt(scatter.variance * n / (center * (1.0 - center)))
 
 
 def ranks(values: Iterable[float | None]) -> list[int | None]:

@@ -20,3 +20,8 @@ def one_line(value: object, limit: int = 80) -> str:
 def formatted(value: float | None, pattern: str = "{:.2f}") -> str:
     """The value in the pattern, or a dash if it is missing."""
     return MISSING if value is None else pattern.format(value)
+
+
+def count_of(n: int, scenes: int) -> str:
+    """A number of trials beside that of their scenes, such as "132 in 4 scenes"; alone where there is no scene."""
+    return f"{n} in {scenes} scene{'s' * (scenes != 1)}" if scenes else str(n)

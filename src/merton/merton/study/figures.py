@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from merton.pages.svg import SERIES_COLORS, marker, sequential_color, tag
 from merton.pages.words import number
+from merton.results.text import count_of
 
 LEVELS = range(6)
 
@@ -21,12 +22,23 @@ Path3 = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Point:
-    """A mean of `n` scores at one level; `error` is its standard error, None for n < 2."""
+    """A mean of `n` scores at one level.
+
+    Attributes:
+        error: its standard error, clustered by scene; None for fewer than two scenes.
+        scenes: number of different scenes of the scores; 0 if they have none.
+    """
 
     level: int
     mean: float
     error: float | None
     n: int
+    scenes: int = 0
+
+    @property
+    def size(self) -> str:
+        """Its n, and the number of its scenes."""
+        return count_of(self.n, self.scenes)
 
 
 @dataclass(frozen=True)
@@ -93,7 +105,7 @@ def _series(item: Series, x: Callable[[float], float], y: Callable[[float], floa
         if p.error:
             ends = {"y1": float(y(p.mean - p.error)), "y2": float(y(p.mean + p.error))}
             parts.append(tag("line", x1=float(x(p.level)), x2=float(x(p.level)), class_="whisker", **ends))
-        hint = tag("title", f"{item.label}, level {p.level}: {p.mean:.3g} (n = {p.n})")
+        hint = tag("title", f"{item.label}, level {p.level}: {p.mean:.3g} (n = {p.size})")
         parts.append(tag("g", hint, marker(item.index, x(p.level), y(p.mean))))
     return tag("g", *parts, class_=f"s{item.index % SERIES_COLORS}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Standing
 from merton.rating.predictions import Gap, predicted_score
 from merton.results.records import Outcome, TrialRecord
-from merton.results.statistics import mean
+from merton.results.statistics import mean, mean_scatter
 from merton.results.text import printable
 from merton.study import figures, models
 
@@ -88,39 +89,46 @@ def distortions(records: Iterable[TrialRecord]) -> list[str]:
     return sorted({record.case.distortion for record in records if not record.case.is_reference})
 
 
-def _point(level: int, scores: Sequence[float]) -> figures.Point | None:
-    if not scores:
+Scored = Sequence[tuple[str, float]]
+"""Scene and score of trials."""
+
+
+def _point(level: int, scored: Scored) -> figures.Point | None:
+    if not scored:
         return None
-    error = float(np.std(scores, ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None
-    return figures.Point(level, float(np.mean(scores)), error, len(scores))
+    scenes, scores = [scene for scene, _ in scored], [score for _, score in scored]
+    count = len(set(scenes))
+    error = math.sqrt(mean_scatter(scores, scenes).variance) if count > 1 else None
+    return figures.Point(level, float(np.mean(scores)), error, len(scores), count)
 
 
 def series(
     agent: str, index: int, records: Iterable[TrialRecord], stage: str, distortion: str | None = None
 ) -> figures.Series:
     """An agent's mean score of a stage by level, over all distortions or over one."""
-    scores: dict[int, list[float]] = {level: [] for level in figures.LEVELS}
+    scores: dict[int, list[tuple[str, float]]] = {level: [] for level in figures.LEVELS}
     for record in records:
         score = getattr(record, stage)
         fits = distortion is None or record.case.is_reference or record.case.distortion == distortion
         if record.agent == agent and score is not None and fits:
-            scores[record.case.level].append(score)
+            scores[record.case.level].append((record.case.scene, score))
     points = (_point(level, found) for level, found in scores.items())
     return figures.Series(printable(agent, 40), index, tuple(point for point in points if point is not None))
 
 
 def panels(records: Sequence[TrialRecord], agents: Sequence[str], stage: str) -> list[Panel]:
     """A heat map for each agent that has scores of the stage."""
-    scores: dict[tuple[str, str, int], list[float]] = {}
+    scores: dict[tuple[str, str, int], list[tuple[str, float]]] = {}
     for record in records:
         score = getattr(record, stage)
         if score is not None:
-            scores.setdefault((record.agent, record.case.distortion, record.case.level), []).append(score)
+            key = (record.agent, record.case.distortion, record.case.level)
+            scores.setdefault(key, []).append((record.case.scene, score))
     scored = {agent for agent, _, _ in scores}
     return [
         Panel(
             agent,
-            mean(scores.get((agent, "reference", 0), [])),
+            mean(score for _, score in scores.get((agent, "reference", 0), [])),
             tuple(
                 (name, tuple(_point(level, scores.get((agent, name, level), [])) for level in figures.LEVELS[1:]))
                 for name in distortions(records)

@@ -153,12 +153,18 @@ class View:
         return standing is None, -standing.mean if standing else 0.0, case.id
 
     def _grouped(self, agent: int, kind: Callable[[CaseRow], str]) -> list[Group]:
-        scores: dict[str, list[float]] = {}
+        met: dict[str, list[Meeting]] = {}
         for meeting in self.by_agent[agent]:
             label = kind(self.snapshot.cases[meeting.case])
             if label:
-                scores.setdefault(label, []).append(meeting.score)
-        return [Group(label, group_cell(found, range(len(found)))) for label, found in sorted(scores.items())]
+                met.setdefault(label, []).append(meeting)
+        return [Group(label, self._mean(found)) for label, found in sorted(met.items())]
+
+    def _mean(self, meetings: Sequence[Meeting]) -> BoardCell:
+        units = [self.snapshot.cases[meeting.case].unit for meeting in meetings]
+        place = {unit: index for index, unit in enumerate(sorted(set(units)))}
+        scenes = sum(is_scene for is_scene, _ in place)
+        return group_cell([meeting.score for meeting in meetings], [place[unit] for unit in units], scenes)
 
 
 def _beside_own(board: Board, index: Mapping[str, int]) -> Board:

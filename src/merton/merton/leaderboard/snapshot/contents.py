@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from merton.leaderboard.board import Board
 from merton.rating.diagnostics import Diagnostics, HeldOut
 from merton.rating.predictions import Gap
+from merton.results.records import TestCase
 from merton.results.statistics import Interval
 
 
@@ -23,7 +24,8 @@ class Standing:
         rank: 1 for the highest rating; equal ratings share it. Of cases: 1 is the hardest.
         mean: the rating.
         deviation: standard error (likelihood) or rating deviation RD (AGI-Elo).
-        interval: 95 % of `mean`; None by AGI-Elo, which has none that holds, and of an agent's bound.
+        interval: 95 % of `mean`; None by AGI-Elo, which has none that holds, of an agent's bound, and where one scene
+            is all there is.
         flag: "only wins", "only losses" or empty: such a rating is a bound, no estimate.
         spread: AGI-Elo alone: standard deviation of the mean over the shuffles; None by likelihood.
         single_pass: AGI-Elo alone: the result of the paper's single pass in one random order; None by likelihood.
@@ -54,11 +56,11 @@ class AgentRow:
         likelihood, agi_elo: ratings by both methods; None where there is none.
         matches: how many it was rated from.
         score: mean score of its matches, 0..1.
-        score_interval: of `score`: Wilson's over test cases, with their scatter where scores are not 0 or 1.
+        score_interval: of `score`, clustered by scene (`statistics.mean_interval`).
         trials: its trials that ended without an infrastructure fault; 0 for agents of an imported matrix.
         successes: trials that did the task.
         success: successes / trials.
-        success_interval: Wilson's.
+        success_interval: of `success`, clustered by scene.
         execution_reference, execution_distorted: mean execution scores, 0..100.
         execution_above_floor: (execution_distorted - floor) / (100 - floor): 0 is doing nothing, 1 is perfect.
         decision, cognition: mean scores of distorted trials, 0..1.
@@ -67,6 +69,8 @@ class AgentRow:
             alone, on one that 99 % of the cases are easier than (`Gap.quantile` 1 and 0.99); empty if unrated.
         missing: why it has no rank, one sentence; empty if it has one.
         submission: id of the submission its scores are from, which its manufacturer measured; empty if the host did.
+        scenes: of its matches; the cases of an imported matrix have none.
+        trial_scenes: of its `trials`.
     """
 
     id: str
@@ -94,6 +98,8 @@ class AgentRow:
     gaps: tuple[Gap, ...]
     missing: str = ""
     submission: str = ""
+    scenes: int = 0
+    trial_scenes: int = 0
 
     @property
     def standing(self) -> Standing | None:
@@ -131,6 +137,13 @@ class CaseRow:
     agi_elo: Standing | None
     matches: int
     score: float | None
+
+    @property
+    def unit(self) -> tuple[bool, str]:
+        """The sampled unit it belongs to: (True, its scene), or of a foreign case (False, its own id)."""
+        if self.level is None or self.seed is None:
+            return False, self.id
+        return True, TestCase(self.task, self.seed, self.distortion, self.level).scene
 
     @property
     def standing(self) -> Standing | None:

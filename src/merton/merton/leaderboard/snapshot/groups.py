@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from merton.leaderboard.board import Board, BoardRow, group_cell, mean_cell, ranked
+from merton.leaderboard.board import Board, BoardCell, BoardRow, group_cell, missing_cell, ranked
 from merton.leaderboard.snapshot.contents import CaseRow
-from merton.rating.checking import MatchTable
+from merton.rating.checking import Floats, Integers, MatchTable
+from merton.results.statistics import mean_interval
 
 _NOTE = "The total is the mean of the columns, each of the same weight; without one of them there is no total."
 
@@ -49,9 +51,25 @@ def _board(name: str, title: str, labels: Sequence[str | None], table: MatchTabl
         column = column_of[cases]
         if (column < 0).all():
             continue
-        cells = tuple(group_cell(scores[column == index], cases[column == index]) for index in range(len(columns)))
-        rows.append(BoardRow(agent, None, mean_cell(cells, 1.0), cells))
+        cells = tuple(_cell(table, cases[column == index], scores[column == index]) for index in range(len(columns)))
+        inside = column >= 0
+        rows.append(BoardRow(agent, None, _total(table, cells, cases[inside], scores[inside], column[inside]), cells))
     index = {agent: place for place, agent in enumerate(agents)}
     return Board(
         name, title, _NOTE, tuple(columns), tuple(replace(row, agent=index[str(row.agent)]) for row in ranked(rows))
     )
+
+
+def _cell(table: MatchTable, cases: Integers, scores: Floats) -> BoardCell:
+    return group_cell(scores, table.scenes[cases], table.scene_count(cases))
+
+
+def _total(
+    table: MatchTable, cells: Sequence[BoardCell], cases: Integers, scores: Floats, columns: Integers
+) -> BoardCell:
+    """The mean of an agent's cells; a scene has scores in several columns, so their errors are not independent."""
+    means = [cell.score for cell in cells if cell.score is not None]
+    if len(means) < len(cells):
+        return missing_cell("", len(scores))
+    interval = mean_interval(scores, table.scenes[cases], columns)
+    return BoardCell(math.fsum(means) / len(means), interval, len(scores), scenes=table.scene_count(cases))

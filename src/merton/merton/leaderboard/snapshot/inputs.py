@@ -42,6 +42,7 @@ class Inputs:
             [*(agent for agent, _, _ in own), *(item.agent for item in foreign)],
             [*(case for _, case, _ in own), *(item.case for item in foreign)],
             [*(score for _, _, score in own), *(item.score for item in foreign)],
+            {trial.case.id: trial.case.scene for trial in self.trials},
         )
 
     def sha256(self) -> str:

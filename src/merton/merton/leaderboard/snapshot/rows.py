@@ -13,7 +13,7 @@ from merton.leaderboard.snapshot.inputs import Inputs
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import Gap
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
-from merton.results.statistics import Interval, mean, mean_interval, ranks, wilson
+from merton.results.statistics import Interval, mean, mean_interval, ranks
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def agent_rows(
         likelihood, agi_elo = rated.likelihood.get(agent), rated.agi_elo.get(agent)
         best = likelihood or agi_elo
         record = registered.get(agent, AgentRecord(agent))
-        matches, score, interval = scores.get(agent, (0, None, None))
+        matches, score, interval, scenes = scores.get(agent, (0, None, None, 0))
         own = trials.get(agent, [])
         rows.append(
             AgentRow(
@@ -80,6 +80,7 @@ def agent_rows(
                 matches=matches,
                 score=score,
                 score_interval=interval,
+                scenes=scenes,
                 gaps=gaps.get(agent, ()),
                 **_trial_columns(own, floor),
                 missing="" if matches else _missing(own),
@@ -118,19 +119,22 @@ def case_rows(inputs: Inputs, table: MatchTable, rated: Standings) -> tuple[Case
     return tuple(rows)
 
 
-def _agent_scores(table: MatchTable) -> dict[str, tuple[int, float, Interval]]:
-    """Matches, mean score and its interval of every agent."""
+def _agent_scores(table: MatchTable) -> dict[str, tuple[int, float, Interval, int]]:
+    """Matches, mean score, its interval and number of scenes of every agent."""
     ends = np.searchsorted(table.agents, np.arange(len(table.agent_ids) + 1)).tolist()
     found = {}
     for agent, first, last in zip(table.agent_ids, ends[:-1], ends[1:], strict=True):
-        scores = table.scores[first:last]
-        found[agent] = (last - first, float(scores.mean()), mean_interval(scores, table.cases[first:last]))
+        scores, cases = table.scores[first:last], table.cases[first:last]
+        interval = mean_interval(scores, table.clusters[first:last])
+        found[agent] = (last - first, float(scores.mean()), interval, table.scene_count(cases))
     return found
 
 
 def _trial_columns(trials: Sequence[TrialRecord], floor: float | None) -> dict[str, Any]:
     counts = {outcome: sum(trial.outcome is outcome for trial in trials) for outcome in Outcome}
-    n, successes = len(trials) - counts[Outcome.INFRASTRUCTURE], counts[Outcome.SUCCESS]
+    counted = [trial for trial in trials if trial.outcome is not Outcome.INFRASTRUCTURE]
+    n, successes = len(counted), counts[Outcome.SUCCESS]
+    wins, scenes = [trial.outcome is Outcome.SUCCESS for trial in counted], [trial.case.scene for trial in counted]
     execution = _distorted_mean(trials, "execution")
     above = None
     if execution is not None and floor is not None and floor < 100.0:
@@ -139,7 +143,8 @@ def _trial_columns(trials: Sequence[TrialRecord], floor: float | None) -> dict[s
         "trials": n,
         "successes": successes,
         "success": successes / n if n else None,
-        "success_interval": wilson(successes, n) if n else None,
+        "success_interval": mean_interval(wins, scenes) if n else None,
+        "trial_scenes": len(set(scenes)),
         "execution_reference": mean(trial.execution for trial in trials if trial.case.is_reference),
         "execution_distorted": execution,
         "execution_above_floor": above,

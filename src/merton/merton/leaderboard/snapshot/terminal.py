@@ -89,8 +89,10 @@ def _agent_table(title: str, columns: Sequence[Column], agents: Sequence[AgentRo
 
 
 def _likelihood(row: AgentRow) -> str:
-    if row.likelihood is None or row.likelihood.interval is None:
+    if row.likelihood is None or row.likelihood.flag:
         return _bound(row.likelihood)
+    if row.likelihood.interval is None:  # from one scene alone
+        return f"{row.likelihood.mean:.0f} [{MISSING}]"
     low, high = row.likelihood.interval
     return f"{row.likelihood.mean:.0f} [{low:.0f}, {high:.0f}]"
 
@@ -128,11 +130,13 @@ _COLUMNS: tuple[Column, ...] = (
     ("spread", lambda row: formatted(row.agi_elo.spread if row.agi_elo else None, "{:.1f}")),
     ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval)),
     ("matches", lambda row: str(row.matches)),
+    ("scenes", lambda row: whole(row.scenes or None)),
 )
 _TRIAL_COLUMNS: tuple[Column, ...] = (
     ("#", _rank),
     ("agent", _name),
     ("n", lambda row: str(row.trials)),
+    ("scenes", lambda row: str(row.trial_scenes)),
     ("success %\n[95 %]", lambda row: _with_interval(row.success, row.success_interval)),
     ("execution\nreference", lambda row: formatted(row.execution_reference, "{:.1f}")),
     ("execution\ndistorted", lambda row: formatted(row.execution_distorted, "{:.1f}")),
