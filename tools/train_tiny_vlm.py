@@ -31,6 +31,7 @@ from transformers import (
 )
 
 from merton.cognition.models.base import Question, question_for
+from merton.cognition.models.tiny_vlm import TRAINED_PROMPT
 from merton.cognition.models.transformers_vlm import TransformersVlm
 from merton.decision.models.tiny_vla import CROP, VIEW_HEIGHT, VIEW_WIDTH, view_points
 from merton.simulation.cameras import SceneCameras
@@ -227,7 +228,7 @@ def train(
 
 def encoded(tokenizer: PreTrainedTokenizerFast, samples: Samples) -> dict[str, Tensor]:
     """Questions followed by answers, padded on the right; only the answers are learned."""
-    questions = [tokenizer(question_for(text))["input_ids"] for text in samples.instructions]
+    questions = [tokenizer(question_for(text, TRAINED_PROMPT))["input_ids"] for text in samples.instructions]
     answers = [
         tokenizer(answer(text, things))["input_ids"]
         for text, things in zip(samples.instructions, samples.things, strict=True)
@@ -262,7 +263,8 @@ def accuracy(folder: Path, tasks: list[str], scenes: int) -> dict[str, float]:
     views = np.zeros((len(samples), VIEW_HEIGHT, VIEW_WIDTH, 3), np.uint8)
     views[:, CROP[0], CROP[1]] = samples.images  # the image processor crops more
     questions = [
-        Question((view,), question_for(text), 40) for view, text in zip(views, samples.instructions, strict=True)
+        Question((view,), question_for(text, TRAINED_PROMPT), 40)
+        for view, text in zip(views, samples.instructions, strict=True)
     ]
     right = words = whole = 0
     for said, text, things in zip(model.answer_batch(questions), samples.instructions, samples.things, strict=True):
@@ -285,7 +287,7 @@ def main() -> None:
     torch.manual_seed(0)
     samples = load(arguments.tasks, range(TRAINING_SEEDS, TRAINING_SEEDS + arguments.scenes))
     answers = [answer(text, things) for text, things in zip(samples.instructions, samples.things, strict=True)]
-    tokenizer = make_tokenizer([*answers, *(question_for(text) for text in samples.instructions)])
+    tokenizer = make_tokenizer([*answers, *(question_for(text, TRAINED_PROMPT) for text in samples.instructions)])
     model, names = make_model(tokenizer), nn.Linear(WIDTH, len(COLORS) + 1 + len(PLACES))
     patches, places = patch_labels(samples)
     data = {**encoded(tokenizer, samples), "patches": patches}

@@ -149,3 +149,14 @@ def parse(instruction: str) -> Command:
             return Command(verb, **match.groupdict())
     forms = "; ".join(task.template for task in TASKS.values())
     raise InputError(f"cannot understand the instruction {instruction!r}; it must read like one of: {forms}")
+
+
+def find(text: str) -> Command | None:
+    """The last instruction inside a text, such as the task inside a question; None if there is none."""
+    words = " ".join(text.lower().split())
+    found = [
+        (match.end(), Command(verb, **match.groupdict()))
+        for verb, pattern in _PATTERNS.items()
+        for match in re.finditer(rf"\b{pattern.pattern}\b", words)
+    ]
+    return max(found, key=lambda end_and_command: end_and_command[0], default=(0, None))[1]

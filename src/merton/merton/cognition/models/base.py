@@ -101,9 +101,14 @@ class ModelEntry(Entry):
 MODELS = Catalogue("vlm", ModelEntry)
 
 
-def question_for(instruction: str) -> str:
-    """The question for every VLM (Embodied-IQA, section 3.3: solve the task in about ten words)."""
-    return f"In about ten words, say where the object is and how to {instruction}."
+NEUTRAL_PROMPT = "Solve this task in about ten words: {instruction}."
+"""The question for every VLM unless an experiment has its own (Embodied-IQA, section 3.3: solve the task in about ten
+words). It says nothing about the form of the answer."""
+
+
+def question_for(instruction: str, prompt: str = NEUTRAL_PROMPT) -> str:
+    """The question for a VLM: `prompt` with the task in place of {instruction}."""
+    return prompt.replace("{instruction}", instruction)
 
 
 def example_question() -> Question:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from merton.cognition.models.base import Answer, VisionLanguageModel
 from merton.errors import InputError
 from merton.models.blobs import Blob, find_blobs
 from merton.world.observation import Image
-from merton.world.tasks import COLORS, SHAPES, Command, parse
+from merton.world.tasks import COLORS, SHAPES, Command, find
 
 _PLANS = {
     "reach": "move hand above it",
@@ -34,16 +35,21 @@ _MAT_SIZE = 2.5
 
 
 class Describe(VisionLanguageModel):
-    """Answers such as "Red cube near left, beside blue cylinder; lower gripper, close, lift."."""
+    """Answers such as "Red cube near left, beside blue cylinder; lower gripper, close, lift.".
+
+    To a question for an instruction: one of `merton.world.tasks` about the things that it sees, such as "Pick up the
+    red cylinder.", whether it was told of a cylinder or of a cube.
+    """
 
     name = "describe"
 
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = 32) -> Answer:
-        """Answer a question about the first image; see `merton.cognition.models.base.question_for` for its form.
+        """Answer a question about the first image.
 
         Args:
             images: (height, width, 3) uint8 RGB, from above with the robot at the bottom; only the first is used.
-            question: ends with an instruction after "how to"; without one the answer lists the visible objects.
+            question: contains an instruction of `merton.world.tasks`; without one the answer lists the visible objects.
+                With the word "instruction" the answer is one.
             max_tokens: most words in the answer, >= 1.
 
         Raises:
@@ -54,18 +60,15 @@ class Describe(VisionLanguageModel):
             raise InputError("describe needs an image and room for at least one word")
         size = images[0].shape[:2]
         seen = {color: blobs[0] for color in COLORS if (blobs := find_blobs(images[0], color))}
-        command = _command(question)
-        text = _inventory(seen, size) if command is None else _advice(command, seen, size)
+        command = find(question)
+        if command is None:
+            text = _inventory(seen, size)
+        elif "instruction" in question.lower():
+            text = _instruction(command, seen)
+        else:
+            text = _advice(command, seen, size)
         text = " ".join(text.split()[:max_tokens]).rstrip(",;.") + "."
         return Answer(text[0].upper() + text[1:], time.perf_counter() - started)
-
-
-def _command(question: str) -> Command | None:
-    """The instruction inside a question, or None."""
-    try:
-        return parse(question.rpartition("how to ")[2])
-    except InputError:
-        return None
 
 
 def _inventory(seen: dict[str, Blob], size: tuple[int, int]) -> str:
@@ -83,9 +86,21 @@ def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> s
     blob = seen[color]
     beside = _nearest(blob, [other for other in seen.values() if other is not blob])
     neighbour = f", beside {_name(beside, seen)}" if beside else ""
-    # The shape of an object that is no cube or cylinder is taken from the instruction, as only its colour is found.
-    name = _name(blob, seen) if command.object.split()[1] in SHAPES else command.object
-    return f"{name} {_place(blob, size)}{neighbour}; {plan}"
+    return f"{_object(command, seen)} {_place(blob, size)}{neighbour}; {plan}"
+
+
+def _instruction(command: Command, seen: dict[str, Blob]) -> str:
+    """The instruction about the things as they are seen, or which of them is not."""
+    for thing in (command.object, command.target or command.object):
+        if thing.split()[0] not in seen:
+            return f"no {thing} visible"
+    return replace(command, object=_object(command, seen)).instruction
+
+
+def _object(command: Command, seen: dict[str, Blob]) -> str:
+    """Colour and shape of the object. Only the colour of one that is no cube or cylinder is found in the image."""
+    color, shape = command.object.split()
+    return _name(seen[color], seen) if shape in SHAPES else command.object
 
 
 def _target(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> str:
