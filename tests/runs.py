@@ -26,10 +26,10 @@ levels: [0, 5]
 TRIALS = 3 * 2 * 3
 
 
-def small_run(folder: Path, name: str) -> RunDirectory:
-    """The directory of a run of `EXPERIMENT` that has not begun."""
+def small_run(folder: Path, name: str, experiment: str = EXPERIMENT) -> RunDirectory:
+    """The directory of a run of the experiment that has not begun."""
     file = folder / "small.yaml"
-    file.write_text(EXPERIMENT)
+    file.write_text(experiment)
     return RunDirectory.create(folder / "runs", file, name)
 
 
@@ -41,9 +41,9 @@ def records(run: RunDirectory) -> list[TrialRecord]:
         return store.records(run.id)
 
 
-def undisturbed_run(folder: Path) -> RunDirectory:
+def undisturbed_run(folder: Path, experiment: str = EXPERIMENT) -> RunDirectory:
     """A run in one process, without ROS."""
-    run = small_run(folder, "local")
+    run = small_run(folder, "local", experiment)
     runner = Runner(run.spec, run.id, LocalPorts(), run.reference_run)
     with ResultStore(run.database) as store:
         run_all(runner, run, (), store.record, on_trial=lambda *_: None, on_fault=pytest.fail)

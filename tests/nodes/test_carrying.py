@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from merton_interfaces.action import ExecuteActions
 from merton_interfaces.srv import ResetCell
+from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
 
 from merton.errors import ErrorCode
 from merton.experiment.local import LocalPorts
@@ -72,3 +74,37 @@ def test_both_carry_out_a_script_in_the_same_way(ros: Ros, probe: Probe, ports: 
     dive = carried_out(checked_chunk([[*DOWN, 1.0]] * 12, 0.2))
     assert dive == (0, ErrorCode.COLLISION, False)
     assert carried_out(checked_chunk([[*UP, 1.0]], 0.2)) == (0, ErrorCode.COLLISION, False)
+
+
+def test_both_go_on_until_a_contact_where_that_is_allowed(ros: Ros, probe: Probe, ports: LocalPorts) -> None:
+    """A dive under the stop rule "contact", then one under "gate", which predicts it."""
+    cell = up(ros, MujocoCellNode, real_time_factor=0.0)
+    arm = up(ros, ArmNode, contact_allowed=True)
+    dive = checked_chunk([[*DOWN, 1.0]] * 12, 0.2)
+    lowest_m = {}
+    for rule, says in (("contact", "touched table with"), ("gate", "would bring")):
+        assert arm.set_parameters([Parameter("stop_rule", value=rule)])[0].successful
+        assert ros.call(probe, Trigger, names.RELEASE_COLLISION, Trigger.Request()).success
+        assert ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="pick", seed=0)).error_code == 0
+        ports.reset("pick", 0)
+        ros.until(lambda: arm.arm.joints_rad is not None and arm.arm.stamp_ns >= cell.cell.time_ns)
+        execution = ports.execute(dive, ports.view((), ()), rule)
+        goal = ExecuteActions.Goal(chunk=convert.chunk_message(dive, 0))
+        result = ros.act(probe, ExecuteActions, names.EXECUTE, goal)
+        assert says in execution.error_message
+        assert (result.executed, result.error_code) == (execution.executed, execution.error_code) == (0, 304)
+        assert result.error_msg == execution.error_message
+        assert [(p.x, p.y, p.z) for p in result.path] == list(execution.path)
+        assert np.allclose(cell.cell.joints_rad, ports.cell.joints_rad, rtol=0, atol=1e-9)
+        lowest_m[rule] = cell.cell.base_from_tcp[2, 3]
+    assert lowest_m["contact"] < lowest_m["gate"] - 0.02
+
+
+def test_an_arm_that_may_not_touch_anything_keeps_its_rule(ros: Ros) -> None:
+    arm = up(ros, ArmNode)
+    for rule, says in (("contact", "in the embedded cell alone"), ("luck", "choose one of: contact, gate")):
+        refused = arm.set_parameters([Parameter("stop_rule", value=rule)])[0]
+        assert (refused.successful, says in refused.reason) == (False, True), refused.reason
+    assert not arm.runner.stop_rule.until_contact
+    assert arm.set_parameters([Parameter("stop_rule", value="gate")])[0].successful
+    assert "read-only" in arm.set_parameters([Parameter("contact_allowed", value=True)])[0].reason

@@ -52,6 +52,8 @@ def declared(executable: str) -> list[str]:
         text += (NODES / "merton_nodes/models/model_node.py").read_text(encoding="utf-8")
     if "CameraWatch(" in text:
         text += (NODES / "merton_nodes/arm/camera_watch.py").read_text(encoding="utf-8")
+    if "LiveStopRule(" in text:
+        text += (NODES / "merton_nodes/arm/chunk_runner.py").read_text(encoding="utf-8")
     if "declared_cell(" in text:
         text += (NODES / "merton_nodes/ros/declared_cell.py").read_text(encoding="utf-8")
     names = re.findall(r'\bparameter\(\s*f?"([^"]+)"', text)

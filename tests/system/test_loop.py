@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -117,6 +118,30 @@ def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
     assert process.returncode == 0, output
     assert f"identical: {TRIALS} trials" in output
     assert run_is_complete(run)
+
+
+DESIGN = f"""{EXPERIMENT.replace("levels: [0, 5]", "levels: one")}
+distort: {{cameras: [top], steps: [0]}}
+couple: vlm -> vla
+prompt: "Give the robot its instruction in one sentence, for this task: {{instruction}}."
+stop_rule: contact
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("MERTON_DESIGNS"), reason="half a minute: set MERTON_DESIGNS=1")
+def test_a_run_of_another_design_has_the_results_of_one_process(tmp_path: Path) -> None:
+    """Every field that is not at its default, over ROS and in one process: equal to the last point of every path."""
+    local, run = undisturbed_run(tmp_path, DESIGN), small_run(tmp_path, "graph", DESIGN)
+    process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
+    output, _ = process.communicate(timeout=stretched(300))
+    assert process.returncode == 0, output
+    assert compare(records(run), records(local)) == []
+    for record in records(run):
+        one, other = (
+            json.loads((directory.path / "trials" / record.id / "trial.json").read_text()) for directory in (run, local)
+        )
+        assert {**one, "wall_s": 0} == {**other, "wall_s": 0}
+    assert all("touched table" in record.error_message for record in records(run) if record.agent == "plunge")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])

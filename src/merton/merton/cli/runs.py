@@ -57,12 +57,26 @@ def run_command(
     record: Annotated[bool, typer.Option("--record", help="Record it in recording.mcap, in the run's folder.")] = False,
     graph: Annotated[str, typer.Option(help="sim: embedded; lab: the real one, in your ROS domain.")] = "sim",
     argument: SetOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many trials it has, and how long.")] = False,
 ) -> None:
     """Run an experiment on the embedded cell or a real one, then write its report."""
+    from merton.config import load
+    from merton.experiment.dry_run import outline
+    from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory, latest_run
 
     values = _values(argument)
     load_graph(graph).with_arguments(values)  # mistakes end the command before anything is written
+    spec = load(experiment, ExperimentSpec)
+    if spec.stop_rule == "contact" and graph != "sim":
+        raise InputError(
+            f"{experiment}: with stop_rule: contact the arm runs into table and walls, so it is refused for the graph "
+            f"{graph}; only sim is for it"
+        )
+    if dry_run:
+        for line in outline(spec):
+            print_out(line)
+        return
     if record:
         mcap_writer()
     if not resume:

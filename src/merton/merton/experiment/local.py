@@ -21,7 +21,7 @@ from merton.execution.gate.safety import Limits
 from merton.execution.gate.stop import StopEvent
 from merton.execution.kinematics import UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
-from merton.experiment.ports import CellView, Execution, Judgement, Side
+from merton.experiment.ports import CellView, Execution, Judgement, Side, StopRule
 from merton.experiment.scoring import Evidence, Scores, score
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
@@ -126,13 +126,16 @@ class LocalPorts:
         except Exception as error:  # a model may raise anything
             raise InvalidActionError(str(error)) from error
 
-    def execute(self, chunk: ActionChunk, view: CellView) -> Execution:
+    def execute(self, chunk: ActionChunk, view: CellView, stop_rule: StopRule = "gate") -> Execution:
         """Carry out a chunk in lockstep; a stop by prediction or by contact ends it and latches."""
         self._path = []
         self._latch_contact()
         if self.latch.tripped:
             return Execution(0, (), int(ErrorCode.COLLISION), self.latch.reason)
-        carrying = Carrying(chunk, self.cell.joints_rad, self._hand, self.cell.config, self.limits)
+        until_contact = stop_rule == "contact"
+        carrying = Carrying(
+            chunk, self.cell.joints_rad, self._hand, self.cell.config, self.limits, until_contact=until_contact
+        )
         for step in carrying.steps(lambda: self.latch.tripped):
             self._carry_out(step)
         motion, verdict = carrying.motion, carrying.motion.verdict

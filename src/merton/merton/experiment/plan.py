@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from merton.cognition.models.base import MODELS as VLMS
+from merton.cognition.models.base import NEUTRAL_PROMPT
 from merton.config import Model, validated
 from merton.decision.models.base import POLICIES
 from merton.errors import UnknownNameError
+from merton.experiment.ports import STAGES, Side, Stage, StopRule
 from merton.perception.distortion import DISTORTIONS
 from merton.results.records import TestCase
 from merton.seeding import derive_seed
@@ -53,10 +55,50 @@ class AgentSpec(Model):
     vla: Annotated[str, _one_of("vla", POLICIES.keys)]
 
 
+def _one_or_list(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """A constraint of the levels: the word "one", or a list that `check` accepts."""
+    if isinstance(value, str) and value != ONE_LEVEL:
+        raise ValueError(f"must be {ONE_LEVEL!r} or a list of levels such as [0, 3], got {value!r}")
+    return value if isinstance(value, str) else check(value)
+
+
+def _asks_for_the_task(prompt: str) -> str:
+    """A constraint of a prompt: it contains the task."""
+    if "{instruction}" not in prompt:
+        raise ValueError(f"must contain {{instruction}}, where the task stands, got {prompt!r}")
+    return prompt
+
+
 Task = Annotated[str, _one_of("task", TASKS.keys)]
 DistortionName = Annotated[str, _one_of("distortion", DISTORTIONS.keys)]
 Level = Annotated[int, Field(ge=0, le=5)]
 Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
+ONE_LEVEL: Literal["one"] = "one"
+"""In place of a list of levels: `drawn_level`."""
+LEVELS = (1, 2, 3, 4, 5)
+"""Levels that are distorted."""
+
+
+class DistortedPart(Model):
+    """The part of the images of a distorted trial that is distorted; elsewhere the models see the reference images.
+
+    Attributes:
+        cameras: names of cameras.
+        stages: "cognition", the image that the VLM is asked about; "decision", the images that the VLA acts on.
+        steps: numbers of steps, from 0 as in the names of a trial's pictures; None for every step. The VLM is asked at
+            step 0.
+    """
+
+    cameras: Annotated[tuple[Camera, ...], Field(min_length=1), _distinct("camera")] = Field(
+        default_factory=lambda: load_cell().camera_names
+    )
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1), _distinct("stage")] = STAGES
+    steps: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), _distinct("step")] | None = None
+
+    def side(self, wanted: Side, stage: Stage, camera: str, step: int) -> Side:
+        """The side of the view that a model is shown in place of the `wanted` one."""
+        covered = camera in self.cameras and stage in self.stages and (self.steps is None or step in self.steps)
+        return wanted if covered else "reference"
 
 
 class ExperimentSpec(Model):
@@ -66,8 +108,15 @@ class ExperimentSpec(Model):
         scenes: scenes of each task.
         reference_scenes: further scenes of each task, run undistorted only: the floors of chance compare a model's
             outputs for different scenes, and CIDEr's corpus are its reference answers, so both gain from them.
+        levels: of every distortion; "one": the one of `drawn_level`, as in Embodied-IQA (section 3.5).
         max_steps: chunks of a trial, at most.
         vlm_camera: the camera whose image the VLM is asked about.
+        prompt: the question for the VLM, with the task as {instruction}.
+        distort: the part of the images that is distorted.
+        couple: "vlm -> vla": the policy's instruction is the VLM's answer, word by word, in place of the task. Ours:
+            otherwise cognition has no effect on the arm. An answer that the policy cannot read is an invalid action:
+            if the task took its place, an unreadable answer would do better than a wrong one.
+        stop_rule: see `merton.experiment.ports.StopRule`.
     """
 
     name: Identifier
@@ -76,11 +125,42 @@ class ExperimentSpec(Model):
     agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1), _distinct("agent", lambda agent: agent.id)]
     tasks: Annotated[tuple[Task, ...], Field(min_length=1), _distinct("task")]
     distortions: Annotated[tuple[DistortionName, ...], _distinct("distortion")] = ()
-    levels: Annotated[tuple[Level, ...], Field(min_length=1), _distinct("level")] = (0, 1, 2, 3, 4, 5)
+    levels: Annotated[
+        Annotated[tuple[Level, ...], Field(min_length=1), _distinct("level")] | Literal["one"],
+        WrapValidator(_one_or_list),
+    ] = (0, 1, 2, 3, 4, 5)
     scenes: Annotated[int, Field(ge=1, le=100_000)] = 1
     reference_scenes: Annotated[int, Field(ge=0, le=100_000)] = 0
     max_steps: Annotated[int, Field(ge=1, le=1000)] = 8
     vlm_camera: Camera = "top"
+    prompt: Annotated[str, AfterValidator(_asks_for_the_task)] = NEUTRAL_PROMPT
+    distort: DistortedPart = DistortedPart()
+    couple: Literal["vlm -> vla"] | None = None
+    stop_rule: StopRule = "gate"
+
+    @model_validator(mode="after")
+    def _something_is_distorted(self) -> Self:
+        """Refuse a part of which no model ever sees an image."""
+        for step in self.distort.steps or ():
+            if step >= self.max_steps:
+                raise ValueError(f"distort.steps: there is no step {step}: steps are 0 to {self.max_steps - 1}")
+        asked = self.vlm_camera in self.distort.cameras and 0 in (self.distort.steps or (0,))
+        if "decision" not in self.distort.stages and not asked:
+            raise ValueError(
+                f"distort: nothing would be distorted: the VLM sees the camera {self.vlm_camera!r} at step 0 alone"
+            )
+        return self
+
+    @property
+    def design(self) -> dict[str, Any]:
+        """All that shapes a trial beside its agent and case, with the defaults that hold: part of run.json."""
+        return self.model_dump(mode="json", exclude={"name", "description", "agents", "tasks", "distortions", "seed"})
+
+    def levels_of(self, task: str, scene: int, distortion: str) -> tuple[int, ...]:
+        """The distorted levels of a scene and distortion, in rising order."""
+        if self.levels == ONE_LEVEL:
+            return (drawn_level(self.seed, task, scene, distortion),)
+        return tuple(sorted(level for level in self.levels if level > 0))
 
     def cases(self) -> list[TestCase]:
         """Every test case, the reference (level 0) of each scene first: it is always included, since scores need it."""
@@ -93,8 +173,7 @@ class ExperimentSpec(Model):
                 cases += [
                     TestCase(task, scene, distortion, level)
                     for distortion in self.distortions
-                    for level in sorted(self.levels)
-                    if level > 0
+                    for level in self.levels_of(task, scene, distortion)
                 ]
         return cases
 
@@ -156,6 +235,15 @@ def single_trial(
     }
     spec = validated(ExperimentSpec, values, "")
     return spec, Trial(spec_of_agent, TestCase(task, scene, distortion if level else "reference", level))
+
+
+def drawn_level(experiment_seed: int, task: str, scene: int, distortion: str) -> int:
+    """The level, 1 .. 5, of a scene and distortion under `levels: one`: uniform, and the same for every agent.
+
+    Embodied-IQA (section 3.5) executes each reference and type once; the level is not said. Ours: its database's rule,
+    one random level for each.
+    """
+    return LEVELS[derive_seed(experiment_seed, "level", task, scene, distortion) % len(LEVELS)]
 
 
 def distortion_seed(experiment_seed: int, case: TestCase) -> int:

@@ -21,6 +21,15 @@ Side = Literal["reference", "distorted"]
 
 SIDES: tuple[Side, Side] = ("reference", "distorted")
 
+Stage = Literal["cognition", "decision"]
+"""A stage that looks at images."""
+
+STAGES: tuple[Stage, Stage] = ("cognition", "decision")
+
+StopRule = Literal["gate", "contact"]
+"""What stops the arm before table and walls: "gate", a predicted collision, before contact; "contact", a forbidden
+contact, as in Embodied-IQA (section 3.5), in the embedded cell alone."""
+
 ToolPath = tuple[tuple[float, float, float], ...]
 """Positions (x, y, z) [m] of the tool centre point in `base_link`, in order."""
 
@@ -126,7 +135,7 @@ class Ports(Protocol):
         """Have a VLA decide on an observation of the newest view; raises InvalidActionError for unusable output."""
         ...
 
-    def execute(self, chunk: ActionChunk, view: CellView) -> Execution:
+    def execute(self, chunk: ActionChunk, view: CellView, stop_rule: StopRule = "gate") -> Execution:
         """Carry out a chunk decided on `view`, and wait until the arm is at rest or stopped."""
         ...
 

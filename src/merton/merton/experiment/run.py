@@ -69,11 +69,18 @@ class RunDirectory:
         return run
 
     def check_experiment(self, experiment_file: Path) -> None:
-        """Raise InputError unless this is a run of exactly that experiment file."""
+        """Raise InputError unless this is a run of exactly that experiment file, with the same defaults."""
         if experiment_file.read_bytes() != (self.path / "experiment.yaml").read_bytes():
             raise InputError(
                 f"{self.path} is a run of another experiment than {experiment_file}: start a new run, or resume with "
                 f"{self.path / 'experiment.yaml'}"
+            )
+        begun = _json_object(self.path / "run.json").get("design")
+        if begun is not None and begun != self.spec.design:
+            changed = ", ".join(key for key in self.spec.design if begun.get(key) != self.spec.design[key])
+            raise InputError(
+                f"{self.path} was begun by a Merton with another default of {changed}: start a new run, or resume with "
+                f"that Merton ({_json_object(self.path / 'run.json').get('merton')})"
             )
 
     @property
@@ -91,6 +98,7 @@ class RunDirectory:
             "platform": platform.platform(),
             "packages": {name: version for name in packages if (version := _version(name))},
             "seed": self.spec.seed,
+            "design": self.spec.design,
             "experiment_sha256": hashlib.sha256((self.path / "experiment.yaml").read_bytes()).hexdigest(),
             "cores": os.cpu_count(),
         }

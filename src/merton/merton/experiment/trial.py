@@ -13,12 +13,12 @@ from merton.cognition.models.base import question_for
 from merton.decision.models.base import POLICIES
 from merton.errors import MODEL_ERRORS, ErrorCode, InvalidActionError, OperatorStopError
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
-from merton.experiment.ports import SIDES, Execution, Ports, Side, ToolPath
+from merton.experiment.ports import SIDES, STAGES, Execution, Ports, Side, Stage, ToolPath
 from merton.experiment.scoring import Evidence, Scores, version_of
 from merton.results.records import Outcome, TrialRecord
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
-from merton.world.observation import Image
+from merton.world.observation import CameraView, Image
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class TrialReport:
         record: the part that is stored and rated.
         evidence: the inputs of the scores.
         scores: with the parts each of them is made of.
-        instruction: the task in words, as the VLA gets it.
+        instruction: the task in words, as the VLA gets it unless the VLM's answer takes its place.
         question: in words, as the VLM gets it.
         judged_by: "cell", the operator's name, or empty where the outcome needed no judgement.
         path: of the tool.
@@ -137,7 +137,7 @@ def run_trial(
     """Run one trial.
 
     Args:
-        spec: the experiment the trial belongs to (step limit, seed, the VLM's camera).
+        spec: the experiment the trial belongs to (step limit, seed, the VLM's camera, the design).
         experiment_id: goes into the record.
         trial: agent and case.
         reference: the run to measure against; None for the first reference run of a scene, which then is its own.
@@ -204,7 +204,8 @@ class _Run:
         case = trial.case
         ports.set_distortion(case.distortion, case.level, distortion_seed(spec.seed, case))
         self.instruction = ports.reset(case.task, case.seed)
-        self.question = question_for(self.instruction)
+        self.instructions = dict.fromkeys(SIDES, self.instruction)
+        self.question = question_for(self.instruction, spec.prompt)
         self.noise_seed = policy_seed(spec.seed, trial)
         self.cameras = POLICIES[self.agent.vla].cameras
         self.depth_cameras = self.cameras if POLICIES[self.agent.vla].needs_depth else ()
@@ -218,12 +219,13 @@ class _Run:
 
     def answers(self) -> tuple[str, str]:
         """The VLM's answers to the reference and to the distorted image."""
+        views = [self._shown(side, "cognition", (self.spec.vlm_camera,), 0)[self.spec.vlm_camera] for side in SIDES]
         reference, distorted = (
-            self.ports.answer(
-                self.agent.vlm, self.view.images(side)[self.spec.vlm_camera].color, self.question, side
-            ).text
-            for side in SIDES
+            self.ports.answer(self.agent.vlm, view.color, self.question, side).text
+            for view, side in zip(views, SIDES, strict=True)
         )
+        if self.spec.couple is not None:
+            self.instructions = {"reference": reference, "distorted": distorted}
         return reference, distorted
 
     def decide_and_act(self, on_stage: Callable[[str, float], None]) -> None:
@@ -241,7 +243,7 @@ class _Run:
                 self.error_code, self.error_message = int(ErrorCode.INVALID_ACTION), str(error)
                 return
             on_stage("execution", 0.3 + 0.6 * step / self.spec.max_steps)
-            execution = self.ports.execute(chunk, self.view)
+            execution = self.ports.execute(chunk, self.view, self.spec.stop_rule)
             self.steps += 1
             self.path += execution.path
             self._update_outcome(execution)
@@ -253,9 +255,14 @@ class _Run:
 
     def _decide(self, side: Side, step: int) -> ActionChunk:
         """The VLA's chunk on one side of the view, of which it gets the cameras it names."""
-        observation = self.view.observation(side, self.instruction, step, self.noise_seed)
-        views = {camera: observation.views[camera] for camera in self.cameras}
+        observation = self.view.observation(side, self.instructions[side], step, self.noise_seed)
+        views = self._shown(side, "decision", self.cameras, step)
         return self.ports.act(self.agent.vla, replace(observation, views=views), side)
+
+    def _shown(self, side: Side, stage: Stage, cameras: Sequence[str], step: int) -> dict[str, CameraView]:
+        """The views that a model of the stage is shown: undistorted ones outside of the distorted part."""
+        part = self.spec.distort
+        return {camera: self.view.images(part.side(side, stage, camera, step))[camera] for camera in cameras}
 
     def _update_outcome(self, execution: Execution) -> None:
         """Error and outcome that follow from how a chunk was executed."""
@@ -279,9 +286,16 @@ class _Run:
         return Outcome.SUCCESS if judgement.success else Outcome.FAILURE, judgement.judge
 
     def _keep_pictures(self, step: int) -> None:
-        """Keep the images of the view, those that the models look at."""
+        """Keep the images of the view as the models see them: distorted if any of them sees a distorted one."""
         for camera in self.view.reference:
-            reference, distorted = (self.view.images(side)[camera].color for side in SIDES)
+            lookers = {"cognition": (self.spec.vlm_camera,) if step == 0 else (), "decision": self.cameras}
+            shown = [
+                self._shown("distorted", stage, (camera,), step)[camera].color
+                for stage in STAGES
+                if camera in lookers[stage]
+            ]
+            reference = self.view.reference[camera].color
+            distorted = next((color for color in shown if color is not reference), reference)
             self.pictures.append(TrialPicture(step, camera, reference, distorted))
 
 

@@ -26,7 +26,7 @@ from merton.execution.gate.safety import MODES, Limits, Verdict, limits_of_mode
 from merton.execution.gate.stop import StopEvent
 from merton_nodes.arm.arm_driver import ArmDriver
 from merton_nodes.arm.camera_watch import CameraWatch
-from merton_nodes.arm.chunk_runner import ChunkRunner
+from merton_nodes.arm.chunk_runner import ChunkRunner, LiveStopRule
 from merton_nodes.arm.markers import safety_marker
 from merton_nodes.arm.moveit_planner import MoveItPlanner
 from merton_nodes.arm.stop_node import StopNode
@@ -70,7 +70,7 @@ class ArmNode(StageNode):
         self.arm = ArmDriver(self, self.stop, self.cell, patience_s)
         self.cameras = CameraWatch(self, self.cell.camera_names, self.halt_if_blind)
         self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
-        self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.draw)
+        self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.draw, LiveStopRule(self))
         self.offer_action()
 
     def declared_limits(self, mode: str) -> Limits:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from functools import partial
 
 from merton_interfaces.msg import SafetyState
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.parameter import Parameter
 from rclpy.task import Future
 from visualization_msgs.msg import MarkerArray
 
-from merton.errors import InfrastructureError
+from merton.errors import InfrastructureError, InputError, MertonError, UnknownNameError
 from merton.execution.gate.carrying import Carrying, Grip, Move, PredictedStop, SegmentDone
 from merton.execution.gate.planner import MotionPlan, Segment, detour
 from merton.execution.gate.safety import Limits, Verdict
@@ -19,6 +21,54 @@ from merton_nodes.arm.arm_driver import ArmDriver
 from merton_nodes.arm.markers import motion_markers, stop_markers
 from merton_nodes.arm.moveit_planner import MoveItPlanner, Request
 from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode
+
+STOP_RULES = ("gate", "contact")
+
+
+class LiveStopRule:
+    """The parameter `stop_rule` of arm_node, which an experiment may set while the node runs.
+
+    Attributes:
+        until_contact: motions may lead into table and walls; the simulated cell stops the arm at the contact.
+    """
+
+    def __init__(self, node: StageNode) -> None:
+        self.allowed = node.parameter(
+            "contact_allowed",
+            False,
+            "the stop rule 'contact' is allowed: the cell is simulated, and stops at a contact",
+        )
+        rule = node.parameter(
+            "stop_rule",
+            "gate",
+            "what stops the arm before table and walls: gate, a predicted collision; contact, a contact of the cell",
+            choices=STOP_RULES,
+            read_only=False,
+        )
+        self.until_contact = self.checked(rule)
+        node.add_on_set_parameters_callback(self.on_parameters)
+        node.closing.callback(node.remove_on_set_parameters_callback, self.on_parameters)
+
+    def checked(self, rule: str) -> bool:
+        """Whether motions go on until a contact; raises InputError for a rule that is unknown or not allowed."""
+        if rule not in STOP_RULES:
+            raise UnknownNameError("stop rule", rule, STOP_RULES)
+        if rule == "contact" and not self.allowed:
+            raise InputError(
+                "contact with table and walls is allowed in the embedded cell alone; use the stop rule gate"
+            )
+        return rule == "contact"
+
+    def on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Callback of the node: take or refuse a new rule; it holds from the next chunk on."""
+        for parameter in parameters:
+            if parameter.name == "stop_rule":
+                try:
+                    self.until_contact = self.checked(parameter.value)
+                except MertonError as error:
+                    return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
 
 
 class ChunkRunner:
@@ -29,6 +79,7 @@ class ChunkRunner:
         limits: of the gate.
         planner: planner of the ways between the poses, None for the gate's own.
         draw: publishes markers, and makes them only if there is a subscriber.
+        stop_rule: what ends a motion before table and walls.
 
     Attributes:
         executed: number of deltas of the chunk that were carried out; 0 once it ended in a stop.
@@ -40,9 +91,10 @@ class ChunkRunner:
         limits: Limits,
         planner: MoveItPlanner | None,
         draw: Callable[[Callable[[], MarkerArray]], None],
+        stop_rule: LiveStopRule,
     ) -> None:
         self.arm, self.stop, self.cell, self.limits = arm, arm.stop, arm.cell, limits
-        self.planner, self.draw = planner, draw
+        self.planner, self.draw, self.stop_rule = planner, draw, stop_rule
         self.executed = 0
 
     def begin(self) -> None:
@@ -57,7 +109,8 @@ class ChunkRunner:
         arm = self.arm
         if arm.joints_rad is None:
             raise InfrastructureError(f"no {names.JOINT_STATES} yet")
-        carrying = Carrying(chunk, arm.joints_rad, arm.hand, self.cell, self.limits)
+        until_contact = self.stop_rule.until_contact
+        carrying = Carrying(chunk, arm.joints_rad, arm.hand, self.cell, self.limits, until_contact=until_contact)
         self.draw(partial(motion_markers, carrying.motion, self.cell))
         for step in carrying.steps(arm.is_stopped):
             match step:
@@ -90,6 +143,8 @@ class ChunkRunner:
         stop = self.stop.state
         if not stop.has_tripped(arm.since):
             return stop.verdict
+        if self.stop_rule.until_contact:  # the cell has stopped the arm by itself, and lets it settle: part of the path
+            await arm.wait_until_settled(lambda: arm.clock_stands)
         self.executed = 0
         if stop.tripped:
             assert arm.joints_rad is not None

@@ -27,7 +27,7 @@ from merton.errors import ErrorCode, InfrastructureError, InvalidActionError, Lo
 from merton.execution.gate.peaks import gripper_intervals
 from merton.execution.gate.safety import Limits
 from merton.execution.robots.gripper import Gripper
-from merton.experiment.ports import SIDES, CellView, Execution, Judgement, Side
+from merton.experiment.ports import SIDES, CellView, Execution, Judgement, Side, StopRule
 from merton.experiment.scoring import Evidence, Scores
 from merton.results.records import Outcome
 from merton.world.action import ActionChunk
@@ -85,6 +85,8 @@ class RosPorts(ServiceCaller):
         self.reset_cell = create(ResetCell, names.CELL_RESET)
         self.release_collision = create(Trigger, names.RELEASE_COLLISION)
         self.distortion = create(SetParametersAtomically, f"{names.DISTORTION_NODE}/set_parameters_atomically")
+        self.stop_rule = create(SetParametersAtomically, f"{names.ARM_NODE}/set_parameters_atomically")
+        self.arm_stops_by: StopRule | None = None  # unknown
         self.predict = create(PredictActions, names.PREDICT)
         self.scorer = create(ScoreTrial, names.SCORE)
         self.vlm = ActionClient(node, AnswerQuestion, names.ANSWER)
@@ -166,8 +168,22 @@ class RosPorts(ServiceCaller):
         self.chunks[side].publish(response.chunk)
         return chunk
 
-    def execute(self, chunk: ActionChunk, view: CellView) -> Execution:
+    def set_stop_rule(self, rule: StopRule) -> None:
+        """Set it in arm_node, before every chunk if it is not the node's default, which holds again if it is restarted.
+
+        Raises InfrastructureError if arm_node refuses it.
+        """
+        if rule == self.arm_stops_by == "gate":
+            return
+        request = SetParametersAtomically.Request(parameters=[Parameter("stop_rule", value=rule).to_parameter_msg()])
+        response = self.call(self.stop_rule, request)
+        if not response.result.successful:
+            raise InfrastructureError(f"arm_node refused the stop rule {rule!r}: {response.result.reason}")
+        self.arm_stops_by = rule
+
+    def execute(self, chunk: ActionChunk, view: CellView, stop_rule: StopRule = "gate") -> Execution:
         """Send the chunk to arm_node and wait until the arm is at rest; sent twice, it is carried out once."""
+        self.set_stop_rule(stop_rule)
         self.command_sequence += 1
         goal = ExecuteActions.Goal(
             chunk=convert.chunk_message(chunk, view.stamp_ns), trial=self.command_trial, sequence=self.command_sequence

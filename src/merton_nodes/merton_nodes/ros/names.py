@@ -49,6 +49,7 @@ DRIVER_UNLOCK = "dashboard_client/unlock_protective_stop"
 
 FRAME_REQUEST = "camera/frame_request"
 DISTORTION_NODE = "distortion_node"
+ARM_NODE = "arm_node"
 ANSWER = "vlm/answer"
 PREDICT = "vla/predict"
 EXECUTE = "arm/execute"

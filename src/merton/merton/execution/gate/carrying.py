@@ -81,13 +81,32 @@ Step = Grip | Move | SegmentDone | PredictedStop
 class Carrying:
     """One chunk on its way through the gate: its plan, and the steps that carry it out.
 
-    `joints_rad` (6,) is the arm's position now. `motion` is the plan; it may end earlier once an object is grasped.
+    `joints_rad` (6,) is the arm's position now; `until_contact` as of `plan`. `motion` is the plan; it may end earlier
+    once an object is grasped.
     """
 
-    def __init__(self, chunk: ActionChunk, joints_rad: Array, hand: Hand, cell: CellConfig, limits: Limits) -> None:
-        self._hand, self._cell, self._limits = hand, cell, limits
+    def __init__(
+        self,
+        chunk: ActionChunk,
+        joints_rad: Array,
+        hand: Hand,
+        cell: CellConfig,
+        limits: Limits,
+        *,
+        until_contact: bool = False,
+    ) -> None:
+        self._hand, self._cell, self._limits, self._until_contact = hand, cell, limits, until_contact
+        opened, held = hand.gripper_open, hand.held()
         self.motion = plan(
-            joints_rad, chunk.deltas, chunk.step_s, chunk.frame, cell, limits, hand.gripper_open, hand.held()
+            joints_rad,
+            chunk.deltas,
+            chunk.step_s,
+            chunk.frame,
+            cell,
+            limits,
+            opened,
+            held,
+            until_contact=until_contact,
         )
 
     def steps(self, is_stopped: Callable[[], bool]) -> Iterator[Step]:
@@ -99,7 +118,9 @@ class Carrying:
                 self._hand.commanded(part.gripper)
                 yield Grip(part)
                 if (held := self._hand.held()) is not None:  # it may reach further than the empty hand
-                    self.motion = plan_again(self.motion, part.first, held, self._cell, self._limits)
+                    self.motion = plan_again(
+                        self.motion, part.first, held, self._cell, self._limits, until_contact=self._until_contact
+                    )
             for segment in segments(self.motion)[index : index + 1]:
                 if not is_stopped():
                     yield Move(segment)

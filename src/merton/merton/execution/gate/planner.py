@@ -91,6 +91,8 @@ def plan(
     limits: Limits | None = None,
     start_gripper: float | None = None,
     held: HeldObject | None = None,
+    *,
+    until_contact: bool = False,
 ) -> MotionPlan:
     """Turn deltas into the longest motion that keeps every limit. Wrong deltas give a verdict, not an error.
 
@@ -106,6 +108,8 @@ def plan(
         start_gripper: opening of the gripper now, 0..1; None if unknown, then the first value is always commanded.
         held: the object in the gripper now; it may be set down, but not pressed into the table nor swept into a wall.
             It counts until the gripper opens wider than it is.
+        until_contact: a predicted collision with table or walls does not end the motion, which then leads into them:
+            for a simulated cell alone, which stops the arm at the contact.
 
     Raises:
         InputError: `start_joints` is not six finite numbers: a fault of the caller, not of the model.
@@ -121,11 +125,17 @@ def plan(
 
     joints, verdict = waypoints(start, actions, float(step_s), frame, cell, limits)
     gripper = np.concatenate([[opened], actions[: len(joints) - 1, 6]])
-    return _longest_safe(joints, gripper, float(step_s), verdict, cell, limits, held)
+    return _longest_safe(joints, gripper, float(step_s), verdict, cell, limits, held, until_contact=until_contact)
 
 
 def plan_again(
-    motion: MotionPlan, first: int, held: HeldObject, cell: CellConfig, limits: Limits | None = None
+    motion: MotionPlan,
+    first: int,
+    held: HeldObject,
+    cell: CellConfig,
+    limits: Limits | None = None,
+    *,
+    until_contact: bool = False,
 ) -> MotionPlan:
     """The same plan with an object in the gripper, which was not known when the plan was made.
 
@@ -133,7 +143,7 @@ def plan_again(
         motion: result of `plan`.
         first: the present waypoint: `Segment.first` of the segment whose gripper command has just been done.
         held: the object that is held from there on.
-        cell, limits: as given to `plan`.
+        cell, limits, until_contact: as given to `plan`.
 
     Returns:
         `motion` itself if all the rest of it may be carried out, else one that ends earlier, with the reason.
@@ -142,7 +152,10 @@ def plan_again(
         return motion
     step_s = float(motion.times_s[1]) / motion.slowdown
     joints, gripper = motion.joints_rad, motion.gripper_open
-    rest = _longest_safe(joints[first:], gripper[first:], step_s, Verdict(), cell, limits or Limits(), held, first)
+    limits, joints_left, gripper_left = limits or Limits(), joints[first:], gripper[first:]
+    rest = _longest_safe(
+        joints_left, gripper_left, step_s, Verdict(), cell, limits, held, first, until_contact=until_contact
+    )
     if rest.verdict.ok:
         return motion
     end = first + rest.executed + 1
@@ -218,6 +231,8 @@ def _longest_safe(
     limits: Limits,
     held: HeldObject | None,
     first: int = 0,
+    *,
+    until_contact: bool,
 ) -> MotionPlan:
     """The longest beginning of the waypoints that can be followed slowly enough and without a collision.
 
@@ -232,6 +247,8 @@ def _longest_safe(
         hit, slowdown = needed_slowdown(peak, limits)
         if hit is None:
             hit, least = predictor.first_hit(joints, gripper, speeds, step_s, peak)
+        if until_contact and hit is not None and hit.stops:
+            break  # the way into the obstacle stays whole, also where it leaves the workspace
         if hit is not None:
             index = first + hit.index
             if verdict.stops and not hit.stops:  # stopping even earlier does not undo the predicted collision

@@ -1,0 +1,31 @@
+"""An experiment before it is run: its trials, their levels, its duration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sized
+
+from merton.experiment.plan import ExperimentSpec
+
+SECONDS_A_TRIAL = 0.5
+"""Wall time of a trial in the graph `sim` [s]: the 528 trials of the quickstart take four minutes on two cores."""
+
+
+def outline(spec: ExperimentSpec) -> list[str]:
+    """Lines of text: numbers of trials, how many distorted trials each level has, and the expected duration."""
+    trials = spec.trials()
+    levels = Counter(trial.case.level for trial in trials if not trial.case.is_reference)
+    references = sum(trial.case.is_reference for trial in trials)
+    scenes = _count(range(spec.scenes), "scene")
+    return [
+        f"{spec.name}: {len(trials)} trials, {references} reference and {levels.total()} distorted",
+        f"{_count(spec.agents, 'agent')}, {_count(spec.tasks, 'task')}, {scenes} a task and "
+        f"{spec.reference_scenes} more undistorted, {_count(spec.distortions, 'distortion')}",
+        *(f"level {level}: {levels[level]} distorted trials" for level in sorted(levels)),
+        f"about {max(1, round(len(trials) * SECONDS_A_TRIAL / 60))} min at {SECONDS_A_TRIAL:g} s a trial, as in the "
+        f"quickstart on two cores; larger models take longer",
+    ]
+
+
+def _count(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

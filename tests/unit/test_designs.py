@@ -1,0 +1,337 @@
+"""Designs of an experiment: levels, prompt, the distorted part, coupling of the stages, the stop rule."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+from typer.testing import CliRunner
+
+from merton.cli.main import app
+from merton.cognition.models.base import NEUTRAL_PROMPT, Answer, question_for
+from merton.cognition.models.describe import Describe
+from merton.cognition.models.tiny_vlm import TRAINED_PROMPT, as_trained
+from merton.config import load, loads
+from merton.decision.models.base import POLICIES
+from merton.errors import ErrorCode, InputError
+from merton.experiment import trial as trial_module
+from merton.experiment.dry_run import outline
+from merton.experiment.local import LocalPorts
+from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
+from merton.experiment.ports import CellView, Execution, Judgement, Side
+from merton.experiment.run import RunDirectory
+from merton.experiment.runner import Runner
+from merton.experiment.scoring import Evidence, Scores, score
+from merton.experiment.trial import TrialReport, run_trial
+from merton.files import resource
+from merton.results.records import Outcome, TestCase
+from merton.simulation.scene import make_scene
+from merton.world import tasks
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.observation import CameraView, Image, Intrinsics, Observation
+
+MINIMAL = "name: x\nagents: [{id: a, vla: servo}]\ntasks: [reach]\n"
+CAMERAS = ("wrist", "top", "side")
+STEPS = 4
+INSTRUCT = "Look at the image, then give the robot its instruction in one sentence, for this task: {instruction}."
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[LocalPorts]:
+    ports = LocalPorts()
+    yield ports
+    ports.close()
+
+
+def design(text: str) -> ExperimentSpec:
+    return loads(MINIMAL + text, ExperimentSpec, "experiment")
+
+
+def shipped(name: str) -> ExperimentSpec:
+    return load(resource("merton_bringup", f"config/experiments/{name}.yaml"), ExperimentSpec)
+
+
+def test_the_execution_study_of_five_agents_has_1500_trials_of_one_level_each() -> None:
+    five = tuple(AgentSpec(id=f"agent{number}", vla="servo") for number in range(5))
+    spec = shipped("execution_study").model_copy(update={"agents": five})
+    trials = spec.trials()
+    assert Counter(trial.case.is_reference for trial in trials) == {False: 1500, True: 50}
+    levels: dict[tuple, set[int]] = {}
+    for trial in trials:
+        if not trial.case.is_reference:
+            levels.setdefault((trial.case.task, trial.case.seed, trial.case.distortion), set()).add(trial.case.level)
+    assert len(levels) == 300
+    assert all(len(level) == 1 for level in levels.values()), "the same for every agent"
+    histogram = Counter(level for (level,) in levels.values())
+    assert sorted(histogram) == [1, 2, 3, 4, 5]
+    assert chisquare(list(histogram.values())).pvalue > 0.01
+    assert trials == spec.trials()
+
+
+def test_a_drawn_level_follows_from_seed_task_scene_and_type() -> None:
+    spec = design("seed: 7\nlevels: one\ndistortions: [jpeg]\nscenes: 2\n")
+    for case in spec.cases():
+        if not case.is_reference:
+            text = "\x1f".join(("7", "level", "reach", str(case.seed), "jpeg"))
+            assert case.level == 1 + (int(hashlib.sha256(text.encode()).hexdigest()[:16], 16) >> 1) % 5
+    assert {case.id for case in spec.cases()} < {
+        case.id for case in design("seed: 7\nlevels: [1, 2, 3, 4, 5]\ndistortions: [jpeg]\nscenes: 2\n").cases()
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("levels: two\n", r"line 4: levels: must be 'one' or a list of levels such as \[0, 3\], got 'two'"),
+        (
+            "distort: {cameras: [x]}\n",
+            r"line 4: distort\.cameras\.0: unknown camera 'x'; choose one of: side, top, wrist",
+        ),
+        ("distort: {stages: [hands]}\n", r"line 4: distort\.stages\.0: .*'cognition' or 'decision'"),
+        ("distort: {steps: [8]}\n", r"distort\.steps: there is no step 8: steps are 0 to 7"),
+        ("distort: {stages: [cognition], cameras: [wrist]}\n", r"nothing would be distorted"),
+        ("distort: {stages: [cognition], steps: [1]}\n", r"nothing would be distorted"),
+        ("prompt: Hello\n", r"line 4: prompt: must contain \{instruction\}"),
+        ("couple: vla\n", r"line 4: couple: .*'vlm -> vla'"),
+        ("stop_rule: never\n", r"line 4: stop_rule: .*'gate' or 'contact'"),
+    ],
+)
+def test_a_wrong_design_is_refused_with_its_line(text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        design(text)
+
+
+def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(MINIMAL + "levels: one\ndistort: {steps: [2]}\n")
+    run = RunDirectory.create(tmp_path / "runs", file, "x")
+    written = json.loads((run.path / "run.json").read_text())["design"]
+    assert written == {
+        "levels": "one",
+        "scenes": 1,
+        "reference_scenes": 0,
+        "max_steps": 8,
+        "vlm_camera": "top",
+        "prompt": "Solve this task in about ten words: {instruction}.",
+        "distort": {"cameras": list(CAMERAS), "stages": ["cognition", "decision"], "steps": [2]},
+        "couple": None,
+        "stop_rule": "gate",
+    }
+    run.check_experiment(file)
+    run.amend(design={**written, "prompt": "Say {instruction}."})
+    with pytest.raises(InputError, match="begun by a Merton with another default of prompt"):
+        run.check_experiment(file)
+
+
+def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:
+    lines = outline(shipped("ten_verbs"))
+    assert lines[0] == "ten-verbs: 840 trials, 120 reference and 720 distorted"
+    assert [line.split(":")[0] for line in lines[2:7]] == [f"level {level}" for level in range(1, 6)]
+    assert sum(int(line.split()[2]) for line in lines[2:7]) == 720
+    assert lines[7].startswith("about 7 min")
+    file = tmp_path / "x.yaml"
+    file.write_text(MINIMAL + "stop_rule: contact\n")
+    dry = ["run", str(file), "--dry-run", "--runs", str(tmp_path / "runs")]
+    assert "1 trials" in CliRunner().invoke(app, dry).stdout
+    refused = CliRunner().invoke(app, [*dry, "--graph", "lab"])
+    assert isinstance(refused.exception, InputError)
+    assert "only sim is for it" in str(refused.exception)
+    assert not (tmp_path / "runs").exists()
+
+
+class PlantedPorts:
+    """A world of four steps whose images are black, or white where they are distorted; `sees` says what harms the arm.
+
+    Args:
+        sees: (camera, step) pairs. The arm fails if the policy is shown a white image there.
+    """
+
+    def __init__(self, sees: Collection[tuple[str, int]]) -> None:
+        self.sees = set(sees)
+        self.asked: list[tuple[str, Side, int]] = []
+        self.harmed = False
+
+    def set_distortion(self, name: str, level: int, seed: int) -> None:
+        self.white = 255 if level else 0
+
+    def reset(self, task: str, scene: int) -> str:
+        self.harmed = False
+        return "reach above the red cube"
+
+    def view(self, color: Collection[str] | None = None, depth: Collection[str] | None = None) -> CellView:
+        names = CAMERAS if color is None else color
+        lens = Intrinsics(1, 1, 1.0, 1.0, 0.0, 0.0)
+        sides = [
+            {name: CameraView(name, np.full((1, 1, 3), value, np.uint8), None, lens, np.eye(4)) for name in names}
+            for value in (0, self.white)
+        ]
+        return CellView(0, sides[0], sides[1], np.zeros(6), np.eye(4), 1.0, not self.harmed)
+
+    def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
+        self.asked.append((question, side, int(image.max())))
+        return Answer("white" if image.any() else "black")
+
+    def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
+        white = {name for name, view in observation.views.items() if view.color.any()}
+        wrong = any((name, observation.step) in self.sees for name in white)
+        delta = [0.02 if wrong else 0.01, 0, 0, 0, 0, 0, 1]
+        return checked_chunk([delta], 0.2, done=observation.step == STEPS - 1)
+
+    def execute(self, chunk: ActionChunk, view: CellView, stop_rule: str = "gate") -> Execution:
+        self.harmed |= bool(chunk.deltas[0, 0] > 0.015)
+        return Execution(1, ((0.0, 0.0, 0.0),))
+
+    def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
+        return Judgement(view.success, "cell")
+
+    def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
+        return score(evidence, outcome)
+
+
+def planted(monkeypatch: pytest.MonkeyPatch, sees: Collection[tuple[str, int]], **part: Any) -> TrialReport:
+    """The distorted trial of a planted agent that looks through all cameras."""
+    entry = POLICIES["servo"].model_copy(update={"cameras": CAMERAS, "needs_depth": False})
+    monkeypatch.setattr(trial_module, "POLICIES", {"servo": entry})
+    spec = design(f"distortions: [jpeg]\nlevels: [5]\nmax_steps: {STEPS}\n").model_copy(
+        update={"distort": DistortedPart(**part)}
+    )
+    return run_trial(PlantedPorts(sees), spec, "id", Trial(spec.agents[0], spec.cases()[1]), None, [])
+
+
+@pytest.mark.parametrize("sees", [{("top", 2)}, {("wrist", step) for step in range(STEPS)}, {(c, 2) for c in CAMERAS}])
+def test_a_planted_agent_fails_exactly_where_it_is_sensitive(
+    monkeypatch: pytest.MonkeyPatch, sees: set[tuple[str, int]]
+) -> None:
+    """Blind in all cameras but one, or sensitive at step 2 only: the loss goes where it belongs, and nowhere else."""
+    for camera, step in itertools.product(CAMERAS, range(STEPS)):
+        report = planted(monkeypatch, sees, cameras=(camera,), steps=(step,))
+        assert (report.record.outcome is Outcome.FAILURE) == ((camera, step) in sees), (camera, step)
+    for camera in CAMERAS:
+        report = planted(monkeypatch, sees, cameras=(camera,))
+        assert (report.record.outcome is Outcome.FAILURE) == any(name == camera for name, _ in sees)
+    assert planted(monkeypatch, sees, stages=("cognition",)).record.outcome is Outcome.SUCCESS
+    assert planted(monkeypatch, sees, stages=("decision",)).record.outcome is Outcome.FAILURE
+
+
+def test_only_the_distorted_part_is_shown_and_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    def white(report: TrialReport) -> set[tuple[str, int]]:
+        return {(picture.camera, picture.step) for picture in report.pictures if picture.distorted.any()}
+
+    def answers(report: TrialReport) -> tuple[str, str]:
+        return report.evidence.answers
+
+    everywhere = set(itertools.product(CAMERAS, range(STEPS)))
+    whole = planted(monkeypatch, ())
+    assert (white(whole), answers(whole)) == (everywhere, ("black", "white"))
+    one = planted(monkeypatch, (), cameras=("wrist",), steps=(1, 3))
+    assert (white(one), answers(one)) == ({("wrist", 1), ("wrist", 3)}, ("black", "black"))
+    asked = planted(monkeypatch, (), stages=("cognition",))
+    assert (white(asked), answers(asked)) == ({("top", 0)}, ("black", "white"))
+    acts = planted(monkeypatch, (), stages=("decision",))
+    assert (white(acts), answers(acts)) == (everywhere, ("black", "black"))
+
+
+def test_the_side_of_an_image_is_the_reference_outside_of_the_part() -> None:
+    part = DistortedPart(cameras=("top",), stages=("decision",), steps=(1,))
+    for stage, camera, step in itertools.product(("cognition", "decision"), CAMERAS, range(3)):
+        inside = (stage, camera, step) == ("decision", "top", 1)
+        assert part.side("distorted", stage, camera, step) == ("distorted" if inside else "reference")
+        assert part.side("reference", stage, camera, step) == "reference"
+
+
+@pytest.mark.parametrize("prompt", [NEUTRAL_PROMPT, "First look. {instruction}! Answer briefly."])
+def test_the_prompt_is_the_question_with_the_task(prompt: str) -> None:
+    spec = design(f"max_steps: 1\nprompt: {json.dumps(prompt)}\n")
+    world = PlantedPorts(())
+    report = run_trial(world, spec, "id", Trial(spec.agents[0], spec.cases()[0]), None, [])
+    assert report.question == prompt.replace("{instruction}", "reach above the red cube")
+    assert {question for question, *_ in world.asked} == {report.question}
+
+
+@pytest.mark.parametrize("task", list(tasks.TASKS))
+def test_the_task_is_found_in_any_question(task: str) -> None:
+    command = make_scene(task, 1).command
+    for prompt in (NEUTRAL_PROMPT, TRAINED_PROMPT, INSTRUCT, "{instruction}"):
+        question = question_for(command.instruction, prompt)
+        assert tasks.find(question) == command
+        assert as_trained(question) == question_for(command.instruction, TRAINED_PROMPT)
+
+
+def test_the_rule_based_vlm_answers_a_neutral_question_and_writes_an_instruction(ports: LocalPorts) -> None:
+    for task in ("reach", "place", "move"):
+        instruction = ports.reset(task, 1)
+        picture = ports.view(("top",), ()).reference["top"].color
+        leading, neutral, written = (
+            Describe().answer([picture], question_for(instruction, prompt)).text
+            for prompt in (TRAINED_PROMPT, NEUTRAL_PROMPT, INSTRUCT)
+        )
+        assert leading == neutral
+        assert tasks.parse(written) == tasks.parse(instruction)
+
+
+def test_a_text_without_a_task_has_none_and_of_two_the_last_counts() -> None:
+    assert tasks.find("Solve this task in about ten words: make me a sandwich.") is None
+    assert tasks.find("repick up the red cubes") is None
+    assert as_trained("What is there?") == "What is there?"
+    found = tasks.find("Like 'pick up the red cube'. Task: Push the green cylinder\n to the left.")
+    assert found == tasks.Command("push", "green cylinder", "left")
+
+
+def coupled(monkeypatch: pytest.MonkeyPatch, ports: LocalPorts, level: int, answers: dict[str, str]) -> TrialReport:
+    """The trial of the servo with the instructions of a VLM that answers so to each side."""
+    monkeypatch.setattr(ports, "answer", lambda model, image, question, side: Answer(answers[side]))
+    spec = design("distortions: [jpeg]\nlevels: [1]\ncouple: vlm -> vla\nmax_steps: 6\n")
+    return run_trial(ports, spec, "id", Trial(spec.agents[0], spec.cases()[1 if level else 0]), None, [])
+
+
+def test_the_answer_becomes_the_instruction(monkeypatch: pytest.MonkeyPatch, ports: LocalPorts) -> None:
+    task = ports.reset("reach", 0)
+    right = task[0].upper() + task[1:] + "."
+    other = "Reach above the yellow cube." if "yellow" not in task else "Reach above the blue cube."
+    assert coupled(monkeypatch, ports, 0, {"reference": right, "distorted": right}).record.outcome is Outcome.SUCCESS
+    misled = coupled(monkeypatch, ports, 1, {"reference": right, "distorted": other})
+    assert misled.record.outcome is not Outcome.SUCCESS
+    assert misled.instruction == task
+    unread = coupled(monkeypatch, ports, 1, {"reference": right, "distorted": "No cube visible."})
+    assert unread.record.outcome is Outcome.INVALID_ACTION
+    assert unread.record.error_code == ErrorCode.INVALID_ACTION
+    assert "cannot understand the instruction 'No cube visible.'" in unread.record.error_message
+
+
+def test_an_image_that_the_vlm_misreads_stops_a_coupled_arm(ports: LocalPorts) -> None:
+    spec = shipped("coupled").model_copy(update={"levels": (5,), "scenes": 1})
+    servo = spec.agents[1]
+    runner = Runner(spec, "id", ports)
+    reference = runner.run(Trial(servo, TestCase("pick", 0, "reference", 0)))
+    assert reference.record.outcome is Outcome.SUCCESS
+    blind = runner.run(Trial(servo, TestCase("pick", 0, "max_darken", 5)))
+    assert (blind.record.outcome, blind.record.execution) == (Outcome.INVALID_ACTION, 0.0)
+    assert blind.evidence.answers[1] == "No green cylinder visible."
+
+
+def test_with_contact_a_plunge_goes_on_until_it_touches(ports: LocalPorts) -> None:
+    heights_m: dict[str, float] = {}
+    for rule, says in (("gate", "would bring"), ("contact", "touched table with")):
+        spec = loads(f"{MINIMAL}stop_rule: {rule}\n".replace("servo", "plunge"), ExperimentSpec, "x")
+        record = run_trial(ports, spec, "id", Trial(spec.agents[0], spec.cases()[0]), None, []).record
+        assert (record.outcome, record.execution) == (Outcome.EMERGENCY_STOP, 0.0)
+        assert says in record.error_message
+        heights_m[rule] = float(ports.view((), ()).base_from_tcp[2, 3])
+    assert heights_m["contact"] < heights_m["gate"] - 0.02
+
+
+def test_the_stop_rule_leaves_a_motion_without_a_collision_alone(ports: LocalPorts) -> None:
+    def details(rule: str) -> dict[str, Any]:
+        spec = loads(f"{MINIMAL}max_steps: 6\nstop_rule: {rule}\n".replace("reach", "pick"), ExperimentSpec, "x")
+        report = run_trial(ports, spec, "id", Trial(spec.agents[0], spec.cases()[0]), None, [])
+        return {**report.details, "wall_s": 0}
+
+    assert details("gate") == details("contact")
