@@ -25,8 +25,7 @@ from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton_nodes.experiment import aggregator_node
 from merton_nodes.experiment.aggregator_node import AggregatorNode, messages
-from merton_nodes.ros import conversions as convert
-from merton_nodes.ros import names
+from merton_nodes.ros import names, trial_messages
 from ros import Probe, Ros, up
 
 
@@ -38,7 +37,7 @@ def trial(number: int, agent: str = "servo") -> TrialRecord:
 
 
 def request(run: Path, record: TrialRecord) -> RecordTrial.Request:
-    return RecordTrial.Request(run_directory=str(run), result=convert.result_message(record))
+    return RecordTrial.Request(run_directory=str(run), result=trial_messages.result_message(record))
 
 
 def start() -> subprocess.Popen[bytes]:

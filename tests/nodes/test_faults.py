@@ -375,7 +375,7 @@ def test_row_5_a_measured_contact_latches_as_well(robot: Robot, ros: Ros, probe:
     ros.until(lambda: robot.safety[-1].mode == SafetyState.COLLISION_STOP)
     assert robot.safety[-1].link_b == "table"
     assert robot.safety[-1].force > 0
-    assert robot.execute(UP).error_code == 304
+    assert robot.execute(UP).error_code == 310
     assert trigger(ros, probe, names.RESET_STOP).success
     assert robot.execute(*[UP] * 3).error_code == 0
 

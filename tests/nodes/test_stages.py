@@ -21,7 +21,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from merton.errors import InvalidActionError
 from merton.experiment.scoring import Evidence, score
 from merton.perception.distortion.stream import DistortionSetting
-from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.simulation.scene import make_scene
 from merton.world.action import checked_chunk
@@ -35,7 +35,7 @@ from merton_nodes.experiment.scorer_node import ScorerNode
 from merton_nodes.models.vla_node import VlaNode
 from merton_nodes.recording.recorder_node import RecorderNode
 from merton_nodes.ros import conversions as convert
-from merton_nodes.ros import names
+from merton_nodes.ros import names, trial_messages
 from ros import Permits, Probe, up
 
 STAMP_NS = 5_000_000_000
@@ -210,7 +210,7 @@ def test_scorer_scores_every_stage_of_a_trial(ros: Any, probe: Probe) -> None:
     evidence = Evidence((text, text), (text, "lift the green cube"), (still, moved), a, b)
 
     def scored(evidence: Evidence, outcome: int) -> ScoreTrial.Response:
-        request = ScoreTrial.Request(evidence=convert.evidence_message(evidence, 0), outcome=outcome)
+        request = ScoreTrial.Request(evidence=trial_messages.evidence_message(evidence, 0), outcome=outcome)
         return ros.call(probe, ScoreTrial, names.SCORE, request)
 
     for outcome, expected in ((TrialResult.SUCCESS, 100), (TrialResult.FAILURE, 88), (TrialResult.EMERGENCY_STOP, 0)):
@@ -219,21 +219,40 @@ def test_scorer_scores_every_stage_of_a_trial(ros: Any, probe: Probe) -> None:
         assert (response.position, response.rotation, response.state) == pytest.approx((0.9, 1.0, 0.0))
         assert response.execution == pytest.approx(expected)
         assert response.distance == pytest.approx(0.12)
-        assert convert.scores_of(response) == score(evidence, convert.outcome_of(outcome))
+        assert trial_messages.scores_of(response) == score(evidence, trial_messages.outcome_of(outcome))
     assert scored(evidence, 9).error_code == 500
     other_frame = replace(evidence, first_chunks=(still, replace(moved, frame="tcp")))
     assert scored(other_frame, TrialResult.SUCCESS).error_code == 500
     little = Evidence((text, text), (), None, None, b)
     response = scored(little, TrialResult.FAILURE)
     assert all(np.isnan([response.cider, response.decision, response.state, response.execution, response.distance]))
-    assert convert.scores_of(response) == score(little, Outcome.FAILURE)
+    assert trial_messages.scores_of(response) == score(little, Outcome.FAILURE)
 
 
 def test_aggregator_acknowledges_only_durable_results(ros: Any, probe: Probe, tmp_path: Path) -> None:
     up(ros, AggregatorNode)
     ratings = probe.listen(RatingArray, names.RATINGS, names.LATCHED_QOS)
-    record = TrialRecord("e", "a", TestCase("pick", 0, "jpeg", 3), Outcome.FAILURE, 0.5, 0.6, 70.0, 0.3, 2, 1.5, 0.1)
-    request = RecordTrial.Request(run_directory=str(tmp_path), result=convert.result_message(record))
+    case = TestCase("pick", 0, "jpeg", 3)
+    record = TrialRecord(
+        "e",
+        "a",
+        case,
+        Outcome.FAILURE,
+        0.5,
+        0.6,
+        70.0,
+        0.3,
+        progress=0.9,
+        path_m=0.2,
+        angle_rad=0.1,
+        reference=Reference.ORACLE,
+        reference_success=True,
+        cut_short=False,
+        steps=2,
+        simulated_s=1.5,
+        wall_s=0.1,
+    )
+    request = RecordTrial.Request(run_directory=str(tmp_path), result=trial_messages.result_message(record))
     assert ros.call(probe, RecordTrial, names.RECORD, request).stored
     with ResultStore(tmp_path / "results.sqlite", read_only=True) as store:
         assert store.records("e") == [record]

@@ -24,7 +24,7 @@ from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton_nodes.recording.rescore_recording import rescored
 from merton_nodes.ros import conversions as convert
-from merton_nodes.ros import names
+from merton_nodes.ros import names, trial_messages
 from patience import stretched, until
 from ros import Probe, Ros
 
@@ -143,7 +143,7 @@ def test_it_is_rescored_to_the_same_numbers(recorded: RunDirectory) -> None:
     assert set(found.checked) == {record.id for record in records(recorded)}
     assert (found.unchecked, found.torn) == ((), "")
     in_file = [
-        convert.record_of(entry.decode())
+        trial_messages.record_of(entry.decode())
         for entry in RecordingReader(recorded.path / "recording.mcap").entries(["/trial_results"])
     ]
     assert compare(in_file, records(recorded)) == []

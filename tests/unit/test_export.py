@@ -23,6 +23,7 @@ from merton.errors import InfrastructureError, InputError, MissingDependencyErro
 from merton.results.export import FORMULA_STARTS, TABLES, export, formula_safe
 from merton.results.merge import Merged, merge
 from merton.results.records import ForeignScore, Outcome, TrialRecord
+from merton.results.schema import SCHEMA_VERSION
 from merton.results.store import ResultStore
 
 HASH = "0123456789abcdef" * 4
@@ -83,7 +84,7 @@ def test_json_names_the_sources_of_the_rows(store: ResultStore, tmp_path: Path) 
     assert [row["id"] for row in content["rows"]] == store.ids("study")
     assert content["rows"][-1]["execution"] is None
     about = content["about"]
-    assert (about["merton_version"], about["schema_version"], about["table"]) == (__version__, 2, "trials")
+    assert (about["merton_version"], about["schema_version"], about["table"]) == (__version__, SCHEMA_VERSION, "trials")
     assert {"id": "Ärger", "version": "1.0", "weights_sha256": HASH, "owner": "lab"} in about["agents"]
     assert about["experiments"][0]["spec_sha256"] == HASH
     assert len(about["rows_sha256"]) == 64

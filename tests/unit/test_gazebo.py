@@ -635,25 +635,25 @@ def models(poses: Mapping[str, Matrix]) -> dict[str, Matrix]:
 def test_the_judge_is_that_of_the_embedded_cell() -> None:
     scene = make_scene("reach", 2)
     judge, touches = Judge(CELL), Touches(CELL)
-    assert not judge.success(np.zeros(3), touches, 0)
+    assert not judge.judged(np.zeros(3), touches, 0).success
     assert judge.scene_state().objects == ()
     judge.poses |= models(gazebo.parked(CELL) | gazebo.places(scene, CELL))
-    judge.begin(scene)
+    judge.begin(scene, np.zeros(3))
     goal = judge.poses[gazebo.model_name(scene.command.object)][:3, 3]
-    assert judge.success(np.add(goal, (0, 0, 0.1)), touches, 0)
-    assert not judge.success(np.add(goal, (0, 0, 0.2)), touches, 0)
+    assert judge.judged(np.add(goal, (0, 0, 0.1)), touches, 0).success
+    assert not judge.judged(np.add(goal, (0, 0, 0.2)), touches, 0).success
     assert {item.name for item in judge.scene_state().objects} == set(scene.placements)
 
     scene = make_scene("pick", 2)
     judge.poses |= models(gazebo.places(scene, CELL))
-    judge.begin(scene)
+    judge.begin(scene, np.zeros(3))
     name = scene.command.object
     model = gazebo.model_name(name)
     judge.poses[model] = transform((0, 0, 0.1)) @ judge.poses[model]
-    assert not judge.success(goal, touches, 0), "lifted, but not by the gripper"
+    assert not judge.judged(goal, touches, 0).success, "lifted, but not by the gripper"
     for pad in PAD_LINKS:
         touches.update([Touch(pad, model, 20.0)], 0)
     assert not touches.stopped
     assert touches.touching(name, 10_000_000) == set(PAD_LINKS)
-    assert judge.success(goal, touches, 10_000_000)
-    assert not judge.success(goal, touches, 900_000_000), "let go"
+    assert judge.judged(goal, touches, 10_000_000).success
+    assert not judge.judged(goal, touches, 900_000_000).success, "let go"

@@ -176,13 +176,13 @@ def test_the_judge_knows_props_by_the_names_of_the_scene() -> None:
     judge, touches = gazebo.Judge(CELL), gazebo.Touches(CELL)
     judge.poses |= {gazebo.model_name(name): pose for name, pose in gazebo.places(scene, CELL).items()}
     del judge.poses["socket"]
-    judge.begin(scene)
+    judge.begin(scene, np.zeros(3))
     away = np.array([0.3, 0.0, 0.3])
-    assert not judge.success(away, touches, 0)
+    assert not judge.judged(away, touches, 0).success
     in_the_hole = np.array(judge.poses["socket"])
     in_the_hole[2, 3] = CELL.objects.props.peg.height / 2
     judge.poses["peg"] = in_the_hole
-    assert judge.success(away, touches, 0)
+    assert judge.judged(away, touches, 0).success
     assert {item.name for item in judge.scene_state().objects} == {*scene.placements}
     touches.update([gazebo.Touch("gripper_left_pad", "peg", 3.0)], 0)
-    assert not judge.success(away, touches, 0), "not released"
+    assert not judge.judged(away, touches, 0).success, "not released"

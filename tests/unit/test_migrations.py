@@ -7,15 +7,18 @@ import signal
 import sqlite3
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from postgres import new_database
 from test_store import trial
 
 from merton.errors import InputError
 from merton.results import migrations
-from merton.results.records import AgentRecord, CaseRecord, ExperimentRecord, Outcome, TestCase, TrialRecord
-from merton.results.schema import SCHEMA_VERSION
+from merton.results.records import AgentRecord, CaseRecord, ExperimentRecord, Outcome, Reference, TestCase, TrialRecord
+from merton.results.schema import SCHEMA_VERSION, TRIALS
 from merton.results.store import ResultStore
 
 VERSION_1 = """
@@ -161,3 +164,98 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
             ResultStore(path, read_only)
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
+
+
+VERSION_2 = """
+CREATE TABLE trials (
+    experiment TEXT NOT NULL,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    "case" TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    cognition DOUBLE PRECISION,
+    decision DOUBLE PRECISION,
+    execution DOUBLE PRECISION,
+    distance_m DOUBLE PRECISION,
+    steps INTEGER NOT NULL,
+    simulated_s DOUBLE PRECISION NOT NULL,
+    wall_s DOUBLE PRECISION NOT NULL,
+    error_code INTEGER NOT NULL,
+    error_message TEXT NOT NULL,
+    PRIMARY KEY (experiment, id),
+    CONSTRAINT cognition_in_range CHECK (cognition >= 0 AND cognition <= 1),
+    CONSTRAINT decision_in_range CHECK (decision >= 0 AND decision <= 1),
+    CONSTRAINT execution_in_range CHECK (execution >= 0 AND execution <= 100),
+    CONSTRAINT a_fault_has_no_score CHECK (outcome <> 'infrastructure' OR execution IS NULL),
+    FOREIGN KEY(experiment) REFERENCES experiments (id),
+    FOREIGN KEY(agent) REFERENCES agents (id),
+    FOREIGN KEY("case") REFERENCES cases (id)
+)
+"""
+"""As SQLAlchemy wrote it for schema version 2; every other table is as it was."""
+
+SETTLED = [
+    replace(trial(number), outcome=outcome, progress=progress, execution=score, error_code=code, cut_short=cut_short)
+    for number, (outcome, progress, score, code, cut_short) in enumerate(
+        [
+            (Outcome.SUCCESS, 1.0, 100.0, 0, False),
+            (Outcome.FAILURE, None, 93.125, 0, False),
+            (Outcome.FAILURE, None, 93.125, 303, None),
+            (Outcome.EMERGENCY_STOP, 0.0, 0.0, 304, None),
+            (Outcome.INVALID_ACTION, 0.0, 0.0, 101, None),
+            (Outcome.INFRASTRUCTURE, None, None, 400, None),
+        ]
+    )
+]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def version_2(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A record of version 2 with `SETTLED`."""
+    where = str(tmp_path / "results.sqlite") if request.param == "sqlite" else new_database()
+    with ResultStore(where) as store:
+        store.record_all(SETTLED)
+        with store.database.transaction() as connection:
+            names = [column.name for column in TRIALS.c if column.name not in {"success", *migrations.NEW_IN_3}]
+            rows = connection.execute(sa.select(*(TRIALS.c[name] for name in names))).all()
+            connection.exec_driver_sql("DROP TABLE trials")
+            connection.exec_driver_sql(VERSION_2)
+            old = sa.table("trials", *(sa.column(name) for name in names))
+            connection.execute(sa.insert(old), [row._asdict() for row in rows])
+            if request.param == "sqlite":
+                connection.exec_driver_sql("PRAGMA user_version = 2")
+            else:
+                connection.exec_driver_sql("UPDATE schema_version SET version = 2")
+    return where
+
+
+def test_version_2_gets_the_scores_that_follow_from_its_outcomes(version_2: str) -> None:
+    for new in (True, False):
+        with ResultStore(version_2) as store:
+            assert store.records("study") == SETTLED
+            assert store.record(trial(0, experiment="third", progress=0.5, reference=Reference.ORACLE)) is new
+            with store.database.reading() as connection:
+                assert migrations.version(connection) == SCHEMA_VERSION
+                rows = connection.execute(sa.text("SELECT success FROM trials ORDER BY experiment, id")).scalars()
+                assert rows.all() == [1, 0, 0, 0, 0, None, 0]
+                tables = sa.inspect(connection).get_table_names()
+            assert not [name for name in tables if "older" in name]
+
+
+def update(store: ResultStore, change: str) -> None:
+    with store.database.transaction() as connection:
+        connection.exec_driver_sql(f"UPDATE trials SET {change}")
+
+
+def test_a_migrated_record_refuses_what_a_new_one_refuses(version_2: str) -> None:
+    with ResultStore(version_2) as store:
+        for change in (
+            "progress = 1 WHERE outcome = 'failure'",
+            "progress = 0.5 WHERE outcome = 'success'",
+            "progress = 0 WHERE outcome = 'infrastructure'",
+            "reference = 'mine'",
+            "cut_short = 2",
+        ):
+            with pytest.raises(InputError, match="cannot hold this"):
+                update(store, change)
+        assert store.records("study") == SETTLED

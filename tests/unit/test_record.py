@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import math
 import os
 import random
 import signal
@@ -20,8 +22,9 @@ from merton import __version__
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.experiment.run import RunDirectory
 from merton.leaderboard.snapshot import store as snapshot
+from merton.results.export import export
 from merton.results.merge import merge
-from merton.results.records import AgentRecord, CaseRecord, ExperimentRecord, Outcome, TestCase, TrialRecord
+from merton.results.records import AgentRecord, CaseRecord, ExperimentRecord, Outcome, Reference, TestCase, TrialRecord
 from merton.results.schema import METADATA, SUBMISSIONS, TRIALS
 from merton.results.store import ResultStore, open_record
 from patience import until
@@ -48,6 +51,42 @@ def test_records_are_read_back_equal_and_in_order_of_code_points(where: str) -> 
         assert [agent.id for agent in store.agents()] == ["Zeta", "_a", "servo", "zeta", "Ärger"]
         assert store.experiments() == ["study"]
         assert store.records("another") == []
+
+
+def test_every_score_is_read_back_and_exported(where: str, tmp_path: Path) -> None:
+    known = {"progress": 0.75, "path_m": 0.125, "angle_rad": math.pi, "reference_success": False, "cut_short": True}
+    scored = trial(1, reference=Reference.ORACLE, **known)
+    done = trial(2, outcome=Outcome.SUCCESS, progress=1.0, execution=100.0, reference=Reference.NONE, cut_short=False)
+    lost = trial(3, outcome=Outcome.INFRASTRUCTURE, execution=None)
+    with ResultStore(where) as store:
+        store.record_all([scored, done, lost])
+        assert store.records("study") == [scored, done, lost]
+        assert [type(record.cut_short) for record in store.records()] == [bool, bool, type(None)]
+        export(store, tmp_path / "trials.csv")
+    lines = list(csv.DictReader((tmp_path / "trials.csv").open(encoding="utf-8")))
+    names = ("success", "progress", "reference", "reference_success", "cut_short")
+    assert [tuple(line[name] for name in names) for line in lines] == [
+        ("0", "0.75", "oracle", "0", "1"),
+        ("1", "1.0", "none", "", "0"),
+        ("", "", "", "", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"progress": 1.0}, "progress of .* is 1.0 and its outcome 'failure'"),
+        ({"progress": float("nan")}, r"progress of .* must be in 0 \.\. 1"),
+        ({"progress": 0.5, "outcome": Outcome.SUCCESS}, "1 exactly for a success"),
+        ({"progress": 0.0, "outcome": Outcome.INFRASTRUCTURE, "execution": None}, "cannot have the score progress"),
+        ({"angle_rad": 3.2}, "angle_rad"),
+        ({"path_m": -0.1}, "path_m"),
+        ({"reference": "mine"}, "unknown reference 'mine' .* own, oracle, none"),
+    ],
+)
+def test_scores_that_contradict_the_outcome_are_refused(tmp_path: Path, changes: dict, says: str) -> None:
+    with ResultStore(tmp_path / "record.sqlite") as store, pytest.raises(InputError, match=says):
+        store.record(trial(1, **changes))
 
 
 def test_the_same_again_is_stored_once_and_other_content_is_refused(where: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from merton.cognition.score import score as cognition_score
 from merton.cognition.text import Cider
@@ -19,7 +20,10 @@ from merton.world.geometry import transform
 CHUNKS = (checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2), checked_chunk([[0.05, 0, 0, 0, 0, 0.1, 0.0]], 0.2))
 ANSWERS = ("the red cube is on the left", "the blue cube is on the right")
 CORPUS = (ANSWERS[0], "lift the green cube", "open the drawer")
-EVIDENCE = Evidence(ANSWERS, CORPUS, CHUNKS, transform((0.1, 0.2, 0.3)), transform((0.1, 0.2, 0.05)))
+PATHS = (((0.1, 0.2, 0.5), (0.1, 0.2, 0.3)), ((0.1, 0.2, 0.5), (0.1, 0.2, 0.05)))
+EVIDENCE = Evidence(
+    ANSWERS, CORPUS, CHUNKS, transform((0.1, 0.2, 0.3)), transform((0.1, 0.2, 0.05)), *PATHS, progress=0.875
+)
 
 
 def test_every_stage_is_scored_by_its_own_formula() -> None:
@@ -37,6 +41,41 @@ def test_missing_evidence_is_not_scored(corpus: tuple[str, ...]) -> None:
     assert scores.cognition == cognition_score(*ANSWERS)
     assert scores.cognition.cider is None
     assert (scores.decision, scores.execution, scores.distance_m) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "progress"),
+    [
+        (Outcome.SUCCESS, 1.0),
+        (Outcome.FAILURE, 0.875),
+        (Outcome.EMERGENCY_STOP, 0.0),
+        (Outcome.INVALID_ACTION, 0.0),
+        (Outcome.INFRASTRUCTURE, None),
+    ],
+)
+def test_success_and_progress_follow_from_the_outcome(outcome: Outcome, progress: float | None) -> None:
+    """A failure has the progress that the cell judged; a person judges none."""
+    assert score(EVIDENCE, outcome).progress == progress
+    assert score(replace(EVIDENCE, progress=None), outcome).progress == (None if progress == 0.875 else progress)
+    assert outcome.success is (None if progress is None else progress == 1.0)
+
+
+def test_a_failure_by_a_millimetre_has_no_success_and_nearly_all_progress() -> None:
+    evidence = replace(EVIDENCE, final_tcp=transform((0.1, 0.2, 0.299)), progress=0.99)
+    scores = score(evidence, Outcome.FAILURE)
+    assert scores.execution == pytest.approx(99.9)
+    assert scores.progress == 0.99
+    assert Outcome.FAILURE.success is False
+
+
+def test_deviations_of_path_and_orientation() -> None:
+    scores = score(EVIDENCE, Outcome.FAILURE)
+    assert scores.path_m == pytest.approx(0.25), "it went on below the end of the reference"
+    assert scores.angle_rad == 0.0
+    turned = replace(EVIDENCE, final_tcp=transform((0.1, 0.2, 0.05), Rotation.from_rotvec((0.3, 0, 0))))
+    assert score(turned, Outcome.FAILURE).angle_rad == pytest.approx(0.3)
+    alone = score(replace(EVIDENCE, reference_tcp=None, reference_path=()), Outcome.FAILURE)
+    assert (alone.path_m, alone.angle_rad) == (None, None)
 
 
 def test_chunks_in_different_frames_are_refused() -> None:

@@ -52,7 +52,7 @@ def trials(scenes: int = 6) -> list[TrialRecord]:
                     score = float(np.clip(skill - 8 * level + 12 * draw.standard_normal(), 0.0, 99.0))
                     case = TestCase(task, scene, "jpeg" if level else "reference", level)
                     found.append(
-                        TrialRecord("study", agent, case, Outcome.FAILURE, 0.5, 0.6, score, 0.1, 3, 1.5, draw.random())
+                        TrialRecord("study", agent, case, Outcome.FAILURE, 0.5, 0.6, score, 0.1, wall_s=draw.random())
                     )
     return found
 

@@ -119,6 +119,9 @@ def test_verdicts_tell_why_a_motion_ended() -> None:
     assert (halted.verdict, halted.tripped, halted.has_tripped(0)) == (CANCELLED, False, False)
     stopped = halted.after(E.COLLISION_PREDICTED, "forearm near the wall")
     assert stopped.verdict == Verdict(ErrorCode.COLLISION, "forearm near the wall")
+    touched = Stop().after(E.CELL_COLLISION, "forearm touched the wall")
+    assert touched.verdict == Verdict(ErrorCode.CONTACT, "forearm touched the wall")
+    assert stopped.after(E.CELL_COLLISION, "touched while it braked").verdict == stopped.verdict, "the first one stays"
     assert stopped.after(E.DEACTIVATE, CANCELLED).verdict == stopped.verdict, "a halt hides no stop"
     worse = stopped.after(E.STOP, "stopped by request")
     assert worse.verdict == Verdict(ErrorCode.STOPPED, "forearm near the wall")

@@ -19,7 +19,7 @@ from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import PAD_LINKS
 from merton.simulation.props import OF_TASK
 from merton.simulation.scene import Scene, make_scene
-from merton.simulation.success import Situation, succeeded
+from merton.simulation.success import Situation, judged
 from merton.world.geometry import Matrix, transform
 from merton.world.tasks import TASKS, parse
 
@@ -159,12 +159,13 @@ def situation_of(cell: SimulatedCell, **moved: Matrix) -> tuple[Scene, Situation
     start = {item.name: item.base_from_object for item in cell.scene_state().objects}
     names = {"thing": scene.command.object, "target": str(scene.command.target)}
     now = {**start, **{names[key]: pose for key, pose in moved.items()}}
-    return scene, Situation(start, now, np.empty((0, 3)), np.array([0.4, 0.0, 0.5]), lambda name: set())
+    tcp = np.array([0.4, 0.0, 0.5])
+    return scene, Situation(start, now, np.empty((0, 3)), tcp, tcp, lambda name: set())
 
 
 def judge(cell: SimulatedCell, **moved: Matrix) -> bool:
     scene, situation = situation_of(cell, **moved)
-    return succeeded(scene.command, situation, cell.config)
+    return judged(scene.command, situation, cell.config).success
 
 
 def tilted(pose: Matrix, angle_deg: float) -> Matrix:
@@ -193,7 +194,7 @@ def test_moved_is_beside_the_target_and_nowhere_else(cell: SimulatedCell, seed: 
     assert not judge(cell, thing=at(0.09), target=away)
     scene, situation = situation_of(cell, thing=at(0.09))
     held = replace(situation, touching=lambda name: {PAD_LINKS[0]})
-    assert not succeeded(scene.command, held, cell.config)
+    assert not judged(scene.command, held, cell.config).success
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -209,7 +210,7 @@ def test_covered_is_wholly_under_the_roof(cell: SimulatedCell, seed: int) -> Non
     for miss in (lid_at(0.03), lid_at(0.08), lid_at(0.0, 0.045), tilted(lid_at(0.0), 20)):
         assert not judge(cell, target=miss)
     scene, situation = situation_of(cell, target=lid_at(0.0))
-    assert not succeeded(scene.command, replace(situation, touching=lambda name: {PAD_LINKS[1]}), cell.config)
+    assert not judged(scene.command, replace(situation, touching=lambda name: {PAD_LINKS[1]}), cell.config).success
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -235,7 +236,7 @@ def test_poured_is_three_quarters_of_the_beads_in_the_bowl_and_out_of_the_cup(ce
 
     def count(number: int, rest: np.ndarray = outside, now: Situation = situation) -> bool:
         beads = np.array([inside] * number + [rest] * (8 - number))
-        return succeeded(scene.command, replace(now, beads=beads), cell.config)
+        return judged(scene.command, replace(now, beads=beads), cell.config).success
 
     assert success.POUR_SHARE * 8 == 6
     assert count(8)

@@ -18,7 +18,7 @@ from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, single_tria
 from merton.experiment.runner import Runner, run_all
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
 from merton.perception.distortion import distort
-from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.observation import CameraView, Observation
@@ -64,6 +64,9 @@ def test_the_expert_reaches(ports: LocalPorts) -> None:
     assert (record.outcome, record.execution, record.distance_m) == (Outcome.SUCCESS, 100.0, 0.0)
     assert (record.cognition, record.decision) == (pytest.approx(1.0), pytest.approx(1.0))
     assert (record.steps, record.error_code) == (1, 0)
+    assert (record.success, record.progress, record.path_m, record.cut_short) == (True, 1.0, 0.0, False)
+    assert record.angle_rad == pytest.approx(0, abs=1e-12)
+    assert (record.reference, record.reference_success) == (Reference.OWN, True)
     assert 0.5 < record.simulated_s < 2.0
     assert report.reference is not None
     assert report.reference.success
@@ -96,6 +99,9 @@ def test_the_corpus_has_one_answer_of_the_vlm_for_each_scene() -> None:
 def test_a_failed_reference_without_an_expert_is_not_scored(ports: LocalPorts) -> None:
     record = run(ports, "hold").record
     assert (record.outcome, record.execution, record.distance_m) == (Outcome.FAILURE, None, None)
+    assert (record.reference, record.reference_success) == (Reference.NONE, None)
+    assert (record.success, record.path_m, record.angle_rad) == (False, None, None)
+    assert record.progress == pytest.approx(0, abs=1e-3)
     assert record.decision == pytest.approx(1.0)
 
 
@@ -108,6 +114,11 @@ def test_a_failure_loses_a_point_per_centimetre_from_the_expert(ports: LocalPort
     distance_m = np.linalg.norm(expert.reference.base_from_tcp[:3, 3] - (0.45, 0.0, 0.30))
     assert failed.distance_m == pytest.approx(distance_m, abs=1e-3)
     assert failed.execution == pytest.approx(100 - 100 * distance_m, abs=0.1)
+    assert (failed.reference, failed.reference_success) == (Reference.ORACLE, True)
+    assert failed.path_m == pytest.approx(distance_m, abs=5e-3), "the oracle went nearly straight, and hold stayed"
+    assert 0.0 <= failed.progress < 1e-3
+    again = runner.run(trial(spec, "hold", level=3)).record
+    assert (again.reference, again.path_m) == (Reference.ORACLE, pytest.approx(failed.path_m, abs=1e-3))
 
 
 def test_a_single_trial_is_scored_against_its_reference_run(ports: LocalPorts) -> None:
@@ -151,6 +162,7 @@ def test_a_plunge_is_stopped_and_stays_stopped_until_reset(ports: LocalPorts) ->
     record = run(ports, "plunge").record
     assert (record.outcome, record.execution, record.steps) == (Outcome.EMERGENCY_STOP, 0.0, 1)
     assert record.error_code == ErrorCode.COLLISION
+    assert (record.success, record.progress, record.cut_short) == (False, 0.0, True)
     assert "table" in record.error_message
     view = ports.view()
     assert view.base_from_tcp[2, 3] > 0.0
@@ -174,7 +186,7 @@ def test_an_unpredicted_contact_latches_as_well(ports: LocalPorts) -> None:
     cell.advance(3.0)
     assert cell.contact is not None
     refused = ports.execute(checked_chunk([[0, 0, 0.05, 0, 0, 0, 1]], 0.2), ports.view())
-    assert (refused.executed, refused.error_code) == (0, ErrorCode.COLLISION)
+    assert (refused.executed, refused.error_code) == (0, ErrorCode.CONTACT)
     assert "touched table" in refused.error_message
     ports.reset("reach", 0)
     assert not ports.latch.tripped

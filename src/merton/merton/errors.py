@@ -36,12 +36,13 @@ class ErrorCode(IntEnum):
     STEP_LIMIT = 301, "a delta is longer or turns further than a step may"
     SPEED_LIMIT = 302, "a delta asks for too fast a tool or joint, or would even limits.most_slowdown times slower"
     WORKSPACE = 303, "a delta leaves the workspace"
-    COLLISION = 304, "table or wall touched, now or before, or a delta would come too near: the stop latched"
+    COLLISION = 304, "a delta would come too near to table or wall, now or before: the stop latched"
     STOPPED = 305, "stopped by a person or held for a fault, now or before"
     SELF_COLLISION = 306, "a delta would bring the arm too near to itself"
     STALE = 307, "the view is too old or of another clock, or a watched camera went silent: halted without a latch"
     OUT_OF_ORDER = 308, "the chunk came late: a later one of its trial is done"
     ACCELERATION_LIMIT = 309, "a delta is so abrupt that limits.most_slowdown times slower would not do"
+    CONTACT = 310, "table or wall touched, now or before: the stop latched"
     INFRASTRUCTURE = 400, "a node, a device or a disk failed, or did not answer in time"
     NOT_INSTALLED = 401, "an extra or the weights of the model are not installed; the sentence says how to get them"
     BAD_GOAL = 402, "the goal is wrong: a name that does not exist, or a run that has results already"
@@ -58,6 +59,20 @@ class ErrorCode(IntEnum):
 
 MODEL_ERRORS = range(100, 200)
 """Codes of the model's own errors."""
+
+GATE_ERRORS = frozenset(
+    {
+        ErrorCode.UNREACHABLE,
+        ErrorCode.BRANCH_FLIP,
+        ErrorCode.STEP_LIMIT,
+        ErrorCode.SPEED_LIMIT,
+        ErrorCode.WORKSPACE,
+        ErrorCode.COLLISION,
+        ErrorCode.SELF_COLLISION,
+        ErrorCode.ACCELERATION_LIMIT,
+    }
+)
+"""Codes with which the gate ends a chunk because of its next delta, before anything is touched."""
 
 
 class MertonError(Exception):

@@ -1,14 +1,18 @@
-"""The Execution score (Embodied-IQA, section 3.5)."""
+"""The Execution score (Embodied-IQA, section 3.5), and how far a run deviates from its reference run."""
 
 from __future__ import annotations
 
+import math
 from math import inf
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from merton.errors import InputError, UnknownNameError
 from merton.results.records import Outcome
-from merton.world.geometry import Matrix
+from merton.world.geometry import Array, Matrix, rotation_vector_of
+
+_PAIRS_AT_ONCE = 200_000
 
 
 def score(outcome: Outcome | str, distance_m: float | None = None) -> float | None:
@@ -39,6 +43,44 @@ def score(outcome: Outcome | str, distance_m: float | None = None) -> float | No
     if distance_m is None or not 0 <= distance_m < inf:
         raise InputError(f"the score of a failure needs the distance to the reference in metres, got {distance_m!r}")
     return max(0.0, 100.0 - 100.0 * distance_m)
+
+
+def path_deviation_m(reference_path: ArrayLike, path: ArrayLike) -> float:
+    """The largest distance of a point of either path from the other path [m] (Hausdorff distance).
+
+    Ours: it depends neither on the speed nor on the sampling of the paths, which differ between cells, as a Fréchet
+    distance of points does; and a run that stops half way deviates by the part that it left out.
+
+    Args:
+        reference_path, path: positions (n, 3), n >= 1, in the same frame [m]; between them the tool moves straight.
+    """
+    first, second = (_turning_points(points) for points in (reference_path, path))
+    return max(_farthest_m(first, second), _farthest_m(second, first))
+
+
+def _turning_points(path: ArrayLike) -> Array:
+    """A path without repetitions of a point."""
+    points = np.asarray(path, dtype=np.float64)
+    return points[np.r_[True, (np.diff(points, axis=0) != 0).any(axis=1)]]
+
+
+def _farthest_m(points: Array, line: Array) -> float:
+    """The largest distance of the points (n, 3) from a line through points (m, 3) [m]."""
+    start, along = line, np.diff(line, axis=0, append=line[-1:])
+    square = np.maximum((along**2).sum(axis=1), np.finfo(float).tiny)
+    farthest = 0.0
+    for few in np.array_split(points, len(points) * len(line) // _PAIRS_AT_ONCE + 1):
+        offset = few[:, None] - start
+        share = np.clip((offset * along).sum(axis=2) / square, 0.0, 1.0)
+        apart = ((offset - share[:, :, None] * along) ** 2).sum(axis=2)
+        farthest = max(farthest, float(apart.min(axis=1).max(initial=0.0)))
+    return math.sqrt(farthest)
+
+
+def angle_rad(reference_pose: Matrix, pose: Matrix) -> float:
+    """Angle of the rotation between the orientations of two poses (4, 4) in the same frame [rad], 0..pi."""
+    between = np.asarray(reference_pose)[:3, :3].T @ np.asarray(pose)[:3, :3]
+    return min(float(np.linalg.norm(rotation_vector_of(between))), math.pi)
 
 
 def position_distance_m(reference_pose: Matrix, pose: Matrix) -> float:

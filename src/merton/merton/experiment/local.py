@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
 from merton.decision.models.base import POLICIES, Policy
-from merton.errors import INFRASTRUCTURE_ERRORS, ErrorCode, InfrastructureError, InputError, InvalidActionError
+from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, InvalidActionError
 from merton.execution.gate.carrying import Carrying, Grip, Hand, Move, PredictedStop, Step
 from merton.execution.gate.latch import EmergencyStopLatch
 from merton.execution.gate.safety import Limits
@@ -83,7 +83,8 @@ class LocalPorts:
             reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m), base_from_camera=pose)
             distorted[name] = replace(reference[name], color=self._setting.apply(name, view.color))
         opened = self.gripper.gripper_open(cell.gripper_opening_m)
-        return CellView(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, cell.success())
+        judged = cell.judged()
+        return CellView(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, *judged)
 
     def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
         """Ask a VLM of the catalogue; one that fails gives an empty answer, which scores as such.
@@ -131,7 +132,7 @@ class LocalPorts:
         self._path = []
         self._latch_contact()
         if self.latch.tripped:
-            return Execution(0, (), int(ErrorCode.COLLISION), self.latch.reason)
+            return Execution(0, (), int(self.latch.stop.verdict.code), self.latch.reason)
         until_contact = stop_rule == "contact"
         carrying = Carrying(
             chunk, self.cell.joints_rad, self._hand, self.cell.config, self.limits, until_contact=until_contact
@@ -140,14 +141,16 @@ class LocalPorts:
             self._carry_out(step)
         motion, verdict = carrying.motion, carrying.motion.verdict
         if self.latch.tripped:
-            return Execution(0, tuple(self._path), int(ErrorCode.COLLISION), self.latch.reason)
+            return Execution(0, tuple(self._path), int(self.latch.stop.verdict.code), self.latch.reason)
         return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
 
     def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
-        return Judgement(view.success, "cell")
+        return Judgement(view.success, "cell", progress=view.progress)
 
     def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
-        return score(evidence, outcome)
+        reference = evidence.reference_tcp
+        reference = None if reference is None else _as_transported(reference)
+        return score(replace(evidence, reference_tcp=reference, final_tcp=_as_transported(evidence.final_tcp)), outcome)
 
     def __enter__(self) -> Self:
         return self

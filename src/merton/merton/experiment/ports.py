@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.cognition.models.base import Answer
-from merton.experiment.scoring import Evidence, Scores
+from merton.experiment.scoring import Evidence, Scores, ToolPath
 from merton.results.records import Outcome
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
@@ -30,9 +30,6 @@ StopRule = Literal["gate", "contact"]
 """What stops the arm before table and walls: "gate", a predicted collision, before contact; "contact", a forbidden
 contact, as in Embodied-IQA (section 3.5), in the embedded cell alone."""
 
-ToolPath = tuple[tuple[float, float, float], ...]
-"""Positions (x, y, z) [m] of the tool centre point in `base_link`, in order."""
-
 
 @dataclass(frozen=True)
 class CellView:
@@ -46,6 +43,7 @@ class CellView:
         base_from_tcp: (4, 4) tool centre point in `base_link`.
         gripper_open: 0 closed .. 1 open.
         success: the task is done, as judged from the objects.
+        progress: 0..1 of the way to success; None if the cell does not know.
     """
 
     stamp_ns: int
@@ -55,6 +53,7 @@ class CellView:
     base_from_tcp: Matrix
     gripper_open: float
     success: bool
+    progress: float | None = None
 
     def images(self, side: Side) -> Mapping[str, CameraView]:
         return self.reference if side == "reference" else self.distorted
@@ -97,11 +96,13 @@ class Judgement:
         success: None if it could not be judged: then the trial is an infrastructure fault, and has no score.
         judge: "cell", or the name the operator gave.
         message: one sentence if it could not be judged, else empty.
+        progress: 0..1 of the way to success; None if a person judged, who measures nothing.
     """
 
     success: bool | None
     judge: str
     message: str = ""
+    progress: float | None = None
 
 
 class Ports(Protocol):

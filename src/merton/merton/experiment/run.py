@@ -150,7 +150,7 @@ class RunDirectory:
         try:
             path = tuple((float(x), float(y), float(z)) for x, y, z in details["path"])
             final = np.array(details["final_tcp"], dtype=np.float64)
-            return ReferenceRun(details["answers"]["reference"], final, path, details["success"])
+            return ReferenceRun(details["answers"]["reference"], final, path, details["success"] is True)
         except (ValueError, KeyError, TypeError):
             return None
 

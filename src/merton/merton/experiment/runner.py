@@ -11,7 +11,7 @@ from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.ports import Ports
 from merton.experiment.run import RunDirectory
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
-from merton.results.records import TrialRecord
+from merton.results.records import Reference, TrialRecord
 
 ATTEMPTS = 3
 """Attempts at a trial while the infrastructure fails; after the last one the run ends with the error."""
@@ -37,8 +37,10 @@ class Runner:
 
     def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
         """Run one trial; raises as `run_trial`."""
-        reference = self._reference_for(trial)
-        report = run_trial(self.ports, self.spec, self.experiment_id, trial, reference, self._corpus(trial), on_stage)
+        whose, reference = self._reference_for(trial)
+        report = run_trial(
+            self.ports, self.spec, self.experiment_id, trial, reference, self._corpus(trial), on_stage, whose
+        )
         if report.reference is not None:
             self._references[trial.id] = report.reference
             self._corpora.pop(trial.agent.vlm, None)
@@ -61,17 +63,17 @@ class Runner:
             self._references[key] = found
         return self._references.get(key)
 
-    def _reference_for(self, trial: Trial) -> ReferenceRun | None:
-        """The agent's own undistorted run if it succeeded, else an expert's that succeeded, else the agent's own."""
+    def _reference_for(self, trial: Trial) -> tuple[Reference, ReferenceRun | None]:
+        """The agent's own undistorted run if it succeeded, else an oracle's that succeeded, else the agent's own."""
         own = None if trial.case.is_reference else self.reference_of(trial)
         if own is not None and own.success:
-            return own
+            return Reference.OWN, own
         for agent in self.spec.agents:
             if agent.vla == "expert" and agent != trial.agent:
                 expert = self.reference_of(Trial(agent, trial.case))
                 if expert is not None and expert.success:
-                    return expert
-        return own
+                    return Reference.ORACLE, expert
+        return Reference.OWN, own
 
     def _corpus(self, trial: Trial) -> tuple[str, ...]:
         """The reference answers of the trial's VLM, one for each task and scene, even if several agents share the VLM.

@@ -12,14 +12,17 @@ from merton.cognition.score import score as cognition_score
 from merton.cognition.words import corpus_version
 from merton.decision.score import DecisionScore
 from merton.decision.score import score as decision_score
-from merton.execution.score import position_distance_m
+from merton.execution.score import angle_rad, path_deviation_m, position_distance_m
 from merton.execution.score import score as execution_score
-from merton.results.records import Outcome, TrialRecord
+from merton.results.records import SETTLED_PROGRESS, Outcome, TrialRecord
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
 
 if TYPE_CHECKING:
     from merton.cognition.text import Cider
+
+ToolPath = tuple[tuple[float, float, float], ...]
+"""Positions (x, y, z) [m] of the tool centre point in `base_link`, in order."""
 
 TOLERANCE = 1e-12
 """Ours: the same formulas on the same numbers may differ in the last digit, not by more."""
@@ -35,6 +38,9 @@ class Evidence:
         first_chunks: decided on the reference and on the distorted images; None if there are none.
         reference_tcp: final tool pose (4, 4) in `base_link` of the run measured against; None if there is none.
         final_tcp: final tool pose (4, 4) in `base_link` of the trial.
+        reference_path: of the tool in the run measured against; empty if there is none.
+        path: of the tool in the trial.
+        progress: 0..1 as the cell judged it at the end; None if it was not judged, or by a person.
     """
 
     answers: tuple[str, str]
@@ -42,6 +48,9 @@ class Evidence:
     first_chunks: tuple[ActionChunk, ActionChunk] | None
     reference_tcp: Matrix | None
     final_tcp: Matrix
+    reference_path: ToolPath = ()
+    path: ToolPath = ()
+    progress: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,12 +62,18 @@ class Scores:
         decision: likeness of the two first chunks; None without chunks.
         execution: 0..100; None if the outcome is not scored or there is no run to measure against.
         distance_m: between the final tool positions of the trial and of the run measured against; None without one.
+        progress: 0..1, 1 exactly for a success; None if the outcome is not scored or a failure was not measured.
+        path_m: largest distance between the tool's paths of the two runs; None without one.
+        angle_rad: between the final tool orientations of the two runs; None without one.
     """
 
     cognition: CognitionScore
     decision: DecisionScore | None
     execution: float | None
     distance_m: float | None
+    progress: float | None = None
+    path_m: float | None = None
+    angle_rad: float | None = None
 
     @property
     def totals(self) -> dict[str, float | None]:
@@ -68,6 +83,9 @@ class Scores:
             "decision": self.decision.total if self.decision else None,
             "execution": self.execution,
             "distance_m": self.distance_m,
+            "progress": self.progress,
+            "path_m": self.path_m,
+            "angle_rad": self.angle_rad,
         }
 
 
@@ -84,7 +102,15 @@ def score(evidence: Evidence, outcome: Outcome) -> Scores:
         decision=None if chunks is None else decision_score(*chunks),
         execution=None if distance_m is None else execution_score(outcome, distance_m),
         distance_m=distance_m,
+        progress=_progress(outcome, evidence.progress),
+        path_m=path_deviation_m(evidence.reference_path, evidence.path) if evidence.reference_path else None,
+        angle_rad=None if reference is None else angle_rad(reference, evidence.final_tcp),
     )
+
+
+def _progress(outcome: Outcome, judged: float | None) -> float | None:
+    """Progress of a trial: it follows from every outcome but a failure, whose progress the cell has judged."""
+    return judged if outcome is Outcome.FAILURE else SETTLED_PROGRESS.get(outcome)
 
 
 def differences(record: TrialRecord, scores: Scores) -> Iterator[tuple[str, float | None, float | None]]:

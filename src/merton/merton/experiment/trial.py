@@ -11,11 +11,11 @@ import numpy as np
 
 from merton.cognition.models.base import question_for
 from merton.decision.models.base import POLICIES
-from merton.errors import MODEL_ERRORS, ErrorCode, InvalidActionError, OperatorStopError
+from merton.errors import GATE_ERRORS, MODEL_ERRORS, ErrorCode, InvalidActionError, OperatorStopError
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
-from merton.experiment.ports import SIDES, STAGES, Execution, Ports, Side, Stage, ToolPath
-from merton.experiment.scoring import Evidence, Scores, version_of
-from merton.results.records import Outcome, TrialRecord
+from merton.experiment.ports import SIDES, STAGES, Execution, Judgement, Ports, Side, Stage
+from merton.experiment.scoring import Evidence, Scores, ToolPath, version_of
+from merton.results.records import Outcome, Reference, TrialRecord
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
 from merton.world.observation import CameraView, Image
@@ -63,8 +63,6 @@ class TrialReport:
         instruction: the task in words, as the VLA gets it unless the VLM's answer takes its place.
         question: in words, as the VLM gets it.
         judged_by: "cell", the operator's name, or empty where the outcome needed no judgement.
-        path: of the tool.
-        reference_path: of the tool in the run measured against; `path` without one.
         pictures: frames to be saved beside trial.json.
     """
 
@@ -75,8 +73,6 @@ class TrialReport:
     instruction: str
     question: str
     judged_by: str
-    path: ToolPath
-    reference_path: ToolPath
     pictures: tuple[TrialPicture, ...]
 
     @property
@@ -84,8 +80,8 @@ class TrialReport:
         """The run that later trials can be measured against; None unless this trial is undistorted."""
         if not self.record.case.is_reference:
             return None
-        success = self.record.outcome is Outcome.SUCCESS
-        return ReferenceRun(self.evidence.answers[0], self.evidence.final_tcp, self.path, success)
+        evidence = self.evidence
+        return ReferenceRun(evidence.answers[0], evidence.final_tcp, evidence.path, bool(self.record.success))
 
     @property
     def details(self) -> dict[str, Any]:
@@ -101,7 +97,7 @@ class TrialReport:
             "instruction": self.instruction,
             "question": self.question,
             "outcome": record.outcome.value,
-            "success": record.outcome is Outcome.SUCCESS,
+            "success": record.success,
             "judged_by": self.judged_by,
             "answers": dict(zip(SIDES, evidence.answers, strict=True)),
             "cognition": {**asdict(scores.cognition), "corpus": corpus},
@@ -112,16 +108,21 @@ class TrialReport:
                     for side, chunk in zip(SIDES, evidence.first_chunks or (), strict=False)
                 },
             },
-            "execution": {"score": scores.execution, "distance_m": scores.distance_m},
-            "path": _rounded(self.path),
-            "reference_path": _rounded(self.reference_path),
+            "execution": {
+                "score": scores.execution,
+                "distance_m": scores.distance_m,
+                "path_m": scores.path_m,
+                "angle_rad": scores.angle_rad,
+            },
+            "path": evidence.path,
+            "reference_path": evidence.reference_path or evidence.path,
             "final_tcp": evidence.final_tcp.tolist(),
             "frames": [
                 {"step": picture.step, "camera": picture.camera, **{side: picture.file(side) for side in SIDES}}
                 for picture in self.pictures
             ],
         }
-        elsewhere = {"experiment", "case", "distance_m"}
+        elsewhere = {"experiment", "case", *details["execution"]}
         return details | {key: value for key, value in asdict(record).items() if key not in details.keys() | elsewhere}
 
 
@@ -133,6 +134,7 @@ def run_trial(
     reference: ReferenceRun | None,
     corpus: Sequence[str],
     on_stage: Callable[[str, float], None] = lambda stage, progress: None,
+    whose: Reference = Reference.OWN,
 ) -> TrialReport:
     """Run one trial.
 
@@ -143,6 +145,7 @@ def run_trial(
         reference: the run to measure against; None for the first reference run of a scene, which then is its own.
         corpus: all reference answers of the VLM, for CIDEr; may be empty while those are being collected.
         on_stage: called with the stage's name and the progress 0..1.
+        whose: whose run `reference` is.
 
     Raises:
         InfrastructureError: some part of the world did not answer. Nothing about the agent follows from that.
@@ -157,10 +160,20 @@ def run_trial(
     on_stage("decision", 0.2)
     run.decide_and_act(on_stage)
     on_stage("scores", 0.95)
-    outcome, judged_by = run.judge()
-    final_tcp = run.view.base_from_tcp
-    reference_tcp = _measured_against(outcome, reference, final_tcp)
-    evidence = Evidence(answers, tuple(corpus), run.first_chunks, reference_tcp, final_tcp)
+    outcome, judgement = run.judge()
+    final_tcp, path = run.view.base_from_tcp, _rounded(run.path)
+    if reference is None and outcome is not Outcome.FAILURE:  # it is its own
+        reference = ReferenceRun(answers[0], final_tcp, path, bool(outcome.success))
+    evidence = Evidence(
+        answers,
+        tuple(corpus),
+        run.first_chunks,
+        reference.base_from_tcp if reference else None,
+        final_tcp,
+        reference.path if reference else (),
+        path,
+        judgement.progress,
+    )
     scores = ports.score(evidence, outcome)
     record = TrialRecord(
         experiment=experiment_id,
@@ -168,13 +181,15 @@ def run_trial(
         case=trial.case,
         outcome=outcome,
         **scores.totals,
+        reference=whose if reference else Reference.NONE,
+        reference_success=reference.success if reference else None,
+        cut_short=run.cut_short,
         steps=run.steps,
         simulated_s=(run.view.stamp_ns - start_ns) / 1e9,
         wall_s=time.monotonic() - started_s,
         error_code=run.error_code,
         error_message=run.error_message,
     )
-    path = tuple(run.path)
     return TrialReport(
         trial=trial,
         record=record,
@@ -182,18 +197,9 @@ def run_trial(
         scores=scores,
         instruction=run.instruction,
         question=run.question,
-        judged_by=judged_by,
-        path=path,
-        reference_path=reference.path if reference else path,
+        judged_by=judgement.judge,
         pictures=tuple(run.pictures),
     )
-
-
-def _measured_against(outcome: Outcome, reference: ReferenceRun | None, final_tcp: Matrix) -> Matrix | None:
-    """The pose that the distance is measured from; None for a failure without any run to measure against."""
-    if reference is not None:
-        return reference.base_from_tcp
-    return None if outcome is Outcome.FAILURE else final_tcp
 
 
 class _Run:
@@ -215,6 +221,7 @@ class _Run:
         self.pictures: list[TrialPicture] = []
         self.outcome: Outcome | None = None
         self.steps = 0
+        self.cut_short = False
         self.error_code, self.error_message = 0, ""
 
     def answers(self) -> tuple[str, str]:
@@ -268,22 +275,23 @@ class _Run:
         """Error and outcome that follow from how a chunk was executed."""
         if execution.error_code:
             self.error_code, self.error_message = execution.error_code, execution.error_message
+        self.cut_short |= execution.error_code in GATE_ERRORS
         if execution.error_code in MODEL_ERRORS:
             self.outcome = Outcome.INVALID_ACTION
-        elif execution.error_code == ErrorCode.COLLISION:
+        elif execution.error_code in (ErrorCode.COLLISION, ErrorCode.CONTACT):
             self.outcome = Outcome.EMERGENCY_STOP
         elif execution.error_code == ErrorCode.STOPPED:
             raise OperatorStopError(f"the arm was stopped: {execution.error_message}")
 
-    def judge(self) -> tuple[Outcome, str]:
-        """The outcome and its judge; the judge is empty for an outcome that follows from the execution."""
+    def judge(self) -> tuple[Outcome, Judgement]:
+        """The outcome and its judgement; without a judge for an outcome that follows from the execution."""
         if self.outcome is not None:
-            return self.outcome, ""
+            return self.outcome, Judgement(None, "")
         judgement = self.ports.judge(self.trial_id, self.instruction, self.view)
         if judgement.success is None:
             self.error_code, self.error_message = int(ErrorCode.NOT_JUDGED), judgement.message
-            return Outcome.INFRASTRUCTURE, judgement.judge
-        return Outcome.SUCCESS if judgement.success else Outcome.FAILURE, judgement.judge
+            return Outcome.INFRASTRUCTURE, judgement
+        return Outcome.SUCCESS if judgement.success else Outcome.FAILURE, judgement
 
     def _keep_pictures(self, step: int) -> None:
         """Keep the images of the view as the models see them: distorted if any of them sees a distorted one."""
@@ -299,5 +307,6 @@ class _Run:
             self.pictures.append(TrialPicture(step, camera, reference, distorted))
 
 
-def _rounded(path: ToolPath) -> list[list[float]]:
-    return [[round(value, 5) for value in point] for point in path]
+def _rounded(path: Sequence[tuple[float, float, float]]) -> ToolPath:
+    """A path to a hundredth of a millimetre, as trial.json keeps it: a resumed run reads the same."""
+    return tuple((round(x, 5), round(y, 5), round(z, 5)) for x, y, z in path)

@@ -6,15 +6,16 @@ import math
 import re
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 from merton.errors import InputError
-from merton.results.records import Outcome, TrialRecord
+from merton.results.records import Outcome, Reference, TrialRecord
 from merton.results.schema import SCORE_RANGES
 
 MAX_NAME = 200
 """Characters of a name that comes from outside: the id of an agent, a case or a source."""
 
+_Member = TypeVar("_Member", Outcome, Reference)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -51,8 +52,11 @@ def checked_score(name: str, score: float, maximum: float = 1.0) -> float:
 
 def checked_trial(record: TrialRecord) -> TrialRecord:
     """The record with plain Python numbers, as it will be read back; raises InputError if it must not be stored."""
-    changes: dict[str, Any] = {"outcome": _outcome(record)}
-    numbers = {**SCORE_RANGES, "distance_m": math.inf, "simulated_s": math.inf, "wall_s": math.inf}
+    changes: dict[str, Any] = {"outcome": _member(record, Outcome, "outcome")}
+    if record.reference is not None:
+        changes["reference"] = _member(record, Reference, "reference")
+    lengths = ("distance_m", "path_m", "simulated_s", "wall_s")
+    numbers = {**SCORE_RANGES, **dict.fromkeys(lengths, math.inf)}
     for name, maximum in numbers.items():
         if (value := getattr(record, name)) is not None:
             changes[name] = checked_score(f"{name} of trial {record.id!r}", value, maximum)
@@ -68,19 +72,32 @@ def checked_trial(record: TrialRecord) -> TrialRecord:
     for name, text in (("experiment", record.experiment), ("agent", record.agent), ("case", record.case.id)):
         if not text or not text.isprintable():
             raise InputError(f"the {name} of trial {record.id!r} must be printable text, got {text!r}")
-    if changes["outcome"] is Outcome.INFRASTRUCTURE and record.execution is not None:
-        raise InputError(f"trial {record.id!r} ended in an infrastructure fault, so it cannot have an execution score")
+    _check_scored(record, changes["outcome"])
     return replace(record, **changes)
 
 
-def _outcome(record: TrialRecord) -> Outcome:
-    try:
-        return Outcome(record.outcome)
-    except ValueError:
-        choices = ", ".join(outcome.value for outcome in Outcome)
+def _check_scored(record: TrialRecord, outcome: Outcome) -> None:
+    """Raise InputError for a score that the outcome rules out."""
+    if outcome is Outcome.INFRASTRUCTURE:
+        for name in ("execution", "progress"):
+            if getattr(record, name) is not None:
+                raise InputError(
+                    f"trial {record.id!r} ended in an infrastructure fault, so it cannot have the score {name}"
+                )
+    elif record.progress is not None and (record.progress == 1.0) != outcome.success:
         raise InputError(
-            f"unknown outcome {record.outcome!r} of trial {record.id!r}; choose one of: {choices}"
-        ) from None
+            f"progress of trial {record.id!r} is {record.progress!r} and its outcome {outcome.value!r}; progress is "
+            "1 exactly for a success"
+        )
+
+
+def _member(record: TrialRecord, kind: type[_Member], name: str) -> _Member:
+    value = getattr(record, name)
+    try:
+        return kind(value)
+    except ValueError:
+        choices = ", ".join(member.value for member in kind)
+        raise InputError(f"unknown {name} {value!r} of trial {record.id!r}; choose one of: {choices}") from None
 
 
 def _integer(record: TrialRecord, name: str, value: int, maximum: int) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from enum import Enum
 
-from merton.results.records import Outcome, TrialRecord
+from merton.results.records import TrialRecord
 
 
 def compare(first: list[TrialRecord], second: list[TrialRecord]) -> list[str]:
@@ -35,4 +36,4 @@ def field_differences(first: TrialRecord, second: TrialRecord) -> list[str]:
 
 
 def _shown(value: object) -> str:
-    return value.value if isinstance(value, Outcome) else repr(value)
+    return str(value.value) if isinstance(value, Enum) else repr(value)

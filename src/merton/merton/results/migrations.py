@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from merton.errors import InputError
-from merton.results.schema import METADATA, SCHEMA_VERSION
+from merton.results.records import SETTLED_PROGRESS
+from merton.results.schema import METADATA, SCHEMA_VERSION, TRIALS
 
 EMPTY = 0
 """The version of a database that has no tables of ours."""
+
+NEW_IN_3 = ("progress", "path_m", "angle_rad", "reference", "reference_success", "cut_short")
+"""Columns of trials that no earlier version has; `success` follows from the outcome."""
 
 
 def version(connection: sa.Connection) -> int:
@@ -63,22 +69,52 @@ def migrate(connection: sa.Connection, where: str) -> None:
             )
         METADATA.create_all(connection)
     else:
-        _from_version_1(connection)
+        _MIGRATIONS[found](connection)
     set_version(connection)
 
 
 def _from_version_1(connection: sa.Connection) -> None:
     """Version 1 was one SQLite table, with the test case written out in every trial."""
-    connection.exec_driver_sql("ALTER TABLE trials RENAME TO trials_of_version_1")
-    METADATA.create_all(connection)
+    _set_aside(connection)
     case = "task || '.' || seed || '.' || distortion || '.' || level"
     for statement in (
-        "INSERT INTO experiments (id) SELECT DISTINCT experiment FROM trials_of_version_1",
-        "INSERT INTO agents (id) SELECT DISTINCT agent FROM trials_of_version_1",
+        f"INSERT INTO experiments (id) SELECT DISTINCT experiment FROM {_OLD}",
+        f"INSERT INTO agents (id) SELECT DISTINCT agent FROM {_OLD}",
         "INSERT INTO cases (id, source, task, seed, distortion, level)"
-        f" SELECT DISTINCT {case}, '', task, seed, distortion, level FROM trials_of_version_1",
-        "INSERT INTO trials SELECT experiment, id, agent, " + case + ", outcome, cognition, decision, execution, "
-        "distance_m, steps, simulated_s, wall_s, error_code, error_message FROM trials_of_version_1",
-        "DROP TABLE trials_of_version_1",
+        f" SELECT DISTINCT {case}, '', task, seed, distortion, level FROM {_OLD}",
     ):
         connection.exec_driver_sql(statement)
+    _bring_back(connection, sa.literal_column(case))
+
+
+def _from_version_2(connection: sa.Connection) -> None:
+    """Version 2 had the scores of the paper alone."""
+    _set_aside(connection)
+    _bring_back(connection, sa.column("case"))
+
+
+_MIGRATIONS = {1: _from_version_1, 2: _from_version_2}
+"""By the version they begin with; each ends with today's tables."""
+
+_OLD = "trials_of_an_older_version"
+
+
+def _set_aside(connection: sa.Connection) -> None:
+    """Rename the table of trials, and make the tables that are not there."""
+    connection.exec_driver_sql(f"ALTER TABLE trials RENAME TO {_OLD}")
+    if connection.dialect.name == "postgresql":  # where the name of a key is that of an index
+        connection.exec_driver_sql(f"ALTER TABLE {_OLD} RENAME CONSTRAINT trials_pkey TO {_OLD}_pkey")
+    METADATA.create_all(connection)
+
+
+def _bring_back(connection: sa.Connection, case: sa.ColumnElement[str]) -> None:
+    """Copy the old trials; `case` is the id of their test case. What they do not say of the scores stays unknown."""
+    same = [column.name for column in TRIALS.c if column.name not in {"case", "success", *NEW_IN_3}]
+    outcome: sa.ColumnElement[str] = sa.column("outcome")
+    error_code: sa.ColumnElement[int] = sa.column("error_code")
+    progress = sa.case({item.value: value for item, value in SETTLED_PROGRESS.items()}, value=outcome)
+    cut_short = sa.case((error_code == 0, 0))  # without any error no chunk was ended
+    columns: list[sa.ColumnElement[Any]] = [*(sa.column(name) for name in same), case, progress, cut_short]
+    old = sa.select(*columns).select_from(sa.table(_OLD))
+    connection.execute(sa.insert(TRIALS).from_select([*same, "case", "progress", "cut_short"], old))
+    connection.exec_driver_sql(f"DROP TABLE {_OLD}")

@@ -18,6 +18,24 @@ class Outcome(str, enum.Enum):
     INVALID_ACTION = "invalid_action"
     INFRASTRUCTURE = "infrastructure"
 
+    @property
+    def success(self) -> bool | None:
+        """Whether the task was done; None for an infrastructure fault, which says nothing about the agent."""
+        return None if self is Outcome.INFRASTRUCTURE else self is Outcome.SUCCESS
+
+
+SETTLED_PROGRESS = {Outcome.SUCCESS: 1.0, Outcome.EMERGENCY_STOP: 0.0, Outcome.INVALID_ACTION: 0.0}
+"""Progress of the outcomes from which it follows. Ours: a run that had to be stopped, or whose model failed, has gained
+nothing, as in the paper's Execution score. That of a failure is judged from the scene."""
+
+
+class Reference(str, enum.Enum):
+    """The agent whose undistorted run a trial is measured against."""
+
+    OWN = "own"
+    ORACLE = "oracle"
+    NONE = "none"
+
 
 @dataclass(frozen=True, order=True)
 class TestCase:
@@ -68,6 +86,13 @@ class TrialRecord:
         decision: 0..1, similarity of the first action chunks; None if not scored.
         execution: 0..100; None for an infrastructure fault, which never counts as a score.
         distance_m: between the final tool positions of this run and the reference run; None if unknown.
+        progress: 0..1, share of the way from the start of the scene to success, 1 exactly for a success; None for an
+            infrastructure fault, and for a failure that only a person judged.
+        path_m: the largest distance between the tool's path and that of the reference run; None if unknown.
+        angle_rad: between the final tool orientations of this run and the reference run, 0..pi; None if unknown.
+        reference: the run it is measured against: the agent's own, an oracle's, or none; None if unknown.
+        reference_success: whether that run did the task; None without one.
+        cut_short: the gate ended a chunk before any contact with table or wall; None if unknown.
         steps: chunks executed.
         simulated_s: time on the cell's clock [s].
         wall_s: duration on the wall clock [s]; the only field that differs between two runs of the same experiment.
@@ -83,11 +108,22 @@ class TrialRecord:
     decision: float | None = None
     execution: float | None = None
     distance_m: float | None = None
+    progress: float | None = None
+    path_m: float | None = None
+    angle_rad: float | None = None
+    reference: Reference | None = None
+    reference_success: bool | None = None
+    cut_short: bool | None = None
     steps: int = 0
     simulated_s: float = 0.0
     wall_s: float = 0.0
     error_code: int = 0
     error_message: str = ""
+
+    @property
+    def success(self) -> bool | None:
+        """Whether the task was done, which follows from the outcome; None for an infrastructure fault."""
+        return self.outcome.success
 
     @property
     def id(self) -> str:

@@ -6,13 +6,17 @@ ISO 8601.
 
 from __future__ import annotations
 
+import math
+
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 2
+from merton.results.records import Outcome, Reference
+
+SCHEMA_VERSION = 3
 """Of the tables below. SQLite keeps it as `PRAGMA user_version`, PostgreSQL in `schema_version`."""
 
-SCORE_RANGES = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
-"""Score of a trial's stage to its maximum; the minimum is 0."""
+SCORE_RANGES = {"cognition": 1.0, "decision": 1.0, "execution": 100.0, "progress": 1.0, "angle_rad": math.pi}
+"""Score of a trial to its maximum; the minimum is 0."""
 
 SUBMISSION_STATES = ("received", "accepted", "rejected", "withdrawn", "superseded")
 COUNTED_STATES = ("accepted", "withdrawn", "superseded")
@@ -27,8 +31,16 @@ _Number = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
 def _within(column: str, maximum: float) -> sa.CheckConstraint:
     """The last check: NaN fails it in PostgreSQL, and SQLite makes NaN a NULL."""
-    return sa.CheckConstraint(f"{column} >= 0 AND {column} <= {maximum:g}", name=f"{column}_in_range")
+    return sa.CheckConstraint(f"{column} >= 0 AND {column} <= {maximum!r}", name=f"{column}_in_range")
 
+
+def _one_of(column: str, values: str) -> sa.CheckConstraint:
+    return sa.CheckConstraint(f"{column} IN ({values})", name=f"known_{column}")
+
+
+_SUCCESS = " ".join(
+    f"WHEN '{outcome.value}' THEN {'NULL' if outcome.success is None else int(outcome.success)}" for outcome in Outcome
+)
 
 EXPERIMENTS = sa.Table(
     "experiments",
@@ -77,13 +89,27 @@ TRIALS = sa.Table(
     sa.Column("decision", sa.Double),
     sa.Column("execution", sa.Double),
     sa.Column("distance_m", sa.Double),
+    sa.Column("success", sa.Integer, sa.Computed(f"CASE outcome {_SUCCESS} END", persisted=True)),
+    sa.Column("progress", sa.Double),
+    sa.Column("path_m", sa.Double),
+    sa.Column("angle_rad", sa.Double),
+    sa.Column("reference", Text),
+    sa.Column("reference_success", sa.Integer),
+    sa.Column("cut_short", sa.Integer),
     sa.Column("steps", sa.Integer, nullable=False),
     sa.Column("simulated_s", sa.Double, nullable=False),
     sa.Column("wall_s", sa.Double, nullable=False),
     sa.Column("error_code", sa.Integer, nullable=False),
     sa.Column("error_message", Text, nullable=False),
     *(_within(name, maximum) for name, maximum in SCORE_RANGES.items()),
-    sa.CheckConstraint("outcome <> 'infrastructure' OR execution IS NULL", name="a_fault_has_no_score"),
+    _one_of("reference", ", ".join(f"'{item.value}'" for item in Reference)),
+    _one_of("reference_success", "0, 1"),
+    _one_of("cut_short", "0, 1"),
+    sa.CheckConstraint("path_m >= 0", name="path_m_in_range"),
+    sa.CheckConstraint(
+        "outcome <> 'infrastructure' OR (execution IS NULL AND progress IS NULL)", name="a_fault_has_no_score"
+    ),
+    sa.CheckConstraint("(progress = 1) = (outcome = 'success')", name="only_success_is_all_progress"),
     sqlite_with_rowid=False,
 )
 
@@ -126,7 +152,7 @@ SUBMISSIONS = sa.Table(
     sa.Column("archive_sha256", Text, nullable=False),
     sa.Column("manifest", Text, nullable=False),  # JSON
     sa.Column("withdrawn_utc", Text),
-    sa.CheckConstraint(f"status IN {SUBMISSION_STATES}", name="known_status"),
+    _one_of("status", ", ".join(f"'{state}'" for state in SUBMISSION_STATES)),
 )
 _COUNTED = SUBMISSIONS.c.status.in_([sa.literal_column(f"'{state}'") for state in COUNTED_STATES])
 sa.Index(

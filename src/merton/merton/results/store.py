@@ -21,6 +21,7 @@ from merton.results.records import (
     ExperimentRecord,
     ForeignScore,
     Outcome,
+    Reference,
     Size,
     TestCase,
     TrialRecord,
@@ -29,6 +30,9 @@ from merton.results.schema import AGENTS, CASES, EXPERIMENTS, MATCHES, SCORES, T
 
 CHUNK, SCORES_CHUNK = 500, 10_000
 """Trials, and foreign scores, written at once; those of a chunk of trials are read back by one statement."""
+
+_FLAGS = ("reference_success", "cut_short")
+"""Columns of 0 and 1."""
 
 _TRIALS_AND_CASES = sa.select(TRIALS, CASES.c.task, CASES.c.seed, CASES.c.distortion, CASES.c.level).join_from(
     TRIALS, CASES
@@ -298,16 +302,21 @@ def register(database: Database, connection: sa.Connection, table: sa.Table, kin
 
 def _row_from_record(record: TrialRecord) -> dict[str, Any]:
     row = {field.name: getattr(record, field.name) for field in fields(TrialRecord)}
-    return {**row, "id": record.id, "case": record.case.id, "outcome": record.outcome.value}
+    row |= {name: None if row[name] is None else int(row[name]) for name in _FLAGS}
+    reference = record.reference.value if record.reference else None
+    return {**row, "id": record.id, "case": record.case.id, "outcome": record.outcome.value, "reference": reference}
 
 
 def _record_from_row(row: dict[str, Any]) -> TrialRecord:
     case = TestCase(**{field.name: row.pop(field.name) for field in fields(TestCase)})
     id = row.pop("id")
-    try:
-        outcome = Outcome(row["outcome"])
-    except ValueError:
-        raise InfrastructureError(
-            f"the record is damaged: the outcome of trial {id!r} is {row['outcome']!r}; {ADVICE}"
-        ) from None
-    return TrialRecord(**{**row, "case": case, "outcome": outcome})
+    row.pop("success")  # follows from the outcome
+    for name, kind in (("outcome", Outcome), ("reference", Reference)):
+        try:
+            row[name] = kind(row[name]) if row[name] is not None else None
+        except ValueError:
+            raise InfrastructureError(
+                f"the record is damaged: the {name} of trial {id!r} is {row[name]!r}; {ADVICE}"
+            ) from None
+    row |= {name: None if row[name] is None else bool(row[name]) for name in _FLAGS}
+    return TrialRecord(**{**row, "case": case})

@@ -14,7 +14,7 @@ from merton.execution.trajectory import JointSpline
 from merton.simulation.model import FINGER_LINKS, TIMESTEP_S, body_pose, build_model, place_fixed, place_objects
 from merton.simulation.props import bead_names, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
-from merton.simulation.success import Situation, succeeded
+from merton.simulation.success import Judged, Situation, judged
 from merton.world import linkage as links
 from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix
@@ -56,6 +56,7 @@ class SimulatedCell:
         self.contact: Contact | None = None
         self._tolerated: set[tuple[str, str]] = set()
         self._initial: dict[str, Matrix] = {}
+        self._initial_tcp = np.zeros(3)
         self._step = 0
         self._enter(())
         self._begin_trial()
@@ -81,6 +82,7 @@ class SimulatedCell:
         place_fixed(self.model, self.data, scene)
         self._simulate(_steps(self.config.simulation.settle_s))
         self._initial = {name: body_pose(self.data, self._body(name)) for name in scene.placements}
+        self._initial_tcp = self.base_from_tcp[:3, 3]
         return scene
 
     # Commands ---------------------------------------------------------------------------------------------------------
@@ -203,18 +205,23 @@ class SimulatedCell:
         """Poses of objects, props and mats in `base_link`; of a prop with a joint, that of the moving part."""
         return SceneState(tuple(SceneObject(name, pose) for name, pose in self._poses().items()))
 
-    def success(self) -> bool:
-        """Whether the task of this trial is done, as `merton.world.tasks` describes it."""
+    def judged(self) -> Judged:
+        """Success and progress of this trial's task, as `merton.simulation.success` describes them."""
         scene = self._scene()
         beads = [self.data.body(name).xpos for name in bead_names(self.config)] if "beads" in self._props else []
         situation = Situation(
             start=self._initial,
             now=self._poses(),
             beads=np.reshape(beads, (-1, 3)),
+            start_tcp=self._initial_tcp,
             tcp=self.base_from_tcp[:3, 3],
             touching=self._robot_links_touching,
         )
-        return succeeded(scene.command, situation, self.config)
+        return judged(scene.command, situation, self.config)
+
+    def success(self) -> bool:
+        """Whether the task of this trial is done."""
+        return self.judged().success
 
     # Inside -----------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from merton.simulation.gazebo_props import MOVABLE
 from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, rest_height_m
 from merton.simulation.props import FIXTURES, FREE, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
-from merton.simulation.success import Situation, succeeded
+from merton.simulation.success import Judged, Situation, judged
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, transform
 from merton.world.observation import SceneObject, SceneState
@@ -193,7 +193,7 @@ class Touches:
 
 
 class Judge:
-    """The scene of a trial, its poses at the start, and the success of its task.
+    """The scene of a trial, its poses at the start, and the success and progress of its task.
 
     Attributes:
         poses: name of a model to its pose (4, 4) in `base_link`, as last reported.
@@ -202,12 +202,13 @@ class Judge:
     def __init__(self, cell: CellConfig) -> None:
         self._cell = cell
         self._start: Mapping[str, Matrix] = {}
+        self._start_tcp_m = np.zeros(3)
         self.scene: Scene | None = None
         self.poses: dict[str, Matrix] = {}
 
-    def begin(self, scene: Scene) -> None:
-        """Begin a trial; the poses now are those of its start."""
-        self.scene = scene
+    def begin(self, scene: Scene, tcp_m: Array) -> None:
+        """Begin a trial; the poses now, and the tool centre point at (3,) [m], are those of its start."""
+        self.scene, self._start_tcp_m = scene, tcp_m
         # mats, sockets and bowls stay where they are put
         still = {name: pose for name, pose in places(scene, self._cell).items() if model_name(name) in STILL}
         self.poses |= {model_name(name): pose for name, pose in still.items()}
@@ -217,18 +218,19 @@ class Judge:
         """Poses of the things of the scene; none without a scene."""
         return SceneState(tuple(SceneObject(name, pose) for name, pose in self._now().items()))
 
-    def success(self, tcp_m: Array, touches: Touches, stamp_ns: int) -> bool:
-        """Whether the task is done, with the tool centre point at (3,) [m], at a simulated instant [ns]."""
+    def judged(self, tcp_m: Array, touches: Touches, stamp_ns: int) -> Judged:
+        """Success and progress of the task, with the tool centre point at (3,) [m], at a simulated instant [ns]."""
         if self.scene is None:
-            return False
+            return Judged(False, 0.0)
         situation = Situation(
             start=self._start,
             now=self._now(),
             beads=np.empty((0, 3)),
+            start_tcp=self._start_tcp_m,
             tcp=tcp_m,
             touching=lambda name: touches.touching(name, stamp_ns),
         )
-        return succeeded(self.scene.command, situation, self._cell)
+        return judged(self.scene.command, situation, self._cell)
 
     def _now(self) -> dict[str, Matrix]:
         names = () if self.scene is None else (*self.scene.placements, *self.scene.mats)

@@ -1,10 +1,15 @@
-"""The success of a task of `merton.world.tasks`, from the poses of things and their contacts with the robot."""
+"""Success and progress of a task of `merton.world.tasks`, from the poses of things and their contacts with the robot.
+
+The geometry of a verb is written once, as a `_Rest`: the way that remains to success, and whether all further
+conditions hold. Success is a rest of nothing; progress compares the rest now with the rest at the start.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,105 +32,151 @@ POUR_SHARE = 0.75
 RESTING_TOLERANCE_M = 0.008
 UPRIGHT_COSINE = math.cos(math.radians(10))
 
+UNMET_SHARE = 0.9
+"""Ours: a condition that is no length (upright, held, released) and does not hold costs a tenth of the progress."""
+
+_BELOW_1 = math.nextafter(1.0, 0.0)
+
 
 @dataclass(frozen=True)
 class Situation:
-    """The inputs of success; poses (4, 4) are in `base_link`.
+    """The inputs of a judgement; poses (4, 4) are in `base_link`.
 
     Attributes:
         start: name to pose of every thing of the scene at the start of the trial.
         now: the same now, and the mats.
         beads: centres (n, 3) of the beads [m]; none unless the task has any.
-        tcp: position (3,) of the tool centre point [m].
+        start_tcp: position (3,) of the tool centre point [m] at the start of the trial.
+        tcp: the same now.
         touching: the names of the robot's links that touch a thing.
     """
 
     start: Mapping[str, Matrix]
     now: Mapping[str, Matrix]
     beads: Array
+    start_tcp: Array
     tcp: Array
     touching: Callable[[str], Set[str]]
 
+    @property
+    def at_start(self) -> Situation:
+        """The start of the trial, when nothing touched anything and no bead was poured."""
+        now = {**self.now, **self.start}
+        return replace(self, now=now, beads=self.beads[:0], tcp=self.start_tcp, touching=lambda name: frozenset())
 
-def succeeded(command: Command, situation: Situation, cell: CellConfig) -> bool:
-    """Whether the command has been carried out, by the conditions in `merton.world.tasks.TASKS`."""
-    return bool(_JUDGES[command.verb](command, situation, cell))
+
+class Judged(NamedTuple):
+    """The judgement of a situation.
+
+    Attributes:
+        success: the command has been carried out.
+        progress: the share of the way from the start of the trial to success, 0..1; 1 exactly if `success`.
+    """
+
+    success: bool
+    progress: float
 
 
-def _reach(command: Command, situation: Situation, cell: CellConfig) -> bool:
+class _Rest(NamedTuple):
+    """The difference between a situation and success.
+
+    Attributes:
+        way: the sum of all lengths that are still to go [m; rad for a turn; beads], 0 if none is.
+        met: every condition holds that is no length.
+    """
+
+    way: float
+    met: bool = True
+
+
+def judged(command: Command, situation: Situation, cell: CellConfig) -> Judged:
+    """Success by the conditions in `merton.world.tasks.TASKS`, and progress towards them.
+
+    With r the way that remains, progress is 1 - r(now) / r(start), at least 0, and `UNMET_SHARE` of that if a
+    condition is not met that is no length. Ours: the paper has no such score.
+    """
+    rest_of = _RESTS[command.verb]
+    rest = rest_of(command, situation, cell)
+    if rest.way == 0 and rest.met:
+        return Judged(True, 1.0)
+    whole = rest_of(command, situation.at_start, cell).way
+    gone = max(0.0, 1 - rest.way / whole) if whole > 0 else 0.0
+    return Judged(False, float(min(gone * (1.0 if rest.met else UNMET_SHARE), _BELOW_1)))
+
+
+def _reach(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     goal = situation.start[command.object][:3, 3] + (0.0, 0.0, REACH_ABOVE_M)
-    return bool(np.linalg.norm(situation.tcp - goal) <= REACH_TOLERANCE_M)
+    return _Rest(_above(np.linalg.norm(situation.tcp - goal), REACH_TOLERANCE_M))
 
 
-def _push(command: Command, situation: Situation, cell: CellConfig) -> bool:
+def _push(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     moved = _moved(command, situation)[:2] @ np.array(DIRECTIONS[str(command.direction)])
-    return bool(moved >= PUSH_M and _stands(command.object, situation, cell))
+    return _Rest(_below(float(moved), PUSH_M), _stands(command.object, situation, cell))
 
 
-def _pick(command: Command, situation: Situation, cell: CellConfig) -> bool:
+def _pick(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     held = situation.touching(command.object) >= set(PAD_LINKS)
-    return bool(_moved(command, situation)[2] >= PICK_M and held)
+    return _Rest(_below(_moved(command, situation)[2], PICK_M), held)
 
 
-def _place(command: Command, situation: Situation, cell: CellConfig) -> bool:
+def _place(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     position = situation.now[command.object][:3, 3]
     aside = np.linalg.norm((position - situation.now[str(command.target)][:3, 3])[:2])
     clear = np.linalg.norm(situation.tcp - position) > RELEASED_M and not situation.touching(command.object)
-    return bool(aside <= cell.objects.mat_radius and _rests(command.object, situation, cell) and clear)
+    return _Rest(_above(aside, cell.objects.mat_radius) + _off_table(command.object, situation, cell), bool(clear))
 
 
-def _press(command: Command, situation: Situation, cell: CellConfig) -> bool:
-    return bool(-_moved(command, situation)[2] >= PRESS_SHARE * cell.objects.props.button.travel)
+def _press(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
+    return _Rest(_below(-_moved(command, situation)[2], PRESS_SHARE * cell.objects.props.button.travel))
 
 
-def _pull(command: Command, situation: Situation, cell: CellConfig) -> bool:
+def _pull(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     opens = -situation.start[command.object][:3, 0]
-    return bool(_moved(command, situation) @ opens >= PULL_M)
+    return _Rest(_below(float(_moved(command, situation) @ opens), PULL_M))
 
 
-def _twist(command: Command, situation: Situation, cell: CellConfig) -> bool:
+def _twist(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     turn = situation.start[command.object][:3, :3].T @ situation.now[command.object][:3, :3]
     left = math.atan2(turn[1, 0], turn[0, 0])
-    return (left if command.direction == "left" else -left) >= TWIST_RAD
+    return _Rest(_below(left if command.direction == "left" else -left, TWIST_RAD))
 
 
-def _move(command: Command, situation: Situation, cell: CellConfig) -> bool:
+def _move(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     target = str(command.target)
     offset = (situation.now[command.object] - situation.now[target])[:2, 3]
     beyond = offset @ np.array(DIRECTIONS[str(command.direction)])
     disturbed = np.linalg.norm(situation.now[target][:3, 3] - situation.start[target][:3, 3])
-    return bool(
-        MOVE_MIN_M <= beyond <= MOVE_MAX_M
-        and abs(offset[0]) <= MOVE_ASIDE_M
-        and disturbed <= UNDISTURBED_M
-        and _stands(command.object, situation, cell)
-        and not situation.touching(command.object)
+    way = (
+        _below(beyond, MOVE_MIN_M)
+        + _above(beyond, MOVE_MAX_M)
+        + _above(abs(offset[0]), MOVE_ASIDE_M)
+        + _above(disturbed, UNDISTURBED_M)
+        + _off_table(command.object, situation, cell)
     )
+    return _Rest(way, _upright(command.object, situation) and not situation.touching(command.object))
 
 
-def _cover(command: Command, situation: Situation, cell: CellConfig) -> bool:
+def _cover(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     lid = str(command.target)
     offset = (inverse(situation.now[lid]) @ situation.now[command.object])[:2, 3]
     sizes = cell.objects
     half = (sizes.cube_edge if command.object.endswith("cube") else sizes.cylinder_diameter) / 2
-    return bool(
-        (np.abs(offset) <= sizes.props.lid.inner_width / 2 - half + 0.001).all()
-        and _stands(lid, situation, cell)
-        and _stands(command.object, situation, cell)
-        and not situation.touching(lid)
-    )
+    play = sizes.props.lid.inner_width / 2 - half + 0.001
+    way = sum(_above(abs(part), play) for part in offset) + _off_table(lid, situation, cell)
+    met = _upright(lid, situation) and _stands(command.object, situation, cell) and not situation.touching(lid)
+    return _Rest(way, met)
 
 
-def _insert(command: Command, situation: Situation, cell: CellConfig) -> bool:
+def _insert(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     peg, socket = cell.objects.props.peg, cell.objects.props.socket
     offset = (inverse(situation.now[str(command.target)]) @ situation.now[command.object])[:3, 3]
-    inside = (np.abs(offset[:2]) <= (socket.hole_width - peg.diameter) / 2 + 0.001).all()
-    deep = offset[2] - peg.height / 2 <= (1 - INSERT_SHARE) * socket.height
-    upright = situation.now[command.object][2, 2] > UPRIGHT_COSINE
-    return bool(inside and deep and upright and not situation.touching(command.object))
+    play = (socket.hole_width - peg.diameter) / 2 + 0.001
+    above = _above(offset[2] - peg.height / 2, (1 - INSERT_SHARE) * socket.height)
+    way = sum(_above(abs(part), play) for part in offset[:2]) + above
+    return _Rest(way, _upright(command.object, situation) and not situation.touching(command.object))
 
 
-def _pour(command: Command, situation: Situation, cell: CellConfig) -> bool:
+def _pour(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     props = cell.objects.props
     within = [
         (np.hypot(spots[:, 0], spots[:, 1]) <= vessel.inner_width / 2 + vessel.wall)
@@ -134,10 +185,10 @@ def _pour(command: Command, situation: Situation, cell: CellConfig) -> bool:
         for vessel, name in ((props.bowl, str(command.target)), (props.cup, command.object))
         for spots in [(np.c_[situation.beads, np.ones(len(situation.beads))] @ inverse(situation.now[name]).T)[:, :3]]
     ]
-    return bool(np.count_nonzero(within[0] & ~within[1]) >= POUR_SHARE * props.beads.number)
+    return _Rest(_below(int(np.count_nonzero(within[0] & ~within[1])), POUR_SHARE * props.beads.number))
 
 
-_JUDGES: dict[str, Callable[[Command, Situation, CellConfig], bool]] = {
+_RESTS: dict[str, Callable[[Command, Situation, CellConfig], _Rest]] = {
     "reach": _reach,
     "push": _push,
     "pick": _pick,
@@ -152,15 +203,30 @@ _JUDGES: dict[str, Callable[[Command, Situation, CellConfig], bool]] = {
 }
 
 
+def _above(value: float | np.floating, most: float) -> float:
+    """By how much a value is too large; 0 exactly if it is not."""
+    return max(0.0, float(value) - most)
+
+
+def _below(value: float | np.floating, least: float) -> float:
+    """By how much a value is too small; 0 exactly if it is not."""
+    return max(0.0, least - float(value))
+
+
 def _moved(command: Command, situation: Situation) -> Array:
     """How far (3,) the command's object is from where it was [m]."""
     return np.asarray(situation.now[command.object][:3, 3] - situation.start[command.object][:3, 3])
 
 
-def _rests(name: str, situation: Situation, cell: CellConfig) -> bool:
-    return bool(abs(situation.now[name][2, 3] - rest_height_m(name, cell)) < RESTING_TOLERANCE_M)
+def _off_table(name: str, situation: Situation, cell: CellConfig) -> float:
+    """How much higher or lower a thing is than one that rests on the table [m], beyond a tolerance."""
+    return _above(abs(situation.now[name][2, 3] - rest_height_m(name, cell)), RESTING_TOLERANCE_M)
+
+
+def _upright(name: str, situation: Situation) -> bool:
+    return bool(situation.now[name][2, 2] > UPRIGHT_COSINE)
 
 
 def _stands(name: str, situation: Situation, cell: CellConfig) -> bool:
     """Upright on the table."""
-    return _rests(name, situation, cell) and bool(situation.now[name][2, 2] > UPRIGHT_COSINE)
+    return _off_table(name, situation, cell) == 0 and _upright(name, situation)

@@ -190,7 +190,7 @@ class GazeboCellNode(StageNode):
         await self.things.put(scene)
         self.time.run_for(SETTLE_S)
         await self.require(lambda: self.time.stands, "the poses of the objects")
-        self.judge.begin(scene)
+        self.judge.begin(scene, self.tcp_m())
         self.cameras.take_frames()
         self.touches.clear()
         self.scenes += 1
@@ -224,16 +224,19 @@ class GazeboCellNode(StageNode):
         """The simulator's own knowledge; `qpos` is MuJoCo's and stays empty."""
         scene = self.judge.scene
         assert scene is not None
-        assert self.joints_rad is not None
-        tcp_m = base_from_tcp(self.joints_rad, self.cell.tool0_from_tcp)[:3, 3]
         return cell_state(
             scene,
             self.scenes,
             self.joints,
             at_rest=self.time.stands,
             objects=self.judge.scene_state(),
-            success=self.judge.success(tcp_m, self.touches, self.time.stamp_ns),
+            judged=self.judge.judged(self.tcp_m(), self.touches, self.time.stamp_ns),
         )
+
+    def tcp_m(self) -> Array:
+        """Position (3,) of the tool centre point [m]."""
+        assert self.joints_rad is not None
+        return base_from_tcp(self.joints_rad, self.cell.tool0_from_tcp)[:3, 3]
 
     def publish_safety(self) -> None:
         """Publish the contact that stopped the arm, if there was one."""

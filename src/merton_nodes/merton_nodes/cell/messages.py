@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,9 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 
 if TYPE_CHECKING:
-    from merton.simulation.cell import Contact  # needs MuJoCo, which the lab does not
+    # both need MuJoCo, which the lab does not have
+    from merton.simulation.cell import Contact
+    from merton.simulation.success import Judged
 
 
 def cell_state(
@@ -33,9 +36,9 @@ def cell_state(
     at_rest: bool,
     objects: SceneState | None = None,
     qpos: Iterable[float] = (),
-    success: bool = False,
+    judged: Judged | None = None,
 ) -> CellState:
-    """`cell/state` of a scene, which is the `number`-th of this cell; objects and success as far as they are known.
+    """`cell/state` of a scene, which is the `number`-th of this cell; objects and judgement as far as they are known.
 
     Its stamp is that of the joints.
     """
@@ -48,7 +51,8 @@ def cell_state(
         joints=joints,
         qpos=list(qpos),
         objects=convert.scene_objects(objects) if objects is not None else [],
-        success=success,
+        success=judged is not None and judged.success,
+        progress=math.nan if judged is None else judged.progress,
         at_rest=at_rest,
     )
 

@@ -223,7 +223,7 @@ class MujocoCellNode(StageNode):
             at_rest=not cell.busy,
             objects=cell.scene_state(),
             qpos=cell.qpos.tolist(),
-            success=cell.success(),
+            judged=cell.judged(),
         )
 
     def publish_safety(self) -> None:

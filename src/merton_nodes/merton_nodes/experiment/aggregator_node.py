@@ -15,8 +15,7 @@ from merton.errors import ErrorCode, InputError, MertonError
 from merton.experiment.run import RunDirectory
 from merton.leaderboard.snapshot.live import LiveBoard, LiveBoards, ShownBoard
 from merton.results.store import ResultStore
-from merton_nodes.ros import conversions as convert
-from merton_nodes.ros import names
+from merton_nodes.ros import names, trial_messages
 from merton_nodes.ros.runtime import StageNode, run
 
 POLL_PERIOD_S = 0.2
@@ -65,7 +64,7 @@ class AggregatorNode(StageNode):
                 if not path.parent.is_dir():
                     raise InputError(f"there is no run at {path.parent}")
                 self.stores[path] = self.opened(path)
-            response.stored = self.stores[path].record(convert.record_of(request.result))
+            response.stored = self.stores[path].record(trial_messages.record_of(request.result))
             self.counters["results"] += 1
             self.boards.changed(str(path))
             self.results.publish(request.result)

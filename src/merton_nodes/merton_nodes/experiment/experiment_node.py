@@ -25,8 +25,7 @@ from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
 from merton_nodes.cell.operator_desk import OperatorDesk
 from merton_nodes.experiment.ros_ports import RosPorts
-from merton_nodes.ros import conversions as convert
-from merton_nodes.ros import names
+from merton_nodes.ros import names, trial_messages
 from merton_nodes.ros.declared_cell import declared_cell
 from merton_nodes.ros.runtime import StageNode, run
 
@@ -116,18 +115,16 @@ class ExperimentNode(StageNode):
             record = await self.in_thread(work)
         except Exception as error:  # the goal must end with a sentence for any error
             record = None
-            result.result.outcome = convert.outcome_constant(Outcome.INFRASTRUCTURE)
-            result.result.error_code, result.result.error_msg = self.code_and_sentence(error)
-            result.result.cognition = result.result.decision = result.result.execution = float("nan")
+            result.result = trial_messages.fault_message(*self.code_and_sentence(error))
         if record is not None:
-            result.result = convert.result_message(record, distortion_seed(request.seed, record.case))
+            result.result = trial_messages.result_message(record, distortion_seed(request.seed, record.case))
         goal.succeed()
         return result
 
     def publish_evidence(self, report: TrialReport) -> None:
         now = self.get_clock().now().nanoseconds
         record = report.record
-        self.evidence.publish(convert.evidence_message(report.evidence, now, record.experiment, record.id))
+        self.evidence.publish(trial_messages.evidence_message(report.evidence, now, record.experiment, record.id))
 
     def code_and_sentence(self, error: Exception) -> tuple[ErrorCode, str]:
         """Error code and sentence; the trace of an unexpected error goes to the log."""
@@ -193,7 +190,7 @@ class ExperimentNode(StageNode):
 
     def record(self, run_directory: RunDirectory, record: TrialRecord) -> None:
         """Hand a result to the aggregator; returns when it is durable."""
-        message = convert.result_message(record, distortion_seed(run_directory.spec.seed, record.case))
+        message = trial_messages.result_message(record, distortion_seed(run_directory.spec.seed, record.case))
         self.ports.call(self.recorder, RecordTrial.Request(run_directory=str(run_directory.path), result=message))
 
 

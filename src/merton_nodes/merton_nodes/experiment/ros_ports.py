@@ -37,7 +37,7 @@ from merton.world.observation import Observation
 from merton_nodes.cell.operator_desk import OperatorDesk
 from merton_nodes.experiment.view_collector import ViewCollector
 from merton_nodes.ros import conversions as convert
-from merton_nodes.ros import names
+from merton_nodes.ros import names, trial_messages
 from merton_nodes.ros.service_caller import ServiceCaller, usable
 
 Result = TypeVar("Result")
@@ -199,14 +199,14 @@ class RosPorts(ServiceCaller):
     def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
         """The operator's judgement, if there is one, else the cell's."""
         if self.operator is None:
-            return Judgement(view.success, "cell")
+            return Judgement(view.success, "cell", progress=view.progress)
         return self.operator.ask(trial_id, instruction)
 
     def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
         request = ScoreTrial.Request(
-            evidence=convert.evidence_message(evidence, 0), outcome=convert.outcome_constant(outcome)
+            evidence=trial_messages.evidence_message(evidence, 0), outcome=trial_messages.outcome_constant(outcome)
         )
-        return convert.scores_of(self.call(self.scorer, request))
+        return trial_messages.scores_of(self.call(self.scorer, request))
 
 
 def longest_s(chunk: ActionChunk, gripper: Gripper) -> float:

@@ -9,8 +9,7 @@ from merton_interfaces.srv import ScoreTrial
 
 from merton.errors import ErrorCode, MertonError
 from merton.experiment.scoring import score
-from merton_nodes.ros import conversions as convert
-from merton_nodes.ros import names
+from merton_nodes.ros import names, trial_messages
 from merton_nodes.ros.runtime import StageNode, run
 
 
@@ -26,13 +25,13 @@ class ScorerNode(StageNode):
     def on_score(self, request: ScoreTrial.Request, response: ScoreTrial.Response) -> ScoreTrial.Response:
         """Service: the scores of a trial from its evidence and its outcome."""
         try:
-            scores = score(convert.evidence_of(request.evidence), convert.outcome_of(request.outcome))
+            scores = score(trial_messages.evidence_of(request.evidence), trial_messages.outcome_of(request.outcome))
         except MertonError as error:
             response.error_code, response.error_msg = ErrorCode.SCORING_FAILED, str(error)
             self.counters["errors"] += 1
             return response
         self.counters["trials"] += 1
-        return convert.scores_response(scores)
+        return trial_messages.scores_response(scores)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
@@ -140,6 +141,7 @@ class ViewCollector:
             base_from_tcp(joints, self.cell.tool0_from_tcp),
             self.gripper.gripper_open(opening_m),
             bool(state.success),
+            None if math.isnan(state.progress) else state.progress,
         )
 
     def _not_seen_at_rest(self) -> list[str]:

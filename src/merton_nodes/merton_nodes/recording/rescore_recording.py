@@ -14,8 +14,7 @@ from merton.errors import MertonError
 from merton.experiment.scoring import Evidence, differences, score
 from merton.recording.reader import RecordingReader
 from merton.results.records import TrialRecord
-from merton_nodes.ros import conversions as convert
-from merton_nodes.ros import names
+from merton_nodes.ros import names, trial_messages
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,9 @@ def rescored(path: Path) -> Rescored:
         message = entry.decode()
         key = (message.experiment_id, message.trial_id)
         if topic == names.TRIAL_RESULTS:
-            results[key] = convert.record_of(message)
+            results[key] = trial_messages.record_of(message)
         else:
-            evidence[key] = convert.evidence_of(message)
+            evidence[key] = trial_messages.evidence_of(message)
     found = [
         Difference(trial, *difference)
         for (experiment, trial), record in results.items()

@@ -11,6 +11,7 @@ __all__ = [
     "newest_messages",
     "runtime",
     "service_caller",
+    "trial_messages",
     "uniqueness",
     "waits",
 ]

@@ -1,27 +1,21 @@
-"""Conversions between ROS messages and the library's values, all in this module."""
+"""Conversions between ROS messages and the library's values; those of a trial's results are in `trial_messages`."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, Vector3
 from merton_interfaces.msg import ActionChunk as ActionChunkMessage
-from merton_interfaces.msg import ActionDelta, CellState, DistortionInfo, TrialEvidence, TrialResult
+from merton_interfaces.msg import ActionDelta, CellState
 from merton_interfaces.msg import CameraView as CameraViewMessage
 from merton_interfaces.msg import SceneObject as SceneObjectMessage
-from merton_interfaces.srv import ScoreTrial
 from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Header
 
-from merton.cognition.score import CognitionScore
-from merton.decision.score import DecisionScore
 from merton.errors import InputError, InvalidActionError
-from merton.experiment.scoring import Evidence, Scores
-from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.world import linkage as links
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
@@ -32,8 +26,6 @@ from merton_nodes.ros import names
 GRIPPER_JOINT = FINGER_JOINTS[0]
 UNKNOWN_M = float("nan")
 """The clearance of a safety state where it is not known [m]."""
-
-_OUTCOMES: dict[Outcome, int] = {outcome: getattr(TrialResult, outcome.name) for outcome in Outcome}
 
 
 def time_message(nanoseconds: int) -> Time:
@@ -267,128 +259,3 @@ def scene_objects(state: SceneState) -> list[SceneObjectMessage]:
 
 def scene_of(message: CellState) -> SceneState:
     return SceneState(tuple(SceneObject(item.name, matrix_of(item.pose)) for item in message.objects))
-
-
-def result_message(record: TrialRecord, seed: int = 0) -> TrialResult:
-    """The message of a trial's record; `seed` is the distortion's."""
-    case = record.case
-    return TrialResult(
-        experiment_id=record.experiment,
-        trial_id=record.id,
-        agent_id=record.agent,
-        task=case.task,
-        scene_seed=case.seed,
-        reference_image=f"trials/{record.id}",
-        distortion=DistortionInfo(name=case.distortion, level=float(case.level), seed=seed),
-        outcome=_OUTCOMES[record.outcome],
-        cognition=_or_nan(record.cognition),
-        decision=_or_nan(record.decision),
-        execution=_or_nan(record.execution),
-        distance=_or_nan(record.distance_m),
-        steps=record.steps,
-        elapsed=duration_message(record.simulated_s),
-        wall=record.wall_s,
-        error_code=record.error_code,
-        error_msg=record.error_message,
-    )
-
-
-def record_of(message: TrialResult) -> TrialRecord:
-    """A trial's record from its message. Raises InputError for an unknown outcome or a level that is not whole."""
-    if not float(message.distortion.level).is_integer():
-        raise InputError(f"trial {message.trial_id!r} has level {message.distortion.level}; levels are whole here")
-    return TrialRecord(
-        experiment=message.experiment_id,
-        agent=message.agent_id,
-        case=TestCase(message.task, message.scene_seed, message.distortion.name, int(message.distortion.level)),
-        outcome=outcome_of(message.outcome),
-        cognition=_or_none(message.cognition),
-        decision=_or_none(message.decision),
-        execution=_or_none(message.execution),
-        distance_m=_or_none(message.distance),
-        steps=message.steps,
-        simulated_s=nanoseconds_of(message.elapsed) / 1e9,
-        wall_s=message.wall,
-        error_code=message.error_code,
-        error_message=message.error_msg,
-    )
-
-
-def evidence_message(evidence: Evidence, stamp_ns: int, experiment_id: str = "", trial_id: str = "") -> TrialEvidence:
-    """The message of a trial's evidence, scored at `stamp_ns`."""
-    reference = evidence.reference_tcp
-    return TrialEvidence(
-        header=header(stamp_ns, names.BASE_FRAME),
-        experiment_id=experiment_id,
-        trial_id=trial_id,
-        reference_answer=evidence.answers[0],
-        answer=evidence.answers[1],
-        corpus=list(evidence.corpus),
-        first_chunks=[chunk_message(chunk, stamp_ns, trial_id) for chunk in evidence.first_chunks or ()],
-        reference_pose=[] if reference is None else [pose_message(reference)],
-        final_pose=pose_message(evidence.final_tcp),
-    )
-
-
-def evidence_of(message: TrialEvidence) -> Evidence:
-    """Evidence from its message. Raises InputError or InvalidActionError if it cannot be scored."""
-    chunks = [chunk_of(chunk) for chunk in message.first_chunks]
-    if len(chunks) not in (0, 2) or len(message.reference_pose) > 1:
-        raise InputError(f"the evidence of {message.trial_id!r} has {len(chunks)} chunks; it must be two or none")
-    return Evidence(
-        (message.reference_answer, message.answer),
-        tuple(message.corpus),
-        (chunks[0], chunks[1]) if chunks else None,
-        matrix_of(message.reference_pose[0]) if message.reference_pose else None,
-        matrix_of(message.final_pose),
-    )
-
-
-def scores_response(scores: Scores) -> ScoreTrial.Response:
-    """The response of scorer_node that carries a trial's scores; NaN stands for None."""
-    cognition, decision = scores.cognition, scores.decision or DecisionScore(*[math.nan] * 4)
-    return ScoreTrial.Response(
-        cognition=cognition.total,
-        bleu=cognition.bleu,
-        rouge=cognition.rouge_l,
-        cider=_or_nan(cognition.cider),
-        decision=decision.total,
-        position=decision.position,
-        rotation=decision.rotation,
-        state=decision.state,
-        execution=_or_nan(scores.execution),
-        distance=_or_nan(scores.distance_m),
-    )
-
-
-def scores_of(message: ScoreTrial.Response) -> Scores:
-    """A trial's scores from the response of scorer_node."""
-    decision = DecisionScore(message.decision, message.position, message.rotation, message.state)
-    return Scores(
-        CognitionScore(message.cognition, message.bleu, message.rouge, _or_none(message.cider)),
-        None if math.isnan(message.decision) else decision,
-        _or_none(message.execution),
-        _or_none(message.distance),
-    )
-
-
-def outcome_of(value: int) -> Outcome:
-    """The outcome a TrialResult constant stands for; raises InputError for any other number."""
-    for outcome, constant in _OUTCOMES.items():
-        if constant == value:
-            return outcome
-    raise InputError(
-        f"unknown outcome {value}; choose one of: {', '.join(f'{c} ({o.value})' for o, c in _OUTCOMES.items())}"
-    )
-
-
-def outcome_constant(outcome: Outcome) -> int:
-    return _OUTCOMES[outcome]
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

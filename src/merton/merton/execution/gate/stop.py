@@ -90,6 +90,9 @@ TRIPS = REPORTS | {
 }
 """Events that stop the arm until a reset, or for good."""
 
+_CODES = {StopState.COLLISION: ErrorCode.COLLISION, StopState.CONTACT: ErrorCode.CONTACT}
+"""Of motions that end with these trips; all others are STOPPED."""
+
 RELEASED = Verdict(ErrorCode.STOPPED, "stopped during the motion, and released meanwhile")
 _NOTHING_ENDED = Verdict()
 
@@ -146,7 +149,10 @@ class Stop:
         if event in TRIPS and not (event in REPORTS and state is self.state):
             latched = self.tripped and self.state is not StopState.RELEASING
             reason = self.reason if latched else str(why) or "stopped"
-            code = ErrorCode.COLLISION if state in (StopState.COLLISION, StopState.CONTACT) else ErrorCode.STOPPED
+            if latched and {state, self.state} <= _CODES.keys():
+                code = self.verdict.code  # of the first trip, as its reason
+            else:
+                code = _CODES.get(state, ErrorCode.STOPPED)
             return Stop(state, self.epoch + 1, self.epoch + 1, Verdict(code, reason))
         if event in HALTS:
             verdict = why if isinstance(why, Verdict) and not self.tripped else self.verdict
