@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from merton.errors import InputError, UnknownNameError
-from merton.rating.agi_elo import matches, place, rate
+from merton.rating.agi_elo import place, rate
 from merton.rating.checking import Match
 from merton.rating.glicko import rating_period, update
 from merton.rating.predictions import predicted_score
+from merton.results.metrics import match_scores
 from merton.results.records import Outcome, TestCase, TrialRecord
 
 SCORES = st.floats(0.0, 1.0)
@@ -225,4 +226,4 @@ def test_infrastructure_never_becomes_a_match() -> None:
         TrialRecord("e", "d", case, Outcome.INFRASTRUCTURE, execution=0.0),
         TrialRecord("e", "f", case, Outcome.FAILURE),
     ]
-    assert matches(records) == [("a", "pick.0.jpeg.2", 1.0), ("b", "pick.0.jpeg.2", 0.25)]
+    assert match_scores(records) == [("a", "pick.0.jpeg.2", 1.0), ("b", "pick.0.jpeg.2", 0.25)]

@@ -12,6 +12,7 @@ import typer
 from merton.cli import boards, submissions
 from merton.cli.console import STDERR, Record, print_out
 from merton.errors import InfrastructureError, InputError
+from merton.results.metrics import DEFAULT_METRIC
 
 if TYPE_CHECKING:
     from merton.leaderboard.board import Board
@@ -28,6 +29,9 @@ app.command("list")(submissions.list_command)
 
 
 NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
+MetricOption = Annotated[
+    str, typer.Option(help="What trials are rated by: success, progress, above_floor or execution (the paper's score).")
+]
 
 
 def rate_command(
@@ -40,6 +44,7 @@ def rate_command(
     ],
     json: Annotated[Path | None, typer.Option(help="Also write the snapshot, canonical JSON, into this file.")] = None,
     name: NameOption = None,
+    metric: MetricOption = DEFAULT_METRIC,
 ) -> None:
     """Rate the agents and test cases of a record, or of a response matrix, by both methods and show the board."""
     from merton.leaderboard.snapshot import store as snapshots
@@ -50,10 +55,12 @@ def rate_command(
 
     with _progress() as progress:
         if "://" not in record and Path(record).suffix in SUFFIXES:
+            if metric != DEFAULT_METRIC:
+                raise InputError(f"a response matrix has one score a cell: --metric {metric} is for records of trials")
             snapshot = snapshots.of_matrix(read_matrix(Path(record)), name, progress)
         else:
             with open_record(record, read_only=True) as store:
-                snapshot = snapshots.take(store, name, progress)
+                snapshot = snapshots.take(store, name, progress, metric=metric)
     if json is not None:  # before anything is printed: a pipe into `head` ends the command there
         _write(json, snapshots.to_json(snapshot))
     print(render_snapshot(snapshot, terminal_width()))
@@ -65,6 +72,7 @@ def build(
     record: Record,
     out: Annotated[Path, typer.Option("--out", help="Folder for the pages; index.html is the first.")],
     name: NameOption = None,
+    metric: MetricOption = DEFAULT_METRIC,
     arena: Annotated[
         Path | None, typer.Option(help="Also show Embodied Arena's boards of this table, as for `arena`.")
     ] = None,
@@ -84,7 +92,7 @@ def build(
     if world_model is not None:
         published.append(boards.world_model_board(world_model, ground_truth).board_with_agreement)
     with open_record(record, read_only=True) as store, _progress() as progress:
-        snapshot = snapshots.take(store, name, progress)
+        snapshot = snapshots.take(store, name, progress, metric=metric)
     try:
         with open_record(record) as store:
             is_new = snapshots.store_snapshot(store, snapshot)

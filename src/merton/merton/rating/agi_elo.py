@@ -19,7 +19,6 @@ from merton.errors import InputError, UnknownNameError
 from merton.rating.checking import (
     Floats,
     Integers,
-    Match,
     Matches,
     as_table,
     columns,
@@ -30,7 +29,6 @@ from merton.rating.checking import (
     warnings,
 )
 from merton.rating.glicko import Update, packed, place_one, play_all
-from merton.results.records import Outcome, TrialRecord
 from merton.seeding import generator
 
 MOST_THREADS = 4
@@ -161,15 +159,6 @@ def place(results: Iterable[tuple[str, float]], ratings: Ratings, seed: int = 0,
     flags = extremes(table.agents, table.scores, 1)
     count = np.array([len(opponents)])
     return _summary([""], means, deviation, count, flags)[""]
-
-
-def matches(records: Iterable[TrialRecord]) -> list[Match]:
-    """The matches in trial records: score = execution / 100. Infrastructure faults and unscored trials are left out."""
-    return [
-        (record.agent, record.case.id, record.execution / 100.0)
-        for record in records
-        if record.execution is not None and record.outcome is not Outcome.INFRASTRUCTURE
-    ]
 
 
 def _check_shuffles(shuffles: int) -> None:

@@ -6,6 +6,7 @@ __all__ = [
     "export",
     "matrix",
     "merge",
+    "metrics",
     "records",
     "schema",
     "statistics",

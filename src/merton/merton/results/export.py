@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import merton
 from merton.errors import InfrastructureError, InputError, UnknownNameError, require
 from merton.files import written_whole
-from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, MATCHES, SCHEMA_VERSION, SCORES, TRIALS
+from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCHEMA_VERSION, SCORES, TRIALS
 from merton.results.store import ResultStore
 
 _CASE = [CASES.c.task, CASES.c.seed, CASES.c.distortion, CASES.c.level]
@@ -26,12 +26,14 @@ TABLES: dict[str, sa.Select[Any]] = {
     .join_from(TRIALS, CASES)
     .order_by(TRIALS.c.experiment, TRIALS.c.id),
     "scores": sa.select(SCORES).order_by(SCORES.c.source, SCORES.c.agent, SCORES.c.case),
-    "matches": sa.select(MATCHES).order_by(*MATCHES.c),
     "agents": sa.select(AGENTS).order_by(AGENTS.c.id),
     "cases": sa.select(CASES).order_by(CASES.c.id),
     "experiments": sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.id),
 }
 """The tables that can be exported, each in an order that depends on its content alone."""
+
+MATCHES = {"agent": "string", "case": "string", "score": "float64"}
+"""Columns of the table `matches`, which is computed from trials and scores."""
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Beginnings of a text that a spreadsheet runs as a formula."""
@@ -61,12 +63,14 @@ def export(store: ResultStore, path: Path, table: str = "trials") -> int:
     """
     if path.suffix not in _WRITERS:
         raise InputError(f"cannot export to {path.name!r}: its name must end in one of {', '.join(sorted(_WRITERS))}")
-    if table not in TABLES:
-        raise UnknownNameError("table", table, TABLES)
-    statement = TABLES[table]
-    kinds = {column.name: _kind(column.type) for column in statement.selected_columns}
+    if table not in (names := [*TABLES, "matches"]):
+        raise UnknownNameError("table", table, names)
     with store.database.reading() as connection:
-        rows = [tuple(row) for row in connection.execute(statement)]
+        if table == "matches":
+            kinds, rows = MATCHES, list[tuple[Any, ...]](store.matches())
+        else:
+            kinds = {column.name: _kind(column.type) for column in TABLES[table].selected_columns}
+            rows = [tuple(row) for row in connection.execute(TABLES[table])]
         about = {
             "merton_version": merton.__version__,
             "schema_version": SCHEMA_VERSION,

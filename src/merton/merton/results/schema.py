@@ -1,7 +1,7 @@
 """The tables of the record, the same in SQLite and in PostgreSQL.
 
-Facts only: a match is a view of trials and scores (`MATCHES`), never a second copy of them. Every time is UTC, in
-ISO 8601.
+Facts only: matches follow from trials and scores (`merton.results.metrics`), and are never stored. Every
+time is UTC, in ISO 8601.
 """
 
 from __future__ import annotations
@@ -198,11 +198,3 @@ SNAPSHOTS = sa.Table(
     sa.Column("content", Text, nullable=False),
     sqlite_autoincrement=True,
 )
-
-MATCHES = (
-    sa.select(TRIALS.c.agent, TRIALS.c.case, (TRIALS.c.execution / 100.0).label("score"))
-    .where(TRIALS.c.execution.is_not(None))
-    .union_all(sa.select(SCORES.c.agent, SCORES.c.case, SCORES.c.score))
-    .subquery("matches")
-)
-"""(agent, case, score of the agent in 0..1) of every trial with an execution score and every foreign score."""

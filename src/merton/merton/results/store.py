@@ -15,6 +15,7 @@ from merton.results.checking import checked_name, checked_score, checked_sha256,
 from merton.results.comparison import field_differences
 from merton.results.damage import ADVICE
 from merton.results.database import Database, file_of
+from merton.results.metrics import DEFAULT_METRIC, match_scores
 from merton.results.records import (
     AgentRecord,
     CaseRecord,
@@ -26,7 +27,7 @@ from merton.results.records import (
     TestCase,
     TrialRecord,
 )
-from merton.results.schema import AGENTS, CASES, EXPERIMENTS, MATCHES, SCORES, TRIALS
+from merton.results.schema import AGENTS, CASES, EXPERIMENTS, SCORES, TRIALS
 
 CHUNK, SCORES_CHUNK = 500, 10_000
 """Trials, and foreign scores, written at once; those of a chunk of trials are read back by one statement."""
@@ -241,10 +242,14 @@ class ResultStore:
         )
         return [Size(**row) for row in self._all(trials)], [Size(**row) for row in self._all(scores)]
 
-    def matches(self) -> list[tuple[str, str, float]]:
-        """(agent, case, score of the agent in 0..1) of every scored trial and every foreign score, sorted."""
-        statement = sa.select(MATCHES).order_by(*MATCHES.c)
-        return [(row["agent"], row["case"], row["score"]) for row in self._all(statement)]
+    def matches(self, metric: str = DEFAULT_METRIC) -> list[tuple[str, str, float]]:
+        """(agent, case, score of the agent in 0..1) of every scored trial and every foreign score, sorted.
+
+        Raises as `merton.results.metrics.match_scores`.
+        """
+        with self.database.reading():
+            own, foreign = match_scores(self.records(), metric), self.scores()
+        return sorted([*own, *((item.agent, item.case, item.score) for item in foreign)])
 
     def _all(self, statement: sa.Select[Any]) -> list[dict[str, Any]]:
         with self.database.reading() as connection:

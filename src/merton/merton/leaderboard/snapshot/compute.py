@@ -14,7 +14,7 @@ from merton.leaderboard.board import rounded
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MethodCheck, Snapshot, Swap
 from merton.leaderboard.snapshot.groups import group_boards
 from merton.leaderboard.snapshot.inputs import Inputs
-from merton.leaderboard.snapshot.rows import Standings, agent_rows, case_rows, chance_floor, standings
+from merton.leaderboard.snapshot.rows import Standings, agent_rows, case_rows, chance_floor, standings, unrated_warning
 from merton.rating import agi_elo, diagnostics, likelihood
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import MASTERY, Gap, Rated, gap_to_hardest, gap_to_share
@@ -77,7 +77,7 @@ def compute(
     cases = case_rows(inputs, table, rated.cases)
     snapshot = Snapshot(
         name=name,
-        method=_method(rated),
+        method=f"Trials are rated by {inputs.metric}. {_method(rated)}",
         merton_version=merton.__version__,
         schema_version=schema_version,
         inputs_sha256=inputs.sha256(),
@@ -86,16 +86,17 @@ def compute(
         agents=agents,
         cases=cases,
         matches=(),
-        boards=group_boards(table, cases, [row.id for row in agents]),
+        boards=group_boards(table, cases, [row.id for row in agents], inputs.metric),
         swaps=_swaps(rated.agi_elo),
         shuffles=SHUFFLES,
         seed=SEED,
         case_spread=rated.likelihood.case_spread if rated.likelihood else None,
         dispersion=rated.likelihood.dispersion if rated.likelihood else None,
         chance_floor=floor,
-        warnings=rated.warnings,
+        warnings=(*rated.warnings, *unrated_warning(inputs)),
         diagnostics=_checks(table, rated, progress) if checks and len(table.scores) else (),
         window=inputs.window,
+        metric=inputs.metric,
     )
     return replace(rounded(snapshot), matches=_indexed(table, agents, cases))
 

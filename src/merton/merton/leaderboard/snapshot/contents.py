@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from merton.leaderboard.board import Board
 from merton.rating.diagnostics import Diagnostics, HeldOut
 from merton.rating.predictions import Gap
+from merton.results.metrics import DEFAULT_METRIC
 from merton.results.records import TestCase
 from merton.results.statistics import Interval
 
@@ -46,6 +47,23 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class MetricMean:
+    """An agent's mean score by one metric, over all its trials that have one.
+
+    Attributes:
+        metric: of `merton.results.metrics`.
+        mean: 0..1; None if no trial has a score.
+        rank: its place among the agents by this mean; None without one.
+        trials: how many.
+    """
+
+    metric: str
+    mean: float | None
+    rank: int | None
+    trials: int
+
+
+@dataclass(frozen=True)
 class AgentRow:
     """One agent's line. "distorted" means levels 1 to 5, "reference" level 0; both come from trials alone.
 
@@ -71,6 +89,7 @@ class AgentRow:
         submission: id of the submission its scores are from, which its manufacturer measured; empty if the host did.
         scenes: of its matches; the cases of an imported matrix have none.
         trial_scenes: of its `trials`.
+        metrics: its trials by every metric that the record allows; empty without a trial.
     """
 
     id: str
@@ -100,6 +119,7 @@ class AgentRow:
     submission: str = ""
     scenes: int = 0
     trial_scenes: int = 0
+    metrics: tuple[MetricMean, ...] = ()
 
     @property
     def standing(self) -> Standing | None:
@@ -196,6 +216,7 @@ class Snapshot:
         chance_floor: mean execution score of doing nothing under distortion, 0..100.
         warnings: caveats for the reader, one sentence each.
         diagnostics: one check a method.
+        metric: of `merton.results.metrics`, by which the trials are rated.
     """
 
     name: str
@@ -218,3 +239,4 @@ class Snapshot:
     warnings: tuple[str, ...]
     diagnostics: tuple[MethodCheck, ...]
     window: str = ""
+    metric: str = DEFAULT_METRIC

@@ -11,29 +11,34 @@ import numpy as np
 from merton.leaderboard.board import Board, BoardCell, BoardRow, group_cell, missing_cell, ranked
 from merton.leaderboard.snapshot.contents import CaseRow
 from merton.rating.checking import Floats, Integers, MatchTable
+from merton.results.metrics import DEFAULT_METRIC
 from merton.results.statistics import mean_interval
 
 _NOTE = "The total is the mean of the columns, each of the same weight; without one of them there is no total."
 
 
-def group_boards(table: MatchTable, cases: Iterable[CaseRow], agents: Sequence[str]) -> tuple[Board, ...]:
+def group_boards(
+    table: MatchTable, cases: Iterable[CaseRow], agents: Sequence[str], metric: str = DEFAULT_METRIC
+) -> tuple[Board, ...]:
     """Boards by task, distortion and level of Merton's cases, by source of imported ones; empty ones are left out.
 
     Args:
         table: the matches.
         cases: rows of all cases of the table.
         agents: all ids; `BoardRow.agent` is an index into them.
+        metric: of the matches, for the titles.
     """
     row_of = {case.id: case for case in cases}
+    scores = metric.replace("_", " ").capitalize()
     met = [row_of[case] for case in table.case_ids]
 
     def labels(column: Callable[[CaseRow], str], is_foreign: bool = False) -> list[str | None]:
         return [column(case) if (case.level is None) == is_foreign else None for case in met]
 
     found = (
-        _board("task", "Execution by task", labels(lambda case: case.task), table, agents),
-        _board("distortion", "Execution by distortion", labels(lambda case: case.distortion), table, agents),
-        _board("level", "Execution by distortion level", labels(lambda case: f"level {case.level}"), table, agents),
+        _board("task", f"{scores} by task", labels(lambda case: case.task), table, agents),
+        _board("distortion", f"{scores} by distortion", labels(lambda case: case.distortion), table, agents),
+        _board("level", f"{scores} by distortion level", labels(lambda case: f"level {case.level}"), table, agents),
         _board("source", "Imported scores by source", labels(lambda case: case.source, True), table, agents),
     )
     return tuple(board for board in found if board.columns)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from merton.rating import agi_elo
 from merton.rating.checking import MatchTable, table_of
+from merton.results.metrics import DEFAULT_METRIC, match_scores
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 
 _ENCODER = json.JSONEncoder(sort_keys=True, allow_nan=False, default=vars)
@@ -26,6 +26,7 @@ class Inputs:
         agents: those registered in the record.
         submitted: scores of submissions on the board, on cases of trials or imports; `source` is the submission's id.
         window: day that began the window of these submissions, ISO 8601; empty if the record has none.
+        metric: of `merton.results.metrics`, by which trials are rated; imports and submissions have one score each.
     """
 
     trials: Sequence[TrialRecord]
@@ -33,10 +34,11 @@ class Inputs:
     agents: Sequence[AgentRecord] = ()
     submitted: Sequence[ForeignScore] = ()
     window: str = ""
+    metric: str = DEFAULT_METRIC
 
     def matches(self) -> MatchTable:
-        """The matches of trials, imports and submissions; InputError if a score is NaN or outside 0..1."""
-        own = agi_elo.matches(self.trials)
+        """The matches of trials, imports and submissions; raises as `match_scores`, and for a score outside 0..1."""
+        own = match_scores(self.trials, self.metric)
         foreign = (*self.scores, *self.submitted)
         return table_of(
             [*(agent for agent, _, _ in own), *(item.agent for item in foreign)],

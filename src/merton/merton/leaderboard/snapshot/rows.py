@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Standing
+from merton.errors import InputError
+from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MetricMean, Standing
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import Gap
+from merton.results.metrics import DEFAULT_METRIC, METRICS, match_scores
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
 from merton.results.statistics import Interval, mean, mean_interval, ranks
 
@@ -60,7 +62,7 @@ def agent_rows(
         trials.setdefault(trial.agent, []).append(trial)
     registered = {item.id: item for item in inputs.agents}
     submission_of = {item.agent: item.source for item in inputs.submitted}
-    scores = _agent_scores(table)
+    scores, metrics = _agent_scores(table), _metric_means(inputs.trials)
     rows = []
     for agent in sorted(trials.keys() | scores.keys() | registered.keys()):
         likelihood, agi_elo = rated.likelihood.get(agent), rated.agi_elo.get(agent)
@@ -85,6 +87,7 @@ def agent_rows(
                 **_trial_columns(own, floor),
                 missing="" if matches else _missing(own),
                 submission=submission_of.get(agent, ""),
+                metrics=metrics.get(agent, ()),
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank, row.id)))
@@ -130,6 +133,33 @@ def _agent_scores(table: MatchTable) -> dict[str, tuple[int, float, Interval, in
     return found
 
 
+def _metric_means(trials: Sequence[TrialRecord]) -> dict[str, tuple[MetricMean, ...]]:
+    """Agent to its mean score by every metric, and its rank by it; without above_floor if `hold` did not take part."""
+    agents = sorted({trial.agent for trial in trials})
+    found: dict[str, list[MetricMean]] = {agent: [] for agent in agents}
+    for metric in METRICS:
+        try:
+            matches = match_scores(trials, metric)
+        except InputError:  # no floor
+            continue
+        scores: dict[str, list[float]] = {agent: [] for agent in agents}
+        for agent, _, score in matches:
+            scores[agent].append(score)
+        means = [mean(scores[agent]) for agent in agents]
+        for agent, value, rank in zip(agents, means, ranks(means), strict=True):
+            found[agent].append(MetricMean(metric, value, rank, len(scores[agent])))
+    return {agent: tuple(means) for agent, means in found.items()}
+
+
+def unrated_warning(inputs: Inputs) -> Iterator[str]:
+    """A sentence if trials that another metric could rate have no score by this one."""
+    if inputs.metric == DEFAULT_METRIC:
+        return
+    able = [trial for trial in inputs.trials if trial.outcome is not Outcome.INFRASTRUCTURE]
+    if lost := len(able) - len(match_scores(able, inputs.metric)):
+        yield f"{lost} of {len(able)} trials have no {inputs.metric} and are not rated."
+
+
 def _trial_columns(trials: Sequence[TrialRecord], floor: float | None) -> dict[str, Any]:
     counts = {outcome: sum(trial.outcome is outcome for trial in trials) for outcome in Outcome}
     counted = [trial for trial in trials if trial.outcome is not Outcome.INFRASTRUCTURE]
@@ -164,4 +194,4 @@ def _missing(trials: Sequence[TrialRecord]) -> str:
     if not trials:
         return "Registered, but nothing was scored."
     faults = sum(trial.outcome is Outcome.INFRASTRUCTURE for trial in trials)
-    return f"None of {len(trials)} trials has an execution score; {faults} ended in an infrastructure fault."
+    return f"None of {len(trials)} trials has a score; {faults} ended in an infrastructure fault."

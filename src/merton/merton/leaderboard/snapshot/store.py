@@ -22,6 +22,7 @@ from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.submissions import receipts
 from merton.results.matrix import ResponseMatrix
+from merton.results.metrics import DEFAULT_METRIC, checked_metric
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 from merton.results.schema import SCHEMA_VERSION, SNAPSHOTS
 from merton.results.store import ResultStore
@@ -55,29 +56,36 @@ def take(
     progress: Progress = lambda text: None,
     window: str | None = None,
     checks: bool = True,
+    metric: str = DEFAULT_METRIC,
 ) -> Snapshot:
     """The snapshot of all that is in the record: trials of every experiment, imported scores, agents, submissions.
 
     It is read in one transaction, so a result that is written meanwhile is in it as a whole or not at all.
 
     Args:
-        name: of the snapshot; `DEFAULT_NAME` if None.
+        name: of the snapshot; if None `DEFAULT_NAME`, with the metric behind it unless that is the default.
         window: a day, ISO 8601, whose submissions are on the board (`submissions.receipts`); today if None;
             "" for none. It makes no difference to a record without submissions.
         checks: also test the methods on held-out matches, which takes as long as the rating itself.
+        metric: of `merton.results.metrics`, by which trials are rated. Submissions are measured by the default one
+            and are on no other board.
         progress: called with a line of text at the start of each long step.
 
     Raises:
-        InputError: a score in the record is NaN or outside 0..1.
+        UnknownNameError: no such metric.
+        InputError: a score in the record is NaN or outside 0..1, or the metric needs trials that are not there.
         InfrastructureError: the record cannot be read.
     """
+    by_default = checked_metric(metric) == DEFAULT_METRIC
     progress("reading the record")
     with store.database.reading():
-        submitted, agents, shown = _submissions(store, window)
+        submitted, agents, shown = _submissions(store, window if by_default else "")
         known = {agent.id for agent in agents}
         agents += [agent for agent in store.agents() if agent.id not in known]
-        inputs = Inputs(store.records(), store.scores(), agents, submitted, shown)
-    return compute(inputs, name or DEFAULT_NAME, SCHEMA_VERSION, checks, progress)
+        inputs = Inputs(store.records(), store.scores(), agents, submitted, shown, metric)
+    return compute(
+        inputs, name or (DEFAULT_NAME if by_default else f"{DEFAULT_NAME}-{metric}"), SCHEMA_VERSION, checks, progress
+    )
 
 
 def of_trials(trials: Sequence[TrialRecord], name: str = DEFAULT_NAME) -> Snapshot:
@@ -181,7 +189,7 @@ def verify(store: ResultStore, data: bytes, progress: Progress = lambda text: No
         InputError: `data` is no snapshot.
     """
     claimed = from_json(data)
-    found = take(store, claimed.name, progress, claimed.window)
+    found = take(store, claimed.name, progress, claimed.window, metric=claimed.metric)
     if to_json(found) == data:
         return ()
     differences = []

@@ -25,6 +25,7 @@ def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
     console.print(_agent_table("Leaderboard", _COLUMNS, snapshot.agents))
     if any(row.trials or row.infrastructure for row in snapshot.agents):
         console.print(_agent_table("Trials", _TRIAL_COLUMNS, snapshot.agents))
+        console.print(_metric_table(snapshot.agents))
     console.print(Text(snapshot.method))
     if snapshot.chance_floor is not None:
         console.print(Text(f"Doing nothing ({FLOOR_AGENT}) scores {snapshot.chance_floor:.1f} under distortion."))
@@ -86,6 +87,21 @@ Column = tuple[str, Callable[["AgentRow"], str]]
 def _agent_table(title: str, columns: Sequence[Column], agents: Sequence[AgentRow]) -> Table:
     headings = [heading for heading, _ in columns]
     return table(title, headings, [[cell(agent) for _, cell in columns] for agent in agents])
+
+
+def _metric_table(agents: Sequence[AgentRow]) -> Table:
+    """Mean score by every metric, and the place by it in brackets; the line of `hold` is what doing nothing earns."""
+    names = list(dict.fromkeys(item.metric for row in agents for item in row.metrics))
+    lines = []
+    for row in agents:
+        found = {item.metric: item for item in row.metrics}
+        cells = [found[name] for name in names if name in found]
+        if cells:
+            shown = [MISSING if item.mean is None else f"{100 * item.mean:.1f} ({whole(item.rank)})" for item in cells]
+            lines.append([_name(row), *shown])
+    idle = f"; {FLOOR_AGENT} does nothing" if any(row.id == FLOOR_AGENT for row in agents) else ""
+    title = f"By every metric: mean % (place){idle}"
+    return table(title, ["agent", *(name.replace("_", " ") for name in names)], lines)
 
 
 def _likelihood(row: AgentRow) -> str:

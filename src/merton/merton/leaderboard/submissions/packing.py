@@ -19,7 +19,9 @@ from merton.leaderboard.submissions.manifest import (
     manifest_bytes,
     scores_bytes,
 )
-from merton.results.schema import AGENTS, EXPERIMENTS, SCORES, TRIALS
+from merton.results.metrics import match_scores
+from merton.results.records import TrialRecord
+from merton.results.schema import AGENTS, EXPERIMENTS
 from merton.results.store import ResultStore
 from merton.results.text import one_line
 
@@ -47,7 +49,7 @@ def make_submission(
         InputError: no such agent or dataset, an item without a score, or a value that `Manifest` refuses.
     """
     with store.database.reading() as connection:
-        name, scores = _scores_of(connection, agent, dataset)
+        name, scores = _scores_of(store, connection, agent, dataset)
         items = dataset_items(connection)[name]
         registered = connection.execute(sa.select(AGENTS).where(AGENTS.c.id == agent)).mappings().one()
         harness_version = connection.scalar(sa.select(EXPERIMENTS.c.merton_version).where(EXPERIMENTS.c.id == name))
@@ -80,9 +82,11 @@ def make_submission(
     return archive.pack({MANIFESTS[-1]: written, SCORES_FILE: scores_bytes(scores)})
 
 
-def _scores_of(connection: sa.Connection, agent: str, dataset: str | None) -> tuple[str, dict[str, float]]:
+def _scores_of(
+    store: ResultStore, connection: sa.Connection, agent: str, dataset: str | None
+) -> tuple[str, dict[str, float]]:
     """The dataset, by name or the only one of the agent, and the agent's scores in it, 0..1, by item."""
-    scores = _scores_by_dataset(connection, agent)
+    scores = _scores_by_dataset(store, agent)
     if not scores:
         raise UnknownNameError("agent", agent, connection.scalars(sa.select(AGENTS.c.id)).all())
     if dataset is None and len(scores) > 1:
@@ -93,13 +97,14 @@ def _scores_of(connection: sa.Connection, agent: str, dataset: str | None) -> tu
     return name, scores[name]
 
 
-def _scores_by_dataset(connection: sa.Connection, agent: str) -> dict[str, dict[str, float]]:
-    """Experiment or import to the agent's scores there, 0..1, by item."""
-    trials = sa.select(TRIALS.c.experiment, TRIALS.c.case, TRIALS.c.execution / 100.0).where(TRIALS.c.agent == agent)
-    foreign = sa.select(SCORES.c.source, SCORES.c.case, SCORES.c.score).where(SCORES.c.agent == agent)
-    found: dict[str, dict[str, float]] = {}
-    for name, item, score in [*connection.execute(trials), *connection.execute(foreign)]:
-        mine = found.setdefault(name, {})
-        if score is not None:
-            mine[item] = score
+def _scores_by_dataset(store: ResultStore, agent: str) -> dict[str, dict[str, float]]:
+    """Experiment or import to the agent's scores there by the default metric, 0..1, by item."""
+    trials: dict[str, list[TrialRecord]] = {}
+    for trial in store.records():
+        if trial.agent == agent:
+            trials.setdefault(trial.experiment, []).append(trial)
+    found = {name: {item: score for _, item, score in match_scores(own)} for name, own in trials.items()}
+    for foreign in store.scores():
+        if foreign.agent == agent:
+            found.setdefault(foreign.source, {})[foreign.case] = foreign.score
     return found
