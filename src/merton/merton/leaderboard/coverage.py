@@ -211,9 +211,11 @@ def _of_scores(drawn: _Drawn) -> Held:
     for truths, own, present in zip(drawn.expected.tolist(), drawn.scores, drawn.met, strict=True):
         scores, scenes, columns = own[present], drawn.scene[present], column[present]
         found["score"].append((mean_interval(scores, scenes), sum(truths) / COLUMNS))
-        found["total"].append((mean_interval(scores, scenes, columns), sum(truths) / COLUMNS))
-        for part, truth in enumerate(truths):
-            found["column"].append((mean_interval(scores[columns == part], scenes[columns == part]), truth))
+        filled = [part for part in range(COLUMNS) if (columns == part).any()]
+        if len(filled) == COLUMNS:  # else the agent has no total
+            found["total"].append((mean_interval(scores, scenes, columns), sum(truths) / COLUMNS))
+        for part in filled:
+            found["column"].append((mean_interval(scores[columns == part], scenes[columns == part]), truths[part]))
     return {name: _held(iter(pairs)) for name, pairs in found.items()}
 
 

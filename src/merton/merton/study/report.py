@@ -22,12 +22,16 @@ from merton.results import trial_files
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import one_line, printable
-from merton.study import figures, floors, gallery, models, outputs, sections
+from merton.study import figures, floors, gallery, models, outputs, pairs, sections
+from merton.study.values import VALUES
+from merton.study.variance import Components, components
 
 MAXIMUM = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
 """Score name to its maximum, in the order of the stages."""
 
 CASES_SHOWN = 10
+PAIRS_SHOWN = 45
+"""Comparisons of two agents: all of ten agents."""
 TROUBLES_SHOWN = 2000
 """Rows of the table of failures: more make the page slow. Ours."""
 BLIND_DECISION = 0.999
@@ -104,6 +108,9 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
             case_domain=svg.rating_domain((row.standing for row in rated), of_agents=False),
             outlook=sections.mastery(board.agents, rated),
             provenance=list(_flat(facts)),
+            variances=variances(records),
+            pairs=(found := pairs.all_pairs(records, VALUES["success"]))[:PAIRS_SHOWN],
+            pair_count=len(found),
             experiment=_experiment_text(run / "experiment.yaml"),
         )
     )
@@ -129,6 +136,12 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
         ),
     )
     return target
+
+
+def variances(records: Sequence[TrialRecord]) -> dict[str, Components]:
+    """The variance components of each value that scatters."""
+    found = {name: components(records, value) for name, value in VALUES.items()}
+    return {name: parts for name, parts in found.items() if parts is not None and parts.total > 0.0}
 
 
 def headline(board: Snapshot) -> str:
