@@ -74,4 +74,6 @@ def _measured(run: Path) -> tuple[dict[str, Components], float, float]:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -93,7 +93,8 @@ def as_table(matches: Matches) -> MatchTable:
     """
     if isinstance(matches, MatchTable):
         return matches
-    return table_of(*columns("match", matches, ("agent id", "case id", "score")))
+    agents, cases, scores = columns("match", matches, ("agent id", "case id", "score"))
+    return table_of(agents, cases, scores)
 
 
 def table_of(

@@ -1,3 +1,3 @@
-"""Studies of a run: the report, chance floors, and the study of models."""
+"""Studies of a run: the report, chance floors, pairs of agents, variances and power, and the study of models."""
 
-__all__ = ["report"]
+__all__ = ["power", "report", "values", "variance"]

@@ -100,7 +100,7 @@ def _compared(values: Mapping[str, Cases], one: str, other: str) -> Paired:
     )
     low, high = mean_interval((1.0 + gains) / 2.0, scenes)
     names, scene = np.unique(scenes, return_inverse=True)
-    p = sign_flip_p(np.bincount(scene, weights=gains))
+    p = sign_flip_p(np.bincount(scene, weights=gains).astype(np.float64))
     difference = math.fsum(gains.tolist()) / len(gains)
     return Paired(one, other, difference, (2.0 * low - 1.0, 2.0 * high - 1.0), p, len(names), len(common))
 
