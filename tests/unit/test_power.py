@@ -186,4 +186,4 @@ def test_plan_on_the_command_line(tmp_path: Path) -> None:
     assert measured.exit_code == 0, measured.output
     assert "5 points need" in measured.output
     assert f"of {run}" in " ".join(measured.output.split())
-    assert list(VALUES) == ["success", "decision", "execution"]
+    assert list(VALUES) == ["success", "progress", "decision", "execution"]

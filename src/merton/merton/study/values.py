@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from merton.results.records import Outcome, TrialRecord
+from merton.results.records import TrialRecord
 
 Value = Callable[[TrialRecord], float | None]
 """A number in 0..1 for a trial; None for one that has none, such as an infrastructure fault."""
@@ -12,7 +12,12 @@ Value = Callable[[TrialRecord], float | None]
 
 def success(record: TrialRecord) -> float | None:
     """1 if the task was done, else 0; None for an infrastructure fault."""
-    return None if record.outcome is Outcome.INFRASTRUCTURE else float(record.outcome is Outcome.SUCCESS)
+    return None if record.success is None else float(record.success)
+
+
+def progress(record: TrialRecord) -> float | None:
+    """The share of the way from the start of the scene to success."""
+    return record.progress
 
 
 def decision(record: TrialRecord) -> float | None:
@@ -25,5 +30,10 @@ def execution(record: TrialRecord) -> float | None:
     return None if record.execution is None else record.execution / 100.0
 
 
-VALUES: Mapping[str, Value] = {"success": success, "decision": decision, "execution": execution}
+VALUES: Mapping[str, Value] = {
+    "success": success,
+    "progress": progress,
+    "decision": decision,
+    "execution": execution,
+}
 """By name, in the order in which they are shown."""
