@@ -22,6 +22,7 @@ agents:
 tasks: [reach, pick]
 distortions: [white_noise, jpeg]
 levels: [0, 5]
+sensor: d455
 """
 TRIALS = 3 * 2 * 3
 

@@ -25,6 +25,7 @@ from distortion_bench import peers as distortion_peers
 from kinematics_bench import kinematics
 from numpy.typing import NDArray
 from rating_bench import ratings
+from sensor_bench import sensors
 from text_bench import text
 from timing import cpu_seconds, seconds
 
@@ -227,6 +228,7 @@ def models() -> dict[str, Any]:
 SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "physics": physics,
     "rendering": rendering,
+    "sensors": sensors,
     "distortions": distortions,
     "distortion_peers": distortion_peers,
     "kinematics": kinematics,

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from merton_interfaces.msg import CellState, DistortionInfo, FrameRequest
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import String
 
+from merton.errors import InfrastructureError
 from merton.experiment.ports import CellView
+from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
+from merton.simulation.sensor import D455, IDEAL
 from merton.world.cell import load_cell
 from merton.world.observation import Intrinsics
 from merton_nodes.cameras.camera_node import CameraNode
@@ -22,6 +28,7 @@ from merton_nodes.cameras.distortion_node import DistortionNode
 from merton_nodes.cell.messages import cell_state
 from merton_nodes.cell.mujoco_cell_node import MujocoCellNode
 from merton_nodes.experiment.experiment_node import ExperimentNode
+from merton_nodes.experiment.ros_ports import RosPorts
 from merton_nodes.experiment.view_collector import ViewCollector
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -110,6 +117,54 @@ def test_viewers_get_their_cameras_during_motion(ros: Ros, probe: Probe, cell: S
     assert convert.color_array(side[0]).std() > 10, "a blank picture"
     assert 0.2 < float(np.median(convert.depth_array(deep[0]))) < 2.0
     assert node.counters["frames rendered"] == 3 * node.counters["depth images rendered"]
+
+
+def test_a_sensor_is_imitated_as_in_one_process_with_and_without_viewers(
+    ros: Ros, probe: Probe, cell: SimulatedCell
+) -> None:
+    """Three states of a scene, at rest, in motion and at rest again, of which the second is for a viewer alone."""
+    node = up(ros, CameraNode, width=WIDTH, height=HEIGHT)
+    source: Any = node.source
+    heard = probe.listen(Image, names.color("top"), names.SENSOR_QOS)
+    ros.until(lambda: source.viewed[0] == {"top"})
+    assert node.set_parameters([Parameter("sensor", value="d455")])[0].successful
+
+    stamps_ns = (10**9, 1_300_000_000, 1_600_000_000)
+    for stamp_ns in stamps_ns:
+        at_rest = stamp_ns != stamps_ns[1]
+        if at_rest:
+            source.on_request(request(stamp_ns, ["top"], []))
+        source.on_state(state_of(cell, stamp_ns, at_rest=at_rest))
+    ros.until(lambda: len(heard) == len(stamps_ns))
+
+    cameras = SceneCameras(WIDTH, HEIGHT)
+    cameras.imitate(D455)
+    for stamp_ns, image in ((stamps_ns[0], heard[0]), (stamps_ns[2], heard[2])):
+        view = cameras.render("reach", 0, cell.qpos, "top", stamp_ns, joint_velocities=cell.joint_velocities)
+        cameras.keep_exposure("top")
+        assert np.array_equal(convert.color_array(image), view.color)
+    cameras.imitate(IDEAL)
+    rendered = cameras.render("reach", 0, cell.qpos, "top")
+    cameras.close()
+    assert not np.array_equal(convert.color_array(heard[0]), rendered.color)
+
+    refused = node.set_parameters([Parameter("sensor", value="kinect")])[0]
+    assert (refused.successful, refused.reason) == (False, "unknown sensor 'kinect'; choose one of: d455, ideal")
+    assert node.set_parameters([Parameter("sensor", value="ideal")])[0].successful
+    source.on_state(state_of(cell, stamps_ns[2], at_rest=True))
+    ros.until(lambda: len(heard) == len(stamps_ns) + 1)
+    assert np.array_equal(convert.color_array(heard[-1]), rendered.color)
+
+
+def test_cameras_that_render_nothing_imitate_nothing(ros: Ros, probe: Probe, tmp_path: Path) -> None:
+    cv2.imwrite(str(tmp_path / "grey.png"), np.full((HEIGHT, WIDTH, 3), 90, np.uint8))
+    node = up(ros, CameraNode, source="folder", folder=str(tmp_path))
+    refused = node.set_parameters([Parameter("sensor", value="d455")])[0]
+    assert (refused.successful, refused.reason) == (False, "only cameras of the simulated cell imitate a sensor")
+    ports = RosPorts(ros.add(Node, "experiment_node"), load_cell(), 1.0)
+    ports.set_sensor("ideal")
+    with pytest.raises(InfrastructureError, match="the cameras of this cell cannot imitate a sensor 'd455'"):
+        ports.set_sensor("d455")
 
 
 def test_images_without_a_subscriber_are_not_distorted(ros: Ros, probe: Probe) -> None:

@@ -124,6 +124,7 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
         "distort": {"cameras": list(CAMERAS), "stages": ["cognition", "decision"], "steps": [2]},
         "couple": None,
         "stop_rule": "gate",
+        "sensor": "ideal",
     }
     run.check_experiment(file)
     run.amend(design={**written, "prompt": "Say {instruction}."})
@@ -138,12 +139,14 @@ def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:
     assert sum(int(line.split()[2]) for line in lines[2:7]) == 720
     assert lines[7].startswith("about 7 min")
     file = tmp_path / "x.yaml"
-    file.write_text(MINIMAL + "stop_rule: contact\n")
     dry = ["run", str(file), "--dry-run", "--runs", str(tmp_path / "runs")]
-    assert "1 trials" in CliRunner().invoke(app, dry).stdout
-    refused = CliRunner().invoke(app, [*dry, "--graph", "lab"])
-    assert isinstance(refused.exception, InputError)
-    assert "only sim is for it" in str(refused.exception)
+    for field in ("stop_rule: contact", "sensor: d455"):
+        file.write_text(MINIMAL + field + "\n")
+        assert "1 trials" in CliRunner().invoke(app, dry).stdout
+        refused = CliRunner().invoke(app, [*dry, "--graph", "lab"])
+        assert isinstance(refused.exception, InputError)
+        assert field in str(refused.exception)
+        assert "only sim is for it" in str(refused.exception)
     assert not (tmp_path / "runs").exists()
 
 
@@ -158,6 +161,9 @@ class PlantedPorts:
         self.sees = set(sees)
         self.asked: list[tuple[str, Side, int]] = []
         self.harmed = False
+
+    def set_sensor(self, name: str) -> None:
+        assert name == "ideal"
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         self.white = 255 if level else 0

@@ -73,6 +73,11 @@ def run_command(
             f"{experiment}: with stop_rule: contact the arm runs into table and walls, so it is refused for the graph "
             f"{graph}; only sim is for it"
         )
+    if spec.sensor != "ideal" and graph != "sim":
+        raise InputError(
+            f"{experiment}: the cameras of the graph {graph} cannot imitate a sensor, so sensor: {spec.sensor} is "
+            f"refused; only sim is for it"
+        )
     if dry_run:
         for line in outline(spec):
             print_out(line)

@@ -27,6 +27,7 @@ from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
+from merton.simulation.sensor import SENSORS
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix, from_quaternion, quaternion_of
 from merton.world.observation import Image, Observation, SceneObject, SceneState
@@ -60,8 +61,12 @@ class LocalPorts:
     def reset(self, task: str, scene: int) -> str:
         self.latch.reset(StopEvent.RESET_BY_EXPERIMENT)
         instruction = self.cell.reset(task, scene).command.instruction
+        self.cameras.begin_scene()
         self._hand = self._new_hand()
         return instruction
+
+    def set_sensor(self, name: str) -> None:
+        self.cameras.imitate(SENSORS[name])
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Distort every camera from now on; raises InfrastructureError for an unknown distortion."""
@@ -78,7 +83,11 @@ class LocalPorts:
         reference, distorted = {}, {}
         for name in color:
             deep = depth is None or name in depth
-            view = self.cameras.render(cell.scene.task, cell.scene.seed, cell.qpos, name, cell.time_ns, depth=deep)
+            scene, speeds = cell.scene, cell.joint_velocities
+            view = self.cameras.render(
+                scene.task, scene.seed, cell.qpos, name, cell.time_ns, depth=deep, joint_velocities=speeds
+            )
+            self.cameras.keep_exposure(name)
             pose = cell.config.base_from_camera(name, base_from_tool0)
             reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m), base_from_camera=pose)
             distorted[name] = replace(reference[name], color=self._setting.apply(name, view.color))

@@ -17,6 +17,7 @@ from merton.experiment.ports import STAGES, Side, Stage, StopRule
 from merton.perception.distortion import DISTORTIONS
 from merton.results.records import TestCase
 from merton.seeding import derive_seed
+from merton.simulation.sensor import SENSORS
 from merton.world.cell import load_cell
 from merton.world.tasks import TASKS
 
@@ -73,6 +74,7 @@ Task = Annotated[str, _one_of("task", TASKS.keys)]
 DistortionName = Annotated[str, _one_of("distortion", DISTORTIONS.keys)]
 Level = Annotated[int, Field(ge=0, le=5)]
 Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
+SensorName = Annotated[str, _one_of("sensor", SENSORS.keys)]
 ONE_LEVEL: Literal["one"] = "one"
 """In place of a list of levels: `drawn_level`."""
 LEVELS = (1, 2, 3, 4, 5)
@@ -117,6 +119,7 @@ class ExperimentSpec(Model):
             otherwise cognition has no effect on the arm. An answer that the policy cannot read is an invalid action:
             if the task took its place, an unreadable answer would do better than a wrong one.
         stop_rule: see `merton.experiment.ports.StopRule`.
+        sensor: of the simulated cameras: "ideal", pictures as they are rendered, or "d455", with the errors of one.
     """
 
     name: Identifier
@@ -137,6 +140,7 @@ class ExperimentSpec(Model):
     distort: DistortedPart = DistortedPart()
     couple: Literal["vlm -> vla"] | None = None
     stop_rule: StopRule = "gate"
+    sensor: SensorName = "ideal"
 
     @model_validator(mode="after")
     def _something_is_distorted(self) -> Self:

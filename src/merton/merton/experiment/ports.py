@@ -115,6 +115,13 @@ class Ports(Protocol):
         """
         ...
 
+    def set_sensor(self, name: str) -> None:
+        """Have simulated cameras imitate a sensor of `merton.simulation.sensor.SENSORS` from the next reset on.
+
+        Raises InfrastructureError if these cameras cannot.
+        """
+        ...
+
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Distort every camera from now on; level 0 passes images through."""
         ...

@@ -208,6 +208,7 @@ class _Run:
     def __init__(self, ports: Ports, spec: ExperimentSpec, trial: Trial) -> None:
         self.ports, self.spec, self.agent, self.trial_id = ports, spec, trial.agent, trial.id
         case = trial.case
+        ports.set_sensor(spec.sensor)
         ports.set_distortion(case.distortion, case.level, distortion_seed(spec.seed, case))
         self.instruction = ports.reset(case.task, case.seed)
         self.instructions = dict.fromkeys(SIDES, self.instruction)

@@ -1,3 +1,3 @@
 """The embedded cell: physics and rendering in MuJoCo. Nothing outside this package imports mujoco."""
 
-__all__ = ["cameras", "cell", "gazebo", "gazebo_props", "layout", "model", "scene", "success"]
+__all__ = ["cameras", "cell", "gazebo", "gazebo_props", "layout", "model", "scene", "sensor", "stereo", "success"]

@@ -1,10 +1,15 @@
-"""Images of the cell's cameras, rendered from (task, seed) and the configuration vector alone, in any process."""
+"""Images of the cell's cameras, rendered from (task, seed) and the configuration vector, in any process.
+
+With a `Sensor` they depend on two things more: on the arm's velocity while it moves, and through the auto-exposure on
+the pictures that were kept since the scene began.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
 import weakref
+import zlib
 from typing import Any
 
 import mujoco
@@ -12,15 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
+from merton.seeding import generator
+from merton.simulation import sensor as sensing
+from merton.simulation import stereo
 from merton.simulation.model import body_pose, build_model, focal_length_px, place_fixed
 from merton.simulation.props import props_of
 from merton.simulation.scene import make_scene
+from merton.simulation.sensor import IDEAL, AutoExposure, Exposure, Light, Sensor
 from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix
 from merton.world.observation import CameraView, Image, Intrinsics
-
-_MAX_DEPTH_M = 6.0
-"""A D455 reports no depth beyond about this distance."""
 
 _UNCLOSED: list[Any] = []
 """Drawing contexts of `SceneCameras` that were never closed, kept until the process ends: the garbage collector would
@@ -44,19 +50,30 @@ class SceneCameras:
     """Simulated D455s: aligned colour and depth, from one drawing of the scene. For one thread only.
 
     Args:
-        width, height: size of the images [px]; the field of view follows the D455's sensor.
+        width, height: size of the images [px]; that of `config/cell.yaml` if None. The field of view follows the
+            D455's sensor.
         shadows: whether the lamp casts shadows, which takes several times as long in software.
         samples: samples per pixel against jagged edges; 0 is fastest.
         linkage: whether the cell's gripper has one, as in `SimulatedCell`.
+
+    Attributes:
+        sensor: the parts of a D455's sensor that are on, set by `imitate`; at first none, `IDEAL`.
 
     Raises:
         MissingDependencyError: this machine cannot draw off screen.
     """
 
     def __init__(
-        self, width: int = 424, height: int = 240, *, shadows: bool = False, samples: int = 0, linkage: bool = False
+        self,
+        width: int | None = None,
+        height: int | None = None,
+        *,
+        shadows: bool = False,
+        samples: int = 0,
+        linkage: bool = False,
     ) -> None:
         cell = load_cell(linkage=linkage)
+        width, height = width or cell.cameras.width, height or cell.cameras.height
         self._linkage = linkage
         self.names = cell.camera_names
         self._samples, self._shadows = samples, shadows
@@ -69,18 +86,48 @@ class SceneCameras:
         self._placed: tuple[str, int] | None = None
         focal = focal_length_px(cell, width, height)
         self.intrinsics = Intrinsics(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
+        self.imitate(IDEAL)
+
+    def imitate(self, sensor: Sensor) -> None:
+        """Deliver pictures of this sensor from now on."""
+        self.sensor = sensor
+        self.begin_scene()
+
+    def begin_scene(self) -> None:
+        """Forget the exposures: the next picture of each camera finds it settled on the scene."""
+        self._exposures = {name: AutoExposure() for name in self.names}
+
+    def keep_exposure(self, camera: str) -> None:
+        """The picture that was rendered last of a camera counts for its exposure from now on.
+
+        A trial calls this for its pictures. Those of viewers do not count, and so change nothing in a trial.
+        """
+        self._exposures[camera].keep()
 
     def render(
-        self, task: str, seed: int, qpos: Array, camera: str, stamp_ns: int = 0, *, depth: bool = True
+        self,
+        task: str,
+        seed: int,
+        qpos: Array,
+        camera: str,
+        stamp_ns: int = 0,
+        *,
+        depth: bool = True,
+        joint_velocities: Array | None = None,
     ) -> CameraView:
         """One camera's view: colour, aligned depth [m] (0 beyond 6 m) and the pose of its optical frame in `base_link`.
+
+        The noise of a sensor depends on the scene, the camera and the rendered pixels. Ours: the same picture has the
+        same noise in any order of trials, which a seed from the clock would not give, and another picture another one.
 
         Args:
             task, seed: the scene: places of mats and fixtures, colours of props.
             qpos: configuration vector of the cell's model, as in `SimulatedCell.qpos`.
             camera: one of `names`.
-            stamp_ns: stamp of the view.
+            stamp_ns: stamp of the view; the auto-exposure takes elapsed time from it.
             depth: whether the view has depth, which is read from the drawing and converted to metres.
+            joint_velocities: (6,) of the arm [rad/s], for motion blur and rolling shutter; None is rest. Ours: the arm
+                alone moves during an exposure. An object in the hand is drawn where it is in its middle.
 
         Raises:
             UnknownNameError: no such camera or task.
@@ -92,7 +139,23 @@ class SceneCameras:
         view = mujoco.MjvCamera()
         view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED.value, self._stage.model.camera(camera).id
         color, depth_m = self._draw(view, depth)
-        return CameraView(camera, color, depth_m, self.intrinsics, self._base_from_camera(camera), stamp_ns)
+        pose = self._base_from_camera(camera)
+        drawn = color
+
+        def noise(part: str) -> np.random.Generator:
+            return generator("sensor", task, seed, camera, zlib.crc32(drawn.data), part)
+
+        if self.sensor.changes_color:
+            light = sensing.linear(drawn)
+            exposure = self._exposure_of(camera, stamp_ns, light)
+            if self.sensor.sees_motion and joint_velocities is not None:
+                light = self._in_motion(view, light, exposure, qpos, joint_velocities)
+            if self.sensor.lens_blur:
+                light = sensing.blurred(light, self.intrinsics)
+            color = sensing.exposed(self.sensor, light, self.intrinsics, exposure, noise("color"))
+        if self.sensor.changes_depth and depth_m is not None:
+            depth_m = stereo.measured(self.sensor, depth_m, drawn, self.intrinsics.fx, noise("depth"))
+        return CameraView(camera, color, depth_m, self.intrinsics, pose, stamp_ns)
 
     def picture(self, task: str, seed: int, qpos: Array) -> Image:
         """The whole cell in three-quarter view, (height, width, 3) uint8 RGB."""
@@ -115,6 +178,32 @@ class SceneCameras:
             stage.context.free()
         self._gl.free()
 
+    def _exposure_of(self, camera: str, stamp_ns: int, light: Light) -> Exposure:
+        if not self.sensor.auto_exposure:
+            return sensing.AS_RENDERED
+        return self._exposures[camera].measured(stamp_ns, sensing.mean_light(light))
+
+    def _in_motion(
+        self, view: mujoco.MjvCamera, light: Light, exposure: Exposure, qpos: Array, joint_velocities: Array
+    ) -> Light:
+        """The mean light of the instants of an exposure, each drawn with the arm where it is then.
+
+        The picture of a thing moves by no more than the focal length for each radian of each joint, unless it is
+        nearer to the camera than to the joint.
+        """
+        speed_px_s = self.intrinsics.fx * float(np.abs(joint_velocities).sum())
+        times_s = sensing.instants(self.sensor, exposure, speed_px_s)
+        if len(times_s) == 1:
+            return light
+        weights = sensing.shutter_weights(self.sensor, exposure, times_s, len(light))
+        mean = np.zeros_like(light)
+        for time_s, weight in zip(times_s, weights.T, strict=True):
+            self._stage.data.qpos[:] = qpos
+            self._stage.data.qpos[:6] += time_s * np.asarray(joint_velocities)
+            self._update_poses()
+            mean += weight[:, None, None] * sensing.linear(self._draw(view, depth=False)[0])
+        return mean
+
     def _stage_of(self, props: tuple[str, ...]) -> _Stage:
         if props not in self._stages:
             self._gl.make_current()
@@ -131,8 +220,11 @@ class SceneCameras:
             place_fixed(stage.model, stage.data, make_scene(task, seed))
             self._placed = (task, seed)
         self._stage = stage
-        mujoco.mj_kinematics(stage.model, stage.data)
-        mujoco.mj_camlight(stage.model, stage.data)
+        self._update_poses()
+
+    def _update_poses(self) -> None:
+        mujoco.mj_kinematics(self._stage.model, self._stage.data)
+        mujoco.mj_camlight(self._stage.model, self._stage.data)
 
     def _draw(self, view: mujoco.MjvCamera, depth: bool) -> tuple[Image, NDArray[np.float32] | None]:
         width, height = self._size
@@ -152,7 +244,7 @@ class SceneCameras:
         extent = self._stage.model.stat.extent
         near, far = self._stage.model.vis.map.znear * extent, self._stage.model.vis.map.zfar * extent
         depth = np.float32(near * far) / (np.float32(near) + buffer * np.float32(far - near))
-        depth[depth > _MAX_DEPTH_M] = 0.0
+        depth[depth > stereo.FARTHEST_M] = 0.0
         return depth
 
     def _base_from_camera(self, camera: str) -> Matrix:

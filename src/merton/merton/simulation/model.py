@@ -151,8 +151,8 @@ def focal_length_px(cell: CellConfig, width: int, height: int) -> float:
     Its sensor is 8 : 5 and other shapes are cut from it, so the tighter side decides: 384 at 640 x 480, 640 at
     1280 x 720.
     """
-    sensor_width = max(width, height * 1.6)
-    return cell.cameras.fx * sensor_width / cell.cameras.width
+    given = cell.cameras
+    return given.fx * max(width, height * 1.6) / max(given.width, given.height * 1.6)
 
 
 def _import(description: str) -> mujoco.MjSpec:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import CameraInfo, Image
 
+from merton.errors import UnknownNameError
 from merton.perception.camera.frame import CameraFrame
 from merton.perception.camera.realsense import CameraSettings, devices_of
+from merton.simulation.sensor import SENSORS
 from merton.world.observation import CameraView
 from merton_nodes.cameras import camera_sources as sources
+from merton_nodes.cameras.cell_source import CellSource
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.declared_cell import declared_cell
@@ -32,8 +37,15 @@ class CameraNode(StageNode):
         folder = self.parameter("folder", "", "with source folder: the directory of images; every camera shows them")
         rate_hz = self.parameter("rate_hz", 5.0, "frames per second of folder and realsense", minimum=0.1, maximum=90.0)
         bag = self.parameter("bag", "", "with source bag: the MCAP file of a recorded run, or the folder of a bag")
-        width = self.parameter("width", 424, "width of frames of cell and realsense [px]", minimum=64, maximum=1280)
-        height = self.parameter("height", 240, "height of frames of cell and realsense [px]", minimum=48, maximum=800)
+        width = self.parameter(
+            "width", cell.cameras.width, "width of frames of cell and realsense [px]", minimum=64, maximum=1280
+        )
+        height = self.parameter(
+            "height", cell.cameras.height, "height of frames of cell and realsense [px]", minimum=48, maximum=800
+        )
+        sensor = self.parameter(
+            "sensor", "ideal", "with source cell: the sensor to imitate", choices=SENSORS, read_only=False
+        )
         realsense = self.realsense_parameters()
         self.outputs = {
             camera: (
@@ -45,7 +57,7 @@ class CameraNode(StageNode):
         }
         self.source: sources.Source
         if source == "cell":
-            self.source = sources.CellSource(self, self.publish, cameras, width, height, cell.gripper.linkage)
+            self.source = CellSource(self, self.publish, cameras, width, height, cell.gripper.linkage, sensor)
         elif source == "folder":
             self.source = sources.FolderSource(self, self.publish, cameras, folder, rate_hz)
         elif source == "bag":
@@ -58,6 +70,19 @@ class CameraNode(StageNode):
             }
             self.source = sources.RealsenseSource(self, self.publish, settings, connect_s)
         self.closing.callback(self.source.close)
+        self.add_on_set_parameters_callback(self.on_parameters)
+        self.closing.callback(self.remove_on_set_parameters_callback, self.on_parameters)
+
+    def on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Have the cell's cameras imitate another sensor."""
+        sensor = next((p.value for p in parameters if p.name == "sensor"), "")
+        if sensor and sensor not in SENSORS:
+            return SetParametersResult(successful=False, reason=str(UnknownNameError("sensor", sensor, SENSORS)))
+        if isinstance(self.source, CellSource) and sensor:
+            self.source.imitate(sensor)
+        elif sensor not in ("", "ideal"):
+            return SetParametersResult(successful=False, reason="only cameras of the simulated cell imitate a sensor")
+        return SetParametersResult(successful=True)
 
     def realsense_parameters(self) -> tuple[str, float, dict[str, float]]:
         """Parameters of RealSense cameras: devices, time to connect [s], further fields of their settings."""

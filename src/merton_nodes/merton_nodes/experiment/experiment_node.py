@@ -51,6 +51,9 @@ class ExperimentNode(StageNode):
         lockstep = self.parameter(
             "lockstep", True, "all messages of an instant have one stamp, as in a simulated cell; false: real cameras"
         )
+        imitates = self.parameter(
+            "imitates_sensors", False, "camera_node renders the cell, and imitates the sensor that an experiment names"
+        )
         reset_limit_s = self.parameter(
             "reset_limit_s",
             0.0,
@@ -60,7 +63,9 @@ class ExperimentNode(StageNode):
         )
         cell = declared_cell(self)
         desk = OperatorDesk(self, limit_s) if success == "operator" else None
-        self.ports = RosPorts(self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s)
+        self.ports = RosPorts(
+            self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s, imitates=imitates
+        )
         self.recorder = self.create_client(RecordTrial, names.RECORD)
         self.evidence = self.create_publisher(TrialEvidence, names.TRIAL_EVIDENCE, names.KEPT_QOS)
         self.busy = False

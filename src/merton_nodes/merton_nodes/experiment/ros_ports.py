@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from merton_interfaces.action import AnswerQuestion, ExecuteActions
@@ -57,6 +57,7 @@ class RosPorts(ServiceCaller):
         operator: judges whether a task is done; None leaves that to the cell.
         lockstep: false for cameras that run on their own; see `ViewCollector`.
         reset_limit_s: how long a reset may take [s]; 0 is `deadline_s`.
+        imitates: whether camera_node renders a cell, and so can imitate a sensor.
     """
 
     def __init__(
@@ -68,10 +69,12 @@ class RosPorts(ServiceCaller):
         *,
         lockstep: bool = True,
         reset_limit_s: float = 0.0,
+        imitates: bool = False,
     ) -> None:
         super().__init__(node, deadline_s)
         self.operator = operator
         self.lockstep = lockstep
+        self.imitates = imitates
         self.reset_limit_s = reset_limit_s or deadline_s
         self.views = ViewCollector(node, cell, lockstep)
         self.gripper = self.views.gripper
@@ -87,21 +90,34 @@ class RosPorts(ServiceCaller):
         self.distortion = create(SetParametersAtomically, f"{names.DISTORTION_NODE}/set_parameters_atomically")
         self.stop_rule = create(SetParametersAtomically, f"{names.ARM_NODE}/set_parameters_atomically")
         self.arm_stops_by: StopRule | None = None  # unknown
+        self.sensor = create(SetParametersAtomically, f"{names.CAMERA_NODE}/set_parameters_atomically")
         self.predict = create(PredictActions, names.PREDICT)
         self.scorer = create(ScoreTrial, names.SCORE)
         self.vlm = ActionClient(node, AnswerQuestion, names.ANSWER)
         self.arm = ActionClient(node, ExecuteActions, names.EXECUTE)
+
+    def set_sensor(self, name: str) -> None:
+        """Set the parameter of camera_node. Cameras that render no cell are what they are: that is "ideal"."""
+        if self.imitates:
+            self.set_parameters(self.sensor, [Parameter("sensor", value=name)])
+        elif name != "ideal":
+            raise InfrastructureError(f"the cameras of this cell cannot imitate a sensor {name!r}: choose 'ideal'")
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Set all three parameters of distortion_node at once."""
         parameters = [Parameter("level", value=float(level)), Parameter("seed", value=seed)]
         if level:
             parameters.append(Parameter("name", value=name))
-        request = SetParametersAtomically.Request(parameters=[p.to_parameter_msg() for p in parameters])
-        response = self.call(self.distortion, request)
-        if not response.result.successful:
-            raise InfrastructureError(f"distortion_node refused {name} {level}: {response.result.reason}")
+        self.set_parameters(self.distortion, parameters)
         self.views.distortion = (name if level else "reference", float(level), seed)
+
+    def set_parameters(self, client: Any, parameters: list[Parameter]) -> None:
+        """Set parameters of another node at once; raises InfrastructureError if it refuses."""
+        request = SetParametersAtomically.Request(parameters=[p.to_parameter_msg() for p in parameters])
+        result = self.call(client, request).result
+        if not result.successful:
+            refused = ", ".join(f"{p.name} {p.value}" for p in parameters)
+            raise InfrastructureError(f"{client.srv_name} refused {refused}: {result.reason}")
 
     def reset(self, task: str, scene: int) -> str:
         """Release a stop that a collision caused, put the cell into the start state, and accept no older view."""
@@ -175,10 +191,7 @@ class RosPorts(ServiceCaller):
         """
         if rule == self.arm_stops_by == "gate":
             return
-        request = SetParametersAtomically.Request(parameters=[Parameter("stop_rule", value=rule).to_parameter_msg()])
-        response = self.call(self.stop_rule, request)
-        if not response.result.successful:
-            raise InfrastructureError(f"arm_node refused the stop rule {rule!r}: {response.result.reason}")
+        self.set_parameters(self.stop_rule, [Parameter("stop_rule", value=rule)])
         self.arm_stops_by = rule
 
     def execute(self, chunk: ActionChunk, view: CellView, stop_rule: StopRule = "gate") -> Execution:

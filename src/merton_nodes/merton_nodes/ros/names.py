@@ -48,6 +48,7 @@ DRIVER_SPEED_SCALING = "speed_scaling_state_broadcaster/speed_scaling"
 DRIVER_UNLOCK = "dashboard_client/unlock_protective_stop"
 
 FRAME_REQUEST = "camera/frame_request"
+CAMERA_NODE = "camera_node"
 DISTORTION_NODE = "distortion_node"
 ARM_NODE = "arm_node"
 ANSWER = "vlm/answer"

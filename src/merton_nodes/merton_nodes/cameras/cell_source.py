@@ -1,0 +1,132 @@
+"""The simulated cell as a source of camera_node's frames."""
+
+from __future__ import annotations
+
+from merton_interfaces.msg import CellState, FrameRequest
+
+from merton.simulation.sensor import SENSORS
+from merton.world.observation import CameraView
+from merton_nodes.cameras.camera_sources import PublishFrame, Source
+from merton_nodes.cell.messages import arm_state_of
+from merton_nodes.ros import conversions as convert
+from merton_nodes.ros import names
+from merton_nodes.ros.runtime import StageNode
+
+TRIAL_NODES = ("experiment_node", names.DISTORTION_NODE)
+"""Subscribers that need the frames of a simulated cell only where the first of them requests some; all others view."""
+VIEWERS_PERIOD_S = 0.2
+"""Period of the search for viewers [s]: how late the first frame may be for one."""
+
+
+class CellSource(Source):
+    """Views of the simulated cell, rendered from its state: those that are requested at rest, and those with a viewer.
+
+    A state is rendered once for each camera; repeated, its views are published again to viewers.
+    """
+
+    def __init__(
+        self,
+        node: StageNode,
+        publish: PublishFrame,
+        cameras: list[str],
+        width: int,
+        height: int,
+        linkage: bool = False,
+        sensor: str = "ideal",
+    ) -> None:
+        from merton.simulation.cameras import SceneCameras  # needs OpenGL, which the other sources do not
+
+        self.node, self.publish, self.cameras = node, publish, cameras
+        self.scene_cameras = SceneCameras(width, height, linkage=linkage)
+        self.imitate(sensor)
+        self.state: CellState | None = None
+        self.request: FrameRequest | None = None
+        """The newest one that has no answer yet."""
+        self.viewed: tuple[set[str], set[str]] = set(), set()
+        """Cameras with a viewer of colour, and of depth."""
+        node.create_subscription(CellState, names.CELL_STATE, self.on_state, names.LATEST_QOS)
+        node.create_subscription(FrameRequest, names.FRAME_REQUEST, self.on_request, names.RELIABLE_QOS)
+        node.create_timer_s(VIEWERS_PERIOD_S, self.find_viewers)
+
+    def on_state(self, state: CellState) -> None:
+        """Render a new state as far as it is viewed or requested; a repeated one is published again."""
+        if not self.node.active:
+            return
+        last = self.state
+        if last is None or last.scene != state.scene:
+            self.scene_cameras.begin_scene()
+        if last is None or (last.scene, last.header.stamp) != (state.scene, state.header.stamp):
+            self.views.clear()
+        self.state = state
+        color, depth = self.requested()
+        self.show(color | self.viewed[0], depth | self.viewed[1])
+        self.keep_exposures(color | depth)
+
+    def on_request(self, request: FrameRequest) -> None:
+        """Answer a request, now or at the next rest."""
+        self.request = request
+        if self.node.active:
+            color, depth = self.requested()
+            self.show(color, depth)
+            self.keep_exposures(color | depth)
+
+    def imitate(self, sensor: str) -> None:
+        """Deliver pictures of this sensor from now on."""
+        self.views: dict[str, CameraView] = {}
+        """What has been rendered of the newest state."""
+        self.scene_cameras.imitate(SENSORS[sensor])
+
+    def keep_exposures(self, cameras: set[str]) -> None:
+        """Pictures of a trial count for the auto-exposure; a viewer's do not, so that a trial has no need of them."""
+        for camera in cameras:
+            self.scene_cameras.keep_exposure(camera)
+
+    def requested(self) -> tuple[set[str], set[str]]:
+        """The cameras, for colour and for depth, of a request whose instant has come: it counts as answered."""
+        state, request = self.state, self.request
+        if state is None or request is None or not state.at_rest:
+            return set(), set()
+        if convert.nanoseconds_of(request.header.stamp) > convert.nanoseconds_of(state.header.stamp):
+            return set(), set()
+        self.request = None
+        return set(request.color), set(request.depth)
+
+    def show(self, color: set[str], depth: set[str]) -> None:
+        """Publish cameras with the state's stamp, those of `depth` with their depth; render what is not yet."""
+        for camera in self.cameras:
+            if camera in color | depth:
+                assert self.state is not None
+                self.publish(
+                    camera, self.view(camera, camera in depth), convert.nanoseconds_of(self.state.header.stamp)
+                )
+
+    def view(self, camera: str, depth: bool) -> CameraView:
+        """A view of the newest state, rendered unless it has been."""
+        state, view = self.state, self.views.get(camera)
+        assert state is not None
+        if view is None or (depth and view.depth_m is None):
+            stamp_ns = convert.nanoseconds_of(state.header.stamp)
+            _, speeds = arm_state_of(state.joints)
+            view = self.scene_cameras.render(
+                state.task, state.seed, state.qpos, camera, stamp_ns, depth=depth, joint_velocities=speeds
+            )
+            self.views[camera] = view
+            self.node.counters["frames rendered"] += 1
+            self.node.counters["depth images rendered"] += depth
+        return view
+
+    def close(self) -> None:
+        self.scene_cameras.close()
+
+    def find_viewers(self) -> None:
+        """Find the cameras that other nodes than those of a trial look at, as they are or distorted."""
+
+        def has_viewer(*topics: str) -> bool:
+            ends = (end for topic in topics for end in self.node.get_subscriptions_info_by_topic(topic))
+            return any(end.node_name not in TRIAL_NODES for end in ends)
+
+        of_color = (names.color, names.color_info, names.distorted, names.distortion_info)
+        self.viewed = (
+            {camera for camera in self.cameras if has_viewer(*(topic(camera) for topic in of_color))},
+            {camera for camera in self.cameras if has_viewer(names.depth(camera))},
+        )
