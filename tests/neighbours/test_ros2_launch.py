@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from sessions import Processes, processes_of_session
 
 pytestmark = pytest.mark.needs("ros2launch", "launch_ros", programs=("ros2",))
 
+DOCKER_STOP_S = 10.0
+"""Between the first signal of `docker stop` and its SIGKILL."""
 EXPERIMENT = """
 name: launched
 seed: 5
@@ -105,13 +108,48 @@ def test_two_graphs_in_one_domain_notice_each_other(replay, processes, ros) -> N
 
 
 @pytest.mark.needs("ros_gz_sim", "ros_gz_bridge", "gz_ros2_control", "controller_manager", programs=("gz",))
-def test_gazebo_s_server_ends_with_its_launch(processes: Processes, ros: Any) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "process started with pid",
+        "Waiting RM to load",
+        "Activating controllers: [ arm_controller ]",
+        "Passing message from ROS std_msgs/msg/Bool",
+    ],
+)
+def test_gazebo_s_server_ends_with_its_launch(processes: Processes, moment: str, number: signal.Signals) -> None:
+    """Before the robot is there, when it waits for its description, amid the start of a controller, at work."""
     launch = processes.start("ros2", "launch", "merton_bringup", "gazebo.launch.py")
-    wait_for_nodes(ros, "gazebo", launch.check)
-    assert any("sim -s" in command for command in launch.session().values())
-    launch.process.send_signal(signal.SIGTERM)
+    launch.wait_for(moment, 120.0)
+    until(lambda: any("sim -s" in command for command in launch.session().values()), meanwhile=launch.check)
+    launch.process.send_signal(number)
     launch.wait()
     until(lambda: not launch.session(), 20)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_deaf_to_signals_is_killed_with_its_launch(
+    processes: Processes, tmp_path: Path, number: signal.Signals
+) -> None:
+    file = tmp_path / "deaf.launch.py"
+    file.write_text(
+        "from launch import LaunchDescription\n"
+        "from launch.actions import ExecuteProcess\n"
+        "from merton_nodes.ros.launching import end_with_launch, killed_with_launch\n"
+        "def generate_launch_description():\n"
+        "    deaf = \"trap '' INT TERM; echo deaf; while true; do sleep 1; done\"\n"
+        "    process = ExecuteProcess(cmd=['sh', '-c', deaf], output='screen', **killed_with_launch())\n"
+        "    return LaunchDescription([end_with_launch(), process])\n"
+    )
+    launch = processes.start("ros2", "launch", str(file))
+    launch.wait_for("] deaf")
+    launch.process.send_signal(number)
+    launch.wait()
+    until(lambda: not launch.session(), 20)
+    if number == signal.SIGINT:  # the only signal that launch passes on
+        (limit_s,) = re.findall(r"failed to terminate '(\S+)' seconds after receiving 'SIGTERM'", launch.output)
+        assert float(limit_s) < DOCKER_STOP_S
 
 
 @pytest.mark.parametrize("code", [0, 3])

@@ -6,6 +6,7 @@ Imported by launch files alone: `launch` and `launch_ros` come with a full ROS i
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,7 +38,15 @@ from merton.errors import InfrastructureError, MissingDependencyError
 from merton.experiment.run import RunDirectory
 from merton.files import resource
 from merton.graph.spec import GraphSpec, load_graph
-from merton.graph.supervisor import ORPHANS_END, claim_domain, enclave, environment, ros_arguments, users_domain
+from merton.graph.supervisor import (
+    ORPHANS_END,
+    claim_domain,
+    enclave,
+    environment,
+    orphan_gets,
+    ros_arguments,
+    users_domain,
+)
 
 Builder: TypeAlias = Callable[[LaunchContext], list[Any]]
 """Makes launch actions once the arguments are known."""
@@ -131,6 +140,15 @@ def end_with_launch() -> SetLaunchConfiguration:
     return SetLaunchConfiguration(
         "launch-prefix", [" ".join(ORPHANS_END), " ", LaunchConfiguration("launch-prefix", default="")]
     )
+
+
+def killed_with_launch() -> dict[str, Any]:
+    """Options of a process that has nothing to save and may be deaf to SIGINT and SIGTERM: it is killed.
+
+    At once when the launch is gone; 1 s after the SIGTERM that follows SIGINT when the launch ends in order.
+    """
+    prefix = [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(orphan_gets(signal.SIGKILL))]
+    return {"prefix": prefix, "sigkill_timeout": "1"}
 
 
 def _claim_domain(context: LaunchContext) -> None:
