@@ -112,7 +112,7 @@ def test_two_graphs_in_one_domain_notice_each_other(replay, processes, ros) -> N
 @pytest.mark.parametrize(
     "moment",
     [
-        "process started with pid",
+        "Requesting list of world names",
         "Waiting RM to load",
         "Activating controllers: [ arm_controller ]",
         "Passing message from ROS std_msgs/msg/Bool",
