@@ -15,7 +15,6 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 
 from merton.errors import InputError, MissingDependencyError
 from merton.execution.robots.watchdog import Watchdog
-from merton.world.cell import ARM_JOINTS
 from merton.world.geometry import Array
 from merton_nodes.cell.messages import arm_state_of
 from merton_nodes.ros import conversions as convert
@@ -145,12 +144,13 @@ class DriverReports:
             return None
         state: Any = deserialize_message(self._controller_state, self._messages.controller_state)
         point = self._messages.reference_of(state)
-        if set(state.joint_names) != set(ARM_JOINTS):
+        try:
+            joints, velocities, accelerations = (
+                convert.joint_values(state.joint_names, values)
+                for values in (point.positions, point.velocities, point.accelerations or [0.0] * 6)
+            )
+        except InputError:
             return None
-        order = [state.joint_names.index(name) for name in ARM_JOINTS]
-        joints, velocities, accelerations = (
-            np.array(each)[order] for each in (point.positions, point.velocities, point.accelerations or np.zeros(6))
-        )
         stamp_ns = convert.nanoseconds_of(state.header.stamp)
         told_s = (self.node.get_clock().now().nanoseconds - stamp_ns) / 1e9
         # the stamp is the better one where the driver has this machine's clock
