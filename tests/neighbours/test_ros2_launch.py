@@ -28,22 +28,11 @@ pytestmark = pytest.mark.needs("ros2launch", "launch_ros", programs=("ros2",))
 
 DOCKER_STOP_S = 10.0
 """Between the first signal of `docker stop` and its SIGKILL."""
-EXPERIMENT = """
-name: launched
-seed: 5
-agents:
-  - {id: expert, vla: expert}
-tasks: [reach]
-distortions: [jpeg]
-levels: [5]
-"""
 
 
-def test_an_experiment_runs_to_its_end(processes, tmp_path: Path) -> None:
-    file = tmp_path / "launched.yaml"
-    file.write_text(EXPERIMENT)
+def test_an_experiment_runs_to_its_end(processes, experiment: Path, tmp_path: Path) -> None:
     launch = processes.start(
-        "ros2", "launch", "merton_bringup", "sim.launch.py", f"experiment:={file}", f"runs:={tmp_path / 'runs'}"
+        "ros2", "launch", "merton_bringup", "sim.launch.py", f"experiment:={experiment}", f"runs:={tmp_path / 'runs'}"
     )
     assert launch.wait(180) == 0
     (run,) = (tmp_path / "runs").iterdir()
