@@ -158,3 +158,21 @@ def test_a_program_that_has_to_succeed_ends_the_launch_if_it_fails(
     assert launch.wait() == (1 if code else 0)
     assert ("the next" in launch.output) == (not code)
     assert ("the first has failed with exit code 3, and with it the launch" in launch.output) == bool(code)
+
+
+def test_a_program_that_ends_with_the_launch_is_not_reported(processes: Processes, tmp_path: Path) -> None:
+    """Also one that the others could go on without: they end, too."""
+    file = tmp_path / "one.launch.py"
+    file.write_text(
+        "from launch import LaunchDescription\n"
+        "from launch.actions import ExecuteProcess\n"
+        "from merton_nodes.ros.launching import supervised\n"
+        "def generate_launch_description():\n"
+        "    process = ExecuteProcess(cmd=['sh', '-c', 'echo begun; exec sleep 600'], output='screen')\n"
+        "    return LaunchDescription(supervised(process, 'the optional one', optional=True))\n"
+    )
+    launch = processes.start("ros2", "launch", str(file))
+    launch.wait_for("begun")
+    launch.process.send_signal(signal.SIGINT)
+    assert launch.wait() == 0
+    assert "the optional one" not in launch.output
