@@ -190,6 +190,10 @@ class GazeboCellNode(StageNode):
         await self.things.put(scene)
         self.time.run_for(SETTLE_S)
         await self.require(lambda: self.time.stands, "the poses of the objects")
+        if not self.scenes:  # a camera's very first picture is black: on a busy machine, it comes no sooner than this
+            self.cameras.take_frames()
+            self.time.run_for(0.0)
+            await self.require(lambda: self.time.stands, "the cameras' first frames")
         self.judge.begin(scene)
         self.cameras.take_frames()
         self.touches.clear()
