@@ -242,6 +242,18 @@ def test_a_reset_makes_the_scene_and_time_stands_still_at_a_frame(ros: Any, benc
     assert len(stamps) == len(set(stamps)), "Gazebo repeats its last joint states while time stands"
 
 
+def test_a_reset_that_is_asked_for_again_is_carried_out_once(ros: Any, bench: Bench) -> None:
+    """On a busy machine its answer takes longer than its client waits before it asks again, and the trial goes on."""
+    client = bench.probe.create_client(ResetCell, names.CELL_RESET)
+    ros.until(client.service_is_ready)
+    request = ResetCell.Request(task="reach", seed=0, id="first")
+    answers = [ros.result(future) for future in [client.call_async(request) for _ in range(2)]]
+    answers.append(ros.result(client.call_async(request)))
+    assert [(answer.error_code, answer.state.scene) for answer in answers] == [(0, 1)] * 3
+    assert ros.result(client.call_async(ResetCell.Request(task="reach", seed=0, id="second"))).state.scene == 2
+    assert bench.reset("reach", 0).state.scene == 3
+
+
 def test_props_come_with_their_scene_and_go_before_the_next(ros: Any, bench: Bench) -> None:
     for seed in (3, 4):
         response = bench.reset("insert", seed)

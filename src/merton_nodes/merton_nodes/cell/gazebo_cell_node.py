@@ -69,7 +69,7 @@ class GazeboCellNode(StageNode):
         self.touches, self.judge = Touches(self.cell), Judge(self.cell)
         self.joints = JointState()
         self.joints_rad: Array | None = None
-        self.scenes, self.resetting = 0, False
+        self.scenes, self.reset_id, self.resetting = 0, "", False
         self.world = self.make_world(self, self.cell, self.on_touches)
         self.time = Lockstep(self.run_to, PERIOD_NS, SLICE_NS, "joints")
         self.cameras = GazeboCameras(self, self.world, self.time, self.cell)
@@ -162,14 +162,16 @@ class GazeboCellNode(StageNode):
         try:
             scene = gazebo_scene(request.task, request.seed)
             await self.require(lambda: not self.resetting, "another reset to end")
-            self.resetting = True
-            try:
-                await self.reset(scene)
-            finally:
-                self.resetting = False
-                self.waits.check()
-            self.publish_safety()
-            self.publish_state()
+            if not request.id or request.id != self.reset_id:
+                self.resetting = True
+                try:
+                    await self.reset(scene)
+                finally:
+                    self.resetting = False
+                    self.waits.check()
+                self.reset_id = request.id
+                self.publish_safety()
+                self.publish_state()
         except MertonError as error:
             response.error_code, response.error_msg = ErrorCode.RESET_REFUSED, str(error)
         if self.judge.scene is not None:
