@@ -19,6 +19,7 @@ from merton_nodes.ros.launching import (
     EXPERIMENT_ARGUMENTS,
     describe,
     experiment,
+    killed_with_launch,
     program,
     require,
     required,
@@ -72,7 +73,9 @@ def robot(context):
 def gazebo(world, headless):
     """Gazebo's server with a world, and its window unless `headless`; both reached from this ROS domain alone.
 
-    Ours: ros_gz_sim's launch file starts the server through a shell, which does not pass signals on.
+    Ours: ros_gz_sim's launch file starts the server through a shell, which does not pass signals on. At SIGINT and
+    SIGTERM the server waits for gz_ros2_control, and that for its controllers to be switched, which needs time to
+    pass, or for a description of the robot: neither comes any more.
     """
     partition = ["merton_", LaunchConfiguration("domain")]
     actions = [] if "GZ_PARTITION" in os.environ else [SetEnvironmentVariable("GZ_PARTITION", partition)]
@@ -84,6 +87,7 @@ def gazebo(world, headless):
         name="gazebo",
         additional_env={"GZ_SIM_SYSTEM_PLUGIN_PATH": plugins},
         output="screen",
+        **killed_with_launch(),
     )
     actions += supervised(server, "Gazebo")
     if not headless:

@@ -27,6 +27,7 @@ from merton.world.geometry import Array
 from merton_nodes.cell.messages import arm_state_of
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from patience import stretched
 from ros import Permits, Probe, Ros
 from simulated_ur import free_address
 
@@ -179,7 +180,7 @@ class Bench:
         """Of ur_driver_node, for the controller that is active."""
         found = ["--ros-args", "-p", f"gripper_hostname:={gripper}"]
         found += ["-p", f"heartbeat_timeout_s:={self.heartbeat_timeout_s}"]
-        found += ["-p", "connect_timeout_s:=60.0"]
+        found += ["-p", f"connect_timeout_s:={min(120.0, stretched(60.0))}"]
         for name in (names.DRIVER_TRAJECTORY, names.DRIVER_CONTROLLER_STATE, names.DRIVER_GOALS):
             found += ["-r", f"{name}:={name.replace(SCALED, self.controller)}"]
         return found

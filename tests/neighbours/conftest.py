@@ -64,6 +64,21 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         started.end()
 
 
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an experiment of one trial, in a folder for what comes of it."""
+    file = tmp_path_factory.mktemp("one_trial") / "one_trial.yaml"
+    file.write_text(
+        "name: one_trial\n"
+        "seed: 5\n"
+        "agents: [{id: expert, vla: expert}]\n"
+        "tasks: [reach]\n"
+        "distortions: [jpeg]\n"
+        "levels: [5]\n"
+    )
+    return file
+
+
 @pytest.fixture(scope="module", autouse=True)
 def domain() -> Iterator[int]:
     """A ROS domain for all tests of a file, which no other tests use: a graph that is started in it can claim it."""

@@ -13,24 +13,14 @@ from sessions import Processes
 
 pytestmark = pytest.mark.needs("ros2launch", "ros2bag", "rosbag2_storage_mcap", programs=("ros2",))
 
-EXPERIMENT = """
-name: recorded
-seed: 5
-agents:
-  - {id: expert, vla: expert}
-tasks: [reach]
-distortions: [jpeg]
-levels: [5]
-"""
 PLAYED = ("/trial_evidence", "/trial_results", "/arm/safety_state", "/joint_states", "/camera/top/color/camera_info")
 
 
 @pytest.fixture(scope="module")
-def recording(domain: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(domain: int, experiment: Path) -> Path:
     """The recording of a run, which its recorder has closed."""
-    folder = tmp_path_factory.mktemp("recorded")
-    experiment, file = folder / "recorded.yaml", folder / "recording.mcap"
-    experiment.write_text(EXPERIMENT)
+    folder = experiment.parent
+    file = folder / "recording.mcap"
     processes = Processes(folder)
     try:
         launch = processes.start(

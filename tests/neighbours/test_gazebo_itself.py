@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import cv2
@@ -21,6 +24,7 @@ from merton.experiment.runner import Runner, run_all
 from merton.models.blobs import find_blobs
 from merton.results.records import Outcome
 from merton.results.store import ResultStore
+from merton.simulation.cameras import SceneCameras
 from merton.world.cell import load_cell
 from merton.world.tasks import COLORS
 from merton_nodes.cell.messages import arm_state_of, motion_to
@@ -44,13 +48,13 @@ EXPERIMENT = """
 name: in-gazebo
 seed: 2026
 agents:
-  - {id: expert, vla: expert}
-  - {id: plunge, vla: plunge}
-tasks: [reach, push, pick, place, move]
+{agents}
+tasks: [{tasks}]
 distortions: [gaussian_blur]
 levels: [0]
 max_steps: 6
 """
+EXPERT, PLUNGE = "  - {id: expert, vla: expert}", "  - {id: plunge, vla: plunge}"
 OURS = re.compile(r"^\[\w+_node-\d+\] .*\[(?:WARN|ERROR|FATAL)\].*$", re.MULTILINE)
 APART_PX = 6.0
 REST_S = 0.3
@@ -58,23 +62,36 @@ REST_S = 0.3
 
 
 def test_the_oracle_solves_the_tasks_and_a_planned_collision_stops(processes: Processes, tmp_path: Path) -> None:
-    file = tmp_path / "in_gazebo.yaml"
-    file.write_text(EXPERIMENT)
-    launch = processes.start(
-        "ros2", "launch", "merton_bringup", "gazebo.launch.py", f"experiment:={file}", f"runs:={tmp_path / 'gazebo'}"
-    )
-    assert launch.wait(LIMIT_S) == 0, launch.output
-    assert not launch.session(), "its server too has ended"
-    (folder,) = (tmp_path / "gazebo").iterdir()
-    run = RunDirectory(folder)
+    file, run, output = carried_out(processes, tmp_path, "reach, push, pick, place, move", EXPERT, PLUNGE)
     outcomes = {record.id: record.outcome for record in records(run)}
     wanted = {"expert": Outcome.SUCCESS, "plunge": Outcome.EMERGENCY_STOP}
     assert outcomes == {name: wanted[name.split(".")[0]] for name in outcomes}
     assert len(outcomes) == 10
-    stops = [line for line in OURS.findall(launch.output) if "emergency stop: delta 5 would bring" in line]
+    stops = [line for line in OURS.findall(output) if "emergency stop: delta 5 would bring" in line]
     assert len(stops) == 5
-    assert set(OURS.findall(launch.output)) == set(stops), "no other warning of ours"
+    assert set(OURS.findall(output)) == set(stops), "no other warning of ours"
     check_pictures(run, embedded_run(file, tmp_path / "embedded"))
+
+
+def test_the_oracle_solves_tasks_with_the_linkage(processes: Processes, tmp_path: Path) -> None:
+    tasks = "reach, push, pick, place, move"
+    _, run, output = carried_out(processes, tmp_path, tasks, EXPERT, linkage="true")
+    assert [record.outcome for record in records(run)] == [Outcome.SUCCESS] * 5
+    assert not OURS.findall(output), "no warning of ours"
+
+
+def carried_out(
+    processes: Processes, folder: Path, tasks: str, *agents: str, linkage: str = "false"
+) -> tuple[Path, RunDirectory, str]:
+    """An experiment, its finished run in Gazebo, and what the launch has printed."""
+    file = folder / "in_gazebo.yaml"
+    file.write_text(EXPERIMENT.format(tasks=tasks, agents="\n".join(agents)))
+    arguments = (f"experiment:={file}", f"runs:={folder / 'gazebo'}", f"gripper_linkage:={linkage}")
+    launch = processes.start("ros2", "launch", "merton_bringup", "gazebo.launch.py", *arguments)
+    assert launch.wait(LIMIT_S) == 0, launch.output
+    assert not launch.session(), "its server too has ended"
+    (run,) = (folder / "gazebo").iterdir()
+    return file, RunDirectory(run), launch.output
 
 
 def embedded_run(file: Path, runs: Path) -> RunDirectory:
@@ -103,6 +120,33 @@ def blobs(picture: Path) -> list[tuple[str, tuple[float, float]]]:
     """Colour and place of the things of a picture."""
     image = cv2.cvtColor(cv2.imread(str(picture)), cv2.COLOR_BGR2RGB)
     return [(color, blob.centroid_px) for color in COLORS for blob in find_blobs(image, color)]
+
+
+def test_every_camera_sees_what_the_embedded_cell_s_camera_sees(processes: Processes, ros: Any) -> None:
+    """Patches of the things' colours, in the very first picture too."""
+    tool, cameras = load_tool("gazebo_cameras"), SceneCameras()
+    launch = processes.start("ros2", "launch", "merton_bringup", "gazebo.launch.py")
+    taker = ros.add(tool.GazeboCameras)
+    for task in ("place", "insert"):
+        here, there = taker.take(task, tool.SEED), tool.embedded(task, tool.SEED, cameras)
+        pairs, alone = tool.compare(task, here, there)
+        assert {pair.camera for pair in pairs} == set(tool.CAMERAS)
+        assert len(pairs) >= 8, alone
+        assert not alone
+        assert max(pair.apart_px for pair in pairs) < 1.0
+        assert max(pair.apart_levels for pair in pairs) < 40
+    cameras.close()
+    launch.end()
+
+
+def load_tool(name: str) -> ModuleType:
+    """A program of tools/ as a module."""
+    path = Path(__file__).parents[2] / "tools" / f"{name}.py"
+    specification = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # dataclasses look their module up
+    specification.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize("linkage", ["false", "true"])

@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 from merton_interfaces.msg import SafetyState
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
 
 from measured_stop import MeasuredStop
 from merton.execution.gate.safety import MODES, Limits
 from merton.world.cell import load_cell
+from merton_nodes.cell.messages import arm_state_of
 from merton_nodes.ros import names
 from ros import Probe, Ros, trigger
 from ros2_control import NEEDED, PLAIN, SCALED, Bench
@@ -47,12 +50,8 @@ def stopped_at_random(
     bench: Bench, random: np.random.Generator, stop: Callable[[], None], mode: str = "reduced", reach_rad: float = 1.5
 ) -> MeasuredStop:
     """A random motion that is stopped at a random moment, and judged; far ones for a stop that takes effect later."""
-    limits = MODES[mode]
-    goal, begin = HOME + random.uniform(-reach_rad, reach_rad, 6), len(bench.raw)
-    share = random.uniform(0.05, 0.65)
-    if not partly_done(bench, goal, fastest(goal - bench.joints_rad, limits), share):
-        bench.wait_for_rest()
-        return stopped_at_random(bench, random, stop, mode, reach_rad)
+    limits, begin = MODES[mode], len(bench.raw)
+    goal = under_way(bench, random, mode, reach_rad)
     asked_s = time.time()
     stop()
     bench.wait_for_rest(asked_s)
@@ -62,12 +61,23 @@ def stopped_at_random(
     return found
 
 
+def under_way(bench: Bench, random: np.random.Generator, mode: str, reach_rad: float) -> np.ndarray:
+    """A random motion as fast as its mode allows, a random share of which is done; returns its goal (6,) [rad]."""
+    while True:
+        goal = HOME + random.uniform(-reach_rad, reach_rad, 6)
+        if partly_done(bench, goal, fastest(goal - bench.joints_rad, MODES[mode]), random.uniform(0.05, 0.65)):
+            return goal
+        bench.wait_for_rest()
+
+
 def partly_done(bench: Bench, goal: np.ndarray, duration_s: float, share: float) -> bool:
     """Begin a motion, and wait until a share of its time is over; false if this process was late itself."""
     start, begin_s = bench.joints_rad, time.time()
     bench.move(goal, duration_s)
     turn = 0.5 - 0.5 * np.cos(np.pi * share)
-    bench.ros.until(lambda: np.abs(bench.joints_rad - start).max() >= turn * np.abs(goal - start).max())
+    way_rad, normal = turn * np.abs(goal - start).max(), SafetyState.NORMAL
+    bench.ros.until(lambda: np.abs(bench.joints_rad - start).max() >= way_rad or bench.safety[-1].mode != normal)
+    assert bench.safety[-1].mode == normal, bench.safety[-1].message
     return time.time() < begin_s + 0.8 * duration_s
 
 
@@ -142,3 +152,43 @@ def test_the_arm_stops_if_its_commander_or_the_node_is_gone(
         assert trigger(bench.ros, probe, names.CELL_RELEASE).success
         bench.ros.until(lambda: bench.safety[-1].mode == SafetyState.NORMAL)
     print(table_row(stops, controller=controller, event=event.__name__))
+
+
+def halted(states: list[bytes]) -> tuple[float, int]:
+    """The step of the fastest joint in a cycle [rad] before it halted, and the cycles in which it did."""
+    joints_rad = np.array([arm_state_of(deserialize_message(state, JointState))[0] for state in states])
+    steps = np.diff(joints_rad, axis=0)
+    last = np.flatnonzero(np.abs(steps).max(axis=1) > 1e-9)[-1]
+    before = np.median(steps[last - 8 : last - 2], axis=0)
+    joint = np.abs(before).argmax()
+    shares = steps[last - 2 :, joint] / before[joint]
+    assert (shares > -1e-6).all(), "it does not turn around"
+    return float(abs(before[joint])), 1 + int((shares[:3] < 0.5).sum())
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
+@pytest.mark.parametrize("rate_hz", [125, 500])
+def test_a_controller_that_is_deactivated_holds_its_last_command(
+    make: Any, ros: Ros, probe: Probe, controller: str, rate_hz: int
+) -> None:
+    """The arm stands in the next cycle of the mock hardware, far beyond the limits of its mode; Merton says FAULT."""
+    bench, random = make(controller, rate_hz=rate_hz), np.random.default_rng(3)
+    raw: list[bytes] = []
+    probe.create_subscription(JointState, names.DRIVER_JOINT_STATES, raw.append, names.RELIABLE_QOS, raw=True)
+    for mode in MODES:
+        halts: list[tuple[float, int]] = []
+        for _ in range(-(-STOPS // 5)):
+            raw.clear()
+            under_way(bench, random, mode, 1.5)
+            bench.switch([], [controller])
+            bench.wait_for_fault("the controller was deactivated during a motion")
+            halts.append(halted(list(raw)))
+            bench.switch([controller], [])
+            assert trigger(ros, probe, names.CELL_RELEASE).success
+            ros.until(lambda: bench.safety[-1].mode == SafetyState.NORMAL)
+        steps_rad, cycles = zip(*halts, strict=True)
+        assert max(cycles) <= 2, "one, and one more if a command came between two states"
+        speeds = np.round(np.multiply(steps_rad, rate_hz), 2).tolist()
+        print(
+            json.dumps({"controller": controller, "rate_hz": rate_hz, "mode": mode, "speeds": speeds, "cycles": cycles})
+        )

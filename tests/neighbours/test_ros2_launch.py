@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -25,22 +26,13 @@ from sessions import Processes, processes_of_session
 
 pytestmark = pytest.mark.needs("ros2launch", "launch_ros", programs=("ros2",))
 
-EXPERIMENT = """
-name: launched
-seed: 5
-agents:
-  - {id: expert, vla: expert}
-tasks: [reach]
-distortions: [jpeg]
-levels: [5]
-"""
+DOCKER_STOP_S = 10.0
+"""Between the first signal of `docker stop` and its SIGKILL."""
 
 
-def test_an_experiment_runs_to_its_end(processes, tmp_path: Path) -> None:
-    file = tmp_path / "launched.yaml"
-    file.write_text(EXPERIMENT)
+def test_an_experiment_runs_to_its_end(processes, experiment: Path, tmp_path: Path) -> None:
     launch = processes.start(
-        "ros2", "launch", "merton_bringup", "sim.launch.py", f"experiment:={file}", f"runs:={tmp_path / 'runs'}"
+        "ros2", "launch", "merton_bringup", "sim.launch.py", f"experiment:={experiment}", f"runs:={tmp_path / 'runs'}"
     )
     assert launch.wait(180) == 0
     (run,) = (tmp_path / "runs").iterdir()
@@ -105,13 +97,48 @@ def test_two_graphs_in_one_domain_notice_each_other(replay, processes, ros) -> N
 
 
 @pytest.mark.needs("ros_gz_sim", "ros_gz_bridge", "gz_ros2_control", "controller_manager", programs=("gz",))
-def test_gazebo_s_server_ends_with_its_launch(processes: Processes, ros: Any) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "Requesting list of world names",
+        "Waiting RM to load",
+        "Activating controllers: [ arm_controller ]",
+        "Passing message from ROS std_msgs/msg/Bool",
+    ],
+)
+def test_gazebo_s_server_ends_with_its_launch(processes: Processes, moment: str, number: signal.Signals) -> None:
+    """Before the robot is there, when it waits for its description, amid the start of a controller, at work."""
     launch = processes.start("ros2", "launch", "merton_bringup", "gazebo.launch.py")
-    wait_for_nodes(ros, "gazebo", launch.check)
-    assert any("sim -s" in command for command in launch.session().values())
-    launch.process.send_signal(signal.SIGTERM)
+    launch.wait_for(moment, 120.0)
+    until(lambda: any("sim -s" in command for command in launch.session().values()), meanwhile=launch.check)
+    launch.process.send_signal(number)
     launch.wait()
     until(lambda: not launch.session(), 20)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_deaf_to_signals_is_killed_with_its_launch(
+    processes: Processes, tmp_path: Path, number: signal.Signals
+) -> None:
+    file = tmp_path / "deaf.launch.py"
+    file.write_text(
+        "from launch import LaunchDescription\n"
+        "from launch.actions import ExecuteProcess\n"
+        "from merton_nodes.ros.launching import end_with_launch, killed_with_launch\n"
+        "def generate_launch_description():\n"
+        "    deaf = \"trap '' INT TERM; echo deaf; while true; do sleep 1; done\"\n"
+        "    process = ExecuteProcess(cmd=['sh', '-c', deaf], output='screen', **killed_with_launch())\n"
+        "    return LaunchDescription([end_with_launch(), process])\n"
+    )
+    launch = processes.start("ros2", "launch", str(file))
+    launch.wait_for("] deaf")
+    launch.process.send_signal(number)
+    launch.wait()
+    until(lambda: not launch.session(), 20)
+    if number == signal.SIGINT:  # the only signal that launch passes on
+        (limit_s,) = re.findall(r"failed to terminate '(\S+)' seconds after receiving 'SIGTERM'", launch.output)
+        assert float(limit_s) < DOCKER_STOP_S
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -131,3 +158,21 @@ def test_a_program_that_has_to_succeed_ends_the_launch_if_it_fails(
     assert launch.wait() == (1 if code else 0)
     assert ("the next" in launch.output) == (not code)
     assert ("the first has failed with exit code 3, and with it the launch" in launch.output) == bool(code)
+
+
+def test_a_program_that_ends_with_the_launch_is_not_reported(processes: Processes, tmp_path: Path) -> None:
+    """Also one that the others could go on without: they end, too."""
+    file = tmp_path / "one.launch.py"
+    file.write_text(
+        "from launch import LaunchDescription\n"
+        "from launch.actions import ExecuteProcess\n"
+        "from merton_nodes.ros.launching import supervised\n"
+        "def generate_launch_description():\n"
+        "    process = ExecuteProcess(cmd=['sh', '-c', 'echo begun; exec sleep 600'], output='screen')\n"
+        "    return LaunchDescription(supervised(process, 'the optional one', optional=True))\n"
+    )
+    launch = processes.start("ros2", "launch", str(file))
+    launch.wait_for("begun")
+    launch.process.send_signal(signal.SIGINT)
+    assert launch.wait() == 0
+    assert "the optional one" not in launch.output

@@ -11,7 +11,7 @@ from merton.simulation.cell import Contact
 from merton.simulation.scene import make_scene
 from merton.world import linkage
 from merton.world.cell import ARM_JOINTS
-from merton_nodes.cell.messages import cell_safety, cell_state, motion_to, spline_of
+from merton_nodes.cell.messages import arm_state_of, cell_safety, cell_state, motion_to, spline_of
 from merton_nodes.ros import conversions as convert
 
 JOINTS = np.linspace(0.1, 0.6, 6)
@@ -72,3 +72,22 @@ def test_the_joint_of_a_linkage_alone_is_enough() -> None:
     message.position[7] = 2.0
     with pytest.raises(InputError, match="finger_joint must be in"):
         convert.joints_of(message)
+
+
+def test_joint_values_are_found_by_name_in_any_order() -> None:
+    message = convert.joint_state_message(0, JOINTS, 2 * JOINTS, 0.045)
+    order = [6, 3, 5, 0, 2, 4, 1]
+    for values in ("name", "position", "velocity"):
+        setattr(message, values, [getattr(message, values)[index] for index in order])
+    joints_rad, speeds_rad_s = arm_state_of(message)
+    np.testing.assert_array_equal(joints_rad, JOINTS)
+    np.testing.assert_array_equal(speeds_rad_s, 2 * JOINTS)
+    message.velocity = []
+    assert not arm_state_of(message)[1].any(), "speeds that are not told"
+    message.position[1] = float("nan")
+    with pytest.raises(InputError, match="joint states are not finite"):
+        arm_state_of(message)
+    message.name[1] = "elbow"
+    for read in (arm_state_of, convert.joints_of):
+        with pytest.raises(InputError, match=f"joint states lack {ARM_JOINTS[3]}"):
+            read(message)

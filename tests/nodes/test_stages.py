@@ -270,8 +270,10 @@ def test_cell_and_its_clock_move_only_on_command(ros: Any, probe: Probe) -> None
     cell = up(ros, MujocoCellNode, heartbeat_timeout_s=0.0)  # the trajectories are this test's own
     states = probe.listen(CellState, names.CELL_STATE, names.RELIABLE_QOS)
     joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
-    response = ros.call(probe, ResetCell, names.CELL_RESET, ResetCell.Request(task="pick", seed=4))
+    request = ResetCell.Request(task="pick", seed=4, id="first")
+    response = ros.call(probe, ResetCell, names.CELL_RESET, request)
     assert response.error_code == 0
+    assert ros.call(probe, ResetCell, names.CELL_RESET, request).state.scene == response.state.scene, "carried out once"
     assert response.state.instruction == make_scene("pick", 4).command.instruction
     before = convert.nanoseconds_of(response.state.header.stamp)
     count = len(states)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -349,6 +350,24 @@ def test_a_motion_has_a_guard(ros: Ros, probe: Probe, bench: Bench) -> None:
     bench.node.guard.ready = bench.node.guard.braked = True
     assert trigger(ros, probe, names.CELL_RELEASE).success
     ros.until(lambda: "its guard braked it" in bench.safety[-1].message)
+
+
+def test_the_guard_is_sent_a_motion_once() -> None:
+    """And after that only that the node works, until the motion changes or another process watches."""
+    guard, monitor, sent = UrDriverGuard("commands", 1.0), DeviationMonitor(), []
+    guard.ready, guard._process = True, SimpleNamespace(pid=1, send=sent.append)
+    here = np.zeros(6)
+    steps = (
+        lambda: monitor.begin(JointSpline([0.0, 9.0], [here, here + 1.0]), here, 0.0),
+        lambda: monitor.scale(0.5, 1.0),
+        lambda: setattr(guard._process, "pid", 2),
+        monitor.end,
+    )
+    for step in steps:
+        step()
+        for _ in range(3):
+            guard.tell(monitor)
+    assert sent == [monitor, None, None] * len(steps)
 
 
 def test_the_guard_brakes_the_arm_of_a_node_that_says_no_more(ros: Ros, probe: Probe, gripper: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,26 @@ def test_the_expected_state_is_that_of_the_scaled_clock() -> None:
     joints, velocities = spline.at(1.0)
     np.testing.assert_allclose(found[0], joints)
     np.testing.assert_allclose(found[1], velocities, err_msg="by the controller's clock")
+
+
+def test_a_copy_knows_what_follows_until_the_next_change() -> None:
+    """The guard of ur_driver_node gets a copy at each change, and nothing between."""
+    monitor, spline, arm = DeviationMonitor(), motion(), START
+    known, copies = -1, 0
+    for number in range(400):
+        now_s = 10.0 + number * PERIOD_S
+        if number == 20:
+            monitor.begin(spline, START, now_s)
+        monitor.scale(0.5 if number >= 60 else 1.0, now_s)
+        monitor.deviation(arm, now_s)
+        if monitor.changes != known:
+            known, copies, copy = monitor.changes, copies + 1, pickle.loads(pickle.dumps(monitor))
+        expected, of_copy = monitor.expected(now_s), copy.expected(now_s)
+        assert (expected is None) == (of_copy is None)
+        if expected is not None:
+            arm = expected[0]
+            np.testing.assert_allclose(of_copy, expected, atol=1e-12)
+    assert copies == 4, "at first, and when it begins, slows down and ends"
 
 
 def test_a_motion_without_a_point_at_its_start_begins_where_the_arm_is() -> None:

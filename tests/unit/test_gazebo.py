@@ -34,6 +34,7 @@ from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.world.geometry import Matrix, from_rpy, inverse, transform
 from merton.world.tasks import TASKS
 from merton_nodes.ros import names
+from sdf import numbers, sdformat
 
 CELL = load_cell()
 CAMERAS = ("top", "side", "wrist")
@@ -104,22 +105,6 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> ElementTree.Element:
     model = ElementTree.fromstring(sdformat("-p", file)).find("model")
     assert model is not None
     return model
-
-
-def sdformat(option: str, file: Path) -> str:
-    """What `gz sdf` (of Harmonic) or `ign sdf` (of Debian) prints; it must not complain."""
-    tool = shutil.which("gz") or shutil.which("ign")
-    if tool is None:
-        pytest.skip("neither `gz` nor `ign`: apt install ignition-tools libsdformat-dev")
-    ran = subprocess.run([tool, "sdf", option, str(file)], capture_output=True, text=True, timeout=60)
-    about_the_tool = "libignition-tools-backward.so"  # Debian does not ship its nicer backtraces
-    complaints = [line for line in ran.stderr.splitlines() if line and about_the_tool not in line]
-    assert (ran.returncode, complaints) == (0, [])
-    return ran.stdout
-
-
-def numbers(text: str | None) -> list[float]:
-    return [float(part) for part in (text or "").split()]
 
 
 def pose_of(element: ElementTree.Element) -> Matrix:

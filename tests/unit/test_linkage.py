@@ -238,3 +238,14 @@ def test_the_nodes_of_the_lab_know_the_gripper() -> None:
     parameters = YAML(typ="safe").load(resource("merton_bringup", "config/nodes/lab.yaml"))
     for node in ("arm_node", "experiment_node"):
         assert parameters[f"/**/{node}"]["ros__parameters"]["gripper_linkage"] is True
+
+
+def test_the_same_cell_with_the_other_gripper() -> None:
+    """Also after properties that depend on the gripper were asked for."""
+    cells = {kind: load_cell(linkage=kind) for kind in (False, True)}
+    for kind, cell in cells.items():
+        cell.tool0_from_tcp  # noqa: B018
+        other = cell.with_linkage(not kind)
+        assert other == cells[not kind]
+        assert not np.array_equal(other.tool0_from_tcp, cell.tool0_from_tcp)
+        np.testing.assert_array_equal(other.tool0_from_tcp, cells[not kind].tool0_from_tcp)

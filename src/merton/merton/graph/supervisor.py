@@ -138,8 +138,16 @@ def command(node: NodeSpec, graph: GraphSpec) -> list[str]:
     return [str(find_executable(node.package, node.executable)), "--ros-args", *ros_arguments(node, graph)]
 
 
-# util-linux: a node gets SIGTERM when the supervisor is gone, even by SIGKILL
-ORPHANS_END = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") else ()
+def orphan_gets(number: signal.Signals) -> tuple[str, ...]:
+    """The words before a command whose process is to get a signal once its parent is gone, even by SIGKILL.
+
+    A program of util-linux and its arguments; empty where it is not installed.
+    """
+    return ("setpriv", "--pdeathsig", number.name.removeprefix("SIG")) if shutil.which("setpriv") else ()
+
+
+ORPHANS_END = orphan_gets(signal.SIGTERM)
+"""Before the commands of nodes."""
 
 
 class Supervisor:

@@ -64,6 +64,11 @@ class Scene:
     placements: Mapping[str, tuple[float, float, float]]
     mats: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
+    @property
+    def props(self) -> tuple[str, ...]:
+        """Names of the placed things that are props of single tasks, not objects of the pool."""
+        return tuple(name for name in self.placements if name.split()[-1] not in SHAPES)
+
 
 def make_scene(task: str, seed: int) -> Scene:
     """The scene of (task, seed): the things of the task and one or two distractors, all of different colours.

@@ -334,6 +334,12 @@ class CellConfig(_Section):
         centre = ((common.width - 1) / 2, (common.height - 1) / 2)
         return Intrinsics(common.width, common.height, common.fx, common.fy, *centre)
 
+    def with_linkage(self, linkage: bool) -> CellConfig:
+        """The same cell, its gripper with or without the linkage of the real one."""
+        sections = {name: getattr(self, name) for name in CellConfig.model_fields}
+        sections["gripper"] = self.gripper.model_copy(update={"linkage": linkage})
+        return CellConfig.model_construct(**sections)  # model_copy would keep cached properties of the other gripper
+
     @property
     def camera_names(self) -> tuple[str, ...]:
         """The cameras, in the order of the file."""
@@ -373,5 +379,4 @@ def load_cell(path: str | Path | None = None, *, linkage: bool = False) -> CellC
 
     `linkage`: the gripper has the linkage of the real 2F-140, as in the lab; else fingers that slide.
     """
-    cell = load(cell_file() if path is None else Path(path), CellConfig)
-    return cell.model_copy(update={"gripper": cell.gripper.model_copy(update={"linkage": linkage})})
+    return load(cell_file() if path is None else Path(path), CellConfig).with_linkage(linkage)

@@ -69,7 +69,7 @@ class GazeboCellNode(StageNode):
         self.touches, self.judge = Touches(self.cell), Judge(self.cell)
         self.joints = JointState()
         self.joints_rad: Array | None = None
-        self.scenes, self.resetting = 0, False
+        self.scenes, self.reset_id, self.resetting = 0, "", False
         self.world = self.make_world(self, self.cell, self.on_touches)
         self.time = Lockstep(self.run_to, PERIOD_NS, SLICE_NS, "joints")
         self.cameras = GazeboCameras(self, self.world, self.time, self.cell)
@@ -162,14 +162,16 @@ class GazeboCellNode(StageNode):
         try:
             scene = gazebo_scene(request.task, request.seed)
             await self.require(lambda: not self.resetting, "another reset to end")
-            self.resetting = True
-            try:
-                await self.reset(scene)
-            finally:
-                self.resetting = False
-                self.waits.check()
-            self.publish_safety()
-            self.publish_state()
+            if not request.id or request.id != self.reset_id:
+                self.resetting = True
+                try:
+                    await self.reset(scene)
+                finally:
+                    self.resetting = False
+                    self.waits.check()
+                self.reset_id = request.id
+                self.publish_safety()
+                self.publish_state()
         except MertonError as error:
             response.error_code, response.error_msg = ErrorCode.RESET_REFUSED, str(error)
         if self.judge.scene is not None:
@@ -190,6 +192,10 @@ class GazeboCellNode(StageNode):
         await self.things.put(scene)
         self.time.run_for(SETTLE_S)
         await self.require(lambda: self.time.stands, "the poses of the objects")
+        if not self.scenes:  # a camera's very first picture is black: on a busy machine, it comes no sooner than this
+            self.cameras.take_frames()
+            self.time.run_for(0.0)
+            await self.require(lambda: self.time.stands, "the cameras' first frames")
         self.judge.begin(scene, self.tcp_m())
         self.cameras.take_frames()
         self.touches.clear()
@@ -224,14 +230,9 @@ class GazeboCellNode(StageNode):
         """The simulator's own knowledge; `qpos` is MuJoCo's and stays empty."""
         scene = self.judge.scene
         assert scene is not None
-        return cell_state(
-            scene,
-            self.scenes,
-            self.joints,
-            at_rest=self.time.stands,
-            objects=self.judge.scene_state(),
-            judged=self.judge.judged(self.tcp_m(), self.touches, self.time.stamp_ns),
-        )
+        judged = self.judge.judged(self.tcp_m(), self.touches, self.time.stamp_ns)
+        objects = self.judge.scene_state()
+        return cell_state(scene, self.scenes, self.joints, at_rest=self.time.stands, objects=objects, judged=judged)
 
     def tcp_m(self) -> Array:
         """Position (3,) of the tool centre point [m]."""

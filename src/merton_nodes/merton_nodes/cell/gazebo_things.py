@@ -9,7 +9,6 @@ from rclpy.task import Future
 
 from merton.errors import InfrastructureError
 from merton.simulation.gazebo import lifted, moving_models, parked, places
-from merton.simulation.model import MATS, OBJECTS
 from merton.simulation.scene import Scene
 from merton.world.cell import CellConfig
 from merton.world.geometry import Matrix
@@ -50,8 +49,8 @@ class GazeboThings:
             self.time.run_for(0.0)  # they go with the next step, and only then can others of their names come
             await self.waits.require(lambda: self.time.stands, self.patience_s, "simulated time to pass")
         standing = places(scene, self.cell)
-        await self._move({name: pose for name, pose in standing.items() if name in (*OBJECTS, *MATS)})
-        for name in sorted(standing.keys() - {*OBJECTS, *MATS}):
+        await self._move({name: pose for name, pose in standing.items() if name not in scene.props})
+        for name in sorted(scene.props):
             self.props.append(name)
             await self._done(f"add the {name}", self.world.add(name, standing[name]))
         self.time.expect(("joints", *moving_models(scene)))

@@ -12,7 +12,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from merton.errors import InputError
 from merton.execution.braking import braking
 from merton.execution.trajectory import JointSpline
 from merton.simulation.scene import Scene
@@ -77,19 +76,12 @@ def spline_of(message: JointTrajectory) -> JointSpline:
 
 
 def arm_state_of(message: JointState) -> tuple[Array, Array]:
-    """Joints (6,) [rad] and speeds (6,) [rad/s] of the arm, in its own order; a speed that is not told is 0.
+    """Joints (6,) [rad] and speeds (6,) [rad/s] of the arm, in its own order; speeds that are not told are 0.
 
-    Raises InputError if a joint is missing or not finite.
+    Raises InputError if one is missing or not finite.
     """
-    position, velocity = (
-        dict(zip(message.name, values, strict=False)) for values in (message.position, message.velocity)
-    )
-    if missing := [name for name in ARM_JOINTS if name not in position]:
-        raise InputError(f"the joint states lack {', '.join(missing)}")
-    joints_rad = np.array([position[name] for name in ARM_JOINTS])
-    if not np.isfinite(joints_rad).all():
-        raise InputError("the joint states are not finite")
-    return joints_rad, np.array([velocity.get(name, 0.0) for name in ARM_JOINTS])
+    joints_rad = convert.joint_values(message.name, message.position)
+    return joints_rad, convert.joint_values(message.name, message.velocity) if message.velocity else np.zeros(6)
 
 
 def stop_of(

@@ -70,7 +70,7 @@ class MujocoCellNode(StageNode):
         self.fault = ""
         self.state_period_ns = round(1e9 / rate_hz)
         self.cell = SimulatedCell(linkage=declared_cell(self).gripper.linkage)
-        self.scenes = 0
+        self.scenes, self.reset_id = 0, ""
         self.next_state_ns = 0
         self.reported_stop = False
         self.clock_publisher = self.create_publisher(ClockMessage, names.CLOCK, names.RELIABLE_QOS)
@@ -105,7 +105,9 @@ class MujocoCellNode(StageNode):
     def on_reset(self, request: ResetCell.Request, response: ResetCell.Response) -> ResetCell.Response:
         """Service: start state of a scene."""
         try:
-            self.reset(request.task, request.seed)
+            if not request.id or request.id != self.reset_id:
+                self.reset(request.task, request.seed)
+                self.reset_id = request.id
         except MertonError as error:
             response.error_code, response.error_msg = ErrorCode.RESET_REFUSED, str(error)
         if self.scenes:

@@ -53,7 +53,8 @@ class RobotNode(StageNode, ABC):
 
     def offer_state(self) -> None:
         """Wire the safety state and the commands; called by `set_up`."""
-        self.safety, self.reported = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS), None
+        self.reported = None
+        self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         self.guarded = GuardedCommands(self, self.on_trajectory, self.on_gripper)
 
     def on_gripper(self, message: Float64MultiArray) -> None:

@@ -47,6 +47,8 @@ class UrDriverGuard:
         """Whether the process has braked the arm, because this one was silent during a motion; reset by its reader."""
         self.ready = False
         """Whether the process watches, and the controller hears it."""
+        self._told: tuple[int | None, int] = (None, 0)
+        """Which process knows which state of the monitor: its pid, and `DeviationMonitor.changes`."""
         self._process = SupervisedDriver(
             NAME, guard, (topic, silence_s), float("inf"), "", self._on_message, self._on_end
         )
@@ -63,11 +65,14 @@ class UrDriverGuard:
     def tell(self, monitor: DeviationMonitor) -> None:
         """The motion under way or its end; called often during a motion, by a process that works.
 
+        The process gets the monitor if it has changed, else None, which says that this process works.
         Raises InfrastructureError if no process watches.
         """
         if not self.ready:
             raise InfrastructureError(f"no {NAME}, the process that brakes the arm if this one dies")
-        self._process.send(monitor)
+        told = (self.pid, monitor.changes)
+        self._process.send(monitor if told != self._told else None)
+        self._told = told
 
     def close(self) -> None:
         """End it."""
@@ -113,11 +118,11 @@ def guard(topic: str, silence_s: float, link: Connection) -> None:
     try:
         while commands.get_subscription_count() == 0:
             if link.poll(LOOK_S):
-                monitor = link.recv()
+                monitor = link.recv() or monitor
         link.send(_READY)
         while True:
             if link.poll(silence_s if monitor.moving else None):
-                monitor = link.recv()
+                monitor = link.recv() or monitor
             else:
                 brake(f"silent for {silence_s:g} s")
                 link.send(_BRAKED)

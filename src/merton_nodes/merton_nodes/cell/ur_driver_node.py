@@ -38,7 +38,9 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import run
 
-PERIOD_S = 0.02
+PERIOD_S, LOOK_S = 0.02, 0.008
+"""Between two checks of the state, and between two looks at the driver, so that joint states come at 125 Hz at most as
+from ur_robot_node [s]."""
 
 
 class UrDriverNode(RobotNode):
@@ -83,7 +85,6 @@ class UrDriverNode(RobotNode):
         self.watchdog = Watchdog([names.HEARTBEAT], timeout_s)
         self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.reports = DriverReports(self, self.on_joints, self.on_safety_mode, self.on_scaling, self.on_foreign_goal)
-        # before the commands: after a pause of this process the driver is heard first
         self.reports.listen(messages)
         self.offer_state()
         feed = self.watchdog.feed
@@ -92,6 +93,7 @@ class UrDriverNode(RobotNode):
         self.unlock = self.create_client(Trigger, names.DRIVER_UNLOCK)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         self.create_timer_s(PERIOD_S, self.check_state)
+        self.create_timer_s(LOOK_S, self.reports.look)
 
     def halt_if_moving(self) -> None:
         """The last command before the node is destroyed."""
@@ -147,6 +149,7 @@ class UrDriverNode(RobotNode):
 
     def begin(self, message: JointTrajectory) -> None:
         """Pass a motion on; raises InputError with the reason if it cannot be carried out."""
+        self.reports.look()
         joints_rad = self.reports.joints_rad
         if not self.active or joints_rad is None or list(message.joint_names) != list(ARM_JOINTS):
             raise InputError("inactive, not the joints of the arm, or the arm has not been seen")

@@ -15,11 +15,11 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 
 from merton.errors import InputError, MissingDependencyError
 from merton.execution.robots.watchdog import Watchdog
-from merton.world.cell import ARM_JOINTS
 from merton.world.geometry import Array
 from merton_nodes.cell.messages import arm_state_of
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from merton_nodes.ros.polled import PolledTopic
 from merton_nodes.ros.runtime import StageNode
 
 NORMAL, REDUCED, PROTECTIVE_STOP = 1, 2, 3
@@ -67,9 +67,11 @@ class Reference(NamedTuple):
 class DriverReports:
     """The driver's newest reports; `listen` subscribes to them.
 
+    Joint states and states of the controller come with every cycle of the controller: `look` takes the newest of each.
+
     Args:
         node: gets the subscriptions.
-        on_joints: called with the stamp [ns] of every message of joint states.
+        on_joints: called with the stamp [ns] of joint states that are new.
         on_safety_mode: called with every safety mode.
         on_scaling: called with the speed scaling, 0 .. 1.
         on_goal: called when a goal of another program has begun, and when none is left: True, False.
@@ -79,7 +81,7 @@ class DriverReports:
         foreign_goal: whether the controller carries out a goal of another program.
         joints_rad: (6,) of the arm; None before the first message.
         velocities_rad_s: (6,) of the arm.
-        joints_time_s: when joint states last arrived, on the monotonic clock [s].
+        joints_time_s: when new joint states were last found, on the monotonic clock [s].
         joints_are_heard: whether joint states arrive.
         controller_is_active: whether the controller publishes its state; an inactive one has its topics all the same.
     """
@@ -100,13 +102,13 @@ class DriverReports:
         self.velocities_rad_s = np.zeros(6)
         self.joints_time_s = time.monotonic()
         self.joints_are_heard = self.controller_is_active = False
-        self._messages: DriverMessages | None = None
         self._controller_state, self._controller_time_s = b"", time.monotonic()
         self._joints_watch = Watchdog([names.DRIVER_JOINT_STATES], SILENCE_S)
         self._controller_watch = Watchdog([names.DRIVER_CONTROLLER_STATE], CONTROLLER_SILENCE_S)
 
     def check(self, now_s: float) -> None:
-        """Notice silence; called often, with the monotonic clock [s]."""
+        """Look, and notice silence; called often, with the monotonic clock [s]."""
+        self.look()
         if self._joints_watch.silence(now_s):
             self.joints_are_heard = False
         if self._controller_watch.silence(now_s):
@@ -114,14 +116,22 @@ class DriverReports:
 
     def listen(self, messages: DriverMessages) -> None:
         """Subscribe."""
-        self._messages, listen = messages, self.node.create_subscription
-        listen(JointState, names.DRIVER_JOINT_STATES, self._on_joints, names.LATEST_QOS)
+        listen, self._messages = self.node.create_subscription, messages
         listen(messages.safety_mode, names.DRIVER_SAFETY, self._on_safety, names.LATCHED_QOS)
         listen(Float64, names.DRIVER_SPEED_SCALING, self._on_speed_scaling, names.LATEST_QOS)
         listen(GoalStatusArray, names.DRIVER_GOALS, self._on_goals, names.LATCHED_QOS)
-        # raw: it comes with every cycle of the controller, and is read when the arm is to be stopped
-        state = messages.controller_state
-        listen(state, names.DRIVER_CONTROLLER_STATE, self._on_controller, names.LATEST_QOS, raw=True)
+        self._joint_states = PolledTopic(self.node, JointState, names.DRIVER_JOINT_STATES)
+        # raw: it is read when the arm is to be stopped
+        self._controller_states = PolledTopic(
+            self.node, messages.controller_state, names.DRIVER_CONTROLLER_STATE, raw=True
+        )
+
+    def look(self) -> None:
+        """Take the newest joint states, and the newest state of the controller; called often, after `listen`."""
+        if (message := self._joint_states.take()) is not None:
+            self._on_joints(message)
+        if (state := self._controller_states.take()) is not None:
+            self._on_controller(state)
 
     @property
     def joints_age_s(self) -> float:
@@ -139,18 +149,20 @@ class DriverReports:
         self.on_joints(convert.nanoseconds_of(message.header.stamp))
 
     def reference(self) -> Reference | None:
-        """The controller's newest reference; None if it is older than `STALE_S`, or not one of the arm."""
+        """The controller's newest reference, as of now; None if it is older than `STALE_S`, or not one of the arm."""
+        self.look()
         arrived_s = time.monotonic() - self._controller_time_s
-        if self._messages is None or not self._controller_state or arrived_s > STALE_S:
+        if not self._controller_state or arrived_s > STALE_S:
             return None
         state: Any = deserialize_message(self._controller_state, self._messages.controller_state)
         point = self._messages.reference_of(state)
-        if set(state.joint_names) != set(ARM_JOINTS):
+        try:
+            joints, velocities, accelerations = (
+                convert.joint_values(state.joint_names, values)
+                for values in (point.positions, point.velocities, point.accelerations or [0.0] * 6)
+            )
+        except InputError:
             return None
-        order = [state.joint_names.index(name) for name in ARM_JOINTS]
-        joints, velocities, accelerations = (
-            np.array(each)[order] for each in (point.positions, point.velocities, point.accelerations or np.zeros(6))
-        )
         stamp_ns = convert.nanoseconds_of(state.header.stamp)
         told_s = (self.node.get_clock().now().nanoseconds - stamp_ns) / 1e9
         # the stamp is the better one where the driver has this machine's clock

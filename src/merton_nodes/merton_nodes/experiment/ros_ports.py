@@ -125,7 +125,7 @@ class RosPorts(ServiceCaller):
         released = self.call(self.release_collision, Trigger.Request())
         if not released.success:
             raise OperatorStopError(f"the arm was stopped: {released.message}; call {names.RESET_STOP}, then resume")
-        request = ResetCell.Request(task=task, seed=scene)
+        request = ResetCell.Request(task=task, seed=scene, id=self.command_trial)
         state = self.call(self.reset_cell, request, self.reset_limit_s, again=self.lockstep).state
         self.views.minimum_stamp_ns = convert.nanoseconds_of(state.header.stamp)
         self.views.minimum_scene = state.scene

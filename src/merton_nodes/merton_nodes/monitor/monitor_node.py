@@ -68,7 +68,7 @@ class MonitorNode(StageNode):
         self.last_message_s = {names.JOINT_STATES: float("-inf")}
         self.results: deque[dict[str, Any]] = deque(maxlen=SHOWN_RESULTS)
         self.distortions: dict[str, Any] = {}
-        self.scene_views = {linkage: SceneView(load_cell(linkage=linkage)) for linkage in (False, True)}
+        self.scene_views = {linkage: SceneView(cell.with_linkage(linkage)) for linkage in (False, True)}
         """By whether the gripper has the linkage of the real one: its joint is in the joint states then."""
         self.hub = Hub()
         self.hub.put("cameras", list(cameras))

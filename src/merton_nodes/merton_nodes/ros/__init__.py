@@ -9,6 +9,7 @@ __all__ = [
     "marks",
     "names",
     "newest_messages",
+    "polled",
     "runtime",
     "service_caller",
     "trial_messages",

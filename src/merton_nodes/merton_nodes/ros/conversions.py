@@ -241,16 +241,21 @@ def joint_state_message(
 
 def joints_of(message: JointState) -> tuple[NDArray[np.float64], float]:
     """Arm joints (6,) [rad] in the arm's order and the gripper's opening [m]; InputError if one is missing."""
-    positions = dict(zip(message.name, message.position, strict=False))
-    if GRIPPER_JOINT not in positions and links.JOINT in positions:
-        positions[GRIPPER_JOINT] = links.opening_m(positions[links.JOINT]) / 2
-    missing = [name for name in (*ARM_JOINTS, GRIPPER_JOINT) if name not in positions]
-    if missing:
-        raise InputError(f"joint_states lack {', '.join(missing)}")
-    values = np.array([positions[name] for name in (*ARM_JOINTS, GRIPPER_JOINT)])
-    if not np.isfinite(values).all():
-        raise InputError("joint_states are not finite")
-    return values[:-1], 2 * float(values[-1])
+    linked = GRIPPER_JOINT not in message.name and links.JOINT in message.name
+    finger = links.JOINT if linked else GRIPPER_JOINT
+    values = joint_values(message.name, message.position, (*ARM_JOINTS, finger))
+    return values[:-1], links.opening_m(float(values[-1])) if linked else 2 * float(values[-1])
+
+
+def joint_values(told: Sequence[str], values: Sequence[float], joints: Sequence[str] = ARM_JOINTS) -> Array:
+    """Values in the order of `joints` from those in the order told; InputError if one is missing or not finite."""
+    by_name = dict(zip(told, values, strict=False))
+    if missing := [name for name in joints if name not in by_name]:
+        raise InputError(f"joint states lack {', '.join(missing)}")
+    found = np.array([by_name[name] for name in joints])
+    if not np.isfinite(found).all():
+        raise InputError("joint states are not finite")
+    return found
 
 
 def scene_objects(state: SceneState) -> list[SceneObjectMessage]:

@@ -6,6 +6,7 @@ Imported by launch files alone: `launch` and `launch_ros` come with a full ROS i
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,7 +38,15 @@ from merton.errors import InfrastructureError, MissingDependencyError
 from merton.experiment.run import RunDirectory
 from merton.files import resource
 from merton.graph.spec import GraphSpec, load_graph
-from merton.graph.supervisor import ORPHANS_END, claim_domain, enclave, environment, ros_arguments, users_domain
+from merton.graph.supervisor import (
+    ORPHANS_END,
+    claim_domain,
+    enclave,
+    environment,
+    orphan_gets,
+    ros_arguments,
+    users_domain,
+)
 
 Builder: TypeAlias = Callable[[LaunchContext], list[Any]]
 """Makes launch actions once the arguments are known."""
@@ -102,23 +111,33 @@ def program(package: str, executable: str, **options: Any) -> Node:
 def supervised(process: ExecuteProcess, name: str, *, optional: bool = False) -> list[Any]:
     """A process whose end ends the launch with exit code 1; the end of an optional one is a line in the log."""
 
-    def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+    def ended(code: int) -> list[Any]:
         if optional:
-            return [LogInfo(msg=f"{name} has ended with exit code {event.returncode}; the others go on without it")]
-        if not context.is_shutdown:
-            raise InfrastructureError(f"{name} has ended with exit code {event.returncode}, and with it the launch")
-        return []
+            return [LogInfo(msg=f"{name} has ended with exit code {code}; the others go on without it")]
+        raise InfrastructureError(f"{name} has ended with exit code {code}, and with it the launch")
 
-    return [process, RegisterEventHandler(OnProcessExit(target_action=process, on_exit=ended))]
+    return watched(process, ended)
 
 
 def required(process: ExecuteProcess, name: str, then: Sequence[Any] = ()) -> list[Any]:
     """A process that does one thing: actions that follow its success, or the launch ends with exit code 1."""
 
+    def ended(code: int) -> list[Any]:
+        if code:
+            raise InfrastructureError(f"{name} has failed with exit code {code}, and with it the launch")
+        return list(then)
+
+    return watched(process, ended)
+
+
+def watched(process: ExecuteProcess, rule: Callable[[int], list[Any]]) -> list[Any]:
+    """A process, and a rule for its end: exit code to actions, or an error that ends the launch with exit code 1.
+
+    The rule is not asked while the launch ends.
+    """
+
     def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-        if event.returncode and not context.is_shutdown:
-            raise InfrastructureError(f"{name} has failed with exit code {event.returncode}, and with it the launch")
-        return [] if context.is_shutdown else list(then)
+        return [] if context.is_shutdown else rule(event.returncode)
 
     return [process, RegisterEventHandler(OnProcessExit(target_action=process, on_exit=ended))]
 
@@ -131,6 +150,15 @@ def end_with_launch() -> SetLaunchConfiguration:
     return SetLaunchConfiguration(
         "launch-prefix", [" ".join(ORPHANS_END), " ", LaunchConfiguration("launch-prefix", default="")]
     )
+
+
+def killed_with_launch() -> dict[str, Any]:
+    """Options of a process that has nothing to save and may be deaf to SIGINT and SIGTERM: it is killed.
+
+    At once when the launch is gone; 1 s after the SIGTERM that follows SIGINT when the launch ends in order.
+    """
+    prefix = [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(orphan_gets(signal.SIGKILL))]
+    return {"prefix": prefix, "sigkill_timeout": "1"}
 
 
 def _claim_domain(context: LaunchContext) -> None:
@@ -189,17 +217,13 @@ def experiment(context: LaunchContext) -> list[Any]:
         output="screen",
     )
 
-    def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-        if context.is_shutdown:
-            return []
-        if event.returncode:
-            raise InfrastructureError(
-                f"the experiment has ended with exit code {event.returncode}; its run: {run.path}"
-            )
+    def ended(code: int) -> list[Any]:
+        if code:
+            raise InfrastructureError(f"the experiment has ended with exit code {code}; its run: {run.path}")
         message = f"the experiment has ended; `merton report {run.path}` writes its report"
         return [LogInfo(msg=message), EmitEvent(event=Shutdown(reason=message))]
 
-    return [client, RegisterEventHandler(OnProcessExit(target_action=client, on_exit=ended))]
+    return watched(client, ended)
 
 
 def rviz(**parameters: Any) -> Node:

@@ -27,10 +27,12 @@ class DeviationMonitor:
 
     Attributes:
         scaling: share of real time with which the controller's clock passes, 0 .. 1: the pendant's speed slider.
+        changes: how often a motion began or ended, or the scaling changed: until the next time a copy of this object
+            in another process knows the same.
     """
 
     def __init__(self) -> None:
-        self.scaling = 1.0
+        self.scaling, self.changes = 1.0, 0
         self._spline: JointSpline | None = None
         self._elapsed_s = self._updated_s = self._running_s = 0.0
 
@@ -49,15 +51,16 @@ class DeviationMonitor:
         away_rad = float(np.abs(spline.joints_rad[0] - joints_rad).max())
         if spline.times_s[0] == 0 and away_rad > START_TOLERANCE_RAD:
             return f"it begins {away_rad:.3f} rad from where the arm is"
-        self._spline = spline.starting_from(joints_rad, np.zeros(6))
+        self._set(spline.starting_from(joints_rad, np.zeros(6)))
         self._elapsed_s, self._updated_s, self._running_s = 0.0, now_s, now_s
         return ""
 
     def scale(self, scaling: float, now_s: float) -> None:
         """The controller's clock passes with another share of real time from now on; not finite: as before."""
         self._update(now_s)
-        if np.isfinite(scaling):
-            self.scaling = min(max(scaling, 0.0), 1.0)
+        scaling = min(max(scaling, 0.0), 1.0) if np.isfinite(scaling) else self.scaling
+        if scaling != self.scaling:
+            self.scaling, self.changes = scaling, self.changes + 1
 
     def expected(self, now_s: float) -> tuple[Array, Array] | None:
         """Joints (6,) [rad] of the motion under way at this moment, and their speeds by the controller's clock [rad/s].
@@ -71,7 +74,7 @@ class DeviationMonitor:
 
     def end(self) -> None:
         """The motion was halted on purpose."""
-        self._spline = None
+        self._set(None)
 
     def deviation(self, joints_rad: Array, now_s: float) -> str:
         """The fault of the motion under way, from the joints (6,) measured now; empty for none.
@@ -87,14 +90,18 @@ class DeviationMonitor:
         if now_s - self._running_s > PAUSE_S:
             fault = f"{self._speed()} for {PAUSE_S:g} s"
         elif self._elapsed_s >= spline.duration_s and to_goal_rad < END_TOLERANCE_RAD:
-            self._spline = None
+            self.end()
         elif self._elapsed_s > spline.duration_s + LATE_S:
             fault = f"it ended {to_goal_rad:.3f} rad from its goal"
         elif (away_rad := self._away_rad(spline, joints_rad)) > PATH_TOLERANCE_RAD:
             fault = f"the arm is {away_rad:.3f} rad from its path"
         if fault:
-            self._spline = None
+            self.end()
         return fault
+
+    def _set(self, spline: JointSpline | None) -> None:
+        """Another motion is under way, or none."""
+        self._spline, self.changes = spline, self.changes + 1
 
     def _update(self, now_s: float) -> None:
         """Let the controller's clock pass up to `now_s` on the monotonic one."""
