@@ -47,7 +47,11 @@ def main() -> None:
                 for seed in range(RUNS):
                     rng = np.random.default_rng(seed)
                     taken = rig(camera, lens, rng, distance_m=distance_m, noise_rad=np.radians(noise_deg))
-                    images = [distort(renderer.render(view), "white_noise", 2, rng) for view in taken.camera_from_board]
+                    width_px = lens.intrinsics.width
+                    images = [
+                        distort(renderer.render(view), "white_noise", 2, rng, reference_width_px=width_px)
+                        for view in taken.camera_from_board
+                    ]
                     seen = [board.find(image, str(number)) for number, image in enumerate(images)]
                     used = [number for number, item in enumerate(seen) if item]
                     lost += len(seen) - len(used)

@@ -32,7 +32,7 @@ from merton.cli import main as cli
 from merton.cli.calibrate import camera_yaml
 from merton.errors import InputError
 from merton.perception.camera import d455_intrinsics
-from merton.perception.distortion import distort
+from merton.perception.distortion import distort as distort_by_width
 from merton.world.cell import ARM_JOINTS, CellConfig, load_cell
 from merton.world.geometry import Matrix, inverse, rotation_vector_of, transform
 
@@ -72,6 +72,11 @@ def seen(rig: Rig, rng: np.random.Generator, noise_px: float = 0.1, board: Charu
 def make_rig(camera: str, seed: int, **options: object) -> Rig:
     """A rig at the distances of its camera."""
     return rig(camera, PINHOLE, np.random.default_rng(seed), **{"distance_m": DISTANCE_M[camera], **options})
+
+
+def distort(image: NDArray[np.uint8], name: str, level: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """The library's `distort` with the values as they are written: pixels of the picture itself."""
+    return distort_by_width(image, name, level, rng, reference_width_px=image.shape[1])
 
 
 @cache

@@ -41,7 +41,8 @@ def test_a_camera_that_was_moved_is_found(camera: str, distance_m: tuple[float, 
         pytest.skip(str(error))
     rng, sightings, poses = np.random.default_rng(3), [], []
     for joints, board, said in zip(taken.true_joints_rad, taken.base_from_board, taken.base_from_tool0, strict=True):
-        image = distort(cell.render(camera, joints, board), "white_noise", 2, rng)
+        image = cell.render(camera, joints, board)
+        image = distort(image, "white_noise", 2, rng, reference_width_px=image.shape[1])
         if found := BOARD.find(image, f"{len(poses):02d}"):
             sightings.append(found)
             poses.append(said)

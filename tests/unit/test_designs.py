@@ -130,6 +130,9 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
     run.amend(design={**written, "prompt": "Say {instruction}."})
     with pytest.raises(InputError, match="begun by a Merton with another default of prompt"):
         run.check_experiment(file)
+    run.amend(design=written, reference_width_px=512)
+    with pytest.raises(InputError, match="levels of distortion that hold at 512 pixels, and today's hold at 640"):
+        run.check_experiment(file)
 
 
 def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:

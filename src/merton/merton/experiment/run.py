@@ -24,6 +24,7 @@ from merton.errors import InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.trial import ReferenceRun, TrialReport
 from merton.files import written_whole
+from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
 from merton.results.store import ResultStore
 
@@ -69,7 +70,7 @@ class RunDirectory:
         return run
 
     def check_experiment(self, experiment_file: Path) -> None:
-        """Raise InputError unless this is a run of exactly that experiment file, with the same defaults."""
+        """Raise InputError unless this is a run of that experiment file, with the same defaults and reference width."""
         if experiment_file.read_bytes() != (self.path / "experiment.yaml").read_bytes():
             raise InputError(
                 f"{self.path} is a run of another experiment than {experiment_file}: start a new run, or resume with "
@@ -81,6 +82,13 @@ class RunDirectory:
             raise InputError(
                 f"{self.path} was begun by a Merton with another default of {changed}: start a new run, or resume with "
                 f"that Merton ({_json_object(self.path / 'run.json').get('merton')})"
+            )
+        held = _json_object(self.path / "run.json").get("reference_width_px")
+        if held != REFERENCE_WIDTH_PX:
+            raise InputError(
+                f"{self.path} began with levels of distortion that hold "
+                f"{'at every width as they are written' if held is None else f'at {held} pixels'}, "
+                f"and today's hold at {REFERENCE_WIDTH_PX} pixels: start a new run"
             )
 
     @property
@@ -99,6 +107,7 @@ class RunDirectory:
             "packages": {name: version for name in packages if (version := _version(name))},
             "seed": self.spec.seed,
             "design": self.spec.design,
+            "reference_width_px": REFERENCE_WIDTH_PX,
             "experiment_sha256": hashlib.sha256((self.path / "experiment.yaml").read_bytes()).hexdigest(),
             "cores": os.cpu_count(),
         }

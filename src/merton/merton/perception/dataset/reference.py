@@ -17,7 +17,7 @@ from merton.perception.dataset import layout
 from merton.perception.dataset.intake import decode
 from merton.perception.dataset.settings import REFERENCE_METRICS, Levels
 from merton.perception.dataset.tags import Tags
-from merton.perception.distortion import DISTORTIONS, distort
+from merton.perception.distortion import DISTORTIONS, REFERENCE_WIDTH_PX, distort
 from merton.perception.images import encode_image
 from merton.perception.quality import measure
 from merton.seeding import derive_seed, generator
@@ -125,6 +125,7 @@ def _distorted(job: ReferenceJob, reference: Image, source_sha256: str, name: st
         "level": level,
         "value": float(entry.levels[level - 1]),
         "unit": entry.unit,
+        "reference_width_px": REFERENCE_WIDTH_PX,
         "seed": seed,
         **_described(job.out, f"{layout.DISTORTED}/{job.id}/{name}_{level}.png", image),
         "psnr": measure("psnr", image, reference),

@@ -15,7 +15,7 @@ import simplejpeg
 
 import merton
 from merton.errors import InputError, UnknownNameError
-from merton.perception.distortion import DISTORTIONS
+from merton.perception.distortion import DISTORTIONS, REFERENCE_WIDTH_PX
 
 Levels = Literal["random", "all"]
 """One random level per reference and type, as in Embodied-IQA, section 3.1, or all five."""
@@ -46,6 +46,7 @@ def build_settings(levels: str, seed: int, bounds: Mapping[str, float]) -> dict[
         "levels": levels,
         "seed": seed,
         "bounds": dict(bounds),
+        "reference_width_px": REFERENCE_WIDTH_PX,
         "distortions": {name: [float(level) for level in entry.levels] for name, entry in DISTORTIONS.items()},
         "versions": {
             "merton": merton.__version__,

@@ -26,13 +26,15 @@ MANIFEST_COLUMNS = {
     "level": "int8",
     "value": "float64",
     "unit": "string",
+    "reference_width_px": "int32",
     "seed": "int64",
     **_FILE,
     **_ATTRIBUTES,
     "psnr": "float64",
     "ssim": "float64",
 }
-"""Column to Arrow type. psnr is infinite where the copy equals the reference."""
+"""Column to Arrow type. A value in pixels holds at the reference width. psnr is infinite where the copy equals the
+reference."""
 
 REFERENCE_COLUMNS = {
     "id": "string",

@@ -1,7 +1,8 @@
 """Images made worse in a controlled way: 7 families, five levels of rising severity each.
 
 The types, their ids and their order follow Embodied-IQA, section 3.1 and Fig. 5; the level values are KADID-10k's
-where it has the type and where they rise, and ours elsewhere (each entry's `source` says which).
+where it has the type and where they rise, and ours elsewhere (each entry's `source` says which). Values in pixels hold
+at a reference width and follow the width of the image.
 """
 
 # Families in the order of the ids, which is the order of the registry.
@@ -18,11 +19,13 @@ from merton.perception.distortion.base import (
     distort,
     find_distortion,
 )
+from merton.perception.distortion.scale import REFERENCE_WIDTH_PX
 
 __all__ = [
     "CATEGORIES",
     "DISTORTIONS",
     "LEVELS",
+    "REFERENCE_WIDTH_PX",
     "Distortion",
     "LevelSet",
     "base",
@@ -37,6 +40,7 @@ __all__ = [
     "luminance",
     "noise",
     "others",
+    "scale",
     "spatial",
     "stream",
 ]

@@ -10,6 +10,14 @@ import cv2
 import numpy as np
 
 from merton.errors import InputError
+from merton.perception.distortion.scale import (
+    KADID_WIDTH_PX,
+    LARGEST_SIDE_PX,
+    REFERENCE_WIDTH_PX,
+    SMALLEST_SIDE_PX,
+    at_reference,
+    scale_of,
+)
 from merton.registry import Registry
 from merton.world.observation import Image
 
@@ -22,14 +30,12 @@ LevelSet = Literal["merton", "kadid"]
 LEVELS = (0, 1, 2, 3, 4, 5)
 """Levels of severity; 0 is the undistorted image."""
 
-SMALLEST_SIDE_PX = 16
-"""Images smaller than this hold less than one macro block, so block distortions would have nothing to act on."""
+WIDTHS_PX: dict[LevelSet, int] = {"merton": REFERENCE_WIDTH_PX, "kadid": KADID_WIDTH_PX}
+"""Reference width of each set: the width at which its values in pixels hold. They follow the image's width."""
 
-LARGEST_SIDE_PX = 16383
-"""The limit of WebP."""
-
-Operation = Callable[[Image, float, np.random.Generator], Image]
-"""(contiguous image, level value, generator) to a new image of the same shape; must not write to its input."""
+Operation = Callable[[Image, float, np.random.Generator, float], Image]
+"""(contiguous image, level value, generator, scale) to a new image of the same shape; must not write to its input. The
+scale, >= 1 unless the entry is `smooth`, is the image's pixels per pixel at the reference width: see `scale.py`."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class Distortion:
         continuous: the parameter is a real number, so that levels between the whole ones exist.
         kadid: KADID-10k's own values of levels 1..5, in `unit`; None where it lacks the type. Some are signed, so that
             level is not severity, and some are the identity.
+        smooth: a gentle curve of each pixel's own value, which gives about the same before and after averaging, so that
+            there is nothing to do for another width.
         apply: the operation itself; call `distort` instead, which checks its input.
     """
 
@@ -61,6 +69,7 @@ class Distortion:
     description: str
     continuous: bool
     kadid: tuple[float, ...] | None
+    smooth: bool
     apply: Operation
 
     def value(self, level: float, levels: LevelSet = "merton") -> float:
@@ -98,6 +107,7 @@ def register(
     stochastic: bool = False,
     continuous: bool = True,
     kadid: tuple[float, ...] | None = None,
+    smooth: bool = False,
 ) -> Callable[[Operation], Operation]:
     """Decorator that registers a function under its own name; the first line of its docstring is the description."""
 
@@ -105,7 +115,7 @@ def register(
         name = operation.__name__
         description = (operation.__doc__ or "").strip().splitlines()[0]
         entry = Distortion(
-            id, name, category, levels, unit, stochastic, source, description, continuous, kadid, operation
+            id, name, category, levels, unit, stochastic, source, description, continuous, kadid, smooth, operation
         )
         DISTORTIONS.add(name, entry)
         return operation
@@ -128,7 +138,13 @@ def find_distortion(name: str | int) -> Distortion:
 
 
 def distort(
-    image: Image, name: str | int, level: float, rng: np.random.Generator, *, levels: LevelSet = "merton"
+    image: Image,
+    name: str | int,
+    level: float,
+    rng: np.random.Generator,
+    *,
+    levels: LevelSet = "merton",
+    reference_width_px: int | None = None,
 ) -> Image:
     """A distorted copy of an image.
 
@@ -139,13 +155,15 @@ def distort(
             parameter is interpolated linearly; below 1 the result of level 1 is mixed with the image, `level` of it.
         rng: all randomness comes from here; distortions that are not stochastic do not touch it.
         levels: "kadid" for KADID-10k's own parameter values.
+        reference_width_px: the width at which the values hold, >= 16; None for that of the set of levels in
+            `WIDTHS_PX`. The image's own width gives the values as they are written.
 
     Returns:
         A new array of the same shape and type. The same generator state gives the same bytes.
 
     Raises:
         UnknownNameError: no such distortion.
-        InputError: a wrong image, level, set of levels or generator.
+        InputError: a wrong image, level, set of levels, generator or reference width.
     """
     entry = find_distortion(name)
     _check_image(image)
@@ -153,9 +171,14 @@ def distort(
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
     value = entry.value(max(1.0, float(level)), levels)
+    scale = scale_of(image, WIDTHS_PX[levels] if reference_width_px is None else _checked_width(reference_width_px))
     if level == 0:
         return image.copy(order="C")
-    distorted = entry.apply(np.ascontiguousarray(image), value, rng)
+    image = np.ascontiguousarray(image)
+    if scale >= 1 or entry.smooth:
+        distorted = entry.apply(image, value, rng, scale)
+    else:
+        distorted = at_reference(image, scale, lambda enlarged: entry.apply(enlarged, value, rng, 1.0))
     if level < 1:
         return np.asarray(cv2.addWeighted(image, 1.0 - level, distorted, float(level), 0.0), dtype=np.uint8)
     return distorted
@@ -175,6 +198,19 @@ def check_level(entry: Distortion, level: object) -> None:
             f"level of {entry.name!r} must be one of {whole}, got {level!r}: "
             f"its parameter ({entry.unit}) has no values in between"
         )
+
+
+def _checked_width(reference_width_px: object) -> int:
+    if (
+        not isinstance(reference_width_px, (int, np.integer))
+        or isinstance(reference_width_px, bool)
+        or not SMALLEST_SIDE_PX <= reference_width_px <= LARGEST_SIDE_PX
+    ):
+        raise InputError(
+            f"the reference width of levels must be a whole number in {SMALLEST_SIDE_PX} .. {LARGEST_SIDE_PX} pixels, "
+            f"got {reference_width_px!r}"
+        )
+    return int(reference_width_px)
 
 
 def _check_image(image: Image) -> None:

@@ -21,14 +21,15 @@ from merton.world.observation import Image
     kadid=(0.1, 0.5, 1, 2, 5),
     source="KADID-10k 01; its level 1 of 0.1 px changes no pixel of a uint8 image, ours is 0.35",
 )
-def gaussian_blur(image: Image, sigma_px: float, _: np.random.Generator) -> Image:
+def gaussian_blur(image: Image, sigma_px: float, _: np.random.Generator, scale: float) -> Image:
     """Gaussian blur."""
-    return _filtered(cv2.GaussianBlur(image, (0, 0), sigma_px, borderType=cv2.BORDER_REFLECT_101))
+    return _filtered(cv2.GaussianBlur(image, (0, 0), sigma_px * scale, borderType=cv2.BORDER_REFLECT_101))
 
 
 @register("02", "blur", levels=(1, 2, 4, 6, 8), unit="radius [px]", source="KADID-10k 02", kadid=(1, 2, 4, 6, 8))
-def lens_blur(image: Image, radius_px: float, _: np.random.Generator) -> Image:
+def lens_blur(image: Image, radius_px: float, _: np.random.Generator, scale: float) -> Image:
     """Out-of-focus blur: the mean over a disk, the shape of an open aperture."""
+    radius_px *= scale
     if radius_px < 4:  # OpenCV is as fast with few weights
         return _filtered(cv2.filter2D(image, -1, disk_kernel(radius_px), borderType=cv2.BORDER_REFLECT_101))
     from merton.perception.distortion.compiled import disk_mean  # here: loading numba takes half a second
@@ -48,9 +49,9 @@ def lens_blur(image: Image, radius_px: float, _: np.random.Generator) -> Image:
     stochastic=True,
     kadid=(1, 2, 4, 6, 10),
 )
-def motion_blur(image: Image, length_px: float, rng: np.random.Generator) -> Image:
+def motion_blur(image: Image, length_px: float, rng: np.random.Generator, scale: float) -> Image:
     """Motion blur: the mean along a straight line in a random direction."""
-    kernel = line_kernel(length_px, rng.uniform(0.0, math.pi))
+    kernel = line_kernel(length_px * scale, rng.uniform(0.0, math.pi))
     return _filtered(cv2.filter2D(image, -1, kernel, borderType=cv2.BORDER_REFLECT_101))
 
 

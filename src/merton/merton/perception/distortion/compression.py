@@ -1,8 +1,9 @@
-"""Lossy codecs: the image after encoding and decoding."""
+"""Lossy codecs: the image after encoding and decoding at the reference width."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import cv2
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from merton.errors import MissingDependencyError
 from merton.perception.distortion.base import register
+from merton.perception.distortion.scale import at_reference
 from merton.world.observation import Image
 
 
@@ -23,12 +25,16 @@ from merton.world.observation import Image
     continuous=False,
     kadid=(16, 32, 45, 120, 400),
 )
-def jpeg2000(image: Image, ratio: float, _: np.random.Generator) -> Image:
+def jpeg2000(image: Image, ratio: float, _: np.random.Generator, scale: float) -> Image:
     """JPEG 2000 at a compression ratio.
 
     OpenCV takes whole thousandths of the raw size, so the ratios aimed at are 16, 32, 45, 125 and 333. Its encoder
     wants at least 32 x 32 pixels; smaller images are padded and cut again.
     """
+    return at_reference(image, scale, partial(_jpeg2000, ratio=ratio))
+
+
+def _jpeg2000(image: Image, ratio: float) -> Image:
     height, width = image.shape[:2]
     missing = max(0, 32 - height), max(0, 32 - width)
     if any(missing):
@@ -49,8 +55,12 @@ def jpeg2000(image: Image, ratio: float, _: np.random.Generator) -> Image:
     continuous=False,
     kadid=(43, 36, 24, 7, 4),
 )
-def jpeg(image: Image, quality: float, _: np.random.Generator) -> Image:
+def jpeg(image: Image, quality: float, _: np.random.Generator, scale: float) -> Image:
     """JPEG at a quality of 1..100."""
+    return at_reference(image, scale, partial(_jpeg, quality=quality))
+
+
+def _jpeg(image: Image, quality: float) -> Image:
     encoded = _encoded(image, ".jpg", [cv2.IMWRITE_JPEG_QUALITY, int(quality)])
     # the pixels OpenCV decodes, in 0.4 to 0.9 of its time
     return np.asarray(simplejpeg.decode_jpeg(encoded, "RGB", fastdct=False, fastupsample=False))
@@ -59,9 +69,10 @@ def jpeg(image: Image, quality: float, _: np.random.Generator) -> Image:
 @register(
     "11", "compression", levels=(50, 25, 10, 4, 1), unit="quality", source="Ours: no public set", continuous=False
 )
-def webp(image: Image, quality: float, _: np.random.Generator) -> Image:
+def webp(image: Image, quality: float, _: np.random.Generator, scale: float) -> Image:
     """WebP (lossy) at a quality of 1..100."""
-    return _round_trip(image, ".webp", [cv2.IMWRITE_WEBP_QUALITY, int(quality)])
+    parameters = [cv2.IMWRITE_WEBP_QUALITY, int(quality)]
+    return at_reference(image, scale, partial(_round_trip, extension=".webp", parameters=parameters))
 
 
 def _round_trip(image: Image, extension: str, parameters: Sequence[int]) -> Image:

@@ -21,8 +21,9 @@ SHIFTS = (0.03, 0.06, 0.09, 0.12, 0.15)
     unit="lift of the mid-tones",
     source="KADID-10k 16",
     kadid=(0.1, 0.2, 0.4, 0.7, 1.1),
+    smooth=True,
 )
-def max_brighten(image: Image, amount: float, _: np.random.Generator) -> Image:
+def max_brighten(image: Image, amount: float, _: np.random.Generator, __: float) -> Image:
     """Tone curve that lifts the mid-tones and keeps black and white."""
     return apply_table(image, tone_table(((0.5, 0.5 + amount / 2),)))
 
@@ -34,22 +35,35 @@ def max_brighten(image: Image, amount: float, _: np.random.Generator) -> Image:
     unit="drop of the mid-tones",
     source="KADID-10k 17",
     kadid=(0.05, 0.1, 0.2, 0.4, 0.8),
+    smooth=True,
 )
-def max_darken(image: Image, amount: float, _: np.random.Generator) -> Image:
+def max_darken(image: Image, amount: float, _: np.random.Generator, __: float) -> Image:
     """Tone curve that lowers the mid-tones and keeps black and white."""
     return apply_table(image, tone_table(((0.5, 0.5 - amount / 2),)))
 
 
-@register("20", "luminance", levels=SHIFTS, unit="share of full scale added", source="Ours: KADID-10k 18 is signed")
-def mean_brighten(image: Image, amount: float, _: np.random.Generator) -> Image:
+@register(
+    "20",
+    "luminance",
+    levels=SHIFTS,
+    unit="share of full scale added",
+    source="Ours: KADID-10k 18 is signed",
+    smooth=True,
+)
+def mean_brighten(image: Image, amount: float, _: np.random.Generator, __: float) -> Image:
     """A constant added to every value."""
     return apply_table(image, _shift_table(amount))
 
 
 @register(
-    "21", "luminance", levels=SHIFTS, unit="share of full scale taken away", source="Ours: KADID-10k 18 is signed"
+    "21",
+    "luminance",
+    levels=SHIFTS,
+    unit="share of full scale taken away",
+    source="Ours: KADID-10k 18 is signed",
+    smooth=True,
 )
-def mean_darken(image: Image, amount: float, _: np.random.Generator) -> Image:
+def mean_darken(image: Image, amount: float, _: np.random.Generator, __: float) -> Image:
     """A constant taken away from every value."""
     return apply_table(image, _shift_table(-amount))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from merton.perception.distortion.base import register
 from merton.perception.distortion.denoiser import denoise
+from merton.perception.distortion.scale import at_reference, enlarged_field, reference_size
 from merton.world.observation import Image
 
 
@@ -23,9 +24,9 @@ from merton.world.observation import Image
     stochastic=True,
     kadid=(0.001, 0.002, 0.003, 0.005, 0.01),
 )
-def white_noise(image: Image, variance: float, rng: np.random.Generator) -> Image:
+def white_noise(image: Image, variance: float, rng: np.random.Generator, scale: float) -> Image:
     """Additive white Gaussian noise, independent in every channel."""
-    return _with_gaussian(image, variance, rng)
+    return _with_gaussian(image, variance, rng, scale)
 
 
 @register(
@@ -37,9 +38,9 @@ def white_noise(image: Image, variance: float, rng: np.random.Generator) -> Imag
     stochastic=True,
     kadid=(0.0001, 0.0005, 0.001, 0.002, 0.003),
 )
-def color_noise(image: Image, variance: float, rng: np.random.Generator) -> Image:
+def color_noise(image: Image, variance: float, rng: np.random.Generator, scale: float) -> Image:
     """Additive white Gaussian noise in luma and both colour differences (YCbCr)."""
-    noisy = _with_gaussian(cv2.cvtColor(image, cv2.COLOR_RGB2YCrCb), variance, rng)
+    noisy = _with_gaussian(cv2.cvtColor(image, cv2.COLOR_RGB2YCrCb), variance, rng, scale)
     return np.asarray(cv2.cvtColor(noisy, cv2.COLOR_YCrCb2RGB), dtype=np.uint8)
 
 
@@ -52,12 +53,21 @@ def color_noise(image: Image, variance: float, rng: np.random.Generator) -> Imag
     stochastic=True,
     kadid=(0.001, 0.005, 0.01, 0.02, 0.03),
 )
-def impulse_noise(image: Image, density: float, rng: np.random.Generator) -> Image:
+def impulse_noise(image: Image, density: float, rng: np.random.Generator, scale: float) -> Image:
     """Salt and pepper: channel values replaced by 0 or 255."""
-    noisy = image.copy()
-    hits = rng.choice(image.size, size=rng.binomial(image.size, density), replace=False, shuffle=False)
-    noisy.reshape(-1)[hits] = rng.integers(0, 2, size=len(hits), dtype=np.uint8) * np.uint8(255)
-    return noisy
+    shape = (*reference_size(image, scale), 3)
+    size = math.prod(shape)
+    hits = rng.choice(size, size=rng.binomial(size, density), replace=False, shuffle=False)
+    values = rng.integers(0, 2, size=len(hits), dtype=np.uint8) * np.uint8(255)
+    if scale == 1:
+        noisy = image.copy()
+        noisy.reshape(-1)[hits] = values
+        return noisy
+    left, added = np.full(shape, 255, np.uint8), np.zeros(shape, np.uint8)
+    left.reshape(-1)[hits] = 0
+    added.reshape(-1)[hits] = values
+    left, added = (np.asarray(enlarged_field(field, image.shape[:2])) for field in (left, added))
+    return np.asarray(cv2.add(cv2.multiply(image, left, scale=1 / 255), added), dtype=np.uint8)
 
 
 @register(
@@ -69,10 +79,11 @@ def impulse_noise(image: Image, density: float, rng: np.random.Generator) -> Ima
     stochastic=True,
     kadid=(0.001, 0.005, 0.01, 0.02, 0.05),
 )
-def multiplicative_noise(image: Image, variance: float, rng: np.random.Generator) -> Image:
+def multiplicative_noise(image: Image, variance: float, rng: np.random.Generator, scale: float) -> Image:
     """Speckle: every value times 1 + n, with n white Gaussian noise."""
     gains = (1.0 + np.sqrt(variance) * _quantiles()).astype(np.float32)
-    gain = cv2.LUT(uniform_draws(image.shape, rng), gains)
+    gain = cv2.LUT(uniform_draws((*reference_size(image, scale), 3), rng), gains)
+    gain = enlarged_field(gain, image.shape[:2])
     return np.asarray(cv2.multiply(image, gain, dtype=cv2.CV_8U), dtype=np.uint8)
 
 
@@ -84,13 +95,13 @@ def multiplicative_noise(image: Image, variance: float, rng: np.random.Generator
     source="Ours: the variances of KADID-10k 11",
     stochastic=True,
 )
-def gaussian_denoise(image: Image, variance: float, rng: np.random.Generator) -> Image:
+def gaussian_denoise(image: Image, variance: float, rng: np.random.Generator, scale: float) -> Image:
     """White noise, then a Gaussian filter against it: what a simple denoiser leaves.
 
     Ours: the filter's sigma is 1 px at every level; one that grew with the noise would leave less of it, not more.
     """
-    noisy = _with_gaussian(image, variance, rng)
-    return np.asarray(cv2.GaussianBlur(noisy, (0, 0), 1.0, borderType=cv2.BORDER_REFLECT_101), dtype=np.uint8)
+    noisy = _with_gaussian(image, variance, rng, scale)
+    return np.asarray(cv2.GaussianBlur(noisy, (0, 0), scale, borderType=cv2.BORDER_REFLECT_101), dtype=np.uint8)
 
 
 @register(
@@ -102,19 +113,23 @@ def gaussian_denoise(image: Image, variance: float, rng: np.random.Generator) ->
     stochastic=True,
     kadid=(0.01, 0.03, 0.05, 0.1, 0.15),
 )
-def cnn_denoise(image: Image, variance: float, rng: np.random.Generator) -> Image:
+def cnn_denoise(image: Image, variance: float, rng: np.random.Generator, scale: float) -> Image:
     """White noise, then a learned denoiser: smooth, with detail lost and invented."""
-    return denoise(_with_gaussian(image, variance, rng), math.sqrt(variance))
+
+    def restored(image: Image) -> Image:
+        return denoise(_with_gaussian(image, variance, rng, 1.0), math.sqrt(variance))
+
+    return at_reference(image, scale, restored)
 
 
-def _with_gaussian(image: cv2.typing.MatLike, variance: float, rng: np.random.Generator) -> Image:
+def _with_gaussian(image: cv2.typing.MatLike, variance: float, rng: np.random.Generator, scale: float) -> Image:
     """The image plus white Gaussian noise, rounded and clipped.
 
     The pixels are integers, so rounding the noise alone is exact: round(I + n) = I + round(n).
     """
     values = np.rint(255.0 * np.sqrt(variance) * _quantiles()).astype(np.int16)
-    noise = cv2.LUT(uniform_draws(image.shape, rng), values)
-    return np.asarray(cv2.add(image, noise, dtype=cv2.CV_8U), dtype=np.uint8)
+    noise = cv2.LUT(uniform_draws((*reference_size(image, scale), 3), rng), values)
+    return np.asarray(cv2.add(image, enlarged_field(noise, image.shape[:2]), dtype=cv2.CV_8U), dtype=np.uint8)
 
 
 def normal_values(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float32]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from merton.perception.distortion.base import register
 from merton.perception.distortion.noise import normal_values
+from merton.perception.distortion.scale import at_reference, enlarged_field, reference_size
 from merton.world.observation import Image
 
 CONCEALED_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)
@@ -25,26 +28,28 @@ MID_GRAY = 128
     stochastic=True,
     kadid=(0.05, 0.1, 0.2, 0.5, 1),
 )
-def clock_jittering(image: Image, jitter_px: float, rng: np.random.Generator) -> Image:
+def clock_jittering(image: Image, jitter_px: float, rng: np.random.Generator, scale: float) -> Image:
     """Pixels read at slightly wrong places, each on its own, as with an unsteady sampling clock.
 
     KADID-10k warps five times in a row; ours is one warp with the deviation of the five together.
     """
     height, width = image.shape[:2]
-    offsets = normal_values((2 * height, width), rng).reshape(2, height, width)
-    offsets *= np.float32(np.sqrt(5.0) * jitter_px)
-    offsets[0] += np.arange(width, dtype=np.float32)
-    offsets[1] += np.arange(height, dtype=np.float32)[:, None]
-    moved = cv2.remap(image, offsets[0], offsets[1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
+    drawn_height, drawn_width = reference_size(image, scale)
+    drawn = normal_values((2 * drawn_height, drawn_width), rng)
+    drawn *= np.float32(np.sqrt(5.0) * jitter_px * scale)
+    x, y = (np.asarray(enlarged_field(half, (height, width))) for half in (drawn[:drawn_height], drawn[drawn_height:]))
+    x += np.arange(width, dtype=np.float32)
+    y += np.arange(height, dtype=np.float32)[:, None]
+    moved = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
     return np.asarray(moved, dtype=np.uint8)
 
 
 @register(
     "23", "spatial", levels=BLOCK_SHARES, unit="share of the blocks", source="Ours: no public set", stochastic=True
 )
-def block_exchange(image: Image, share: float, rng: np.random.Generator) -> Image:
+def block_exchange(image: Image, share: float, rng: np.random.Generator, scale: float) -> Image:
     """Macro blocks that have swapped places in random pairs, as after addressing errors in a stream."""
-    side = block_side_px(image)
+    side = block_side_px(image, scale)
     rows, columns = image.shape[0] // side, image.shape[1] // side  # only whole blocks can be swapped
     pairs = max(1, round(share * rows * columns / 2))
     chosen = rng.permutation(rows * columns)[: 2 * pairs]  # a prefix: the same seed at a higher level swaps these too
@@ -58,37 +63,37 @@ def block_exchange(image: Image, share: float, rng: np.random.Generator) -> Imag
 @register(
     "24", "spatial", levels=BLOCK_SHARES, unit="share of the blocks", source="Ours: no public set", stochastic=True
 )
-def block_lost(image: Image, share: float, rng: np.random.Generator) -> Image:
+def block_lost(image: Image, share: float, rng: np.random.Generator, scale: float) -> Image:
     """Macro blocks that never arrived, shown mid-grey."""
-    received, _ = _blocks_with_losses(image, share, rng)
+    received, _ = _blocks_with_losses(image, share, rng, scale)
     return received[: image.shape[0], : image.shape[1]].copy()
 
 
 @register(
     "25", "spatial", levels=CONCEALED_SHARES, unit="share of the blocks", source="Ours: no public set", stochastic=True
 )
-def block_interpolation(image: Image, share: float, rng: np.random.Generator) -> Image:
+def block_interpolation(image: Image, share: float, rng: np.random.Generator, scale: float) -> Image:
     """Lost macro blocks filled in from the pixels around them, the nearer side weighing more.
 
     Sides that are lost as well or lie outside the image do not count; a block that has none left is mid-grey.
     """
     from merton.perception.distortion.compiled import fill_lost_blocks  # here: loading numba takes half a second
 
-    received, lost = _blocks_with_losses(image, share, rng)
-    fill_lost_blocks(received, lost, block_side_px(image), MID_GRAY)
+    received, lost = _blocks_with_losses(image, share, rng, scale)
+    fill_lost_blocks(received, lost, block_side_px(image, scale), MID_GRAY)
     return received[: image.shape[0], : image.shape[1]].copy()
 
 
 @register(
     "26", "spatial", levels=CONCEALED_SHARES, unit="share of the blocks", source="Ours: no public set", stochastic=True
 )
-def block_repeat(image: Image, share: float, rng: np.random.Generator) -> Image:
+def block_repeat(image: Image, share: float, rng: np.random.Generator, scale: float) -> Image:
     """Lost macro blocks replaced by a copy of the nearest block that did arrive."""
     from scipy.ndimage import distance_transform_edt  # here: everything that names distortions imports this file
 
-    received, lost = _blocks_with_losses(image, share, rng)
+    received, lost = _blocks_with_losses(image, share, rng, scale)
     row, column = distance_transform_edt(lost, return_distances=False, return_indices=True)
-    blocks = _as_blocks(received, block_side_px(image))
+    blocks = _as_blocks(received, block_side_px(image, scale))
     blocks[lost] = blocks[row[lost], column[lost]]
     return received[: image.shape[0], : image.shape[1]].copy()
 
@@ -101,8 +106,12 @@ def block_repeat(image: Image, share: float, rng: np.random.Generator) -> Image:
     source="Ours; KADID-10k 21 keeps .95 - x ** .6 of the pixels a side, but shows them as squares",
     kadid=(1 / 0.887, 1 / 0.784, 1 / 0.699, 1 / 0.569, 1 / 0.290),
 )
-def resolution_limit(image: Image, factor: float, _: np.random.Generator) -> Image:
+def resolution_limit(image: Image, factor: float, _: np.random.Generator, scale: float) -> Image:
     """A camera of lower resolution: averaged down, then interpolated back to size."""
+    return at_reference(image, scale, partial(_limited, factor=factor))
+
+
+def _limited(image: Image, factor: float) -> Image:
     height, width = image.shape[:2]
     small = cv2.resize(image, (round(width / factor), round(height / factor)), interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR), dtype=np.uint8)
@@ -117,40 +126,42 @@ def resolution_limit(image: Image, factor: float, _: np.random.Generator) -> Ima
     continuous=False,
     kadid=(20, 16, 13, 10, 7),
 )
-def grayscale_quantization(image: Image, thresholds: float, _: np.random.Generator) -> Image:
+def grayscale_quantization(image: Image, thresholds: float, _: np.random.Generator, __: float) -> Image:
     """Too few brightness steps: each channel cut at n thresholds into n + 1 values."""
     step = 255.0 / thresholds
     table = np.rint(np.rint(np.arange(256) / step) * step).astype(np.uint8)
     return np.asarray(cv2.LUT(image, table), dtype=np.uint8)
 
 
-def block_side_px(image: Image) -> int:
-    """Side of a macro block [px]: 16 as in MPEG and H.264, smaller where an image would hold fewer than 4 by 4."""
-    return min(16, min(image.shape[:2]) // 4)
+def block_side_px(image: Image, scale: float) -> int:
+    """Side of a macro block [px]: 16 at the reference width, as in MPEG and H.264, at most a quarter of the image."""
+    return min(round(16 * scale), min(image.shape[:2]) // 4)
 
 
-def lost_blocks(image: Image, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+def lost_blocks(image: Image, share: float, rng: np.random.Generator, scale: float) -> NDArray[np.bool_]:
     """Mask (height, width) of a random share of the macro blocks, at least one; blocks at the border may be cut.
 
     With the same seed the blocks of a lower share are among those of a higher one.
     """
-    side = block_side_px(image)
-    grid = _lost_grid(image, share, rng)
+    side = block_side_px(image, scale)
+    grid = _lost_grid(image, share, rng, side)
     return grid.repeat(side, axis=0).repeat(side, axis=1)[: image.shape[0], : image.shape[1]]
 
 
-def _lost_grid(image: Image, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _lost_grid(image: Image, share: float, rng: np.random.Generator, side: int) -> NDArray[np.bool_]:
     """`lost_blocks` with one entry a block: (block rows, block columns)."""
-    side = block_side_px(image)
     rows, columns = -(-image.shape[0] // side), -(-image.shape[1] // side)
     lost = np.zeros(rows * columns, dtype=bool)
     lost[rng.permutation(lost.size)[: max(1, round(share * lost.size))]] = True
     return lost.reshape(rows, columns)
 
 
-def _blocks_with_losses(image: Image, share: float, rng: np.random.Generator) -> tuple[Image, NDArray[np.bool_]]:
+def _blocks_with_losses(
+    image: Image, share: float, rng: np.random.Generator, scale: float
+) -> tuple[Image, NDArray[np.bool_]]:
     """A copy of the image extended to whole blocks, lost ones mid-grey, and which are lost (block rows, columns)."""
-    side, lost = block_side_px(image), _lost_grid(image, share, rng)
+    side = block_side_px(image, scale)
+    lost = _lost_grid(image, share, rng, side)
     height, width = image.shape[:2]
     beyond = ((0, len(lost) * side - height), (0, lost.shape[1] * side - width), (0, 0))
     received = np.pad(image, beyond, mode="edge")
