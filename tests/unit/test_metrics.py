@@ -61,7 +61,9 @@ def test_trials_without_a_score_are_left_out() -> None:
     lost = TrialRecord("study", "a", case, Outcome.INFRASTRUCTURE)
     unmeasured = TrialRecord("study", "b", case, Outcome.FAILURE)
     assert match_scores([lost, unmeasured], "success") == [("b", case.id, 0.0)]
-    assert match_scores([lost, unmeasured], "progress") == []
+    assert match_scores([lost, NEAR], "progress") == [("near", NEAR.case.id, 0.99)]
+    with pytest.raises(InputError, match=r"the progress of 1 failures is not known"):
+        match_scores([lost, unmeasured, NEAR], "progress")
     solved = [trial("hold", 0, Outcome.SUCCESS, 100.0, 1.0), NEAR]
     assert match_scores(solved, "above_floor") == [], "doing nothing solves this task"
 

@@ -24,17 +24,27 @@ def checked_metric(metric: str) -> str:
 def match_scores(trials: Iterable[TrialRecord], metric: str = DEFAULT_METRIC) -> list[tuple[str, str, float]]:
     """(agent, case, score of the agent in 0..1) of every trial that has a score by the metric, in the order given.
 
-    Left out are infrastructure faults, failures without a reference run (execution, above_floor) or with unknown
-    progress, and by above_floor the tasks that doing nothing solves.
+    Left out are infrastructure faults, failures without a reference run (execution, above_floor), and by above_floor
+    the tasks that doing nothing solves.
 
     Raises:
         UnknownNameError: no such metric.
-        InputError: `above_floor`, and a task has no distorted trial of the agent that does nothing.
+        InputError: `above_floor`, and a task has no distorted trial of the agent that does nothing; `progress`, and
+            that of a failure is not known: the successes alone would make every agent look perfect.
     """
     trials = list(trials)
     floors = _floors(trials) if checked_metric(metric) == "above_floor" else {}
+    if metric == "progress" and (unknown := sum(_has_unknown_progress(trial) for trial in trials)):
+        raise InputError(
+            f"the progress of {unknown} failures is not known: a person judged them, or they are of a record before "
+            "schema version 3; choose one of: success, above_floor, execution"
+        )
     scored = ((trial, _score(trial, metric, floors)) for trial in trials)
     return [(trial.agent, trial.case.id, score) for trial, score in scored if score is not None]
+
+
+def _has_unknown_progress(trial: TrialRecord) -> bool:
+    return trial.outcome is Outcome.FAILURE and trial.progress is None
 
 
 def _score(trial: TrialRecord, metric: str, floors: Mapping[str, float]) -> float | None:

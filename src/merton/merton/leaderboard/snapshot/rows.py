@@ -140,7 +140,7 @@ def _metric_means(trials: Sequence[TrialRecord]) -> dict[str, tuple[MetricMean, 
     for metric in METRICS:
         try:
             matches = match_scores(trials, metric)
-        except InputError:  # no floor
+        except InputError:  # no floor, or failures of unknown progress
             continue
         scores: dict[str, list[float]] = {agent: [] for agent in agents}
         for agent, _, score in matches:
