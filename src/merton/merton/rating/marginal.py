@@ -72,7 +72,7 @@ class Marginal:
     """The state of a fit.
 
     Args:
-        agents: (matches,) index of the agent; the matches are sorted by case.
+        agents: (matches,) index of the agent; the matches are sorted by case, those of a case by agent.
         scores: (matches,) 0..1.
         starts: (cases + 1,) where each case's matches begin.
         n_agents: how many there are.
@@ -172,7 +172,7 @@ class Marginal:
         slope = self.case_deviation[case] ** 2 * p * (1.0 - p) / self.dispersion  # of a difficulty's mean in a skill
         handed_on = _quadratic(self.agents, slope, self.starts, covariance) + (case_moves * log_spread) ** 2
         skills = np.sqrt(np.diag(covariance) + with_spread**2)
-        met_scenes, met_cases = self._met()
+        met_scenes, met_cases = np.diff(shares.indptr), self._cases_met()
         freedom = np.where(met_scenes == met_cases, math.inf, self._freedoms(shares))
         widths = np.fmax(
             student(freedom) * np.sqrt(sandwich + with_spread**2), student(math.inf) * np.sqrt(own + with_spread**2)
@@ -210,14 +210,11 @@ class Marginal:
         columns = (shares.data[first:last] for first, last in pairwise(ends))
         return np.array([freedom_of_shares(own) if own.max() < 1.0 - _ALONE else np.nan for own in columns])
 
-    def _met(self) -> tuple[Integers, Integers]:
-        """(agents,) how many different scenes, and how many different cases, the agent met."""
+    def _cases_met(self) -> Integers:
+        """(agents,) how many different cases each agent met."""
         case = np.repeat(np.arange(len(self.mode)), np.diff(self.starts))
-        scenes, cases = (
-            np.bincount(np.unique(np.stack((self.agents, unit)), axis=1)[0], minlength=len(self.skill))
-            for unit in (self.scenes[case], case)
-        )
-        return scenes, cases
+        is_first = np.append(True, (np.diff(case) != 0) | (np.diff(self.agents) != 0))  # sorted by case, then agent
+        return np.bincount(self.agents[is_first], minlength=len(self.skill))
 
     def _at_spread(self, step: float, moves: Floats | float = 0.0) -> tuple[Floats, float, Floats]:
         """The log-likelihood's slopes in skills and logarithm of the spread, and the cases' means, at another spread.
