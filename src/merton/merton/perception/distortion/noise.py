@@ -66,8 +66,8 @@ def impulse_noise(image: Image, density: float, rng: np.random.Generator, scale:
     left, added = np.full(shape, 255, np.uint8), np.zeros(shape, np.uint8)
     left.reshape(-1)[hits] = 0
     added.reshape(-1)[hits] = values
-    left, added = (np.asarray(enlarged_field(field, image.shape[:2])) for field in (left, added))
-    return np.asarray(cv2.add(cv2.multiply(image, left, scale=1 / 255), added), dtype=np.uint8)
+    kept = cv2.multiply(image, enlarged_field(left, image.shape[:2]), scale=1 / 255)
+    return np.asarray(cv2.add(kept, enlarged_field(added, image.shape[:2])), dtype=np.uint8)
 
 
 @register(

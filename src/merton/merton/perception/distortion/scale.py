@@ -64,11 +64,11 @@ def at_reference(image: Image, scale: float, operation: Callable[[Image], Image]
         return _interpolated(operation(averaged(image, size)), image.shape[:2])
     enlarged = _interpolated(image, size)
     error = cv2.subtract(image, averaged(enlarged, image.shape[:2]), dtype=cv2.CV_16S)
-    enlarged = cv2.add(enlarged, cv2.resize(error, size[::-1], interpolation=cv2.INTER_CUBIC), dtype=cv2.CV_8U)
-    return averaged(operation(np.asarray(enlarged, dtype=np.uint8)), image.shape[:2])
+    corrected = cv2.add(enlarged, cv2.resize(error, size[::-1], interpolation=cv2.INTER_CUBIC), dtype=cv2.CV_8U)
+    return averaged(operation(np.asarray(corrected, dtype=np.uint8)), image.shape[:2])
 
 
-def enlarged_field(field: NDArray[np.generic], size: tuple[int, int]) -> cv2.typing.MatLike:
+def enlarged_field(field: cv2.typing.MatLike, size: tuple[int, int]) -> cv2.typing.MatLike:
     """Values of each pixel at the reference width, (height, width, ...), in a wider image of `size` (height, width).
 
     Each value stands for a square of the image. Pixels that lie in two squares get the mean, weighted by area.
@@ -78,11 +78,11 @@ def enlarged_field(field: NDArray[np.generic], size: tuple[int, int]) -> cv2.typ
     return cv2.resize(field, size[::-1], interpolation=cv2.INTER_AREA)
 
 
-def averaged(image: Image, size: tuple[int, int]) -> Image:
+def averaged(image: cv2.typing.MatLike, size: tuple[int, int]) -> Image:
     """An image (height, width, ...) averaged down to `size` (height, width); the image itself if it has that size."""
-    if image.shape[:2] == size:
-        return image
-    return np.asarray(cv2.resize(image, size[::-1], interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    if image.shape[:2] != size:
+        image = cv2.resize(image, size[::-1], interpolation=cv2.INTER_AREA)
+    return np.asarray(image, dtype=np.uint8)
 
 
 def _interpolated(image: Image, size: tuple[int, int]) -> Image:

@@ -37,9 +37,10 @@ def clock_jittering(image: Image, jitter_px: float, rng: np.random.Generator, sc
     drawn_height, drawn_width = reference_size(image, scale)
     drawn = normal_values((2 * drawn_height, drawn_width), rng)
     drawn *= np.float32(np.sqrt(5.0) * jitter_px * scale)
-    x, y = (np.asarray(enlarged_field(half, (height, width))) for half in (drawn[:drawn_height], drawn[drawn_height:]))
-    x += np.arange(width, dtype=np.float32)
-    y += np.arange(height, dtype=np.float32)[:, None]
+    across = enlarged_field(drawn[:drawn_height], (height, width))
+    down = enlarged_field(drawn[drawn_height:], (height, width))
+    x = across + np.arange(width, dtype=np.float32)
+    y = down + np.arange(height, dtype=np.float32)[:, None]
     moved = cv2.remap(image, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
     return np.asarray(moved, dtype=np.uint8)
 
