@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -16,7 +18,7 @@ from scipy.ndimage import convolve
 from merton.errors import InputError, UnknownNameError
 from merton.perception.distortion import CATEGORIES, DISTORTIONS, compiled, find_distortion
 from merton.perception.distortion import distort as distort_by_width
-from merton.perception.distortion.blur import disk_kernel, line_kernel
+from merton.perception.distortion.blur import OPENCV_DIRECT_PX, disk_kernel, line_kernel, motion_blur
 from merton.perception.distortion.chrominance import minimum_variance_palette
 from merton.perception.distortion.denoiser import denoise
 from merton.perception.distortion.noise import uniform_draws
@@ -218,12 +220,12 @@ def test_cells_of_colors_are_those_that_numpy_counts():
 
 def test_no_distortion_compiles_anything_after_the_set_up():
     compiled.compile_all()
-    loops = (compiled.color_cells, compiled.fill_lost_blocks, compiled.disk_mean)
+    loops = (compiled.color_cells, compiled.fill_lost_blocks, compiled.disk_mean, compiled.line_mean)
     before = [list(loop.signatures) for loop in loops]
     image = photograph()
     for _ in range(2):
-        for name in ("color_quantization", "block_interpolation", "lens_blur"):
-            distort(image, name, 5, rng())
+        for name in ("color_quantization", "block_interpolation", "lens_blur", "motion_blur"):
+            distort_by_width(image, name, 5, rng(), reference_width_px=121)  # a line long enough for the compiled loop
         image.flags.writeable = False
     assert [list(loop.signatures) for loop in loops] == before
 
@@ -298,6 +300,25 @@ def test_lens_blur_is_the_mean_over_the_disk(level):
     kernel = disk_kernel(DISTORTIONS["lens_blur"].levels[level - 1]).astype(float)
     expected = np.stack([convolve(image[..., channel].astype(float), kernel, mode="mirror") for channel in range(3)], 2)
     assert np.abs(distort(image, "lens_blur", level, rng()) - expected).max() < 0.51
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.3, math.pi / 4, 1.2, math.pi / 2, 2.0, 3.1])
+def test_long_lines_of_motion_are_those_of_opencv(angle):
+    """Sums of whole numbers in place of a Fourier transform: one grey level apart, where the mean is nearly a half."""
+    image, drawn = photograph()[:80, :120], SimpleNamespace(uniform=lambda *_: angle)
+    for length in (10.1, 12, 20, 47.3):
+        found = motion_blur(image, length, drawn, 1.0)
+        kernel = line_kernel(length, angle)
+        expected = cv2.filter2D(image, -1, kernel, borderType=cv2.BORDER_REFLECT_101)
+        apart = np.abs(found.astype(int) - expected)
+        assert len(kernel) > OPENCV_DIRECT_PX
+        assert apart.max() <= 1, length
+        assert (apart > 0).mean() < 0.005, length
+
+
+def test_short_lines_of_motion_are_left_to_opencv():
+    """At the reference width every level is: the bytes of earlier versions."""
+    assert len(line_kernel(DISTORTIONS["motion_blur"].levels[-1], 0.0)) <= OPENCV_DIRECT_PX
 
 
 def test_blur_and_resolution_keep_a_flat_image():

@@ -135,11 +135,47 @@ def disk_mean(padded: Image, weights: NDArray[np.int32]) -> Any:
     return result.reshape(height, width, 3)
 
 
+@numba.njit(cache=True, nogil=True)
+def line_mean(padded: Image, weights: NDArray[np.int32]) -> Any:
+    """Weighted mean along a line, pixel by pixel of its kernel: as fast as the kernel has weights other than zero.
+
+    Args:
+        padded: (height + 2 half, width + 2 half, 3) uint8.
+        weights: (2 half + 1, 2 half + 1), the same when turned by half a circle; their sum is at most 2^23.
+
+    Returns:
+        (height, width, 3) uint8.
+    """
+    size = len(weights)
+    half = size // 2
+    height, width = padded.shape[0] - 2 * half, padded.shape[1] - 2 * half
+    values = padded.reshape(len(padded), -1)  # channels beside one another
+    result = np.empty((height, 3 * width), np.uint8)
+    scale = np.float32(1) / np.float32(weights.sum())
+    total = np.empty(3 * width, np.int32)
+    for y in range(height):
+        middle = values[y + half, 3 * half :]
+        for x in range(3 * width):
+            total[x] = weights[half, half] * np.int32(middle[x])
+        for row in range(half + 1):  # pairs opposite one another: the rows above the middle, and its left half
+            for column in range(size if row < half else half):
+                weight = weights[row, column]
+                if weight == 0:
+                    continue
+                here, opposite = values[y + row, 3 * column :], values[y + size - 1 - row, 3 * (size - 1 - column) :]
+                for x in range(3 * width):
+                    total[x] += weight * (np.int32(here[x]) + np.int32(opposite[x]))
+        for x in range(3 * width):
+            result[y, x] = np.uint8(np.rint(np.float32(total[x]) * scale))
+    return result.reshape(height, width, 3)
+
+
 def compile_all() -> None:
     """Compile the loops for the arrays they get, or load the results of an earlier call."""
     image = np.zeros((16, 16, 3), np.uint8)
     fill_lost_blocks(image, np.zeros((4, 4), np.bool_), 4, 128)
     disk_mean(image, np.ones((3, 3), np.int32))
+    line_mean(image, np.ones((3, 3), np.int32))
     color_cells(image)
     image.flags.writeable = False  # another type to numba: an image from the bytes of a message
     color_cells(image)
