@@ -18,7 +18,14 @@ from scipy.ndimage import convolve
 from merton.errors import InputError, UnknownNameError
 from merton.perception.distortion import CATEGORIES, DISTORTIONS, compiled, find_distortion
 from merton.perception.distortion import distort as distort_by_width
-from merton.perception.distortion.blur import OPENCV_DIRECT_PX, disk_kernel, line_kernel, motion_blur
+from merton.perception.distortion.blur import (
+    OPENCV_DIRECT_PX,
+    WIDE_SIGMA_PX,
+    disk_kernel,
+    gaussian_blur,
+    line_kernel,
+    motion_blur,
+)
 from merton.perception.distortion.chrominance import minimum_variance_palette
 from merton.perception.distortion.denoiser import denoise
 from merton.perception.distortion.noise import uniform_draws
@@ -316,9 +323,24 @@ def test_long_lines_of_motion_are_those_of_opencv(angle):
         assert (apart > 0).mean() < 0.005, length
 
 
-def test_short_lines_of_motion_are_left_to_opencv():
-    """At the reference width every level is: the bytes of earlier versions."""
+@pytest.mark.parametrize("size", [(180, 243), (179, 240), (16, 31)])
+def test_wide_gaussians_are_those_of_opencv(size):
+    """Averaged squares, a smaller Gaussian and bicubic enlarging: two roundings more, borders included, no bias."""
+    image = np.ascontiguousarray(photograph()[: size[0], : size[1]])
+    for sigma in (WIDE_SIGMA_PX, 10, 12.5, 40):
+        found = gaussian_blur(image, sigma / 2, rng(), 2.0)
+        expected = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REFLECT_101)
+        apart = found.astype(int) - expected
+        assert found.flags.c_contiguous
+        assert np.abs(apart).max() <= 2, sigma
+        assert (np.abs(apart) > 1).mean() < 0.005, sigma
+        assert abs(apart.mean()) < 0.1, sigma  # squares of 2 x 2 would be 0.125 too bright
+
+
+def test_blurs_of_the_reference_width_are_left_to_opencv():
+    """The fast ways differ from it in rare grey levels: the reference width keeps the bytes of earlier versions."""
     assert len(line_kernel(DISTORTIONS["motion_blur"].levels[-1], 0.0)) <= OPENCV_DIRECT_PX
+    assert DISTORTIONS["gaussian_blur"].levels[-1] < WIDE_SIGMA_PX
 
 
 def test_blur_and_resolution_keep_a_flat_image():
