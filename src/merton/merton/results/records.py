@@ -42,8 +42,8 @@ class TestCase:
     """A scene, a task, and a distortion of the image at a level. Level 0 is the undistorted reference.
 
     Attributes:
-        task: name in `merton.world.tasks.TASKS`.
-        seed: number of the scene, >= 0.
+        task: one of `merton.world.tasks.task_names`, such as "pick", or "test-pick" in the scenes of a split.
+        seed: number of the scene, >= 0; tasks of one split and seed are done in the same scene.
         distortion: name of the distortion, or "reference" at level 0.
         level: 0..5.
     """
