@@ -13,6 +13,7 @@ from merton.decision.models.servo import Servo
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec
+from merton.results.records import TestCase
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.simulation.gazebo import gazebo_scene
@@ -43,6 +44,7 @@ def test_a_task_is_named_by_its_split_and_verb() -> None:
     assert split_and_verb("pick") == ("plain", "pick")
     assert scene_of("test-pick", 7) == scene_of("test-pull", 7) == "test.7"
     assert scene_of("pick", 7) != scene_of("pull", 7)
+    assert all(TestCase(task, 7, "jpeg", 3).scene == scene_of(task, 7) for task in task_names()), "the sampling unit"
     for wrong in ("tset-pick", "test-", "-pick", "test-juggle", "plain-pick"):
         with pytest.raises(UnknownNameError, match="task"):
             split_and_verb(wrong)

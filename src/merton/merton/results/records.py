@@ -62,8 +62,11 @@ class TestCase:
 
     @property
     def scene(self) -> str:
-        """The scene, such as "pick.0": the unit that is sampled. Trials of one scene are alike and count as one."""
-        return f"{self.task}.{self.seed}"
+        """The scene, such as "pick.0": the unit that is sampled. Trials of one scene are alike and count as one.
+
+        The tasks of a split, whose name stands before the verb, share the scene of a seed: "test.4" of "test-pick".
+        """
+        return f"{self.task.partition('-')[0]}.{self.seed}"
 
     @property
     def is_reference(self) -> bool:

@@ -154,9 +154,9 @@ def task_names() -> tuple[str, ...]:
 
 
 def scene_of(task: str, seed: int) -> str:
-    """What is on the table: the tasks of one scene have it in common, such as "test.7"; a plain one has one task."""
+    """What is on the table: "test.7" for all tasks of that scene, "pick.7" for the one of a plain scene."""
     split, verb = split_and_verb(task)
-    return f"{verb}.{seed}" if split == PLAIN else f"{split}.{seed}"
+    return f"{verb if split == PLAIN else split}.{seed}"
 
 
 def _pattern(task: Task) -> re.Pattern[str]:
