@@ -33,7 +33,8 @@ def tile(cell: SimulatedCell, cameras: SceneCameras, split: str, seed: int) -> n
     cell.reset(tasks[0], seed)
     picture = np.ascontiguousarray(cameras.render(tasks[0], seed, cell.qpos, "top").color[CROP])
     below = LINE_PX * (len(tasks) + 1) + 8
-    picture = cv2.copyMakeBorder(picture, 0, below, 0, 4, cv2.BORDER_CONSTANT, value=(255, 255, 255))
+    white = (255, 255, 255)
+    picture = np.asarray(cv2.copyMakeBorder(picture, 0, below, 0, 4, cv2.BORDER_CONSTANT, value=white), np.uint8)
     lines = [
         f"{split} {seed}",
         *(f"{number} {make_scene(task, seed).command.instruction}" for number, task in enumerate(tasks, 1)),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from merton.world.geometry import Array
 from merton.world.tasks import DIRECTIONS
@@ -65,7 +66,7 @@ class Placing:
             tries = rng.uniform(*AREA_M, size=(_TRIES, 2))
             fit = self._in_reach(kinds[number], tries)
             for other, at in placed.items():
-                fit &= np.hypot(*(tries - at).T) >= room[number] + room[other]
+                fit = fit & (np.hypot(*(tries - at).T) >= room[number] + room[other])
             spot = next((spot for spot in tries[fit] if self._free(number, spot, placed)), None)
             if spot is None:
                 return
@@ -74,7 +75,7 @@ class Placing:
             (float(placed[number][0]), float(placed[number][1]), self.yaws[number]) for number in range(len(kinds))
         ]
 
-    def _in_reach(self, kind: str, tries: Array) -> Array:
+    def _in_reach(self, kind: str, tries: Array) -> NDArray[np.bool_]:
         low, high = {"drawer": (_DRAWER_MIN_X_M, 1.0), "bowl": _BOWL_X_M, "cup": (0.0, _CUP_MAX_X_M)}.get(
             kind, (0.0, 1.0)
         )

@@ -109,7 +109,11 @@ _SHAPES: dict[str, Callable[[CellConfig], list[Part]]] = {
 def parts_of(shape: str, scale: float, cell: CellConfig) -> list[Part]:
     """The parts of a shape, `scale` times as large as usual."""
     return [
-        replace(part, size=tuple(scale * side for side in part.size), at=tuple(scale * to for to in part.at))
+        replace(
+            part,
+            size=tuple(scale * side for side in part.size),
+            at=(scale * part.at[0], scale * part.at[1], scale * part.at[2]),
+        )
         for part in _SHAPES[shape](cell)
     ]
 

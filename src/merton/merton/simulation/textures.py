@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 SIDE_PX = 512
 Pattern = NDArray[np.float32]
+Array = NDArray[np.floating]
 
 
 def texture(name: str, rng: np.random.Generator) -> Pattern:
@@ -42,17 +43,17 @@ def _axes() -> tuple[Pattern, Pattern]:
     return rows, columns
 
 
-def _plain(rng: np.random.Generator) -> Pattern:
+def _plain(rng: np.random.Generator) -> Array:
     return 0.3 + 0.1 * noise(rng, (4, 4))
 
 
-def _wood(rng: np.random.Generator) -> Pattern:
+def _wood(rng: np.random.Generator) -> Array:
     rows, _ = _axes()
     rings = np.sin(2 * math.pi * (rng.uniform(4, 10) * rows + 2.5 * noise(rng, (4, 2), 3)))
     return 0.35 + 0.25 * rings + 0.6 * (noise(rng, (96, 4), 3) - 0.5)
 
 
-def _planks(rng: np.random.Generator) -> Pattern:
+def _planks(rng: np.random.Generator) -> Array:
     boards = int(rng.integers(4, 9))
     rows, _ = _axes()
     number = np.floor(rows * boards).astype(int)
@@ -60,30 +61,30 @@ def _planks(rng: np.random.Generator) -> Pattern:
     return np.where(rows * boards % 1.0 < 0.03, 1.0, tone + 0.5 * (noise(rng, (128, 4), 3) - 0.5))
 
 
-def _speckle(rng: np.random.Generator) -> Pattern:
+def _speckle(rng: np.random.Generator) -> Array:
     fine = noise(rng, (96, 96), 2)
     return 0.2 + 0.8 * (fine > np.quantile(fine, rng.uniform(0.75, 0.93))) * rng.uniform(0.4, 1.0)
 
 
-def _cloth(rng: np.random.Generator) -> Pattern:
+def _cloth(rng: np.random.Generator) -> Array:
     rows, columns = _axes()
     threads = rng.uniform(40, 70)
     weave = np.sin(2 * math.pi * threads * rows) * np.sin(2 * math.pi * threads * columns)
     return 0.4 + 0.25 * weave + 0.5 * (noise(rng, (6, 6)) - 0.5)
 
 
-def _concrete(rng: np.random.Generator) -> Pattern:
+def _concrete(rng: np.random.Generator) -> Array:
     return 0.5 + 1.1 * (noise(rng, (3, 3), 6) - 0.5)
 
 
-def _marble(rng: np.random.Generator) -> Pattern:
+def _marble(rng: np.random.Generator) -> Array:
     rows, columns = _axes()
     angle = rng.uniform(0, math.pi)
     along = rows * math.cos(angle) + columns * math.sin(angle)
     return 1.0 - np.abs(np.sin(math.pi * (rng.uniform(2, 5) * along + 3.0 * noise(rng, (3, 3), 5)))) ** 0.4
 
 
-def _tiles(rng: np.random.Generator) -> Pattern:
+def _tiles(rng: np.random.Generator) -> Array:
     rows, columns = _axes()
     across = int(rng.integers(4, 10))
     joint = (rows * across % 1.0 < 0.05) | (columns * across % 1.0 < 0.05)
@@ -91,20 +92,20 @@ def _tiles(rng: np.random.Generator) -> Pattern:
     return np.where(joint, 1.0, tone[(rows * across).astype(int), (columns * across).astype(int)])
 
 
-def _stripes(rng: np.random.Generator) -> Pattern:
+def _stripes(rng: np.random.Generator) -> Array:
     rows, columns = _axes()
     angle = rng.uniform(0, math.pi)
     along = rows * math.cos(angle) + columns * math.sin(angle)
     return 0.5 + 0.5 * np.tanh(6 * np.sin(2 * math.pi * rng.uniform(6, 16) * along))
 
 
-def _checks(rng: np.random.Generator) -> Pattern:
+def _checks(rng: np.random.Generator) -> Array:
     rows, columns = _axes()
     across = int(rng.integers(6, 14))
     return ((np.floor(rows * across) + np.floor(columns * across)) % 2) * 0.9
 
 
-_KINDS: dict[str, Callable[[np.random.Generator], Pattern]] = {
+_KINDS: dict[str, Callable[[np.random.Generator], Array]] = {
     "plain": _plain,
     "wood": _wood,
     "planks": _planks,
