@@ -20,6 +20,7 @@ from merton.simulation.gazebo import gazebo_scene
 from merton.simulation.look import make_look
 from merton.simulation.model import build_model
 from merton.simulation.scene import make_plain_scene, make_scene, scene_seeds
+from merton.simulation.shapes import height_m, parts_of
 from merton.simulation.textures import SHIFTED, TRAINED
 from merton.simulation.varied import DIFFICULTIES, SHAPES_OF, Layout, make_layout, verbs_of
 from merton.world.nouns import SIZES, Noun, meant, noun
@@ -146,6 +147,22 @@ def test_things_stand_apart_and_can_be_reached(split: str, seed: int, cell: Simu
     assert (spots < np.subtract(high[:2], 0.1)).all()
     for _, (x, y, _) in layout.clutter:
         assert np.hypot(*(spots - (x, y)).T).min() > 0.12
+
+
+@pytest.mark.parametrize("split", ["test", "shift"])
+def test_a_thing_to_cover_fits_under_the_lid_at_any_angle(split: str, cell: SimulatedCell) -> None:
+    lid, seen = cell.config.objects.props.lid, set()
+    for seed in scene_seeds(f"{split}-cover", 25):
+        layout = make_layout(split, seed)
+        thing = next(thing for thing in layout.things if thing.name == layout.jobs["cover"].meant.object)
+        parts = parts_of(thing.shape, thing.scale, cell.config)
+        reach = max(
+            np.hypot(*part.size[:2]) if part.kind == mujoco.mjtGeom.mjGEOM_BOX else part.size[0] for part in parts
+        )
+        assert reach < lid.inner_width / 2, (seed, thing)
+        assert height_m(thing.shape, thing.scale, cell.config) < lid.height - lid.wall
+        seen.add(thing.shape)
+    assert len(seen) >= 3
 
 
 def test_a_verb_that_a_scene_lacks_is_refused_with_those_it_has() -> None:

@@ -43,7 +43,12 @@ SHAPES_OF = {
     "shift": (*SHAPES, "brick", "spool", "cone"),
 }
 """Split to the shapes of its objects; cubes and cylinders are in all, as the things of which two look alike."""
-_UNFIT = {"push": ("ball", "bottle"), "move": ("ball",), "place": ("ball",), "cover": ("mug", "bottle", "cone")}
+_UNFIT = {
+    "push": ("ball", "bottle"),
+    "move": ("ball",),
+    "place": ("ball",),
+    "cover": ("mug", "bottle", "brick", "cone"),
+}
 """Verb to the shapes that it cannot be done with: they roll away, fall over or do not fit under the lid."""
 _SMALL, _LARGE = 0.80, 1.12
 """Sizes of two objects that are told apart by size; of others it is between `_SCALES`."""
@@ -52,7 +57,7 @@ _DECOY_SCALES = {"drawer": (1.12,), "cup": (0.75, 1.15)}
 _ANY_DECOY_SCALE = (0.75, 1.25)
 _CLEARLY_M = 0.05
 """Least difference between two like things in the coordinate, or the distance to a neighbour, that tells them apart."""
-_LAYOUTS = 1000
+_LAYOUTS = 10_000
 """Layouts that are tried for a scene; each is drawn anew from its number, so that it depends on no other."""
 
 
