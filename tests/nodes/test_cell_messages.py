@@ -27,6 +27,12 @@ def test_the_state_of_a_scene() -> None:
     assert (list(state.qpos), list(state.objects), state.success, state.at_rest) == ([], [], False, True)
 
 
+def test_the_state_of_a_varied_scene_names_the_task_with_its_split() -> None:
+    scene = make_scene("test-pick", 4)
+    joints = convert.joint_state_message(0, JOINTS, 0 * JOINTS, 0.14)
+    assert cell_state(scene, 1, joints, at_rest=True).task == "test-pick"
+
+
 def test_a_contact_comes_before_any_other_reason() -> None:
     stop = cell_safety(0, Contact("wrist_3_link", "table", 7.4), SafetyState.FAULT, "no heartbeat")
     assert (stop.mode, stop.message) == (SafetyState.COLLISION_STOP, "wrist_3_link touched table with 7 N")

@@ -17,9 +17,10 @@ from merton.experiment.ports import STAGES, Side, Stage, StopRule
 from merton.perception.distortion import DISTORTIONS
 from merton.results.records import TestCase
 from merton.seeding import derive_seed
+from merton.simulation.scene import scene_seeds
 from merton.simulation.sensor import SENSORS
 from merton.world.cell import load_cell
-from merton.world.tasks import TASKS
+from merton.world.tasks import task_names
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 
@@ -70,7 +71,7 @@ def _asks_for_the_task(prompt: str) -> str:
     return prompt
 
 
-Task = Annotated[str, _one_of("task", TASKS.keys)]
+Task = Annotated[str, _one_of("task", task_names)]
 DistortionName = Annotated[str, _one_of("distortion", DISTORTIONS.keys)]
 Level = Annotated[int, Field(ge=0, le=5)]
 Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
@@ -107,7 +108,7 @@ class ExperimentSpec(Model):
     """An experiment: agents x tasks x scenes x (the reference + distortions x levels).
 
     Attributes:
-        scenes: scenes of each task.
+        scenes: scenes of each task; of one of a split, such as "test-pick", the first that have it.
         reference_scenes: further scenes of each task, run undistorted only: the floors of chance compare a model's
             outputs for different scenes, and CIDEr's corpus are its reference answers, so both gain from them.
         levels: of every distortion; "one": the one of `drawn_level`, as in Embodied-IQA (section 3.5).
@@ -170,9 +171,9 @@ class ExperimentSpec(Model):
         """Every test case, the reference (level 0) of each scene first: it is always included, since scores need it."""
         cases = []
         for task in self.tasks:
-            for scene in range(self.scenes + self.reference_scenes):
+            for number, scene in enumerate(scene_seeds(task, self.scenes + self.reference_scenes)):
                 cases.append(TestCase(task, scene, "reference", 0))
-                if scene >= self.scenes:
+                if number >= self.scenes:
                     continue
                 cases += [
                     TestCase(task, scene, distortion, level)

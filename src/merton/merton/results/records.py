@@ -42,8 +42,8 @@ class TestCase:
     """A scene, a task, and a distortion of the image at a level. Level 0 is the undistorted reference.
 
     Attributes:
-        task: name in `merton.world.tasks.TASKS`.
-        seed: number of the scene, >= 0.
+        task: one of `merton.world.tasks.task_names`, such as "pick", or "test-pick" in the scenes of a split.
+        seed: number of the scene, >= 0; tasks of one split and seed are done in the same scene.
         distortion: name of the distortion, or "reference" at level 0.
         level: 0..5.
     """
@@ -62,8 +62,11 @@ class TestCase:
 
     @property
     def scene(self) -> str:
-        """The scene, such as "pick.0": the unit that is sampled. Trials of one scene are alike and count as one."""
-        return f"{self.task}.{self.seed}"
+        """The scene, such as "pick.0": the unit that is sampled. Trials of one scene are alike and count as one.
+
+        The tasks of a split, whose name stands before the verb, share the scene of a seed: "test.4" of "test-pick".
+        """
+        return f"{self.task.partition('-')[0]}.{self.seed}"
 
     @property
     def is_reference(self) -> bool:

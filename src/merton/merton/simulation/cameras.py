@@ -20,10 +20,12 @@ from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.seeding import generator
 from merton.simulation import sensor as sensing
 from merton.simulation import stereo
+from merton.simulation.look import SURFACES, make_look
 from merton.simulation.model import body_pose, build_model, focal_length_px, place_fixed
 from merton.simulation.props import props_of
-from merton.simulation.scene import make_scene
+from merton.simulation.scene import Scene, make_scene
 from merton.simulation.sensor import IDEAL, AutoExposure, Exposure, Light, Sensor
+from merton.simulation.varied import Layout
 from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix
 from merton.world.observation import CameraView, Image, Intrinsics
@@ -34,11 +36,21 @@ free them while another context is current, and delete that one's textures."""
 
 
 class _Stage:
-    """A model with its data and renderer; made while a drawing context is current."""
+    """A model with its data and renderer; made while a drawing context is current.
 
-    def __init__(self, model: mujoco.MjModel, *, shadows: bool) -> None:
+    Args:
+        context: of a model with as many textures of the same kinds and sizes, to be shared, since a new one takes much
+            longer; its textures are those of the stage that was made last.
+    """
+
+    def __init__(self, model: mujoco.MjModel, *, shadows: bool, context: mujoco.MjrContext | None = None) -> None:
         self.model, self.data = model, mujoco.MjData(model)
-        self.context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        if context is None:
+            self.context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+        else:
+            self.context = context
+            for surface in SURFACES:
+                mujoco.mjr_uploadTexture(model, context, model.texture(surface).id)
         self.context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
         self.scene = mujoco.MjvScene(model, maxgeom=400)
         self.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = shadows
@@ -78,12 +90,16 @@ class SceneCameras:
         self.names = cell.camera_names
         self._samples, self._shadows = samples, shadows
         self._size = width, height
-        self._stages: dict[tuple[str, ...], _Stage] = {}
+        self._stages: dict[str | tuple[str, ...], _Stage] = {}
+        """Those of plain scenes by their props, and under "varied" that of the last varied scene."""
         # mujoco.Renderer would draw the scene twice, once for colour and once for depth.
         self._gl = _off_screen(width, height)
         self._unclosed = weakref.finalize(self, _UNCLOSED.append, (self._gl, self._stages))
-        self._stage = self._stage_of(())
-        self._placed: tuple[str, int] | None = None
+        self._stage = self._plain_stage(())
+        self._varied = ""
+        """The world of the varied scene that has a stage."""
+        self._scene: Scene | None = None
+        """The scene whose fixed things have their places and colours."""
         focal = focal_length_px(cell, width, height)
         self.intrinsics = Intrinsics(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
         self.imitate(IDEAL)
@@ -121,7 +137,7 @@ class SceneCameras:
         same noise in any order of trials, which a seed from the clock would not give, and another picture another one.
 
         Args:
-            task, seed: the scene: places of mats and fixtures, colours of props.
+            task, seed: the scene: places of mats and fixtures, colours of props, and the look of a varied one.
             qpos: configuration vector of the cell's model, as in `SimulatedCell.qpos`.
             camera: one of `names`.
             stamp_ns: stamp of the view; the auto-exposure takes elapsed time from it.
@@ -204,22 +220,35 @@ class SceneCameras:
             mean += weight[:, None, None] * sensing.linear(self._draw(view, depth=False)[0])
         return mean
 
-    def _stage_of(self, props: tuple[str, ...]) -> _Stage:
+    def _plain_stage(self, props: tuple[str, ...]) -> _Stage:
         if props not in self._stages:
             self._gl.make_current()
             model = build_model(*self._size, with_props=props, samples=self._samples, linkage=self._linkage)
             self._stages[props] = _Stage(model, shadows=self._shadows)
         return self._stages[props]
 
+    def _varied_stage(self, scene: Scene, layout: Layout) -> _Stage:
+        if self._varied != scene.world:
+            self._gl.make_current()
+            look, last = make_look(layout.split, layout.seed, self.names), self._stages.get("varied")
+            model = build_model(*self._size, samples=self._samples, linkage=self._linkage, layout=layout, look=look)
+            context = None if last is None else last.context
+            self._stages["varied"] = _Stage(model, shadows=self._shadows, context=context)
+            self._varied = scene.world
+        return self._stages["varied"]
+
     def _pose_scene(self, task: str, seed: int, qpos: Array) -> None:
-        stage = self._stage_of(props_of(task))
+        scene = self._scene
+        if scene is None or (scene.task, scene.seed) != (task, seed):
+            scene = make_scene(task, seed)
+        plain = scene.layout is None
+        stage = self._plain_stage(props_of(task)) if scene.layout is None else self._varied_stage(scene, scene.layout)
         if np.shape(qpos) != (stage.model.nq,):
             raise InputError(f"the configuration vector must have shape ({stage.model.nq},), got {np.shape(qpos)}")
         stage.data.qpos[:] = qpos
-        if self._placed != (task, seed):
-            place_fixed(stage.model, stage.data, make_scene(task, seed))
-            self._placed = (task, seed)
-        self._stage = stage
+        if scene is not self._scene and plain:
+            place_fixed(stage.model, stage.data, scene)
+        self._scene, self._stage = scene, stage
         self._update_poses()
 
     def _update_poses(self) -> None:

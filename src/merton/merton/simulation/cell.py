@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from merton.errors import InputError
 from merton.execution.trajectory import JointSpline
+from merton.simulation import varied_model
 from merton.simulation.model import FINGER_LINKS, TIMESTEP_S, body_pose, build_model, place_fixed, place_objects
 from merton.simulation.props import bead_names, body_of, props_of
 from merton.simulation.scene import Scene, make_scene
@@ -51,6 +52,9 @@ class SimulatedCell:
     def __init__(self, *, linkage: bool = False) -> None:
         self.config = load_cell(linkage=linkage)
         self._worlds: dict[tuple[str, ...], tuple[mujoco.MjModel, mujoco.MjData]] = {}
+        """Those of plain scenes, by their props."""
+        self._varied: dict[str, tuple[mujoco.MjModel, mujoco.MjData]] = {}
+        """That of the last varied scene, by the name of its world."""
         self.scene: Scene | None = None
         self.stopped = False
         self.contact: Contact | None = None
@@ -58,7 +62,7 @@ class SimulatedCell:
         self._initial: dict[str, Matrix] = {}
         self._initial_tcp = np.zeros(3)
         self._step = 0
-        self._enter(())
+        self._enter(None)
         self._begin_trial()
 
     def reset(self, task: str, seed: int) -> Scene:
@@ -68,18 +72,19 @@ class SimulatedCell:
 
         Raises:
             UnknownNameError: no such task.
-            InputError: a bad seed.
+            InputError: a bad seed, or one of a scene of a split without this task.
         """
         scene = make_scene(task, seed)
-        self._enter(props_of(task))
+        self._enter(scene)
         mujoco.mj_resetData(self.model, self.data)
         self._begin_trial()
         self.scene = scene
         self.data.qpos[:6] = self.config.home_joints
         if not self.config.gripper.linkage:  # whose joints are at zero when it is open
             self.data.qpos[6:8] = self.config.gripper.stroke / 2
-        place_objects(self.model, self.data, scene, self.config)
-        place_fixed(self.model, self.data, scene)
+        if scene.layout is None:  # else the model has everything in its place
+            place_objects(self.model, self.data, scene, self.config)
+            place_fixed(self.model, self.data, scene)
         self._simulate(_steps(self.config.simulation.settle_s))
         self._initial = {name: body_pose(self.data, self._body(name)) for name in scene.placements}
         self._initial_tcp = self.base_from_tcp[:3, 3]
@@ -208,7 +213,8 @@ class SimulatedCell:
     def judged(self) -> Judged:
         """Success and progress of this trial's task, as `merton.simulation.success` describes them."""
         scene = self._scene()
-        beads = [self.data.body(name).xpos for name in bead_names(self.config)] if "beads" in self._props else []
+        pours = scene.command.verb == "pour"
+        beads = [self.data.body(name).xpos for name in bead_names(self.config)] if pours else []
         situation = Situation(
             start=self._initial,
             now=self._poses(),
@@ -216,8 +222,9 @@ class SimulatedCell:
             start_tcp=self._initial_tcp,
             tcp=self.base_from_tcp[:3, 3],
             touching=self._robot_links_touching,
+            scales={thing.name: thing.scale for thing in scene.layout.things} if scene.layout else {},
         )
-        return judged(scene.command, situation, self.config)
+        return judged(scene.meant, situation, self.config)
 
     def success(self) -> bool:
         """Whether the task of this trial is done."""
@@ -225,13 +232,20 @@ class SimulatedCell:
 
     # Inside -----------------------------------------------------------------------------------------------------------
 
-    def _enter(self, props: tuple[str, ...]) -> None:
-        """Switch to the model with these props."""
-        if props not in self._worlds:
-            model = build_model(with_props=props, linkage=self.config.gripper.linkage)
-            self._worlds[props] = model, mujoco.MjData(model)
-        self._props = props
-        self.model, self.data = self._worlds[props]
+    def _enter(self, scene: Scene | None) -> None:
+        """Switch to the model of a scene; None: to that of plain scenes without props."""
+        linkage = self.config.gripper.linkage
+        if scene is not None and scene.layout is not None:
+            if scene.world not in self._varied:
+                model = build_model(layout=scene.layout, linkage=linkage)
+                self._varied = {scene.world: (model, mujoco.MjData(model))}
+            self.model, self.data = self._varied[scene.world]
+        else:
+            props = props_of(scene.task) if scene is not None else ()
+            if props not in self._worlds:
+                model = build_model(with_props=props, linkage=linkage)
+                self._worlds[props] = model, mujoco.MjData(model)
+            self.model, self.data = self._worlds[props]
         self._tcp = self.model.body("tcp").id
         self._driven = self.model.jnt_qposadr[self.model.actuator("gripper").trnid[0]]
         # Lag of a position servo per unit of velocity [s]; added to the set point, it vanishes.
@@ -335,7 +349,7 @@ class SimulatedCell:
         return first, second
 
     def _body(self, name: str) -> int:
-        return int(self.model.body(body_of(name)).id)
+        return int(self.model.body(body_of(name) if self._scene().layout is None else varied_model.body_of(name)).id)
 
     def _poses(self) -> dict[str, Matrix]:
         scene = self._scene()

@@ -21,7 +21,7 @@ from merton.simulation.cell import Contact
 from merton.simulation.gazebo_props import MOVABLE
 from merton.simulation.model import FINGER_LINKS, MATS, OBJECTS, rest_height_m
 from merton.simulation.props import FIXTURES, FREE, body_of, props_of
-from merton.simulation.scene import Scene, make_scene
+from merton.simulation.scene import Scene, make_plain_scene
 from merton.simulation.success import Judged, Situation, judged
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, transform
@@ -56,13 +56,14 @@ def tasks_in_gazebo() -> tuple[str, ...]:
 
 
 def gazebo_scene(task: str, seed: int) -> Scene:
-    """The scene of (task, seed); raises InputError for a task that needs beads, else as `make_scene`."""
-    if "beads" in props_of(TASKS[task].name):
+    """As `make_scene`; raises InputError for a task of a split, or one that needs beads."""
+    scene = make_plain_scene(task, seed, "the world of Gazebo")
+    if "beads" in props_of(task):
         raise InputError(
             f"the world of Gazebo has no beads for the task {task!r}; "
             f"it has what these need: {', '.join(tasks_in_gazebo())}"
         )
-    return make_scene(task, seed)
+    return scene
 
 
 def without_mimics(robot_description: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,10 @@ import xacro
 
 from merton.files import resource
 from merton.simulation import props
+from merton.simulation.look import Look, dress
 from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, PAD_FRICTION, RGB, ROBOT, SURROUNDINGS, matte
+from merton.simulation.varied import Layout
+from merton.simulation.varied_model import add_things
 from merton.world import linkage as links
 from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, CellConfig, cell_file, load_cell
 from merton.world.geometry import Matrix, transform
@@ -103,6 +107,8 @@ def build_model(
     samples: int = 0,
     cell_config: str | Path | None = None,
     linkage: bool = False,
+    layout: Layout | None = None,
+    look: Look | None = None,
 ) -> mujoco.MjModel:
     """The cell as a MuJoCo model; the same every time.
 
@@ -117,15 +123,22 @@ def build_model(
         samples: samples per pixel of the off-screen buffer; 0 is fastest.
         cell_config: the cell's geometry; `config/cell.yaml` if None.
         linkage: fingers on the linkage of the real gripper, see `merton.world.linkage`; else sliding ones.
+        layout: of a varied scene, whose things take the place of `OBJECTS`, mats and props, where they are to stand.
+        look: of a varied scene; None: that of the plain ones, as physics do not depend on it.
     """
-    cell = load_cell(cell_config, linkage=linkage)
-    spec = _import(urdf(cell_config, linkage=linkage))
+    cell, description = _own_cell(linkage) if cell_config is None else _described(cell_config, linkage)
+    spec = _import(description)
     spec.visual.global_.offwidth, spec.visual.global_.offheight = width, height
     spec.visual.quality.offsamples = samples
     _prepare_contacts(spec)
     _add_actuators(spec, cell)
-    _add_objects(spec, cell)
-    props.add_props(spec, with_props, cell, PARKED_Z)
+    if layout is None:
+        _add_objects(spec, cell)
+        props.add_props(spec, with_props, cell, PARKED_Z)
+    else:
+        # things at rest cost nothing until they are touched; plain scenes go without, and keep the results they had
+        spec.option.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
+        add_things(spec, layout, cell, look.paint if look else None, look.gloss if look else None)
     _add_room(spec, cell)
     focal = focal_length_px(cell, width, height)
     for name in cell.camera_names:
@@ -135,7 +148,20 @@ def build_model(
             fovy=math.degrees(2 * math.atan(height / 2 / focal)),
             resolution=[width, height],
         )
+    if look is not None:
+        dress(spec, look, cell)
     return spec.compile()
+
+
+@lru_cache(maxsize=2)
+def _own_cell(linkage: bool) -> tuple[CellConfig, str]:
+    """That of `config/cell.yaml`, read once: every varied scene has a model, and this would take most of its time."""
+    return _described(None, linkage)
+
+
+def _described(cell_config: str | Path | None, linkage: bool) -> tuple[CellConfig, str]:
+    """A cell, and its `urdf`."""
+    return load_cell(cell_config, linkage=linkage), urdf(cell_config, linkage=linkage)
 
 
 def body_pose(data: mujoco.MjData, body: int) -> Matrix:

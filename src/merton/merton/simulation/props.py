@@ -67,14 +67,32 @@ def add_props(spec: mujoco.MjSpec, names: Sequence[str], cell: CellConfig, parke
         matte(spec, "plain", _PLAIN)
     for index, name in enumerate(names):
         if name == "beads":
-            _add_beads(spec, cell, parked_z)
+            _add_beads(spec, cell, [(number, 3, parked_z) for number in range(cell.objects.props.beads.number)])
             continue
         matte(spec, name, _PLAIN)  # until `paint` gives it the colour of the scene
-        fixed = name in FIXTURES
-        body = spec.worldbody.add_body(name=FIXTURES.get(name, name), pos=[index, 2, parked_z], mocap=fixed)
-        if not fixed:
-            body.add_freejoint(name=name)
-        _BUILDERS[name](body, cell.objects.props)
+        _build(spec, name, cell.objects.props, (index, 2, parked_z), mocap=name in FIXTURES)
+
+
+def add_prop(spec: mujoco.MjSpec, name: str, sizes: Props, rgb: tuple[float, float, float]) -> None:
+    """Add one prop at the origin of a model; a fixture does not move there."""
+    matte(spec, "plain", _PLAIN)
+    matte(spec, name, rgb)
+    _build(spec, name, sizes, (0.0, 0.0, 0.0), mocap=False)
+
+
+def add_beads(spec: mujoco.MjSpec, cell: CellConfig, cup: tuple[float, float, float]) -> None:
+    """Add the beads to a model, in a cup that stands at x, y [m] of `base_link`, turned by a yaw [rad]."""
+    x, y, yaw_rad = cup
+    cosine, sine = math.cos(yaw_rad), math.sin(yaw_rad)
+    inside = [(x + cosine * u - sine * v, y + sine * u + cosine * v, z) for u, v, z in beads_in_cup(cell)]
+    _add_beads(spec, cell, inside)
+
+
+def _build(spec: mujoco.MjSpec, name: str, sizes: Props, at: tuple[float, float, float], *, mocap: bool) -> None:
+    body = spec.worldbody.add_body(name=FIXTURES.get(name, name), pos=list(at), mocap=mocap)
+    if name in FREE:
+        body.add_freejoint(name=name)
+    _BUILDERS[name](body, sizes)
 
 
 def paint(model: mujoco.MjModel, names: Iterable[str]) -> None:
@@ -268,11 +286,11 @@ def _joint(
     joint.solref_limit = list(GRIP)
 
 
-def _add_beads(spec: mujoco.MjSpec, cell: CellConfig, parked_z: float) -> None:
+def _add_beads(spec: mujoco.MjSpec, cell: CellConfig, places: Sequence[tuple[float, float, float]]) -> None:
     size = cell.objects.props.beads
     material = matte(spec, "beads", _BEAD_RGB)
-    for index, name in enumerate(bead_names(cell)):
-        body = spec.worldbody.add_body(name=name, pos=[index, 3, parked_z])
+    for name, at in zip(bead_names(cell), places, strict=True):
+        body = spec.worldbody.add_body(name=name, pos=list(at))
         body.add_freejoint(name=name)
         body.add_geom(
             type=mujoco.mjtGeom.mjGEOM_SPHERE,

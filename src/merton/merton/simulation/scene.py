@@ -1,4 +1,4 @@
-"""The scene of a trial: a function of task and seed alone, so that any process can compute it."""
+"""The scene of a trial: a function of task and seed alone, so that any process can compute it (docs/scenes.md)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count, islice
 
 import numpy as np
 
 from merton.errors import InputError, MertonError
 from merton.seeding import generator
+from merton.simulation.varied import Layout, make_layout, verbs_of
 from merton.world.cell import CellConfig, load_cell
 from merton.world.geometry import Array
-from merton.world.tasks import COLORS, DIRECTIONS, SHAPES, TASKS, Command
+from merton.world.tasks import COLORS, DIRECTIONS, PLAIN, SHAPES, TASKS, Command, scene_of, split_and_verb
 
 _OBJECTS = 3
 _MAX_CUBE_YAW_RAD = math.radians(30)
@@ -52,10 +54,12 @@ class Scene:
     """The scene of a task and a seed.
 
     Attributes:
+        task: such as "pick", or "test-pick" for that of a split.
         command: the instruction; its object and target are in the scene.
-        placements: name to (x, y [m], yaw [rad]) in `base_link` of all things on the table but mats, the command's
-            object first; a drawer opens towards -x of its frame.
-        mats: mat name to its centre (x, y) [m] in `base_link`; empty unless the task needs one.
+        placements: name to (x, y [m], yaw [rad]) in `base_link` of all things on the table but mats; in a plain scene
+            the command's object is the first. A drawer opens towards -x of its frame.
+        mats: mat name to its centre (x, y) [m] in `base_link`; a plain scene has one if the task needs it.
+        layout: of a varied scene; None for a plain one.
     """
 
     task: str
@@ -63,6 +67,22 @@ class Scene:
     command: Command
     placements: Mapping[str, tuple[float, float, float]]
     mats: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    layout: Layout | None = None
+
+    @property
+    def meant(self) -> Command:
+        """The command with the names of its things, which in a plain scene are those of the instruction."""
+        return self.command if self.layout is None else self.layout.jobs[self.command.verb].meant
+
+    @property
+    def difficulty(self) -> int:
+        """How much of the picture the instruction needs, 1 to 5 (`merton.simulation.varied`); 1 in a plain scene."""
+        return 1 if self.layout is None else self.layout.jobs[self.command.verb].difficulty
+
+    @property
+    def world(self) -> str:
+        """Scenes of the same world have the same things in the same places, such as "test.7"."""
+        return scene_of(self.task, self.seed)
 
     @property
     def props(self) -> tuple[str, ...]:
@@ -71,21 +91,53 @@ class Scene:
 
 
 def make_scene(task: str, seed: int) -> Scene:
-    """The scene of (task, seed): the things of the task and one or two distractors, all of different colours.
+    """The scene of (task, seed).
 
-    Everything can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, props as in
-    `_ROOM_M`, and the lane of a push is empty. Cubes and props are turned by at most 30 degrees.
+    In plain scenes there are the things of the task and one or two distractors, all of different colours. Everything
+    can be grasped: objects are at least 0.14 m apart, a mat at least 0.16 m from any object, props as in `_ROOM_M`, and
+    the lane of a push is empty. Cubes and props are turned by at most 30 degrees.
 
     Raises:
         UnknownNameError: no such task.
-        InputError: a seed that is not a number >= 0.
+        InputError: a seed that is not a number >= 0, or one of a scene of a split without a task of this verb.
     """
-    verb = TASKS[task].name
+    split, verb = split_and_verb(task)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(f"the seed of a scene must be a whole number >= 0, got {seed!r}")
-    rng = generator("scene", verb, int(seed))
+    return _plain(verb, int(seed)) if split == PLAIN else _varied(task, split, verb, int(seed))
+
+
+def make_plain_scene(task: str, seed: int, cell: str) -> Scene:
+    """As `make_scene`, for a cell that has nothing but the plain scenes; raises InputError for a task of a split."""
+    if split_and_verb(task)[0] != PLAIN:
+        raise InputError(
+            f"{cell} has the things of plain scenes only, not those of {task!r}; the embedded cell has both"
+        )
+    return make_scene(task, seed)
+
+
+def scene_seeds(task: str, number: int) -> list[int]:
+    """The seeds of the first scenes of a task: 0, 1, ... of a plain one; of a split, those whose tasks it is one of."""
+    split, verb = split_and_verb(task)
+    seeds = count() if split == PLAIN else (seed for seed in count() if verb in verbs_of(seed))
+    return list(islice(seeds, number))
+
+
+def _varied(task: str, split: str, verb: str, seed: int) -> Scene:
+    if verb not in verbs_of(seed):
+        raise InputError(
+            f"scene {seed} of the split {split!r} has no task {verb!r}; it has: {', '.join(verbs_of(seed))}"
+        )
+    layout = make_layout(split, seed)
+    mats = {thing.name: thing.spot[:2] for thing in layout.things if thing.shape == "mat"}
+    placements = {thing.name: thing.spot for thing in layout.things if thing.name not in mats}
+    return Scene(task, seed, layout.jobs[verb].command, placements, mats, layout)
+
+
+def _plain(verb: str, seed: int) -> Scene:
+    rng = generator("scene", verb, seed)
     if verb in _CASTS:
-        return _cast(rng, verb, int(seed))
+        return _cast(rng, verb, seed)
     colors = [COLORS[index] for index in rng.permutation(len(COLORS))]
     names = [f"{color} {SHAPES[rng.integers(len(SHAPES))]}" for color in colors[:_OBJECTS]]
     yaws = [rng.uniform(-_MAX_CUBE_YAW_RAD, _MAX_CUBE_YAW_RAD) if name.endswith("cube") else 0.0 for name in names]
@@ -97,7 +149,7 @@ def make_scene(task: str, seed: int) -> Scene:
         name: (float(x), float(y), float(yaw)) for name, (x, y), yaw in zip(names, spots[:_OBJECTS], yaws, strict=True)
     }
     mats = {mat: (float(spots[-1][0]), float(spots[-1][1]))} if mat else {}
-    return Scene(verb, int(seed), Command(verb, names[0], direction, mat), placements, mats)
+    return Scene(verb, seed, Command(verb, names[0], direction, mat), placements, mats)
 
 
 def _cast(rng: np.random.Generator, verb: str, seed: int) -> Scene:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from merton.simulation.model import PAD_LINKS, rest_height_m
+from merton.simulation.model import PAD_LINKS
+from merton.simulation.shapes import half_width_m
 from merton.world.cell import CellConfig
 from merton.world.geometry import Array, Matrix, inverse
 from merton.world.tasks import DIRECTIONS, Command
@@ -49,6 +50,7 @@ class Situation:
         start_tcp: position (3,) of the tool centre point [m] at the start of the trial.
         tcp: the same now.
         touching: the names of the robot's links that touch a thing.
+        scales: name to how many times larger than usual a thing is, of those that are.
     """
 
     start: Mapping[str, Matrix]
@@ -57,6 +59,7 @@ class Situation:
     start_tcp: Array
     tcp: Array
     touching: Callable[[str], Set[str]]
+    scales: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def at_start(self) -> Situation:
@@ -111,7 +114,7 @@ def _reach(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
 
 def _push(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     moved = _moved(command, situation)[:2] @ np.array(DIRECTIONS[str(command.direction)])
-    return _Rest(_below(float(moved), PUSH_M), _stands(command.object, situation, cell))
+    return _Rest(_below(float(moved), PUSH_M), _stands(command.object, situation))
 
 
 def _pick(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
@@ -123,7 +126,7 @@ def _place(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     position = situation.now[command.object][:3, 3]
     aside = np.linalg.norm((position - situation.now[str(command.target)][:3, 3])[:2])
     clear = np.linalg.norm(situation.tcp - position) > RELEASED_M and not situation.touching(command.object)
-    return _Rest(_above(aside, cell.objects.mat_radius) + _off_table(command.object, situation, cell), bool(clear))
+    return _Rest(_above(aside, cell.objects.mat_radius) + _off_table(command.object, situation), bool(clear))
 
 
 def _press(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
@@ -151,7 +154,7 @@ def _move(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
         + _above(beyond, MOVE_MAX_M)
         + _above(abs(offset[0]), MOVE_ASIDE_M)
         + _above(disturbed, UNDISTURBED_M)
-        + _off_table(command.object, situation, cell)
+        + _off_table(command.object, situation)
     )
     return _Rest(way, _upright(command.object, situation) and not situation.touching(command.object))
 
@@ -159,11 +162,10 @@ def _move(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
 def _cover(command: Command, situation: Situation, cell: CellConfig) -> _Rest:
     lid = str(command.target)
     offset = (inverse(situation.now[lid]) @ situation.now[command.object])[:2, 3]
-    sizes = cell.objects
-    half = (sizes.cube_edge if command.object.endswith("cube") else sizes.cylinder_diameter) / 2
-    play = sizes.props.lid.inner_width / 2 - half + 0.001
-    way = sum(_above(abs(part), play) for part in offset) + _off_table(lid, situation, cell)
-    met = _upright(lid, situation) and _stands(command.object, situation, cell) and not situation.touching(lid)
+    half = half_width_m(command.object.split()[-1], situation.scales.get(command.object, 1.0), cell)
+    play = cell.objects.props.lid.inner_width / 2 - half + 0.001
+    way = sum(_above(abs(part), play) for part in offset) + _off_table(lid, situation)
+    met = _upright(lid, situation) and _stands(command.object, situation) and not situation.touching(lid)
     return _Rest(way, met)
 
 
@@ -218,15 +220,16 @@ def _moved(command: Command, situation: Situation) -> Array:
     return np.asarray(situation.now[command.object][:3, 3] - situation.start[command.object][:3, 3])
 
 
-def _off_table(name: str, situation: Situation, cell: CellConfig) -> float:
-    """How much higher or lower a thing is than one that rests on the table [m], beyond a tolerance."""
-    return _above(abs(situation.now[name][2, 3] - rest_height_m(name, cell)), RESTING_TOLERANCE_M)
+def _off_table(name: str, situation: Situation) -> float:
+    """How much higher or lower a thing is than at the start, when all stand on the table [m], beyond a tolerance."""
+    lift = situation.now[name][2, 3] - situation.start[name][2, 3]
+    return _above(abs(lift), RESTING_TOLERANCE_M)
 
 
 def _upright(name: str, situation: Situation) -> bool:
     return bool(situation.now[name][2, 2] > UPRIGHT_COSINE)
 
 
-def _stands(name: str, situation: Situation, cell: CellConfig) -> bool:
+def _stands(name: str, situation: Situation) -> bool:
     """Upright on the table."""
-    return _off_table(name, situation, cell) == 0 and _upright(name, situation)
+    return _off_table(name, situation) == 0 and _upright(name, situation)

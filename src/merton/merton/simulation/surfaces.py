@@ -23,7 +23,7 @@ RGB = {
 }
 
 
-def matte(spec: mujoco.MjSpec, name: str, rgb: tuple[float, float, float]) -> str:
-    """Add a material that hardly shines, and return its name."""
-    spec.add_material(name=name, rgba=[*rgb, 1], specular=0.15, shininess=0.2)
+def matte(spec: mujoco.MjSpec, name: str, rgb: tuple[float, float, float], gloss: float = 0.15) -> str:
+    """Add a material that hardly shines, unless `gloss` (its specular share) says so, and return its name."""
+    spec.add_material(name=name, rgba=[*rgb, 1], specular=gloss, shininess=0.2)
     return name

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.world.geometry import Array, Matrix
+from merton.world.nouns import meant
 
 Image = NDArray[np.uint8]
 """Colour image, shape (height, width, 3), RGB."""
@@ -70,7 +71,7 @@ class CameraView:
 
 @dataclass(frozen=True)
 class SceneObject:
-    """A thing in the simulator's state: `name` is "<color> <shape>" (such as "red cube"), pose in `base_link`.
+    """A thing in the simulator's state: its name as in `merton.world.nouns` (such as "red cube"), pose in `base_link`.
 
     Origin and axes are those of docs/tasks.md; a button, drawer or knob shows its joint in its pose.
     """
@@ -86,12 +87,10 @@ class SceneState:
     objects: tuple[SceneObject, ...]
 
     def find(self, name: str) -> SceneObject:
-        """The object called `name`; raises InputError listing the objects that are there."""
-        for item in self.objects:
-            if item.name == name:
-                return item
-        there = ", ".join(sorted(item.name for item in self.objects)) or "none"
-        raise InputError(f"no object {name!r} in the scene; there are: {there}")
+        """The object that a noun of an instruction means; raises InputError listing the objects that are there."""
+        places = {item.name: (item.base_from_object[0, 3], item.base_from_object[1, 3]) for item in self.objects}
+        found = meant(name, places)
+        return next(item for item in self.objects if item.name == found)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,9 @@
 """The tasks, and the grammar of their instructions: one for scenes, agents and answers.
 
 Directions are the robot's: in `base_link`, left is +y, right is -y, forward is +x.
+
+A task has the name of its verb in the `plain` scenes, such as "pick"; in the scenes of a split the split stands before
+it, such as "test-pick" (docs/scenes.md).
 """
 
 from __future__ import annotations
@@ -8,11 +11,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from merton.errors import InputError
+from merton.errors import InputError, UnknownNameError
 from merton.registry import Registry
+from merton.world.nouns import COLORS, SHAPES, VARIED_SHAPES, pattern
 
-COLORS = ("red", "green", "blue", "yellow")
-SHAPES = ("cube", "cylinder")
+__all__ = ["COLORS", "DIRECTIONS", "PLAIN", "SHAPES", "SPLITS", "TASKS", "Command", "Task"]
+__all__ += ["find", "parse", "scene_of", "split_and_verb", "task_names"]
+
+PLAIN = "plain"
+"""The scenes that belong to no split: two shapes, one look, no two things of one colour."""
+SPLITS = ("train", "val", "test", "shift")
+"""The splits of the varied scenes: three of one kind, and one with textures, lights and shapes of its own."""
 DIRECTIONS = {"left": (0.0, 1.0), "right": (0.0, -1.0)}
 """Direction word to unit vector (x, y) in `base_link`."""
 
@@ -44,7 +53,8 @@ class Command:
 
     Attributes:
         verb: name of the task.
-        object: the thing to handle, "<color> <shape>"; for cover, the thing under the lid.
+        object: the thing to handle, a noun of `merton.world.nouns` such as "red cube"; for cover, the thing under the
+            lid.
         direction: "left" or "right" if the task has a direction, else None.
         target: the second thing of the task, such as the "<color> mat" of place, else None.
     """
@@ -127,12 +137,36 @@ for _task in (
     TASKS.add(_task.name, _task)
 
 
+def split_and_verb(task: str) -> tuple[str, str]:
+    """The split of a task (`PLAIN` if its name has none) and its verb, such as ("test", "pick") of "test-pick".
+
+    Raises UnknownNameError with the valid names.
+    """
+    split, dash, verb = task.rpartition("-")
+    if verb not in TASKS or (split not in SPLITS if dash else False):
+        raise UnknownNameError("task", task, task_names())
+    return split or PLAIN, verb
+
+
+def task_names() -> tuple[str, ...]:
+    """Every task: the verbs, then those of each split."""
+    return (*TASKS, *(f"{split}-{verb}" for split in SPLITS for verb in TASKS))
+
+
+def scene_of(task: str, seed: int) -> str:
+    """What is on the table: "test.7" for all tasks of that scene, "pick.7" for the one of a plain scene."""
+    split, verb = split_and_verb(task)
+    return f"{verb if split == PLAIN else split}.{seed}"
+
+
 def _pattern(task: Task) -> re.Pattern[str]:
-    color = f"(?:{'|'.join(COLORS)})"
+    def shapes(named: tuple[str, ...]) -> tuple[str, ...]:
+        return SHAPES + VARIED_SHAPES if named == SHAPES else named
+
     return re.compile(
         task.template.format(
-            object=f"(?P<object>{color} (?:{'|'.join(task.objects)}))",
-            target=f"(?P<target>{color} (?:{'|'.join(task.targets)}))",
+            object=f"(?P<object>{pattern(shapes(task.objects))})",
+            target=f"(?P<target>{pattern(shapes(task.targets))})",
             direction=f"(?P<direction>{'|'.join(DIRECTIONS)})",
         )
     )
@@ -144,8 +178,8 @@ _PATTERNS = {name: _pattern(task) for name, task in TASKS.items()}
 def parse(instruction: str) -> Command:
     """Parse an instruction; raises InputError with the forms that are valid."""
     text = " ".join(instruction.lower().split()).rstrip(".")
-    for verb, pattern in _PATTERNS.items():
-        if match := pattern.fullmatch(text):
+    for verb, form in _PATTERNS.items():
+        if match := form.fullmatch(text):
             return Command(verb, **match.groupdict())
     forms = "; ".join(task.template for task in TASKS.values())
     raise InputError(f"cannot understand the instruction {instruction!r}; it must read like one of: {forms}")
@@ -156,7 +190,7 @@ def find(text: str) -> Command | None:
     words = " ".join(text.lower().split())
     found = [
         (match.end(), Command(verb, **match.groupdict()))
-        for verb, pattern in _PATTERNS.items()
-        for match in re.finditer(rf"\b{pattern.pattern}\b", words)
+        for verb, form in _PATTERNS.items()
+        for match in re.finditer(rf"\b{form.pattern}\b", words)
     ]
     return max(found, key=lambda end_and_command: end_and_command[0], default=(0, None))[1]

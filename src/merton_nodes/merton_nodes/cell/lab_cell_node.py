@@ -23,7 +23,7 @@ from merton.errors import ErrorCode, InfrastructureError, MertonError
 from merton.execution.robots.homing import STEP_S, deltas_home, is_home
 from merton.execution.stillness import Stillness
 from merton.simulation import layout
-from merton.simulation.scene import Scene, make_scene
+from merton.simulation.scene import Scene, make_plain_scene
 from merton.world.action import checked_chunk
 from merton.world.cell import load_cell
 from merton_nodes.cell.messages import cell_state
@@ -102,7 +102,7 @@ class LabCellNode(StageNode):
         """
         wanted = (request.task, request.seed)
         try:
-            scene = make_scene(*wanted)
+            scene = make_plain_scene(*wanted, "the lab")
             if self.requested is None:
                 self.requested, self.reset_error = wanted, Future()
                 self.reset_error.set_result(await self.error_of_reset(scene))

@@ -43,7 +43,7 @@ def cell_state(
     """
     return CellState(
         header=Header(stamp=joints.header.stamp, frame_id=names.BASE_FRAME),
-        task=scene.command.verb,
+        task=scene.task,
         seed=scene.seed,
         scene=number,
         instruction=scene.command.instruction,

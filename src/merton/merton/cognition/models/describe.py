@@ -11,6 +11,7 @@ import numpy as np
 from merton.cognition.models.base import Answer, VisionLanguageModel
 from merton.errors import InputError
 from merton.models.blobs import Blob, find_blobs
+from merton.world.nouns import noun
 from merton.world.observation import Image
 from merton.world.tasks import COLORS, SHAPES, Command, find
 
@@ -78,7 +79,7 @@ def _inventory(seen: dict[str, Blob], size: tuple[int, int]) -> str:
 
 def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> str:
     """About ten words: the object, its place, its neighbour, the plan."""
-    color = command.object.split()[0]
+    color = noun(command.object).color
     plan = _PLANS[command.verb].format(direction=command.direction, target=_target(command, seen, size))
     if color not in seen:
         others = ", ".join(_name(blob, seen) for blob in seen.values())
@@ -92,21 +93,24 @@ def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> s
 def _instruction(command: Command, seen: dict[str, Blob]) -> str:
     """The instruction about the things as they are seen, or which of them is not."""
     for thing in (command.object, command.target or command.object):
-        if thing.split()[0] not in seen:
+        if noun(thing).color not in seen:
             return f"no {thing} visible"
     return replace(command, object=_object(command, seen)).instruction
 
 
 def _object(command: Command, seen: dict[str, Blob]) -> str:
     """Colour and shape of the object. Only the colour of one that is no cube or cylinder is found in the image."""
-    color, shape = command.object.split()
-    return _name(seen[color], seen) if shape in SHAPES else command.object
+    said = noun(command.object)
+    if said.shape not in SHAPES:
+        return command.object
+    color, shape = _name(seen[said.color], seen).split()
+    return str(replace(said, color=color, shape=shape))
 
 
 def _target(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> str:
     if command.target is None:
         return ""
-    color = command.target.split()[0]
+    color = noun(command.target).color
     return f"{command.target} {_place(seen[color], size)}" if color in seen else f"unseen {command.target}"
 
 

@@ -18,6 +18,9 @@ from merton.world.geometry import transform
 from merton.world.observation import Observation, SceneObject, SceneState
 from merton.world.tasks import Command, parse
 
+_SIDED = ("cube", "brick", "mug")
+"""Shapes to which the fingers have to be square; of a mug, which is turned by 30 degrees at most, beside its handle."""
+
 
 class Expert(Policy):
     """Does a whole task in one chunk, from the true poses."""
@@ -71,6 +74,6 @@ def _sizes() -> Props:
 
 def yaw_of(thing: SceneObject) -> float | None:
     """Yaw [rad] of an object's sides in `base_link`, or None for a round object."""
-    if not thing.name.endswith("cube"):
+    if not thing.name.endswith(_SIDED):
         return None
     return math.atan2(thing.base_from_object[1, 0], thing.base_from_object[0, 0])

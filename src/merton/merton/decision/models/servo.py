@@ -18,6 +18,7 @@ from merton.decision.models.motions import Motion
 from merton.errors import InputError
 from merton.models.blobs import find_blobs, smallest_rectangle_angle
 from merton.world.action import ActionChunk, checked_chunk
+from merton.world.nouns import noun
 from merton.world.observation import CameraView, Observation
 from merton.world.tasks import Command, parse
 
@@ -65,11 +66,14 @@ class Servo(Policy):
         """The next motion; done with the last one, or if the object is not visible even from the lookout.
 
         Raises:
-            InputError: an unknown instruction, a task that is not in `TASKS`, or a camera without a view or depth.
+            InputError: an unknown instruction, a task that is not in `TASKS`, a thing that is named by more than colour
+                and shape, or a camera without a view or depth.
         """
         command = parse(observation.instruction)
         if command.verb not in TASKS:
             raise InputError(f"servo cannot {command.verb}; it can: {', '.join(TASKS)}")
+        if not noun(command.object).is_plain:
+            raise InputError(f"servo finds a thing by its colour, and so cannot tell which is the {command.object}")
         camera = FINDER if observation.step == 0 else CORRECTOR
         view = observation.views.get(camera)
         if view is None:

@@ -1,0 +1,154 @@
+"""Shapes of the objects that stand on the table, each of a few primitives; the origin is the middle of the height.
+
+Cubes and cylinders are those of the cell's configuration, the others are ours. All can be grasped across y of their
+frame at 22 mm above the table, and fit between the open fingers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import mujoco
+
+from merton.simulation.surfaces import FRICTION, GRIP, OBJECT, ROBOT, SURROUNDINGS
+from merton.world.cell import CellConfig
+
+_BOX, _CYLINDER = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_CYLINDER
+_SPHERE = mujoco.mjtGeom.mjGEOM_SPHERE
+
+_ROLLING_M = 0.002
+"""Rolling friction of a ball [m]; ours: it comes to rest within a hand's breadth, as one of felt does."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A primitive of a shape.
+
+    Attributes:
+        kind: of MuJoCo's primitives.
+        size: half sizes of a box; radius, half height of a cylinder; radius of a sphere [m].
+        at: its centre (x, y, z) above the table, in the frame of the object [m].
+        tone: "paint", the colour of the object's name, or "dark" or "light", which are the same on every object.
+        solid: whether it has mass and contacts.
+    """
+
+    kind: mujoco.mjtGeom
+    size: tuple[float, ...]
+    at: tuple[float, float, float]
+    tone: str = "paint"
+    solid: bool = True
+
+    @property
+    def volume_m3(self) -> float:
+        """Its volume [m^3]."""
+        if self.kind == _BOX:
+            return 8 * self.size[0] * self.size[1] * self.size[2]
+        if self.kind == _SPHERE:
+            return 4 / 3 * math.pi * self.size[0] ** 3
+        return 2 * math.pi * self.size[0] ** 2 * self.size[1]
+
+
+def _disc(radius: float, low: float, high: float, tone: str = "paint", *, solid: bool = True) -> Part:
+    return Part(_CYLINDER, (radius, (high - low) / 2), (0.0, 0.0, (high + low) / 2), tone, solid)
+
+
+def _cube(cell: CellConfig) -> list[Part]:
+    half = cell.objects.cube_edge / 2
+    return [Part(_BOX, (half, half, half), (0.0, 0.0, half))]
+
+
+def _cylinder(cell: CellConfig) -> list[Part]:
+    return [_disc(cell.objects.cylinder_diameter / 2, 0.0, cell.objects.cylinder_height)]
+
+
+def _ball(cell: CellConfig) -> list[Part]:
+    return [Part(_SPHERE, (0.024,), (0.0, 0.0, 0.024))]
+
+
+def _mug(cell: CellConfig) -> list[Part]:
+    """A full one, its handle along x."""
+    grip = [
+        Part(_BOX, (0.009, 0.004, 0.004), (0.033, 0.0, 0.014)),
+        Part(_BOX, (0.009, 0.004, 0.004), (0.033, 0.0, 0.044)),
+        Part(_BOX, (0.004, 0.004, 0.019), (0.042, 0.0, 0.029)),
+    ]
+    return [_disc(0.026, 0.0, 0.058), *grip, _disc(0.022, 0.058, 0.0585, "dark", solid=False)]
+
+
+def _bottle(cell: CellConfig) -> list[Part]:
+    return [_disc(0.021, 0.0, 0.052), _disc(0.010, 0.052, 0.070), _disc(0.0115, 0.070, 0.080, "light")]
+
+
+def _brick(cell: CellConfig) -> list[Part]:
+    return [Part(_BOX, (0.034, 0.0175, 0.021), (0.0, 0.0, 0.021))]
+
+
+def _spool(cell: CellConfig) -> list[Part]:
+    return [_disc(0.028, 0.0, 0.012), _disc(0.018, 0.012, 0.036, "light"), _disc(0.028, 0.036, 0.048)]
+
+
+def _cone(cell: CellConfig) -> list[Part]:
+    step = 0.011
+    return [_disc(0.029 - 0.0052 * layer, layer * step, (layer + 1) * step) for layer in range(5)]
+
+
+_SHAPES: dict[str, Callable[[CellConfig], list[Part]]] = {
+    "cube": _cube,
+    "cylinder": _cylinder,
+    "ball": _ball,
+    "mug": _mug,
+    "bottle": _bottle,
+    "brick": _brick,
+    "spool": _spool,
+    "cone": _cone,
+}
+
+
+def parts_of(shape: str, scale: float, cell: CellConfig) -> list[Part]:
+    """The parts of a shape, `scale` times as large as usual."""
+    return [
+        replace(
+            part,
+            size=tuple(scale * side for side in part.size),
+            at=(scale * part.at[0], scale * part.at[1], scale * part.at[2]),
+        )
+        for part in _SHAPES[shape](cell)
+    ]
+
+
+def height_m(shape: str, scale: float, cell: CellConfig) -> float:
+    """How high an object is [m]."""
+    return max(part.at[2] + part.size[0 if part.kind == _SPHERE else -1] for part in parts_of(shape, scale, cell))
+
+
+def half_width_m(shape: str, scale: float, cell: CellConfig) -> float:
+    """How far an object reaches from its middle along x or y of its frame, whichever is further [m]."""
+    return max(
+        abs(part.at[axis]) + part.size[axis if part.kind == _BOX else 0]
+        for part in parts_of(shape, scale, cell)
+        for axis in (0, 1)
+    )
+
+
+def add_shape(body: mujoco.MjsBody, shape: str, scale: float, cell: CellConfig, materials: dict[str, str]) -> None:
+    """Add the geoms of a shape to a body; `materials` has the material of each tone."""
+    parts = parts_of(shape, scale, cell)
+    middle = height_m(shape, scale, cell) / 2
+    density = cell.objects.mass * scale**3 / sum(part.volume_m3 for part in parts if part.solid)
+    for part in parts:
+        rolls = part.kind == _SPHERE
+        body.add_geom(
+            type=part.kind,
+            size=[*part.size, 0.0, 0.0][:3],
+            pos=[part.at[0], part.at[1], part.at[2] - middle],
+            material=materials[part.tone],
+            mass=density * part.volume_m3 if part.solid else 0.0,
+            contype=OBJECT if part.solid else 0,
+            conaffinity=(ROBOT | SURROUNDINGS | OBJECT) if part.solid else 0,
+            condim=6 if rolls else 4,
+            friction=[*FRICTION[:2], _ROLLING_M] if rolls else list(FRICTION),
+            solref=list(GRIP),
+            priority=1,
+        )
