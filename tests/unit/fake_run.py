@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.records import SETTLED_PROGRESS, Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.seeding import generator
 
@@ -179,12 +179,20 @@ def _record(agent: str, case: TestCase, rng: np.random.Generator) -> TrialRecord
         decision=None if infrastructure else quality,
         execution=execution,
         distance_m=distance,
+        progress=_progress(agent, outcome, distance),
         steps=0 if agent == "hold" else int(rng.integers(3, 9)),
         simulated_s=float(rng.uniform(4, 12)),
         wall_s=float(rng.uniform(0.5, 2.0)),
         error_code=code,
         error_message=message,
     )
+
+
+def _progress(agent: str, outcome: Outcome, distance_m: float | None) -> float | None:
+    """Of a failure that moved, half of the way a metre off and almost all of it close by."""
+    if outcome is not Outcome.FAILURE:
+        return SETTLED_PROGRESS.get(outcome)
+    return 0.0 if agent == "hold" else 0.99 / (1.0 + (distance_m or 0.0))
 
 
 def _reach(start: NDArray[np.float64], end: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:

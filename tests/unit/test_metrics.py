@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from typer.testing import CliRunner
 from merton.cli.main import app
 from merton.errors import InputError, UnknownNameError
 from merton.leaderboard.snapshot import store as snapshots
+from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.results.metrics import METRICS, match_scores
 from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.results.statistics import mean_interval
 from merton.results.store import ResultStore
 
 
@@ -104,14 +107,44 @@ def test_a_board_by_each_metric(record: Path) -> None:
     assert first == {"success": "done", "progress": "near", "above_floor": "near", "execution": "near"}
 
 
+def test_the_table_by_every_metric_says_how_places_change_and_what_doing_nothing_earns() -> None:
+    table = metric_table(snapshots.of_trials(RECORDS).agents)
+    assert table.columns == METRICS
+    assert table.remarks == (
+        "2 of 3 agents have another place by success than by execution, the paper's score: near 2, not 1; "
+        "done 1, not 2.",
+        "Doing nothing (hold) earns success 0.0 % (place 2), progress 0.0 % (place 3), above floor 6.7 % (place 3), "
+        "execution 50.0 % (place 2).",
+    )
+    by_metric = {row.id: {item.metric: item for item in row.metrics} for row in table.rows}
+    done = by_metric["done"]["success"]
+    assert done.interval == pytest.approx(mean_interval([1, 0], ["push.0", "push.1"]), abs=1e-6)
+    assert (done.mean, done.trials, done.scenes) == (0.5, 2, 2)
+    row = next(row for row in table.rows if row.id == "hold")
+    assert (row.success_reference, row.success_distorted) == (0.0, 0.0)
+
+
+def test_a_metric_that_the_record_does_not_allow_is_left_out_with_its_reason() -> None:
+    old = [replace(record, progress=None) for record in RECORDS if record.agent != "hold"]
+    table = metric_table(snapshots.of_trials(old).agents)
+    assert table.columns == ("success", "execution")
+    assert [remark.split(":")[0] for remark in table.remarks[1:]] == ["No progress", "No above floor"]
+    assert "needs distorted trials of hold" in table.remarks[2]
+    solved = metric_table(snapshots.of_trials([trial("hold", 0, Outcome.SUCCESS, 100.0, 1.0), RECORDS[5]]).agents)
+    assert [item.mean for item in solved.rows[0].metrics] == [1.0, 1.0, None, 1.0], "doing nothing solves the task"
+    assert solved.remarks[0].startswith("None of 2 agents have another place by success than by execution")
+    assert metric_table(()).columns == ()
+
+
 def test_rate_shows_how_places_change_and_what_doing_nothing_earns(record: Path, tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["rate", str(record), "--metric", "success"])
     assert shown.exit_code == 0, shown.output
     assert "Trials are rated by success." in shown.output
     table = shown.output[shown.output.index("By every metric") :]
     lines = {line.split()[0]: line.split()[1:] for line in table.splitlines() if line.split()}
-    assert lines["hold"][:4] == ["0.0", "(2)", "0.0", "(3)"]
-    assert lines["done"][:4] == ["50.0", "(1)", "50.0", "(2)"]
+    assert [word for word in lines["hold"] if not word.endswith((",", "]"))][:4] == ["0.0", "(2)", "0.0", "(3)"]
+    assert [word for word in lines["done"] if not word.endswith((",", "]"))][:4] == ["50.0", "(1)", "50.0", "(2)"]
+    assert "2 of 3 agents have another place by success than by execution" in " ".join(shown.output.split())
     unknown = CliRunner().invoke(app, ["rate", str(record), "--metric", "speed"])
     assert isinstance(unknown.exception, UnknownNameError)
     (tmp_path / "matrix.csv").write_text("agent,a,b\nx,0.5,1\ny,0,1\n")

@@ -84,13 +84,25 @@ def test_the_page_is_one_file_without_requests(run: Path) -> None:
 
 def test_every_section_is_there_in_order(run: Path) -> None:
     text, page = page_of(run)
-    anchors = ["board", "floors", "curves", "heat", "models", "gallery", "troubles", "cases", "methods", "provenance"]
+    anchors = [
+        "metrics",
+        "board",
+        "floors",
+        "curves",
+        "heat",
+        "models",
+        "gallery",
+        "troubles",
+        "cases",
+        "methods",
+        "provenance",
+    ]
     places = [text.index(f'id="{anchor}"') for anchor in anchors]
     assert places == sorted(places)
     assert all(f"#{anchor}" in page.sources for anchor in anchors)
     assert re.search(
-        r"3 agents, 324 trials: servo loses most: \d+\u00a0% of its execution score is left under distortion; "
-        r"hardest: \w+ \d\.",
+        r"3 agents, 324 trials in 3 scenes: servo loses most under distortion, its success falls from \d+ to \d+"
+        r"\u00a0%; hardest: \w+ \d\.",
         page.text,
     )
     assert "14 March 2026" in page.text
@@ -226,7 +238,7 @@ def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     with ResultStore(tmp_path / "results.sqlite") as store:
         store.record(TrialRecord("e", "servo", TestCase("pick", 0, "jpeg", 3), Outcome.INFRASTRUCTURE, error_code=401))
     text, page = page_of(tmp_path)
-    assert "1 agent, 1 trial: no agent has lost" in page.text
+    assert "1 agent, 1 trial in 1 scene: no agent has lost success" in page.text
     assert '<td>–</td><td class="left">–</td>' in text
     assert "infrastructure fault" in page.text
 
@@ -345,14 +357,14 @@ def test_elements_escape_their_content() -> None:
 def test_agents_that_ignore_images_do_not_count_as_sensitive_to_distortion() -> None:
     def records(agent: str, decision: float) -> list[TrialRecord]:
         cases = [TestCase("pick", 0, "reference", 0), TestCase("pick", 0, "jpeg", 5)]
-        scores = (90.0, 60.0)
+        outcomes = ((Outcome.SUCCESS, 100.0), (Outcome.FAILURE, 99.9))
         return [
-            TrialRecord("e", agent, case, Outcome.FAILURE, decision=decision, execution=score)
-            for case, score in zip(cases, scores, strict=True)
+            TrialRecord("e", agent, case, outcome, decision=decision, execution=score)
+            for case, (outcome, score) in zip(cases, outcomes, strict=True)
         ]
 
     played = [*records("blind", 1.0), *records("servo", 0.6)]
     board = of_trials(played)
     assert [row.id for row in report.most_sensitive(board)] == ["servo"]
-    assert "servo loses most: 67\u00a0% of its execution score is left" in report.headline(board)
+    assert "servo loses most under distortion, its success falls from 100 to 0\u00a0%;" in report.headline(board)
     assert "hardest: jpeg 5." in report.headline(board)

@@ -250,6 +250,14 @@ def test_missing_values_have_a_reason_and_are_listed_last(foreign_site: Path) ->
     assert "submit" not in {Path(link).name for link in Page(foreign_site / "methods.html").links} - {"submit"}
 
 
+def test_the_first_page_has_the_table_by_every_metric(site: Path) -> None:
+    index = Page(site / "index.html")
+    table = index.text[index.text.index("By every metric") :]
+    assert "execution (the paper’s), %" in table
+    assert "by success than by execution" in table
+    assert "By every metric" not in Page(site / "boards.html").text
+
+
 def test_a_board_with_a_hole_has_no_total_and_is_last(tmp_path: Path) -> None:
     taken = of_trials(trials(("servo", "hold")))
     full = BoardRow(0, 1, BoardCell(0.5, (0.4, 0.6), 8), (BoardCell(0.5, (0.4, 0.6), 4),) * 2)

@@ -13,6 +13,7 @@ import numpy as np
 from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 from merton.leaderboard.snapshot import store as snapshots
+from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
 from merton.leaderboard.snapshot.terminal import disagreements
 from merton.pages import svg
@@ -34,6 +35,8 @@ PAIRS_SHOWN = 45
 """Comparisons of two agents: all of ten agents."""
 TROUBLES_SHOWN = 2000
 """Rows of the table of failures: more make the page slow. Ours."""
+LEAST_LOSS = 0.01
+"""Of success, to count as sensitive to distortion."""
 BLIND_DECISION = 0.999
 """The decisions of an agent with a higher mean decision score do not depend on the image."""
 
@@ -78,6 +81,7 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
             headline=headline(board),
             records=records,
             board=board,
+            by_metric=metric_table(board.agents),
             disagreements=disagreements(board),
             domain=svg.rating_domain(row.standing for row in board.agents if row.standing and not row.standing.flag),
             floors=floors.floors(recorded, board),
@@ -145,29 +149,33 @@ def variances(records: Sequence[TrialRecord]) -> dict[str, Components]:
 
 
 def headline(board: Snapshot) -> str:
-    """One sentence: the size of the run, the agent that lost most under distortion, and the hardest distortion."""
+    """One sentence: the size of the run, the agent that lost most success under distortion, the hardest distortion."""
     agents, trials = len(board.agents), sum(row.trials + row.infrastructure for row in board.agents)
+    scenes = len({case.unit for case in board.cases})
     size = f"{agents} agent{'s' * (agents != 1)}, {trials} trial{'s' * (trials != 1)}"
+    size += f" in {scenes} scene{'s' * (scenes != 1)}" if scenes else ""
     sensitive = most_sensitive(board)
     if not sensitive:
-        return f"{size}: no agent has lost execution score under distortion."
-    name, share = printable(sensitive[0].id, 40), percent(sensitive[0].share_under_distortion)
-    loss = f"{name} loses most: {share}\u00a0% of its execution score is left under distortion"
+        return f"{size}: no agent has lost success under distortion."
+    row = sensitive[0]
+    before, after = percent(row.success_reference), percent(row.success_distorted)
+    name = printable(row.id, 40)
+    loss = f"{name} loses most under distortion, its success falls from {before} to {after}\u00a0%"
     hardest = _hardest(board.cases)
     return f"{size}: {loss}" + (f"; hardest: {hardest}." if hardest else ".")
 
 
 def most_sensitive(board: Snapshot) -> list[AgentRow]:
-    """The agents that decide differently on distorted images and lose more than a point of execution, worst first."""
+    """The agents that decide differently on distorted images and succeed less often on them, worst first."""
 
     def loss(row: AgentRow) -> float:
-        if row.execution_reference is None or row.execution_distorted is None:
+        if row.success_reference is None or row.success_distorted is None:
             return 0.0
-        return row.execution_reference - row.execution_distorted
+        return row.success_reference - row.success_distorted
 
     # The decision score tells blindness from bad luck: an agent that never looks decides the same every time.
     looking = [row for row in board.agents if row.decision is None or row.decision < BLIND_DECISION]
-    return sorted((row for row in looking if loss(row) > 1.0), key=lambda row: (-loss(row), row.id))
+    return sorted((row for row in looking if loss(row) > LEAST_LOSS), key=lambda row: (-loss(row), row.id))
 
 
 def _write(target: Path, page: str) -> None:

@@ -19,6 +19,7 @@ from merton.leaderboard.site.ratings import history_page, ratings_page
 from merton.leaderboard.site.record_extras import RecordExtras
 from merton.leaderboard.site.run_trials import RunTrials
 from merton.leaderboard.site.view import LEVELS, View
+from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.pages.environment import environment
 from merton.pages.svg import rating_domain
@@ -118,6 +119,7 @@ class SiteWriter:
             "index.html",
             f"{_count(len(snapshot.agents), 'agent')} on {_count(len(snapshot.cases), 'test case')}",
             span=rating_domain(standings),
+            by_metric=metric_table(snapshot.agents),
             has_trials=any(agent.trials or agent.infrastructure for agent in snapshot.agents),
         )
         self._page("boards.html", "boards.html", "Boards")

@@ -55,12 +55,16 @@ class MetricMean:
         mean: 0..1; None if no trial has a score.
         rank: its place among the agents by this mean; None without one.
         trials: how many.
+        interval: 95 % of `mean`, clustered by scene; None without one.
+        scenes: of these trials.
     """
 
     metric: str
     mean: float | None
     rank: int | None
     trials: int
+    interval: Interval | None = None
+    scenes: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class AgentRow:
         scenes: of its matches; the cases of an imported matrix have none.
         trial_scenes: of its `trials`.
         metrics: its trials by every metric that the record allows; empty without a trial.
+        success_reference, success_distorted: shares of its trials, 0..1.
     """
 
     id: str
@@ -120,6 +125,8 @@ class AgentRow:
     scenes: int = 0
     trial_scenes: int = 0
     metrics: tuple[MetricMean, ...] = ()
+    success_reference: float | None = None
+    success_distorted: float | None = None
 
     @property
     def standing(self) -> Standing | None:

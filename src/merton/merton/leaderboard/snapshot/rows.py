@@ -135,7 +135,7 @@ def _agent_scores(table: MatchTable) -> dict[str, tuple[int, float, Interval, in
 
 def _metric_means(trials: Sequence[TrialRecord]) -> dict[str, tuple[MetricMean, ...]]:
     """Agent to its mean score by every metric, and its rank by it; without above_floor if `hold` did not take part."""
-    agents = sorted({trial.agent for trial in trials})
+    agents, scene_of = sorted({trial.agent for trial in trials}), {trial.case.id: trial.case.scene for trial in trials}
     found: dict[str, list[MetricMean]] = {agent: [] for agent in agents}
     for metric in METRICS:
         try:
@@ -143,11 +143,15 @@ def _metric_means(trials: Sequence[TrialRecord]) -> dict[str, tuple[MetricMean, 
         except InputError:  # no floor, or failures of unknown progress
             continue
         scores: dict[str, list[float]] = {agent: [] for agent in agents}
-        for agent, _, score in matches:
+        scenes: dict[str, list[str]] = {agent: [] for agent in agents}
+        for agent, case, score in matches:
             scores[agent].append(score)
+            scenes[agent].append(scene_of[case])
         means = [mean(scores[agent]) for agent in agents]
         for agent, value, rank in zip(agents, means, ranks(means), strict=True):
-            found[agent].append(MetricMean(metric, value, rank, len(scores[agent])))
+            interval = None if value is None else mean_interval(scores[agent], scenes[agent])
+            n = len(scores[agent])
+            found[agent].append(MetricMean(metric, value, rank, n, interval, len(set(scenes[agent]))))
     return {agent: tuple(means) for agent, means in found.items()}
 
 
@@ -175,6 +179,8 @@ def _trial_columns(trials: Sequence[TrialRecord], floor: float | None) -> dict[s
         "success": successes / n if n else None,
         "success_interval": mean_interval(wins, scenes) if n else None,
         "trial_scenes": len(set(scenes)),
+        "success_reference": mean(trial.success for trial in counted if trial.case.is_reference),
+        "success_distorted": mean(trial.success for trial in counted if not trial.case.is_reference),
         "execution_reference": mean(trial.execution for trial in trials if trial.case.is_reference),
         "execution_distorted": execution,
         "execution_above_floor": above,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.terminal import plain_console, print_warnings, table, whole
 from merton.results.records import FLOOR_AGENT
 from merton.results.text import MISSING, formatted, printable
 
 if TYPE_CHECKING:  # these modules load all of the ratings, which a command that only draws does not need
-    from merton.leaderboard.snapshot.contents import AgentRow, Snapshot, Standing
+    from merton.leaderboard.snapshot.contents import AgentRow, MetricMean, Snapshot, Standing
 
 NAME = 44
 """Characters of an agent's name beside its ratings."""
@@ -21,11 +22,16 @@ NAME = 44
 
 def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
     """The overall board of a snapshot as plain text: both ratings of every agent, and reasons to doubt them."""
-    console, lines = plain_console(width)
+    console, drawn = plain_console(width)
     console.print(_agent_table("Leaderboard", _COLUMNS, snapshot.agents))
     if any(row.trials or row.infrastructure for row in snapshot.agents):
         console.print(_agent_table("Trials", _TRIAL_COLUMNS, snapshot.agents))
-        console.print(_metric_table(snapshot.agents))
+    if (by_metric := metric_table(snapshot.agents)).columns:
+        headings = ["agent", *(name.replace("_", " ") for name in by_metric.columns)]
+        lines = [[_name(row), *(_metric_cell(item) for item in row.metrics)] for row in by_metric.rows]
+        console.print(table("By every metric: mean % [95 %] (place)", headings, lines))
+        for line in by_metric.remarks:
+            console.print(Text(line))
     console.print(Text(snapshot.method))
     if snapshot.chance_floor is not None:
         console.print(Text(f"Doing nothing ({FLOOR_AGENT}) scores {snapshot.chance_floor:.1f} under distortion."))
@@ -39,7 +45,7 @@ def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
         if row.missing:
             console.print(Text(f"{printable(row.id, NAME)} is not rated. {row.missing}"))
     print_warnings(console, snapshot.warnings)
-    return lines.getvalue()
+    return drawn.getvalue()
 
 
 def disagreements(snapshot: Snapshot, most: int = 12) -> list[str]:
@@ -89,19 +95,10 @@ def _agent_table(title: str, columns: Sequence[Column], agents: Sequence[AgentRo
     return table(title, headings, [[cell(agent) for _, cell in columns] for agent in agents])
 
 
-def _metric_table(agents: Sequence[AgentRow]) -> Table:
-    """Mean score by every metric, and the place by it in brackets; the line of `hold` is what doing nothing earns."""
-    names = list(dict.fromkeys(item.metric for row in agents for item in row.metrics))
-    lines = []
-    for row in agents:
-        found = {item.metric: item for item in row.metrics}
-        cells = [found[name] for name in names if name in found]
-        if cells:
-            shown = [MISSING if item.mean is None else f"{100 * item.mean:.1f} ({whole(item.rank)})" for item in cells]
-            lines.append([_name(row), *shown])
-    idle = f"; {FLOOR_AGENT} does nothing" if any(row.id == FLOOR_AGENT for row in agents) else ""
-    title = f"By every metric: mean % (place){idle}"
-    return table(title, ["agent", *(name.replace("_", " ") for name in names)], lines)
+def _metric_cell(item: MetricMean) -> str:
+    if item.mean is None or item.interval is None:
+        return MISSING
+    return f"{100 * item.mean:.1f} [{100 * item.interval[0]:.0f}, {100 * item.interval[1]:.0f}] ({item.rank})"
 
 
 def _likelihood(row: AgentRow) -> str:

@@ -1,0 +1,81 @@
+"""The table "By every metric": its columns, and what it says about places and about doing nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from merton.results.metrics import METRICS
+from merton.results.records import FLOOR_AGENT
+from merton.results.text import printable
+
+if TYPE_CHECKING:  # it loads all of the ratings, which a command that only draws does not need
+    from merton.leaderboard.snapshot.contents import AgentRow
+
+SUBJECT, PAPERS = "success", "execution"
+"""The metric that boards lead with, and the paper's, whose places are compared."""
+
+MOVES_SHOWN = 12
+
+_ABSENCES = {
+    "progress": "that of some failures is not known, because a person judged them or the record is an old one",
+    "above_floor": f"it needs distorted trials of {FLOOR_AGENT} in every task",
+}
+"""Metric that a record may not allow, to the reason."""
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """Every agent's mean score by every metric that the record allows.
+
+    Attributes:
+        columns: the metrics; empty if no agent has a trial.
+        rows: the agents that have trials, in the order given; `AgentRow.metrics` has one item a column.
+        remarks: sentences: how places change, what doing nothing earns, and why a metric is left out.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[AgentRow, ...]
+    remarks: tuple[str, ...]
+
+
+def metric_table(agents: Sequence[AgentRow]) -> MetricTable:
+    """The table of these agents."""
+    rows = tuple(row for row in agents if row.metrics)
+    columns = tuple(item.metric for item in rows[0].metrics) if rows else ()
+    if not columns:
+        return MetricTable((), (), ())
+    remarks = list(_moves(rows))
+    remarks += [_idle(row) for row in rows if row.id == FLOOR_AGENT]
+    remarks += [f"No {_words(name)}: {_ABSENCES[name]}." for name in METRICS if name not in columns]
+    return MetricTable(columns, rows, tuple(remarks))
+
+
+def _moves(rows: Sequence[AgentRow]) -> Iterator[str]:
+    """How places change from the paper's score to success, if an agent has both."""
+    places = []
+    for row in rows:
+        rank = {item.metric: item.rank for item in row.metrics}
+        if rank[SUBJECT] is not None and rank[PAPERS] is not None:
+            places.append((row, rank[SUBJECT], rank[PAPERS]))
+    if not places:
+        return
+    moved = [item for item in places if item[1] != item[2]]
+    start = f"{len(moved) or 'None'} of {len(places)} agents {'has' if len(moved) == 1 else 'have'} another place"
+    shown = "; ".join(f"{printable(row.id, 40)} {ours}, not {papers}" for row, ours, papers in moved[:MOVES_SHOWN])
+    more = f"; and {len(moved) - MOVES_SHOWN} more" if len(moved) > MOVES_SHOWN else ""
+    yield f"{start} by {SUBJECT} than by {PAPERS}, the paper's score{': ' if shown else ''}{shown}{more}."
+
+
+def _idle(row: AgentRow) -> str:
+    earned = [
+        f"{_words(item.metric)} {100 * item.mean:.1f} % (place {item.rank})"
+        for item in row.metrics
+        if item.mean is not None
+    ]
+    return f"Doing nothing ({FLOOR_AGENT}) earns {', '.join(earned) or 'no score'}."
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
