@@ -12,7 +12,7 @@ from merton.errors import InfrastructureError
 from merton_nodes.cell.mujoco_cell_node import MujocoCellNode
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode
-from merton_nodes.ros.uniqueness import NEW_PATIENCE_S, NEW_S, PATIENCE_S
+from merton_nodes.ros.uniqueness import LEAST_PATIENCE_S, PATIENCE_S
 from ros import Probe, Ros, up
 
 
@@ -31,14 +31,15 @@ def test_a_namesake_ends_a_node_that_is_new_unless_it_ends_itself(ros: Ros) -> N
     node = ros.add(StageNode, "scorer_node")
     watch = node.uniqueness
     watch.wait(0.0)
-    watch.start_s -= NEW_S
+    watch.start_s -= PATIENCE_S
     latecomer = Node("scorer_node", context=ros.context)
     ros.until(lambda: node.get_node_names().count("scorer_node") == 2)
     watch.require()
     assert watch.second_s is None, "it was there first"
-    watch.start_s += NEW_S
+    watch.start_s += PATIENCE_S
     watch.require()
-    watch.second_s -= NEW_PATIENCE_S
+    watch.second_s -= LEAST_PATIENCE_S
+    watch.start_s -= LEAST_PATIENCE_S
     with pytest.raises(InfrastructureError, match="another /scorer_node runs"):
         watch.require()
     latecomer.destroy_node()
@@ -57,7 +58,7 @@ def test_a_topic_of_one_publisher_that_is_taken_is_refused(ros: Ros, probe: Prob
     moved.uniqueness.wait(0.1)
 
 
-@pytest.mark.parametrize(("age_s", "bears_s"), [(0.0, NEW_PATIENCE_S), (NEW_S, PATIENCE_S)])
+@pytest.mark.parametrize(("age_s", "bears_s"), [(0.0, LEAST_PATIENCE_S), (5.0, 5.0), (60.0, PATIENCE_S)])
 def test_of_two_publishers_that_find_each_other_late_the_new_one_ends_first(
     ros: Ros, probe: Probe, age_s: float, bears_s: float
 ) -> None:
@@ -69,7 +70,7 @@ def test_of_two_publishers_that_find_each_other_late_the_new_one_ends_first(
     watch.require()
     probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
     ros.until(lambda: watch.second_s)
-    watch.second_s -= bears_s - 1.0
+    watch.second_s, watch.start_s = watch.second_s - bears_s + 1.0, watch.start_s - bears_s + 1.0
     with pytest.raises(InfrastructureError, match="/mujoco_cell_node and /probe publish /joint_states in ROS domain"):
         ros.until(lambda: False)  # the node looks by itself
     assert time.monotonic() - watch.second_s >= bears_s

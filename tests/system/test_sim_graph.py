@@ -25,7 +25,7 @@ from merton.graph.spec import load_graph
 from merton.graph.supervisor import Supervisor, environment, last_lines
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
-from merton_nodes.ros.uniqueness import PATIENCE_S
+from merton_nodes.ros.uniqueness import LEAST_PATIENCE_S
 from patience import stretched
 
 pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
@@ -106,7 +106,7 @@ def test_a_second_graph_in_the_domain_is_refused_and_the_first_goes_on(graph: Su
         assert where in sentence, name
     assert "another /vlm_node runs" in said["vlm_node"][1]
     assert re.search(r"publish(es)? /joint_states", said["mujoco_cell_node"][1])
-    assert graph.next_exit(PATIENCE_S + 1) is None
+    assert graph.next_exit(LEAST_PATIENCE_S + 1) is None
     goal = RunTrial.Goal(vla_id="expert", task="reach", scene_seed=3)
     assert ros.act(node, RunTrial, names.RUN_TRIAL, goal).result.outcome == TrialResult.SUCCESS
 

@@ -16,11 +16,10 @@ from merton.errors import InfrastructureError
 DISCOVERY_S, POLL_S = 1.0, 0.05
 """How long others are looked for before a node is configured, and the pause between two looks [s]. Ours: 0.1 to 0.3 s
 with config/dds on an idle machine. A node that has died is never found: it answers no newcomer."""
-NEW_S = 10.0
-"""How long a node counts as a new one [s]: on a busy machine it may have found nothing at its start."""
-NEW_PATIENCE_S, PATIENCE_S = 3.0, 6.0
-"""How long a new node and an older one bear another [s]. Longer than `DISCOVERY_S`: one that has just started finds us
-then, and ends by itself. A new one first, so that the older graph goes on."""
+LEAST_PATIENCE_S, PATIENCE_S = 3.0, 10.0
+"""How long a node bears another [s]: for as long as it was alone before, within these. So of two that find each other
+late, as on a busy machine, the new one ends, and the one that was there first goes on. The least is longer than
+`DISCOVERY_S`: one that has just started finds us meanwhile, and ends by itself."""
 
 
 class Uniqueness:
@@ -51,18 +50,18 @@ class Uniqueness:
     def require(self) -> None:
         """Look once; raises InfrastructureError if there is another, and has been for longer than this node bears it.
 
-        A namesake alone ends new nodes only.
+        A namesake alone does not end a node that was alone for `PATIENCE_S`.
         """
         if self.start_s is None:
             return
         now_s = time.monotonic()
-        is_new = (self.second_s or now_s) - self.start_s < NEW_S
-        other = self._publishers(1) or (self._namesake() if is_new else "")
+        alone_s = (self.second_s or now_s) - self.start_s
+        other = self._publishers(1) or (self._namesake() if alone_s < PATIENCE_S else "")
         if not other:
             self.second_s = None
             return
         self.second_s = self.second_s or now_s
-        if now_s - self.second_s >= (NEW_PATIENCE_S if is_new else PATIENCE_S):
+        if now_s - self.second_s >= min(max(alone_s, LEAST_PATIENCE_S), PATIENCE_S):
             raise _refusal(other)
 
     def _namesake(self) -> str:
