@@ -73,6 +73,13 @@ def test_the_oracle_solves_the_tasks_and_a_planned_collision_stops(processes: Pr
     check_pictures(run, embedded_run(file, tmp_path / "embedded"))
 
 
+def test_the_oracle_solves_the_tasks_with_props(processes: Processes, tmp_path: Path) -> None:
+    file, run, output = carried_out(processes, tmp_path, "press, pull, twist, cover, insert", EXPERT)
+    assert [record.outcome for record in records(run)] == [Outcome.SUCCESS] * 5
+    assert not OURS.findall(output), "no warning of ours"
+    check_pictures(run, embedded_run(file, tmp_path / "embedded"))
+
+
 def test_the_oracle_solves_tasks_with_the_linkage(processes: Processes, tmp_path: Path) -> None:
     tasks = "reach, push, pick, place, move"
     _, run, output = carried_out(processes, tmp_path, tasks, EXPERT, linkage="true")
