@@ -42,7 +42,7 @@ def stand_in(ports: Any) -> None:
     ports.view = lambda color=None, depth=None: view
     ports.answer = lambda model, image, question, side: Answer("nothing")
     ports.act = lambda *arguments: checked_chunk([[0, 0, 0, 0, 0, 0, 1.0]], 0.2, done=True)
-    ports.execute = lambda chunk, view: Execution(1, ())
+    ports.execute = lambda chunk, view, stop_rule: Execution(1, ())
     ports.score = score
 
 

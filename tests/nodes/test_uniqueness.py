@@ -12,7 +12,7 @@ from merton.errors import InfrastructureError
 from merton_nodes.cell.mujoco_cell_node import MujocoCellNode
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode
-from merton_nodes.ros.uniqueness import LEAST_PATIENCE_S, PATIENCE_S
+from merton_nodes.ros.uniqueness import LEAST_PATIENCE_S, PATIENCE_S, discovery_factor
 from ros import Probe, Ros, up
 
 
@@ -38,8 +38,8 @@ def test_a_namesake_ends_a_node_that_is_new_unless_it_ends_itself(ros: Ros) -> N
     assert watch.second_s is None, "it was there first"
     watch.start_s += PATIENCE_S
     watch.require()
-    watch.second_s -= LEAST_PATIENCE_S
-    watch.start_s -= LEAST_PATIENCE_S
+    bears_s = LEAST_PATIENCE_S * discovery_factor() + 1.0
+    watch.second_s, watch.start_s = watch.second_s - bears_s, watch.start_s - bears_s
     with pytest.raises(InfrastructureError, match="another /scorer_node runs"):
         watch.require()
     latecomer.destroy_node()

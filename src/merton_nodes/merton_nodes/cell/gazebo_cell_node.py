@@ -35,7 +35,7 @@ from merton_nodes.cell.gazebo_things import GazeboThings
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.lockstep import Lockstep
-from merton_nodes.cell.messages import arm_state_of, cell_safety, cell_state, motion_to, stop_of
+from merton_nodes.cell.messages import arm_state_of, cell_safety, cell_state, is_carried_out, motion_to, stop_of
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.declared_cell import declared_cell
@@ -162,7 +162,7 @@ class GazeboCellNode(StageNode):
         try:
             scene = gazebo_scene(request.task, request.seed)
             await self.require(lambda: not self.resetting, "another reset to end")
-            if not request.id or request.id != self.reset_id:
+            if not is_carried_out(request, self.reset_id):
                 self.resetting = True
                 try:
                     await self.reset(scene)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from merton_interfaces.msg import CellState, SafetyState
+from merton_interfaces.srv import ResetCell
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     # both need MuJoCo, which the lab does not have
     from merton.simulation.cell import Contact
     from merton.simulation.success import Judged
+
+
+def is_carried_out(request: ResetCell.Request, last_id: str) -> bool:
+    """Whether this reset is asked for again, after the cell's last one, `last_id`, carried it out: it is answered only."""
+    return bool(request.id) and request.id == last_id
 
 
 def cell_state(

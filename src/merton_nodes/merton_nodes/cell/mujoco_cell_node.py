@@ -25,7 +25,7 @@ from merton.simulation.cell import SimulatedCell
 from merton.simulation.model import urdf
 from merton.world.cell import ARM_JOINTS
 from merton_nodes.cell.guarded_commands import GuardedCommands
-from merton_nodes.cell.messages import cell_safety, cell_state, spline_of
+from merton_nodes.cell.messages import cell_safety, cell_state, is_carried_out, spline_of
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.declared_cell import declared_cell
@@ -105,7 +105,7 @@ class MujocoCellNode(StageNode):
     def on_reset(self, request: ResetCell.Request, response: ResetCell.Response) -> ResetCell.Response:
         """Service: start state of a scene."""
         try:
-            if not request.id or request.id != self.reset_id:
+            if not is_carried_out(request, self.reset_id):
                 self.reset(request.task, request.seed)
                 self.reset_id = request.id
         except MertonError as error:

@@ -108,7 +108,7 @@ class DriverReports:
 
     def check(self, now_s: float) -> None:
         """Look, and notice silence; called often, with the monotonic clock [s]."""
-        self.look()
+        self.look()  # a process that was held up has not read yet: that is not the driver's silence
         if self._joints_watch.silence(now_s):
             self.joints_are_heard = False
         if self._controller_watch.silence(now_s):

@@ -14,12 +14,19 @@ from rclpy.node import Node
 from merton.errors import InfrastructureError
 
 DISCOVERY_S, POLL_S = 1.0, 0.05
-"""How long others are looked for before a node is configured, and the pause between two looks [s]. Ours: 0.1 to 0.3 s
-with config/dds on an idle machine. A node that has died is never found: it answers no newcomer."""
+"""How long others are looked for before a node is configured, and the pause between two looks [s]. Ours: they are found
+in 0.1 to 0.3 s with config/dds on an idle machine, and took 2 s where eight processes shared two cores, see
+`discovery_factor`. A node that has died is never found: it answers no newcomer."""
 LEAST_PATIENCE_S, PATIENCE_S = 3.0, 10.0
 """How long a node bears another [s]: for as long as it was alone before, within these. So of two that find each other
 late, as on a busy machine, the new one ends, and the one that was there first goes on. The least is longer than
-`DISCOVERY_S`: one that has just started finds us meanwhile, and ends by itself."""
+`DISCOVERY_S`, and grows with it: one that has just started finds us meanwhile, and ends by itself."""
+
+
+def discovery_factor() -> float:
+    """How many times longer than on an idle machine nodes may take to find each other: 1, and 1 more for each process
+    a core that wants to run. Ours, see `DISCOVERY_S`."""
+    return 1.0 + os.getloadavg()[0] / (os.cpu_count() or 1)
 
 
 class Uniqueness:
@@ -39,9 +46,13 @@ class Uniqueness:
         self.second_s: float | None = None
         """Since when there has been another, on the monotonic clock [s]; None: there is none."""
 
-    def wait(self, limit_s: float = DISCOVERY_S) -> None:
-        """Look for `limit_s` [s], before the node publishes; raises InfrastructureError if there is another."""
+    def wait(self, limit_s: float | None = None) -> None:
+        """Look before the node publishes; raises InfrastructureError if there is another.
+
+        `limit_s`: for how long [s]; None for `DISCOVERY_S`, and longer on a busy machine.
+        """
         self.start_s = time.monotonic()
+        limit_s = DISCOVERY_S * discovery_factor() if limit_s is None else limit_s
         while time.monotonic() < self.start_s + limit_s:
             if other := self._namesake() or self._publishers(0):
                 raise _refusal(other)
@@ -61,7 +72,7 @@ class Uniqueness:
             self.second_s = None
             return
         self.second_s = self.second_s or now_s
-        if now_s - self.second_s >= min(max(alone_s, LEAST_PATIENCE_S), PATIENCE_S):
+        if now_s - self.second_s >= max(min(alone_s, PATIENCE_S), LEAST_PATIENCE_S * discovery_factor()):
             raise _refusal(other)
 
     def _namesake(self) -> str:
