@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def is_carried_out(request: ResetCell.Request, last_id: str) -> bool:
-    """Whether this reset is asked for again, after the cell's last one, `last_id`, carried it out: it is answered only."""
+    """Whether the cell's last reset, `last_id`, was this one, which is asked for again and answered only."""
     return bool(request.id) and request.id == last_id
 
 
