@@ -16,7 +16,7 @@ EXPERIMENT = """
 name: small
 seed: 5
 agents:
-  - {id: expert, vla: expert}
+  - {id: oracle, vla: oracle}
   - {id: servo, vla: servo}
   - {id: plunge, vla: plunge}
 tasks: [reach, pick]

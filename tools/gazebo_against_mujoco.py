@@ -39,12 +39,12 @@ Versions, and how the run went: [Gazebo](gazebo.md#what-was-checked).
 """
 SCORES = """## Scores
 
-Over all tasks that the agent knows. The expert reads the simulator's state, so its blurred trials repeat the
+Over all tasks that the agent knows. The oracle reads the simulator's state, so its blurred trials repeat the
 undistorted ones; `servo` looks. The floor of a decision score is its value for another scene of the same task.
 """
 TASKS_HEAD = """## Tasks, undistorted
 
-Distances [mm] are between the final positions in the two simulators in the expert's trials, the largest of the scenes:
+Distances [mm] are between the final positions in the two simulators in the oracle's trials, the largest of the scenes:
 of the tool centre point, and of the thing that the task moves. The last column is that of the thing between two trials
 in Gazebo that differ in nothing: smaller differences between the simulators are not resolved. A knob turns
 in its place.
@@ -181,24 +181,24 @@ def chosen(pairs: Sequence[Pair], agent: str, task: str = "", *, reference: bool
 
 
 def task_rows(pairs: Sequence[Pair], again: dict[str, Pair]) -> Iterable[list[str]]:
-    """A row for each task: how often each agent succeeds without distortion, and how far apart the expert ends."""
-    for task in [name for name in TASKS if chosen(pairs, "expert", name)]:
+    """A row for each task: how often each agent succeeds without distortion, and how far apart the oracle ends."""
+    for task in [name for name in TASKS if chosen(pairs, "oracle", name)]:
         row = [f"`{task}`"]
-        for agent in ("expert", "servo"):
+        for agent in ("oracle", "servo"):
             mine = chosen(pairs, agent, task)
             refused = all(trial.record.outcome is Outcome.INVALID_ACTION for pair in mine for trial in pair)
             counts = (f"{sum(succeeded(pair[side].record) for pair in mine):.0f}" for side in (0, 1))
             row += ["refused"] * 2 if refused else [f"{count} of {len(mine)}" for count in counts]
-        apart = np.array([apart_mm(*pair) for pair in chosen(pairs, "expert", task)])
+        apart = np.array([apart_mm(*pair) for pair in chosen(pairs, "oracle", task)])
         row += [f"{np.max(apart[:, column]):.1f}" for column in (0, 1)]
         repeated = [apart_mm(*pair)[1] for name, pair in again.items() if pair[0].record.case.task == task]
         yield [*row, f"{max(repeated):.1f}" if repeated else ""]
 
 
 def repetitions(run: Run) -> dict[str, Pair]:
-    """The expert's distorted trials are its undistorted ones again, as it looks at no image."""
+    """The oracle's distorted trials are its undistorted ones again, as it looks at no image."""
     twins = {
-        name: name.replace(".reference.0", ".gaussian_blur.3") for name in run.trials if name.startswith("expert.")
+        name: name.replace(".reference.0", ".gaussian_blur.3") for name in run.trials if name.startswith("oracle.")
     }
     return {
         name: (run.trials[name], run.trials[twin])
@@ -219,7 +219,7 @@ def score_rows(runs: tuple[Run, Run], pairs: Sequence[Pair]) -> Iterable[list[st
     """A row for each agent and value over all tasks."""
     able = [pair for pair in pairs if not any(one.record.outcome is Outcome.INVALID_ACTION for one in pair)]
     decided = [pair for pair in able if None not in [one.record.decision for one in pair]]
-    for agent in ("expert", "servo"):
+    for agent in ("oracle", "servo"):
         floor = " / ".join(floor_of(run, agent) for run in runs)
         for name, mine, value in (
             ("success, undistorted", chosen(able, agent), succeeded),
@@ -234,7 +234,7 @@ def score_rows(runs: tuple[Run, Run], pairs: Sequence[Pair]) -> Iterable[list[st
 def picture(pairs: Sequence[Pair], again: dict[str, Pair]) -> Markup:
     """How far apart the moved thing ends, a row a task, a mark a scene; logarithmic, 0.01 to 1000 mm."""
     left, width, step, top = 70.0, 420.0, 22.0, 14.0
-    tasks = [name for name in TASKS if chosen(pairs, "expert", name)]
+    tasks = [name for name in TASKS if chosen(pairs, "oracle", name)]
 
     def x(distance_mm: float) -> float:
         return left + width * (math.log10(max(distance_mm, 0.01)) + 2) / 5
@@ -247,7 +247,7 @@ def picture(pairs: Sequence[Pair], again: dict[str, Pair]) -> Markup:
         parts.append(tag("text", f"{10.0**power:g}", x=at, y=bottom + 16, text_anchor="middle"))
     parts.append(tag("text", "distance of the final positions of the moved thing [mm]", x=left, y=bottom + 34))
     kinds = (
-        ("Gazebo to MuJoCo", "#b2182b", chosen(pairs, "expert")),
+        ("Gazebo to MuJoCo", "#b2182b", chosen(pairs, "oracle")),
         ("Gazebo to Gazebo, repeated", "#2166ac", list(again.values())),
     )
     for index, (label, color, mine) in enumerate(kinds):
@@ -276,7 +276,7 @@ def page(runs: tuple[Run, Run], pairs: Sequence[Pair], again: dict[str, Pair]) -
     lines += [TASKS_HEAD]
     head = [
         "task",
-        "expert in Gazebo",
+        "oracle in Gazebo",
         "in MuJoCo",
         "servo in Gazebo",
         "in MuJoCo",

@@ -1,4 +1,4 @@
-"""How often the expert does the tasks of the splits: `.venv/bin/python tools/scene_oracle.py test shift --scenes 30`.
+"""How often the oracle does the tasks of the splits: `.venv/bin/python tools/scene_oracle.py test shift --scenes 30`.
 
 Every task of every scene, in process and through the whole gate. Prints one table for each split, verbs down and
 difficulties across, and every failure with the scene to look at it again.
@@ -17,11 +17,11 @@ from merton.world.tasks import SPLITS, TASKS
 
 
 def attempt(ports: LocalPorts, task: str, seed: int) -> tuple[bool, str]:
-    """Whether the expert does a task, and the error of the gate if there was one."""
+    """Whether the oracle does a task, and the error of the gate if there was one."""
     instruction = ports.reset(task, seed)
     view = ports.view(color=(), depth=())
     try:
-        chunk = ports.act("expert", view.observation("reference", instruction), "reference")
+        chunk = ports.act("oracle", view.observation("reference", instruction), "reference")
         error = ports.execute(chunk, view).error_message
     except MertonError as refusal:
         error = str(refusal)

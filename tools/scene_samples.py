@@ -1,4 +1,4 @@
-"""Scenes for training the tiny models: what the top camera sees, what is asked, what the expert does, what is true.
+"""Scenes for training the tiny models: what the top camera sees, what is asked, what the oracle does, what is true.
 
 `load` draws them once, with both cores, and keeps them in build/scene_samples, a file a task and a block of seeds, so
 that a drawing that was ended goes on. Training scenes begin at seeds where no experiment looks.
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.decision.models.expert import Expert
+from merton.decision.models.oracle import Oracle
 from merton.decision.models.tiny_vla import crop
 from merton.processes import worker_pool
 from merton.simulation.cameras import SceneCameras
@@ -39,7 +39,7 @@ class Samples:
         tasks, seeds: which scene each is.
         instructions: what the robot is told.
         images: (n, 112, 160, 3) uint8 RGB: the part of the camera "top" at 424 x 240 that `tiny_vla.crop` takes out.
-        deltas: the expert's chunk of each, (m, 7) as `ActionChunk.deltas`.
+        deltas: the oracle's chunk of each, (m, 7) as `ActionChunk.deltas`.
         keypoints: (n, 3, 2) x, y [m] in `base_link` of what is handled and of what it is brought to; NaN where there is
             no such thing. The third point is left to the network.
         things: per scene the names of everything there, and its (x, y) [m].
@@ -89,7 +89,7 @@ def _file(task: str, seeds: range) -> Path:
 def _draw(block: tuple[str, range]) -> str:
     """Draw a block and write its file."""
     task, seeds = block
-    cell, cameras, expert = SimulatedCell(), SceneCameras(424, 240), Expert()
+    cell, cameras, oracle = SimulatedCell(), SceneCameras(424, 240), Oracle()
     images, instructions, chunks, keypoints, names, places = [], [], [], [], [], []
     for seed in seeds:
         command = cell.reset(task, seed).command
@@ -99,7 +99,7 @@ def _draw(block: tuple[str, range]) -> str:
         )
         images.append(crop(view.color))
         instructions.append(command.instruction)
-        chunks.append(expert.act(observation).deltas)
+        chunks.append(oracle.act(observation).deltas)
         there = {thing.name: thing.base_from_object[:2, 3] for thing in state.objects}
         nowhere = np.full(2, np.nan)
         keypoints.append([there[command.object], there.get(str(command.target), nowhere), nowhere])

@@ -1,7 +1,7 @@
 """Train merton-tiny-vla by behaviour cloning: python tools/train_tiny_vla.py [OUTPUT.npz] [--scenes N] [--steps N].
 
 Needs torch (pip install torch==2.13.0); a GPU is used if there is one. Draws `--scenes` scenes of every task from
-seeds that no experiment uses, records the expert's motion in each, and fits the network of
+seeds that no experiment uses, records the oracle's motion in each, and fits the network of
 `merton.decision.models.tiny_vla` to it. Scenes are stored in build/scene_samples, and the state of the training every
 few hundred steps, so that both continue after an interruption. At the end every task is tested in closed loop on
 held-out scenes.

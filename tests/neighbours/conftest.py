@@ -71,7 +71,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file.write_text(
         "name: one_trial\n"
         "seed: 5\n"
-        "agents: [{id: expert, vla: expert}]\n"
+        "agents: [{id: oracle, vla: oracle}]\n"
         "tasks: [reach]\n"
         "distortions: [jpeg]\n"
         "levels: [5]\n"

@@ -126,11 +126,11 @@ def test_a_level_is_typed_as_an_integer(ros2: Command) -> None:
 
 def test_a_trial_is_run_by_send_goal(ros2: Command) -> None:
     assert "uint64 scene_seed" in ros2("interface", "show", TRIAL)
-    goal = "{vla_id: expert, task: reach, scene_seed: 3, distortion: jpeg, level: 3}"
+    goal = "{vla_id: oracle, task: reach, scene_seed: 3, distortion: jpeg, level: 3}"
     said = ros2("action", "send_goal", "--feedback", "/experiment/run_trial", TRIAL, goal)
     assert "stage: execution" in said
     assert "outcome: 0" in said
-    assert "trial_id: expert.reach.3.jpeg.3" in said
+    assert "trial_id: oracle.reach.3.jpeg.3" in said
     assert said.endswith("Goal finished with status: SUCCEEDED\n")
 
 

@@ -54,7 +54,7 @@ distortions: [gaussian_blur]
 levels: [0]
 max_steps: 6
 """
-EXPERT, PLUNGE = "  - {id: expert, vla: expert}", "  - {id: plunge, vla: plunge}"
+ORACLE, PLUNGE = "  - {id: oracle, vla: oracle}", "  - {id: plunge, vla: plunge}"
 OURS = re.compile(r"^\[\w+_node-\d+\] .*\[(?:WARN|ERROR|FATAL)\].*$", re.MULTILINE)
 APART_PX = 6.0
 REST_S = 0.3
@@ -62,9 +62,9 @@ REST_S = 0.3
 
 
 def test_the_oracle_solves_the_tasks_and_a_planned_collision_stops(processes: Processes, tmp_path: Path) -> None:
-    file, run, output = carried_out(processes, tmp_path, "reach, push, pick, place, move", EXPERT, PLUNGE)
+    file, run, output = carried_out(processes, tmp_path, "reach, push, pick, place, move", ORACLE, PLUNGE)
     outcomes = {record.id: record.outcome for record in records(run)}
-    wanted = {"expert": Outcome.SUCCESS, "plunge": Outcome.EMERGENCY_STOP}
+    wanted = {"oracle": Outcome.SUCCESS, "plunge": Outcome.EMERGENCY_STOP}
     assert outcomes == {name: wanted[name.split(".")[0]] for name in outcomes}
     assert len(outcomes) == 10
     stops = [line for line in OURS.findall(output) if "emergency stop: delta 5 would bring" in line]
@@ -74,7 +74,7 @@ def test_the_oracle_solves_the_tasks_and_a_planned_collision_stops(processes: Pr
 
 
 def test_the_oracle_solves_the_tasks_with_props(processes: Processes, tmp_path: Path) -> None:
-    file, run, output = carried_out(processes, tmp_path, "press, pull, twist, cover, insert", EXPERT)
+    file, run, output = carried_out(processes, tmp_path, "press, pull, twist, cover, insert", ORACLE)
     assert [record.outcome for record in records(run)] == [Outcome.SUCCESS] * 5
     assert not OURS.findall(output), "no warning of ours"
     check_pictures(run, embedded_run(file, tmp_path / "embedded"))
@@ -82,7 +82,7 @@ def test_the_oracle_solves_the_tasks_with_props(processes: Processes, tmp_path: 
 
 def test_the_oracle_solves_tasks_with_the_linkage(processes: Processes, tmp_path: Path) -> None:
     tasks = "reach, push, pick, place, move"
-    _, run, output = carried_out(processes, tmp_path, tasks, EXPERT, linkage="true")
+    _, run, output = carried_out(processes, tmp_path, tasks, ORACLE, linkage="true")
     assert [record.outcome for record in records(run)] == [Outcome.SUCCESS] * 5
     assert not OURS.findall(output), "no warning of ours"
 

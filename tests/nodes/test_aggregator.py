@@ -52,7 +52,7 @@ def test_kill_9_loses_no_acknowledged_result(tmp_path: Path) -> None:
     A result without an acknowledgement is sent again, as experiment_node does after a restart; the ratings are those of
     an undisturbed run.
     """
-    wanted = [trial(number, agent) for number in range(40) for agent in ("servo", "expert")]
+    wanted = [trial(number, agent) for number in range(40) for agent in ("servo", "oracle")]
     acknowledged: list[TrialRecord] = []
     draw = np.random.default_rng(12)
     for life in range(6):
@@ -81,7 +81,7 @@ def test_kill_9_loses_no_acknowledged_result(tmp_path: Path) -> None:
 
 def test_ratings_are_published_again_after_a_restart(ros: Ros, probe: Probe, tmp_path: Path) -> None:
     with ResultStore(tmp_path / "results.sqlite") as store:
-        store.record_all(trial(number, agent) for number in range(8) for agent in ("servo", "expert"))
+        store.record_all(trial(number, agent) for number in range(8) for agent in ("servo", "oracle"))
         records = store.records("study")
     ratings = probe.listen(RatingArray, names.RATINGS, names.LATCHED_QOS)
     boards = probe.listen(String, names.LEADERBOARD, names.LATCHED_QOS)
@@ -93,15 +93,15 @@ def test_ratings_are_published_again_after_a_restart(ros: Ros, probe: Probe, tmp
     expected = {(0, row.id): row.likelihood.mean for row in taken.agents if row.likelihood}
     expected |= {(1, row.id): row.likelihood.mean for row in taken.cases if row.likelihood}
     assert sent == expected
-    assert "expert" in boards[-1].data
+    assert "oracle" in boards[-1].data
 
 
 def test_the_record_names_its_experiment_and_the_versions_of_its_agents(ros: Ros, probe: Probe, tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path, resource("merton_bringup", "config/experiments/quickstart.yaml"), "mine")
     up(ros, AggregatorNode)
-    assert ros.call(probe, RecordTrial, names.RECORD, request(run.path, trial(1, "expert"))).stored
+    assert ros.call(probe, RecordTrial, names.RECORD, request(run.path, trial(1, "oracle"))).stored
     with ResultStore(run.path, read_only=True) as store:
-        assert {agent.id: agent.version for agent in store.agents()}["expert"] == "describe + expert"
+        assert {agent.id: agent.version for agent in store.agents()}["oracle"] == "describe + oracle"
         assert [about.name for about in store.experiment_records() if about.id == "mine"] == ["quickstart"]
 
 
@@ -112,11 +112,11 @@ def test_every_result_is_merged_into_the_shared_record(ros: Ros, probe: Probe, t
     shared = tmp_path / "lab.sqlite"
     up(ros, AggregatorNode, record=str(shared))
     boards = probe.listen(String, names.LEADERBOARD, names.LATCHED_QOS)
-    for run, agent in zip(runs, ("servo", "expert"), strict=True):
+    for run, agent in zip(runs, ("servo", "oracle"), strict=True):
         assert ros.call(probe, RecordTrial, names.RECORD, request(run, trial(1, agent))).stored
-    ros.until(lambda: boards and "servo" in boards[-1].data and "expert" in boards[-1].data)
+    ros.until(lambda: boards and "servo" in boards[-1].data and "oracle" in boards[-1].data)
     with ResultStore(shared, read_only=True) as store:
-        assert [record.agent for record in store.records()] == ["expert", "servo"]
+        assert [record.agent for record in store.records()] == ["oracle", "servo"]
 
 
 def test_results_are_stored_without_the_shared_record(ros: Ros, probe: Probe, tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ def test_the_board_of_all_results_is_published_when_the_node_ends(
     node = up(ros, AggregatorNode)
     boards = probe.listen(String, names.LEADERBOARD, names.LATCHED_QOS)
     ros.until(lambda: node.count_subscribers(names.LEADERBOARD))
-    for number, agent in enumerate(("servo", "expert", "hold")):
+    for number, agent in enumerate(("servo", "oracle", "hold")):
         assert ros.call(probe, RecordTrial, names.RECORD, request(tmp_path, trial(number, agent))).stored
     node.closing.close()
-    ros.until(lambda: boards and all(agent in boards[-1].data for agent in ("servo", "expert", "hold")))
+    ros.until(lambda: boards and all(agent in boards[-1].data for agent in ("servo", "oracle", "hold")))
 
 
 def delayed_messages(board: LiveBoard, sec: int, nanosec: int) -> Any:

@@ -64,7 +64,7 @@ def test_both_carry_out_a_script_in_the_same_way(ros: Ros, probe: Probe, ports: 
         gripper_open=1.0,
         instruction=instruction,
     )
-    grasp = ports.act("expert", seen, "reference")
+    grasp = ports.act("oracle", seen, "reference")
     closes = int(np.argmax(grasp.deltas[:, 6] < 0.5)) + 1
     first = checked_chunk(grasp.deltas[:closes], grasp.step_s, frame=grasp.frame)
     assert carried_out(first) == (closes, ErrorCode.OK, True)

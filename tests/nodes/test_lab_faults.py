@@ -390,7 +390,7 @@ def test_row_10_a_model_server_that_is_down_is_no_failure_of_the_agent_and_moves
     assert np.isnan(result.execution)
     assert np.abs(np.array(lab.robot.joints[-1].position[:6]) - before).max() < 1e-6, "nothing moved"
     assert lab.operator.ids == ["reach.0"], "the operator was not asked to judge it"
-    assert "only a simulated one has an expert" in lab.trial("expert").error_msg
+    assert "only a simulated one has an oracle" in lab.trial("oracle").error_msg
     assert lab.trial("hold").outcome == TrialResult.SUCCESS, "and the next trial runs"
 
 

@@ -97,7 +97,7 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Parrot.batches, Parrot.warm = [], []
     monkeypatch.setattr(vlm_node, "RESULT_LIFETIME_S", 2 * LIMIT_S)  # a busy machine loses no result of these tests
     for catalogue in (MODELS, POLICIES):
-        assert "oracle" not in catalogue  # read now, so that the additions go with the test
+        assert "sage" not in catalogue  # read now, so that the additions go with the test
         monkeypatch.setattr(catalogue, "_entries", dict(catalogue._entries))
     for name, memory_gb in (("parrot", 8.0), ("macaw", 8.0), ("offline", 0.0), ("absent", 0.0)):
         settings = {"name": name}
@@ -166,7 +166,7 @@ def test_vlm_answers_and_reports_a_model_that_does_not_exist(ros: Ros, probe: Pr
     result = ros.act(probe, AnswerQuestion, names.ANSWER, question(asked, "describe"))
     assert result.error_code == 0
     assert 3 <= len(result.answer.split()) <= 20
-    result = ros.act(probe, AnswerQuestion, names.ANSWER, question(asked, "oracle"))
+    result = ros.act(probe, AnswerQuestion, names.ANSWER, question(asked, "sage"))
     assert result.error_code == 405, "no model was asked, so no model failed"
     assert "choose one of: " in result.error_msg
     assert "describe" in result.error_msg
@@ -177,15 +177,15 @@ def test_vla_decides_and_reports_errors(ros: Ros, probe: Probe) -> None:
     response = ros.call(probe, PredictActions, names.PREDICT, predict("hold"))
     assert response.error_code == 0
     assert convert.chunk_of(response.chunk).done
-    response = ros.call(probe, PredictActions, names.PREDICT, predict("oracle"))
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("sage"))
     assert response.error_code == 405
     assert "choose one of: " in response.error_msg
-    assert "expert" in response.error_msg
+    assert "oracle" in response.error_msg
     response = ros.call(probe, PredictActions, names.PREDICT, predict("servo"))
     assert response.error_code == 100, "servo was given no view"
-    response = ros.call(probe, PredictActions, names.PREDICT, predict("expert"))
+    response = ros.call(probe, PredictActions, names.PREDICT, predict("oracle"))
     assert response.error_code == 406
-    assert "only a simulated cell has an expert" in response.error_msg
+    assert "only a simulated cell has an oracle" in response.error_msg
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_a_request_that_takes_too_long_is_an_infrastructure_failure(ros: Ros, pr
 def test_models_are_exchanged_by_parameter(ros: Ros, probe: Probe) -> None:
     node = up(ros, VlmNode, preload=["parrot", "describe"])
     assert Parrot.warm == ["parrot"]
-    refused = prefer(ros, probe, "vlm_node", "oracle")
+    refused = prefer(ros, probe, "vlm_node", "sage")
     assert not refused.successful
     assert "choose one of" in refused.reason
     assert prefer(ros, probe, "vlm_node", "macaw").successful
@@ -396,6 +396,6 @@ def test_models_are_exchanged_by_parameter(ros: Ros, probe: Probe) -> None:
 def test_a_node_starts_without_a_remote_server_but_not_without_an_extra(ros: Ros, probe: Probe) -> None:
     up(ros, VlmNode, preload=["offline"])
     assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello", "offline")).answer == "hello"
-    for wrong in ("absent", "oracle"):
+    for wrong in ("absent", "sage"):
         node = ros.add(VlmNode, parameter_overrides=[Parameter("preload", value=[wrong])])
         assert node.trigger_configure().name == "FAILURE"

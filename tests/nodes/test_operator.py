@@ -129,6 +129,6 @@ def test_an_absent_operator_costs_the_trial_and_not_the_agent(ros: Ros, probe: P
 
 
 def test_a_judge_that_does_not_exist_is_named(ros: Ros, capfd: pytest.CaptureFixture[str]) -> None:
-    node = ros.add(ExperimentNode, parameter_overrides=[Parameter("success", value="oracle")])
+    node = ros.add(ExperimentNode, parameter_overrides=[Parameter("success", value="sage")])
     assert node.trigger_configure().name == "FAILURE"
     assert "choose one of: cell, operator" in capfd.readouterr().err

@@ -109,7 +109,7 @@ def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
     outcomes = {record.agent: set() for record in finished}
     for record in finished:
         outcomes[record.agent].add(record.outcome)
-    assert outcomes["expert"] == {Outcome.SUCCESS}
+    assert outcomes["oracle"] == {Outcome.SUCCESS}
     assert outcomes["plunge"] == {Outcome.EMERGENCY_STOP}
     assert all(record.execution == 0 for record in finished if record.agent == "plunge")
 

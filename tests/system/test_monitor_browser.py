@@ -135,7 +135,7 @@ def test_a_trial_is_seen_and_judged(cell: Cell, window: Window, ros: Any) -> Non
     arm = page.locator("#arm-numbers").inner_text()
 
     scene = page.viewport_size["width"]  # another one in every window: the arm ends elsewhere
-    goal = RunTrial.Goal(vla_id="expert", task="reach", scene_seed=scene, distortion="white_noise", level=5, seed=9)
+    goal = RunTrial.Goal(vla_id="oracle", task="reach", scene_seed=scene, distortion="white_noise", level=5, seed=9)
     results: list[TrialResult] = []
     thread = threading.Thread(
         target=lambda: results.append(ros.act(node, RunTrial, names.RUN_TRIAL, goal).result), daemon=True

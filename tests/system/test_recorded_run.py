@@ -34,7 +34,7 @@ EXPERIMENT = """
 name: recorded
 seed: 5
 agents:
-  - {id: expert, vla: expert}
+  - {id: oracle, vla: oracle}
   - {id: servo, vla: servo}
 tasks: [reach]
 distortions: [white_noise]

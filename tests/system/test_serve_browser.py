@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
 
-AGENTS = ("expert", "servo", "blobs", "hold")
+AGENTS = ("oracle", "servo", "blobs", "hold")
 WIDTHS = {"desktop": 1280, "phone": 360}
 END_S = 30.0
 

@@ -110,7 +110,7 @@ def test_a_second_process_sees_nodes_and_cameras_and_runs_trials(graph: Supervis
     assert 0.3 < float(depth[depth > 0].min()) < 1.5
 
     stages: list[str] = []
-    goal = RunTrial.Goal(vla_id="expert", task="pick", scene_seed=3, distortion="jpeg", level=5, seed=9)
+    goal = RunTrial.Goal(vla_id="oracle", task="pick", scene_seed=3, distortion="jpeg", level=5, seed=9)
     result = ros.act(node, RunTrial, names.RUN_TRIAL, goal, lambda m: stages.append(m.feedback.stage)).result
     assert (result.outcome, result.execution) == (TrialResult.SUCCESS, 100.0)
     assert {"perception", "cognition", "decision", "execution", "scores"} <= set(stages)
@@ -142,7 +142,7 @@ def test_a_stop_by_a_person_ends_the_trial_and_the_next_waits_for_that_person(gr
     safety: list[SafetyState] = []
     node.create_subscription(SafetyState, names.ARM_SAFETY, safety.append, names.LATCHED_QOS)
     ros.until(lambda: safety and safety[-1].mode == SafetyState.EMERGENCY_STOP)
-    goal = RunTrial.Goal(vla_id="expert", task="reach")
+    goal = RunTrial.Goal(vla_id="oracle", task="reach")
     result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
     assert result.outcome == TrialResult.INFRASTRUCTURE
     assert "arm was stopped" in result.error_msg
@@ -168,7 +168,7 @@ def test_a_second_graph_in_the_domain_is_refused_and_the_first_goes_on(graph: Su
     assert "another /vlm_node runs" in said["vlm_node"][1]
     assert re.search(r"publish(es)? /joint_states", said["mujoco_cell_node"][1])
     assert graph.next_exit(LEAST_PATIENCE_S + 1) is None
-    goal = RunTrial.Goal(vla_id="expert", task="reach", scene_seed=3)
+    goal = RunTrial.Goal(vla_id="oracle", task="reach", scene_seed=3)
     assert ros.act(node, RunTrial, names.RUN_TRIAL, goal).result.outcome == TrialResult.SUCCESS
 
 

@@ -14,7 +14,7 @@ from merton.leaderboard.snapshot import store as snapshots
 from merton.results.store import open_record
 from merton.study.report import write_report
 
-AGENTS = ("expert", "servo", "blobs", "hold")
+AGENTS = ("oracle", "servo", "blobs", "hold")
 KINDS = (
     *("index", "boards", "boards/task", "agents/servo", "cases", "cases/pick.0.jpeg.5", "ratings", "history"),
     *("submissions", "methods", "downloads", "../run/report"),

@@ -93,12 +93,12 @@ DISTORTIONS: dict[str, tuple[float, Callable[[Image, int, np.random.Generator], 
 }
 """Name to severity (invented) and drawing function."""
 
-SENSITIVITY = {"expert": 0.0, "servo": 1.0, "blobs": 1.6, "hold": 0.0}
+SENSITIVITY = {"oracle": 0.0, "servo": 1.0, "blobs": 1.6, "hold": 0.0}
 
 
 def make_fake_run(
     directory: Path,
-    agents: Sequence[str] = ("expert", "servo", "hold"),
+    agents: Sequence[str] = ("oracle", "servo", "hold"),
     distortions: Sequence[str] = tuple(DISTORTIONS),
     tasks: Sequence[str] = tuple(TASKS),
     seeds: int = 1,
@@ -275,5 +275,5 @@ def _write_trial(directory: Path, record: TrialRecord) -> None:
 if __name__ == "__main__":
     from merton.study.report import write_report
 
-    make_fake_run(Path(sys.argv[1]), agents=("expert", "servo", "blobs", "hold"), seeds=3)
+    make_fake_run(Path(sys.argv[1]), agents=("oracle", "servo", "blobs", "hold"), seeds=3)
     print(write_report(Path(sys.argv[1])))

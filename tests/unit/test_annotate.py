@@ -458,7 +458,7 @@ def test_a_worker_that_dies_is_replaced(dataset: Path, catalogue: Path, tmp_path
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["expert"], "the simulator's state"),
+        (["oracle"], "the simulator's state"),
         (["servo"], "needs depth"),
         (["teller", "teller"], "named once"),
         ([], "at least one model"),

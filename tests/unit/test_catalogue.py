@@ -316,7 +316,7 @@ def test_show_prints_an_entry() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["describe", "expert", "servo", "hold", "plunge"])
+@pytest.mark.parametrize("name", ["describe", "oracle", "servo", "hold", "plunge"])
 def test_models_that_come_with_merton_are_ready(name: str) -> None:
     code, output = run("check", name)
     assert code == 0

@@ -21,7 +21,7 @@ def spec() -> ExperimentSpec:
         name="corpus",
         seed=1,
         agents=(
-            AgentSpec(id="expert", vlm="describe", vla="expert"),
+            AgentSpec(id="oracle", vlm="describe", vla="oracle"),
             AgentSpec(id="servo", vlm="describe", vla="servo"),
         ),
         tasks=("reach", "pick"),

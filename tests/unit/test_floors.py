@@ -124,7 +124,7 @@ def test_output_that_follows_the_task_alone_is_constant_too() -> None:
 
 
 def test_robust_output_is_not_constant() -> None:
-    """The expert's decisions do not depend on the distortion, but on the scene; nor does one case prove anything."""
+    """The oracle's decisions do not depend on the distortion, but on the scene; nor does one case prove anything."""
     distorted = [
         output(
             TestCase("pick", scene, "jpeg", level), ANSWERS["pick", scene], chunk_for(TestCase("pick", scene, "", 0))

@@ -117,7 +117,7 @@ def test_an_unknown_instruction_is_answered_with_the_valid_forms() -> None:
         ),
         (MINIMAL + "levels: [0, 9]\n", r"line 5: levels.1: .*less than or equal to 5"),
         (MINIMAL + "seed: '7'\n", r"line 5: seed: .*integer"),
-        (MINIMAL.replace("hold", "gpt"), r"line 3: agents.0.vla: unknown vla 'gpt'; choose one of: .*expert, hold"),
+        (MINIMAL.replace("hold", "gpt"), r"line 3: agents.0.vla: unknown vla 'gpt'; choose one of: .*oracle, hold"),
         (MINIMAL.replace("vla:", "vlaa:"), r"line 3: agents.0.vla: is missing|line 3: agents.0.vlaa: unknown key"),
         (MINIMAL.replace("name: x\n", ""), r"name: is missing"),
         (MINIMAL + "  bad: [\n", r"line \d+: "),
@@ -176,16 +176,16 @@ def test_every_experiment_of_the_package_is_valid(file: Path) -> None:
     assert load(file, ExperimentSpec).trials()
 
 
-def test_references_come_first_and_experts_before_others() -> None:
+def test_references_come_first_and_the_oracle_before_others() -> None:
     spec = loads(
-        "name: x\nagents:\n  - {id: h, vla: hold}\n  - {id: e, vla: expert}\n"
+        "name: x\nagents:\n  - {id: h, vla: hold}\n  - {id: e, vla: oracle}\n"
         "tasks: [reach, pick]\ndistortions: [jpeg, lens_blur]\nlevels: [0, 2, 5]\nscenes: 2\n",
         ExperimentSpec,
     )
     trials = spec.trials()
     assert len(trials) == 2 * 2 * 2 * (1 + 2 * 2) == len({trial.id for trial in trials})
     kinds = [(trial.case.is_reference, trial.agent.vla) for trial in trials]
-    assert kinds[:8] == [(True, "expert")] * 4 + [(True, "hold")] * 4
+    assert kinds[:8] == [(True, "oracle")] * 4 + [(True, "hold")] * 4
     assert not any(reference for reference, _ in kinds[8:])
 
 
@@ -269,6 +269,6 @@ def test_the_quickstart_has_enough_trials_scenes_and_distortions() -> None:
     assert len(spec.trials()) >= 150
     assert spec.levels == (0, 1, 2, 3, 4, 5)
     assert spec.scenes + spec.reference_scenes >= 2  # or there are no floors of chance
-    assert {agent.vla for agent in spec.agents} == {"expert", "servo", "tiny-vla", "hold"}
+    assert {agent.vla for agent in spec.agents} == {"oracle", "servo", "tiny-vla", "hold"}
     assert len(spec.distortions) >= 6
     assert len({DISTORTIONS[name].category for name in spec.distortions}) >= 4

@@ -18,7 +18,7 @@ name: both
 seed: 5
 agents:
   - {id: servo, vla: servo}
-  - {id: expert, vla: expert}
+  - {id: oracle, vla: oracle}
 tasks: [reach, press]
 distortions: [gaussian_blur]
 levels: [0, 3]
@@ -63,20 +63,20 @@ def test_differences_are_by_scene_and_say_whether_they_are_resolved(tool: Module
     failed = {
         name: replace(trial, record=replace(trial.record, outcome=Outcome.FAILURE)) for name, trial in trials.items()
     }
-    expert = [name for name in trials if name.startswith("expert.")]
-    first = [name for name in expert if ".reach.0." in name]
+    oracle = [name for name in trials if name.startswith("oracle.")]
+    first = [name for name in oracle if ".reach.0." in name]
     assert len(first) == 2, "two trials of one scene"
-    one_scene = [((failed if name in first else trials)[name], trials[name]) for name in expert]
+    one_scene = [((failed if name in first else trials)[name], trials[name]) for name in oracle]
     text = tool.difference(one_scene, tool.succeeded)
     assert text.startswith("-0.25 [")
     assert text.endswith("not resolved"), "one of four scenes"
-    every_scene = [(failed[name], trials[name]) for name in expert]
+    every_scene = [(failed[name], trials[name]) for name in oracle]
     assert tool.difference(every_scene, tool.succeeded).startswith("-1 ")
     assert "not resolved" not in tool.difference(every_scene, tool.succeeded)
 
 
 def test_distances_are_of_the_thing_that_the_task_moves(tool: ModuleType, run: Path) -> None:
-    trial = tool.Run.read(run).trials["expert.press.0.reference.0"]
+    trial = tool.Run.read(run).trials["oracle.press.0.reference.0"]
     assert trial.moved.endswith("button")
     aside = {**trial.things_m, trial.moved: trial.things_m[trial.moved] + np.array([0.003, 0.004, 0.0])}
     assert tool.apart_mm(trial, replace(trial, things_m=aside)) == pytest.approx((0.0, 5.0))

@@ -215,9 +215,9 @@ def test_the_embedded_cell_moves_the_pads_along_the_arc(ports: LocalPorts) -> No
             assert height_m + 0.0175 - BASE_M == pytest.approx(linkage.tip_height_m(opening_m), abs=1e-4)
 
 
-def test_the_expert_grasps_with_it(ports: LocalPorts) -> None:
+def test_the_oracle_grasps_with_it(ports: LocalPorts) -> None:
     """The tcp stands still while the gripper closes, so a policy needs no other heights than for sliding fingers."""
-    spec = ExperimentSpec(name="test", agents=(AgentSpec(id="expert", vla="expert"),), tasks=("pick",), max_steps=8)
+    spec = ExperimentSpec(name="test", agents=(AgentSpec(id="oracle", vla="oracle"),), tasks=("pick",), max_steps=8)
     trial = Trial(spec.agents[0], TestCase("pick", 0, "reference", 0))
     assert run_trial(ports, spec, "id", trial, None, []).record.outcome is Outcome.SUCCESS
     assert ports.cell.gripper_opening_m == pytest.approx(CELL.objects.cube_edge, abs=2e-3)

@@ -44,7 +44,7 @@ def slowly(board: LiveBoard) -> LiveBoard:
 def test_the_period_grows_with_the_processor_time_of_a_board(tmp_path: Path) -> None:
     boards = LiveBoards(show=slowly)
     assert boards.period_s == PERIOD_S
-    boards.changed(run := run_with(tmp_path / "one", "servo", "expert"))
+    boards.changed(run := run_with(tmp_path / "one", "servo", "oracle"))
     next_board(boards)
     assert boards.period_s > 0.3 / CORE_SHARE
     boards.changed(run)
@@ -56,25 +56,25 @@ def test_the_period_grows_with_the_processor_time_of_a_board(tmp_path: Path) -> 
 def test_the_last_board_has_every_result_and_comes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LAST_LIMIT_S", LIMIT_S)
     boards = LiveBoards(show=slowly)
-    boards.changed(run := run_with(tmp_path / "one", "servo", "expert"))
+    boards.changed(run := run_with(tmp_path / "one", "servo", "oracle"))
     boards.poll()
     run_with(tmp_path / "one", "hold")
     boards.changed(run)
     board = boards.last()
     assert board is not None
-    assert {line.id for line in board.shown.agents} == {"servo", "expert", "hold"}
+    assert {line.id for line in board.shown.agents} == {"servo", "oracle", "hold"}
     assert boards.last() is None
     boards.close()
 
 
 def test_runs_meet_in_a_postgresql_record_and_its_bytes_are_those_of_sqlite(tmp_path: Path) -> None:
-    runs = (run_with(tmp_path / "one", "servo", "expert"), run_with(tmp_path / "two", "servo", "hold"))
+    runs = (run_with(tmp_path / "one", "servo", "oracle"), run_with(tmp_path / "two", "servo", "hold"))
     url, file = new_database(), str(tmp_path / "lab.sqlite")
     snapshots = []
     for shared, order in ((url, runs), (file, runs[::-1])):
         board = board_of(order, shared)
         assert (board.problem, board.experiment, [line.id for line in board.agents].count("servo")) == ("", "", 1)
-        assert {line.id for line in board.agents} == {"servo", "expert", "hold"}
+        assert {line.id for line in board.agents} == {"servo", "oracle", "hold"}
         assert next(line.matches for line in board.agents if line.id == "servo") == 8
         with ResultStore(shared) as store:
             snapshots.append(snapshot.to_json(snapshot.take(store)))

@@ -142,7 +142,7 @@ def test_the_same_run_gives_the_same_page(run: Path) -> None:
 def test_the_gallery_prefers_failures_of_agents_that_depend_on_images(run: Path) -> None:
     text, _ = page_of(run)
     cards = re.findall(r'<article class="card".*?</article>', text, re.S)
-    assert all("servo ·" in card for card in cards)  # neither hold nor expert depends on the image
+    assert all("servo ·" in card for card in cards)  # neither hold nor oracle depends on the image
     with ResultStore(run / "results.sqlite", read_only=True) as store:
         severe = [item for item in store.records("quickstart") if item.agent == "servo" and item.case.level == 5]
     failed = {item.case.distortion for item in severe if item.outcome in (Outcome.FAILURE, Outcome.EMERGENCY_STOP)}

@@ -182,7 +182,7 @@ def test_a_case_shows_images_answers_and_outcomes(site: Path) -> None:
         assert (page.path.parent / item["src"]).read_bytes().startswith(b"\xff\xd8\xff")
     assert "pick up the red cube" in page.text
     assert page.text.count("I see a red cube") >= 3  # three agents, a reference answer each
-    assert all(agent in page.text for agent in ("expert", "servo", "hold"))
+    assert all(agent in page.text for agent in ("oracle", "servo", "hold"))
     assert (
         "no picture was stored" in Page(site / "cases" / "pick.0.jpeg.1.html").text
     )  # fake_run stores those of level 5

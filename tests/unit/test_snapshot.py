@@ -38,7 +38,7 @@ from merton.results.schema import SNAPSHOTS
 from merton.results.store import ResultStore
 from merton.seeding import generator
 
-AGENTS = ("expert", "servo", "hold")
+AGENTS = ("oracle", "servo", "hold")
 
 
 def trials(scenes: int = 6) -> list[TrialRecord]:
@@ -389,7 +389,7 @@ def test_rate_and_verify_on_the_command_line(tmp_path: Path) -> None:
     runner = CliRunner()
     rated = runner.invoke(app, ["rate", record, "--json", str(file)])
     assert rated.exit_code == 0
-    for text in ("likelihood [95 %]", "AGI-Elo (RD)", "pairs of neighbours", "expert", "inputs"):
+    for text in ("likelihood [95 %]", "AGI-Elo (RD)", "pairs of neighbours", "oracle", "inputs"):
         assert text in rated.output
     assert runner.invoke(app, ["leaderboard", "verify", record, str(file)]).exit_code == 0
     with ResultStore(tmp_path / "r.sqlite") as store:

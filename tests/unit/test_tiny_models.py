@@ -33,10 +33,10 @@ def observed(ports: LocalPorts, task: str, seed: int) -> Observation:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_segments_represent_every_motion_of_the_expert(ports, task):
+def test_segments_represent_every_motion_of_the_oracle(ports, task):
     instruction = ports.reset(task, 3)
     view = ports.view()
-    chunk = ports.act("expert", view.observation("reference", instruction), "reference")
+    chunk = ports.act("oracle", view.observation("reference", instruction), "reference")
     segments = tiny_vla.from_deltas(chunk.deltas, view.base_from_tcp[:3, 3])
     assert len(segments) <= tiny_vla.SEGMENTS
     assert tiny_vla.to_deltas(segments, view.base_from_tcp[:3, 3]) == pytest.approx(chunk.deltas, abs=1e-9)

@@ -58,8 +58,8 @@ def timeless(record: TrialRecord) -> TrialRecord:
     return replace(record, wall_s=0.0)
 
 
-def test_the_expert_reaches(ports: LocalPorts) -> None:
-    report = run(ports, "expert")
+def test_the_oracle_reaches(ports: LocalPorts) -> None:
+    report = run(ports, "oracle")
     record = report.record
     assert (record.outcome, record.execution, record.distance_m) == (Outcome.SUCCESS, 100.0, 0.0)
     assert (record.cognition, record.decision) == (pytest.approx(1.0), pytest.approx(1.0))
@@ -77,26 +77,26 @@ def test_the_expert_reaches(ports: LocalPorts) -> None:
 
 
 def test_the_corpus_has_one_answer_of_the_vlm_for_each_scene() -> None:
-    spec = experiment("expert", "hold").model_copy(update={"reference_scenes": 1})
+    spec = experiment("oracle", "hold").model_copy(update={"reference_scenes": 1})
     agents = (*spec.agents, AgentSpec(id="other", vlm="tiny-vlm", vla="hold"))
     spec = spec.model_copy(update={"agents": agents})
     requested: list[str] = []
 
     def stored(trial_id: str) -> ReferenceRun | None:
         requested.append(trial_id)
-        return None if trial_id == "expert.reach.1.reference.0" else ReferenceRun(trial_id, np.eye(4), (), True)
+        return None if trial_id == "oracle.reach.1.reference.0" else ReferenceRun(trial_id, np.eye(4), (), True)
 
     runner = Runner(spec, "id", ports=None, stored=stored)  # type: ignore[arg-type]
     assert runner._corpus(trial(spec, "hold")) == (), "reference trials have none, so their order does not matter"
-    first = ("expert.reach.0.reference.0", "expert.push.0.reference.0", "expert.push.1.reference.0")
-    for agent in ("expert", "hold"):
+    first = ("oracle.reach.0.reference.0", "oracle.push.0.reference.0", "oracle.push.1.reference.0")
+    for agent in ("oracle", "hold"):
         corpus = runner._corpus(trial(spec, agent, level=3))
         assert corpus == (*first, "hold.reach.1.reference.0"), "of any agent with the same VLM"
     assert not any(item.startswith("other") for item in requested)
     assert len(runner._corpus(trial(spec, "other", level=3))) == 4
 
 
-def test_a_failed_reference_without_an_expert_is_not_scored(ports: LocalPorts) -> None:
+def test_a_failed_reference_without_an_oracle_is_not_scored(ports: LocalPorts) -> None:
     record = run(ports, "hold").record
     assert (record.outcome, record.execution, record.distance_m) == (Outcome.FAILURE, None, None)
     assert (record.reference, record.reference_success) == (Reference.NONE, None)
@@ -105,13 +105,13 @@ def test_a_failed_reference_without_an_expert_is_not_scored(ports: LocalPorts) -
     assert record.decision == pytest.approx(1.0)
 
 
-def test_a_failure_loses_a_point_per_centimetre_from_the_expert(ports: LocalPorts) -> None:
-    spec = experiment("expert", "hold")
+def test_a_failure_loses_a_point_per_centimetre_from_the_oracle(ports: LocalPorts) -> None:
+    spec = experiment("oracle", "hold")
     runner = Runner(spec, "id", ports)
-    expert = runner.run(trial(spec, "expert"))
+    oracle = runner.run(trial(spec, "oracle"))
     failed = runner.run(trial(spec, "hold")).record
-    assert expert.reference is not None
-    distance_m = np.linalg.norm(expert.reference.base_from_tcp[:3, 3] - (0.45, 0.0, 0.30))
+    assert oracle.reference is not None
+    distance_m = np.linalg.norm(oracle.reference.base_from_tcp[:3, 3] - (0.45, 0.0, 0.30))
     assert failed.distance_m == pytest.approx(distance_m, abs=1e-3)
     assert failed.execution == pytest.approx(100 - 100 * distance_m, abs=0.1)
     assert (failed.reference, failed.reference_success) == (Reference.ORACLE, True)
@@ -174,7 +174,7 @@ def test_a_plunge_is_stopped_and_stays_stopped_until_reset(ports: LocalPorts) ->
     assert (ports.view().joints_rad == view.joints_rad).all()
     ports.reset("reach", 0)
     assert ports.execute(up, ports.view()).error_code == 0
-    assert run(ports, "expert").record.outcome is Outcome.SUCCESS
+    assert run(ports, "oracle").record.outcome is Outcome.SUCCESS
 
 
 def test_an_unpredicted_contact_latches_as_well(ports: LocalPorts) -> None:
@@ -192,7 +192,7 @@ def test_an_unpredicted_contact_latches_as_well(ports: LocalPorts) -> None:
     assert not ports.latch.tripped
 
 
-@pytest.mark.parametrize(("agent", "level"), [("servo", 0), ("servo", 3), ("expert", 3)])
+@pytest.mark.parametrize(("agent", "level"), [("servo", 0), ("servo", 3), ("oracle", 3)])
 def test_a_repeated_trial_has_the_same_results(ports: LocalPorts, agent: str, level: int) -> None:
     """Also after a different trial in between."""
     first = run(ports, agent, "push", level)
@@ -247,7 +247,7 @@ def test_only_policies_that_use_depth_get_it(
     assert {view.depth_m is not None for view in shown} == {sees_depth}
 
 
-@pytest.mark.parametrize(("agent", "cameras", "deep"), [("expert", 0, 0), ("servo", 2, 2), ("tiny-vla", 1, 0)])
+@pytest.mark.parametrize(("agent", "cameras", "deep"), [("oracle", 0, 0), ("servo", 2, 2), ("tiny-vla", 1, 0)])
 def test_a_camera_that_no_model_of_the_trial_looks_at_is_not_rendered(
     ports: LocalPorts, monkeypatch: pytest.MonkeyPatch, agent: str, cameras: int, deep: int
 ) -> None:
@@ -289,7 +289,7 @@ def test_a_trial_is_repeated_while_the_infrastructure_fails_and_is_never_scored_
 
     monkeypatch.setattr(Runner, "run", fail)
     runner = Runner(run.spec, run.id, LocalPorts.__new__(LocalPorts))
-    with pytest.raises(InfrastructureError, match=r"^expert\.reach\.0\.reference\.0: arm/execute did not answer"):
+    with pytest.raises(InfrastructureError, match=r"^oracle\.reach\.0\.reference\.0: arm/execute did not answer"):
         run_all(runner, run, (), records.append, on_trial=lambda *_: None, on_fault=faults.append)
     assert [fault.partition("; ")[2] for fault in faults] == ["trying again (1 of 2)", "trying again (2 of 2)"]
     assert records == []

@@ -177,7 +177,7 @@ def test_an_experiment_takes_the_scenes_that_have_its_task() -> None:
     assert scene_seeds("pour", 4) == [0, 1, 2, 3]
     spec = ExperimentSpec(
         name="x",
-        agents=(AgentSpec(id="a", vla="expert"),),
+        agents=(AgentSpec(id="a", vla="oracle"),),
         tasks=("test-pour", "pick"),
         scenes=2,
         reference_scenes=1,
@@ -351,11 +351,11 @@ def ports() -> LocalPorts:
 
 
 @pytest.mark.parametrize("task_and_seed", [("shift-push", 2), ("train-insert", 1)])
-def test_the_expert_does_the_task_that_is_meant(task_and_seed: tuple[str, int], ports: LocalPorts) -> None:
+def test_the_oracle_does_the_task_that_is_meant(task_and_seed: tuple[str, int], ports: LocalPorts) -> None:
     """More of them: tools/scene_oracle.py."""
     task, seed = task_and_seed
     view_of = ports.reset(task, seed), ports.view(color=(), depth=())
-    chunk = ports.act("expert", view_of[1].observation("reference", view_of[0]), "reference")
+    chunk = ports.act("oracle", view_of[1].observation("reference", view_of[0]), "reference")
     execution = ports.execute(chunk, view_of[1])
     assert ports.cell.success(), execution.error_message
 

@@ -183,13 +183,13 @@ class ExperimentSpec(Model):
         return cases
 
     def trials(self) -> list[Trial]:
-        """Every trial in the order of the run: all references before all distorted trials, the experts' first.
+        """Every trial in the order of the run: all references before all distorted trials, the oracle's first.
 
         The order is part of the method: a failure is measured against the final pose of a reference run, and
         CIDEr's document frequencies come from all reference answers.
         """
         trials = [Trial(agent, case) for agent in self.agents for case in self.cases()]
-        return sorted(trials, key=lambda t: (not t.case.is_reference, t.agent.vla != "expert"))
+        return sorted(trials, key=lambda t: (not t.case.is_reference, t.agent.vla != "oracle"))
 
 
 @dataclass(frozen=True)

@@ -69,10 +69,10 @@ class Runner:
         if own is not None and own.success:
             return Reference.OWN, own
         for agent in self.spec.agents:
-            if agent.vla == "expert" and agent != trial.agent:
-                expert = self.reference_of(Trial(agent, trial.case))
-                if expert is not None and expert.success:
-                    return Reference.ORACLE, expert
+            if agent.vla == "oracle" and agent != trial.agent:
+                oracle = self.reference_of(Trial(agent, trial.case))
+                if oracle is not None and oracle.success:
+                    return Reference.ORACLE, oracle
         return Reference.OWN, own
 
     def _corpus(self, trial: Trial) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The observation of an agent: camera views, the arm's state, and (for the expert alone) the simulator's state."""
+"""The observation of an agent: camera views, the arm's state, and (for the oracle alone) the simulator's state."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class SceneState:
-    """The simulator's own knowledge of the scene, in `base_link`. Only the expert may use it."""
+    """The simulator's own knowledge of the scene, in `base_link`. Only the oracle may use it."""
 
     objects: tuple[SceneObject, ...]
 
@@ -104,7 +104,7 @@ class Observation:
         gripper_open: 0 closed .. 1 open.
         instruction: the task in words.
         step: number of chunks executed in this trial before this observation.
-        scene: the simulator's state; None for every policy but the expert.
+        scene: the simulator's state; None for every policy but the oracle.
         noise_seed: seed of a stochastic model, in [0, 2**64); the same for a reference and its distorted copies, so
             that only the image differs.
     """

@@ -36,7 +36,7 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
         self.scene_deadline_s = self.parameter(
             "scene_deadline_s",
             5.0,
-            "how long the expert waits for the simulator's state [s]",
+            "how long the oracle waits for the simulator's state [s]",
             minimum=0.1,
             maximum=60.0,
         )
@@ -46,7 +46,7 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
         self.create_service(PredictActions, names.PREDICT, self.on_predict, callback_group=ReentrantCallbackGroup())
 
     def on_state(self, state: CellState) -> None:
-        """Keep the newest state for the expert."""
+        """Keep the newest state for the oracle."""
         self.state = state
         self.waits.check()
 
@@ -58,12 +58,12 @@ class VlaNode(ModelNode[Observation, ActionChunk]):
 
         if not await self.waits.until(has_come, self.scene_deadline_s):
             raise NoSceneError(
-                f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an expert"
+                f"no {names.CELL_STATE} for {self.scene_deadline_s:g} s: only a simulated cell has an oracle"
             )
         state = self.state
         assert state is not None
         if not state.objects:
-            raise NoSceneError("this cell does not know where its objects are: only a simulated one has an expert")
+            raise NoSceneError("this cell does not know where its objects are: only a simulated one has an oracle")
         return convert.scene_of(state)
 
     async def observation(self, request: PredictActions.Request) -> Observation:

@@ -79,7 +79,7 @@ class Policy(ModelAdapter[Observation, ActionChunk]):
 
 _HERE = "merton.decision.models"
 ADAPTERS = {
-    "expert": AdapterClass(path=f"{_HERE}.expert:Expert"),
+    "oracle": AdapterClass(path=f"{_HERE}.oracle:Oracle"),
     "servo": AdapterClass(path=f"{_HERE}.servo:Servo"),
     "hold": AdapterClass(path=f"{_HERE}.stand_still:StandStill"),
     "plunge": AdapterClass(path=f"{_HERE}.plunge:Plunge"),

@@ -1,4 +1,4 @@
-"""The policies that need no model, and the expert in the simulated cell: it must always succeed."""
+"""The policies that need no model, and the oracle in the simulated cell: it must always succeed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from merton.world.geometry import from_rpy, transform
 from merton.world.observation import Observation
 from merton.world.tasks import TASKS
 
-BUILT_IN = ("expert", "hold", "plunge")
+BUILT_IN = ("oracle", "hold", "plunge")
 
 
 def observe(cell: SimulatedCell, instruction: str, step: int = 0) -> Observation:
@@ -47,10 +47,10 @@ def perform(cell: SimulatedCell, policy: Policy, most_chunks: int = 3) -> list[M
 
 
 @pytest.mark.parametrize("task", list(TASKS))
-def test_the_expert_always_succeeds(task: str, cell: SimulatedCell) -> None:
+def test_the_oracle_always_succeeds(task: str, cell: SimulatedCell) -> None:
     for seed in range(5):
         cell.reset(task, seed)
-        plans = perform(cell, POLICIES["expert"].build())
+        plans = perform(cell, POLICIES["oracle"].build())
         assert all(motion.verdict.ok for motion in plans), (seed, plans[-1].verdict)
         assert cell.contact is None, (seed, cell.contact)
         assert cell.success(), (task, seed)
@@ -58,12 +58,12 @@ def test_the_expert_always_succeeds(task: str, cell: SimulatedCell) -> None:
 
 
 @pytest.mark.parametrize("task", ["insert", "twist", "pour"])
-def test_the_expert_ends_in_the_same_bytes(task: str, cell: SimulatedCell) -> None:
+def test_the_oracle_ends_in_the_same_bytes(task: str, cell: SimulatedCell) -> None:
     """Whatever the cell has simulated before: the props of other tasks, and the same scene."""
     ends = []
     for simulated in (cell, cell, SimulatedCell()):
         simulated.reset(task, 6)
-        perform(simulated, POLICIES["expert"].build())
+        perform(simulated, POLICIES["oracle"].build())
         ends.append(simulated.data.qpos.tobytes() + simulated.data.qvel.tobytes())
     assert ends[0] == ends[1] == ends[2]
 
@@ -112,20 +112,20 @@ def test_policies_accept_their_example_and_keep_no_state(name: str) -> None:
 
 def test_an_unknown_policy_is_named_with_the_choices() -> None:
     assert set(BUILT_IN) <= set(POLICIES)
-    with pytest.raises(UnknownNameError, match="expert"):
-        POLICIES["oracle"].build()
+    with pytest.raises(UnknownNameError, match="oracle"):
+        POLICIES["sage"].build()
 
 
-def test_the_expert_names_missing_parts() -> None:
-    expert = POLICIES["expert"].build()
+def test_the_oracle_names_missing_parts() -> None:
+    oracle = POLICIES["oracle"].build()
     with pytest.raises(InputError, match="scene"):
-        expert.act(example_observation("pick up the red cube"))
-    blind = expert.make_example()
+        oracle.act(example_observation("pick up the red cube"))
+    blind = oracle.make_example()
     with pytest.raises(InputError, match="green cube"):
-        expert.act(Observation(**{**vars(blind), "instruction": "pick up the green cube"}))
+        oracle.act(Observation(**{**vars(blind), "instruction": "pick up the green cube"}))
     with pytest.raises(InputError, match="juggle"):
-        expert.act(Observation(**{**vars(blind), "instruction": "juggle the red cube"}))
-    later = expert.act(Observation(**{**vars(blind), "step": 1}))
+        oracle.act(Observation(**{**vars(blind), "instruction": "juggle the red cube"}))
+    later = oracle.act(Observation(**{**vars(blind), "step": 1}))
     assert later.done
     assert len(later.deltas) == 0
 

@@ -1,4 +1,4 @@
-"""The expert: does the task from the simulator's state, in place of the papers' human expert."""
+"""The oracle: does the task from the simulator's state, in place of the papers' human expert."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _SIDED = ("cube", "brick", "mug")
 """Shapes to which the fingers have to be square; of a mug, which is turned by 30 degrees at most, beside its handle."""
 
 
-class Expert(Policy):
+class Oracle(Policy):
     """Does a whole task in one chunk, from the true poses."""
 
-    name = "expert"
+    name = "oracle"
     needs_scene = True
 
     def act(self, observation: Observation) -> ActionChunk:
         """The whole task at step 0, nothing afterwards; raises InputError without a scene or for unknown words."""
         if observation.scene is None:
-            raise InputError("the expert needs the simulator's state of the scene, which only the embedded cell gives")
+            raise InputError("the oracle needs the simulator's state of the scene, which only the embedded cell gives")
         command = parse(observation.instruction)
         observation.scene.find(command.object)
         deltas = _deltas(command, observation, observation.scene) if observation.step == 0 else np.empty((0, 7))
@@ -68,7 +68,7 @@ def _deltas(command: Command, observation: Observation, scene: SceneState) -> ND
 
 @lru_cache(maxsize=1)
 def _sizes() -> Props:
-    """The sizes of props, which the expert knows like the poses."""
+    """The sizes of props, which the oracle knows like the poses."""
     return load_cell().objects.props
 
 
