@@ -38,7 +38,7 @@ def test_the_corpus_is_frozen_and_each_vlms_own(spec: ExperimentSpec, monkeypatc
     seen: dict[str, list[str]] = {}
 
     def fake_trial(
-        ports: Any, spec: Any, experiment_id: str, trial: Any, measure: Any, corpus: Any, on_stage: Any
+        ports: Any, spec: Any, experiment_id: str, trial: Any, measure: Any, corpus: Any, on_stage: Any, whose: Any
     ) -> Any:
         seen[trial.id] = list(corpus)
         answer = f"{trial.agent.vlm} sees {trial.case.id}"

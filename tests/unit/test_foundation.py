@@ -117,7 +117,7 @@ def test_an_unknown_instruction_is_answered_with_the_valid_forms() -> None:
         ),
         (MINIMAL + "levels: [0, 9]\n", r"line 5: levels.1: .*less than or equal to 5"),
         (MINIMAL + "seed: '7'\n", r"line 5: seed: .*integer"),
-        (MINIMAL.replace("hold", "gpt"), r"line 3: agents.0.vla: unknown vla 'gpt'; choose one of: .*oracle, hold"),
+        (MINIMAL.replace("hold", "gpt"), r"line 3: agents.0.vla: unknown vla 'gpt'; choose one of: .*hold, .*oracle"),
         (MINIMAL.replace("vla:", "vlaa:"), r"line 3: agents.0.vla: is missing|line 3: agents.0.vlaa: unknown key"),
         (MINIMAL.replace("name: x\n", ""), r"name: is missing"),
         (MINIMAL + "  bad: [\n", r"line \d+: "),
