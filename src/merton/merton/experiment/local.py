@@ -5,8 +5,9 @@ It does everything as the nodes do, including the rounding of their messages, so
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -26,14 +27,23 @@ from merton.experiment.scoring import Evidence, Scores, score
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
 from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import SimulatedCell
-from merton.simulation.sensor import SENSORS
+from merton.simulation.cell import SimulatedCell, Snapshot
+from merton.simulation.sensor import SENSORS, AutoExposure
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix, from_quaternion, quaternion_of
 from merton.world.observation import Image, Observation, SceneObject, SceneState
 
 SLICE_S = 0.02
 """Simulated time between two points of the path, as the cell's node reports its joints [s]."""
+
+
+@dataclass(frozen=True)
+class LocalSnapshot:
+    """The state of `LocalPorts` between two chunks: cell, exposures of the cameras, and what the hand holds."""
+
+    cell: Snapshot
+    exposures: Mapping[str, AutoExposure]
+    hand: Hand
 
 
 class LocalPorts:
@@ -152,6 +162,22 @@ class LocalPorts:
         if self.latch.tripped:
             return Execution(0, tuple(self._path), int(self.latch.stop.verdict.code), self.latch.reason)
         return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
+
+    def snapshot(self) -> LocalSnapshot:
+        """The state between two chunks, for `restore`; raises InputError while the arm is stopped.
+
+        Models have no part in it: they keep no state between calls.
+        """
+        if self.latch.tripped:
+            raise InputError(f"no trial can go on from here: {self.latch.reason}")
+        return LocalSnapshot(self.cell.snapshot(), self.cameras.exposures(), copy(self._hand))
+
+    def restore(self, snapshot: LocalSnapshot) -> None:
+        """Go back to a snapshot of these ports; a stop of the run in between is released."""
+        self.latch.reset(StopEvent.RESET_BY_EXPERIMENT)
+        self.cell.restore(snapshot.cell)
+        self.cameras.restore_exposures(snapshot.exposures)
+        self._hand = copy(snapshot.hand)
 
     def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
         return Judgement(view.success, "cell", progress=view.progress)

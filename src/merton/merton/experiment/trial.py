@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -151,63 +152,26 @@ def run_trial(
         InfrastructureError: some part of the world did not answer. Nothing about the agent follows from that.
         OperatorStopError: a person stopped the arm. Nothing about the agent follows from that either.
     """
-    started_s = time.monotonic()
     on_stage("perception", 0.0)
-    run = _Run(ports, spec, trial)
-    start_ns = run.view.stamp_ns
-    on_stage("cognition", 0.1)
-    answers = run.answers()
-    on_stage("decision", 0.2)
-    run.decide_and_act(on_stage)
+    run = TrialRun(ports, spec, trial)
+    while not run.over:
+        run.take_step(on_stage)
     on_stage("scores", 0.95)
-    outcome, judgement = run.judge()
-    final_tcp, path = run.view.base_from_tcp, _rounded(run.path)
-    if reference is None and outcome is not Outcome.FAILURE:  # it is its own
-        reference = ReferenceRun(answers[0], final_tcp, path, bool(outcome.success))
-    evidence = Evidence(
-        answers,
-        tuple(corpus),
-        run.first_chunks,
-        reference.base_from_tcp if reference else None,
-        final_tcp,
-        reference.path if reference else (),
-        path,
-        judgement.progress,
-    )
-    scores = ports.score(evidence, outcome)
-    record = TrialRecord(
-        experiment=experiment_id,
-        agent=trial.agent.id,
-        case=trial.case,
-        outcome=outcome,
-        **scores.totals,
-        reference=whose if reference else Reference.NONE,
-        reference_success=reference.success if reference else None,
-        cut_short=run.cut_short,
-        steps=run.steps,
-        simulated_s=(run.view.stamp_ns - start_ns) / 1e9,
-        wall_s=time.monotonic() - started_s,
-        error_code=run.error_code,
-        error_message=run.error_message,
-    )
-    return TrialReport(
-        trial=trial,
-        record=record,
-        evidence=evidence,
-        scores=scores,
-        instruction=run.instruction,
-        question=run.question,
-        judged_by=judgement.judge,
-        pictures=tuple(run.pictures),
-    )
+    return run.report(experiment_id, reference, corpus, whose)
 
 
-class _Run:
-    """A trial under way. Making one distorts the cameras, resets the cell and takes the first view."""
+class TrialRun:
+    """A trial under way. Making one distorts the cameras, resets the cell and takes the first view.
+
+    Attributes:
+        spec: the experiment, with the part of the images that is distorted from now on.
+        steps: chunks carried out, and so the number of the next step.
+        over: the model is done, the arm was stopped, or the step limit is reached.
+    """
 
     def __init__(self, ports: Ports, spec: ExperimentSpec, trial: Trial) -> None:
-        self.ports, self.spec, self.agent, self.trial_id = ports, spec, trial.agent, trial.id
-        case = trial.case
+        self.ports, self.spec, self.trial, self.agent = ports, spec, trial, trial.agent
+        self.started_s, case = time.monotonic(), trial.case
         ports.set_sensor(spec.sensor)
         ports.set_distortion(case.distortion, case.level, distortion_seed(spec.seed, case))
         self.instruction = ports.reset(case.task, case.seed)
@@ -217,49 +181,102 @@ class _Run:
         self.cameras = POLICIES[self.agent.vla].cameras
         self.depth_cameras = self.cameras if POLICIES[self.agent.vla].needs_depth else ()
         self.view = ports.view(tuple(dict.fromkeys((spec.vlm_camera, *self.cameras))), self.depth_cameras)
+        self.start_ns = self.view.stamp_ns
+        self.answers = ("", "")
         self.first_chunks: tuple[ActionChunk, ActionChunk] | None = None
-        self.path: list[tuple[float, float, float]] = []
+        x, y, z = np.asarray(self.view.base_from_tcp)[:3, 3].tolist()
+        self.path: list[tuple[float, float, float]] = [(x, y, z)]
         self.pictures: list[TrialPicture] = []
         self.outcome: Outcome | None = None
-        self.steps = 0
+        self.steps, self.over = 0, False
         self.cut_short = False
         self.error_code, self.error_message = 0, ""
 
-    def answers(self) -> tuple[str, str]:
+    def take_step(self, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> None:
+        """Ask the VLM, at step 0 alone; then decide, and carry the chunk out."""
+        if self.steps == 0:
+            on_stage("cognition", 0.1)
+            self._ask()
+            on_stage("decision", 0.2)
+        step = self.steps
+        self._keep_pictures(step)
+        try:
+            chunk = self._decide("distorted", step)
+            if step == 0:
+                self.first_chunks = (self._decide("reference", step), chunk)
+        except InvalidActionError as error:
+            self.outcome, self.over = Outcome.INVALID_ACTION, True
+            self.error_code, self.error_message = int(ErrorCode.INVALID_ACTION), str(error)
+            return
+        on_stage("execution", 0.3 + 0.6 * step / self.spec.max_steps)
+        execution = self.ports.execute(chunk, self.view, self.spec.stop_rule)
+        self.steps += 1
+        self.path += execution.path
+        self._update_outcome(execution)
+        self.over = chunk.done or self.outcome is not None or self.steps == self.spec.max_steps
+        # the final pose is measured, nothing is looked at
+        self.view = self.ports.view((), ()) if self.over else self.ports.view(self.cameras, self.depth_cameras)
+
+    def sides(self, spec: ExperimentSpec) -> tuple[Side, ...]:
+        """The sides that the models would be shown at the next step if the experiment were `spec`."""
+        shown: list[Side] = [spec.distort.side("distorted", "decision", name, self.steps) for name in self.cameras]
+        if self.steps == 0:
+            shown.append(spec.distort.side("distorted", "cognition", spec.vlm_camera, 0))
+        return tuple(shown)
+
+    def fork(self, spec: ExperimentSpec) -> TrialRun:
+        """The same run so far, going on as one of `spec`, which may distort another part from here on."""
+        forked = copy(self)
+        forked.spec, forked.path, forked.pictures = spec, list(self.path), list(self.pictures)
+        return forked
+
+    def report(
+        self, experiment_id: str, reference: ReferenceRun | None, corpus: Sequence[str], whose: Reference
+    ) -> TrialReport:
+        """All results of a run that is over; arguments as of `run_trial`."""
+        outcome, judgement = self._judge()
+        final_tcp, path = self.view.base_from_tcp, _rounded(self.path)
+        if reference is None and outcome is not Outcome.FAILURE:  # it is its own
+            reference = ReferenceRun(self.answers[0], final_tcp, path, bool(outcome.success))
+        evidence = Evidence(
+            self.answers,
+            tuple(corpus),
+            self.first_chunks,
+            reference.base_from_tcp if reference else None,
+            final_tcp,
+            reference.path if reference else (),
+            path,
+            judgement.progress,
+        )
+        scores = self.ports.score(evidence, outcome)
+        record = TrialRecord(
+            experiment=experiment_id,
+            agent=self.agent.id,
+            case=self.trial.case,
+            outcome=outcome,
+            **scores.totals,
+            reference=whose if reference else Reference.NONE,
+            reference_success=reference.success if reference else None,
+            cut_short=self.cut_short,
+            steps=self.steps,
+            simulated_s=(self.view.stamp_ns - self.start_ns) / 1e9,
+            wall_s=time.monotonic() - self.started_s,
+            error_code=self.error_code,
+            error_message=self.error_message,
+        )
+        texts, pictures = (self.instruction, self.question, judgement.judge), tuple(self.pictures)
+        return TrialReport(self.trial, record, evidence, scores, *texts, pictures)
+
+    def _ask(self) -> None:
         """The VLM's answers to the reference and to the distorted image."""
         views = [self._shown(side, "cognition", (self.spec.vlm_camera,), 0)[self.spec.vlm_camera] for side in SIDES]
         reference, distorted = (
             self.ports.answer(self.agent.vlm, view.color, self.question, side).text
             for view, side in zip(views, SIDES, strict=True)
         )
+        self.answers = reference, distorted
         if self.spec.couple is not None:
             self.instructions = {"reference": reference, "distorted": distorted}
-        return reference, distorted
-
-    def decide_and_act(self, on_stage: Callable[[str, float], None]) -> None:
-        """Until the model is done, the arm was stopped, or the step limit is reached."""
-        x, y, z = np.asarray(self.view.base_from_tcp)[:3, 3].tolist()
-        self.path.append((x, y, z))
-        for step in range(self.spec.max_steps):
-            self._keep_pictures(step)
-            try:
-                chunk = self._decide("distorted", step)
-                if step == 0:
-                    self.first_chunks = (self._decide("reference", step), chunk)
-            except InvalidActionError as error:
-                self.outcome = Outcome.INVALID_ACTION
-                self.error_code, self.error_message = int(ErrorCode.INVALID_ACTION), str(error)
-                return
-            on_stage("execution", 0.3 + 0.6 * step / self.spec.max_steps)
-            execution = self.ports.execute(chunk, self.view, self.spec.stop_rule)
-            self.steps += 1
-            self.path += execution.path
-            self._update_outcome(execution)
-            last = chunk.done or self.outcome is not None or self.steps == self.spec.max_steps
-            if last:
-                self.view = self.ports.view((), ())  # the final pose is measured, nothing is looked at
-                return
-            self.view = self.ports.view(self.cameras, self.depth_cameras)
 
     def _decide(self, side: Side, step: int) -> ActionChunk:
         """The VLA's chunk on one side of the view, of which it gets the cameras it names."""
@@ -284,11 +301,11 @@ class _Run:
         elif execution.error_code == ErrorCode.STOPPED:
             raise OperatorStopError(f"the arm was stopped: {execution.error_message}")
 
-    def judge(self) -> tuple[Outcome, Judgement]:
+    def _judge(self) -> tuple[Outcome, Judgement]:
         """The outcome and its judgement; without a judge for an outcome that follows from the execution."""
         if self.outcome is not None:
             return self.outcome, Judgement(None, "")
-        judgement = self.ports.judge(self.trial_id, self.instruction, self.view)
+        judgement = self.ports.judge(self.trial.id, self.instruction, self.view)
         if judgement.success is None:
             self.error_code, self.error_message = int(ErrorCode.NOT_JUDGED), judgement.message
             return Outcome.INFRASTRUCTURE, judgement

@@ -10,6 +10,8 @@ import importlib
 import os
 import weakref
 import zlib
+from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import mujoco
@@ -112,6 +114,14 @@ class SceneCameras:
     def begin_scene(self) -> None:
         """Forget the exposures: the next picture of each camera finds it settled on the scene."""
         self._exposures = {name: AutoExposure() for name in self.names}
+
+    def exposures(self) -> dict[str, AutoExposure]:
+        """The exposure of each camera as it is now, for `restore_exposures`."""
+        return {name: copy(exposure) for name, exposure in self._exposures.items()}
+
+    def restore_exposures(self, exposures: Mapping[str, AutoExposure]) -> None:
+        """Go back to exposures of `exposures`."""
+        self._exposures = {name: copy(exposure) for name, exposure in exposures.items()}
 
     def keep_exposure(self, camera: str) -> None:
         """The picture that was rendered last of a camera counts for its exposure from now on.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -23,6 +26,9 @@ from merton.world.observation import SceneObject, SceneState
 
 _STEP_NS = round(TIMESTEP_S * 1e9)
 
+_FIXED = frozenset({"config", "_worlds", "_varied", "model", "data", "_tcp", "_driven", "_lead_s", "_kind"})
+"""Attributes of `SimulatedCell` that follow from the scene, and MuJoCo's data, which is copied in its own way."""
+
 LONGEST_TRAJECTORY_S = 3600.0
 """All set points of a trajectory are computed at once, 100 bytes for each 2 ms; the longest chunk takes 2560 s."""
 
@@ -37,6 +43,17 @@ class Contact:
 
     def __str__(self) -> str:
         return f"{self.link_a} touched {self.link_b} with {self.force_n:.0f} N"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The whole state of a `SimulatedCell` at one instant: MuJoCo's data, and the cell's own attributes by name.
+
+    All data rather than `mj_getState`, which lacks the contacts that `judged` and the stop read.
+    """
+
+    data: mujoco.MjData
+    fields: Mapping[str, Any]
 
 
 class SimulatedCell:
@@ -159,6 +176,18 @@ class SimulatedCell:
         self._tolerated = {self._link_pair(index) for index in self._forbidden()}
         self.contact = None
 
+    def snapshot(self) -> Snapshot:
+        """The state now, in mid-motion too; later commands do not change it."""
+        return Snapshot(
+            copy(self.data), {name: copy(value) for name, value in vars(self).items() if name not in _FIXED}
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot, its clock included; with the same commands the same follows, byte for byte."""
+        self._enter(snapshot.fields["scene"])
+        mujoco.mj_copyData(self.data, self.model, snapshot.data)
+        vars(self).update({name: copy(value) for name, value in snapshot.fields.items()})
+
     def advance(self, duration_s: float) -> float:
         """Simulate `duration_s`, but never past the end of the commanded motions; returns the time simulated [s]."""
         before = self._step
@@ -171,7 +200,7 @@ class SimulatedCell:
 
     @property
     def time_ns(self) -> int:
-        """The simulated clock [ns]; it never goes back, not even on `reset`."""
+        """The simulated clock [ns]; it never goes back but on `restore`, not even on `reset`."""
         return self._step * _STEP_NS
 
     @property

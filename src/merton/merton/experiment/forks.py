@@ -1,0 +1,59 @@
+"""One trial under several designs that differ in the distorted part alone: runs that are alike so far are one run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from merton.experiment.plan import ExperimentSpec, Trial
+from merton.experiment.ports import Ports
+from merton.experiment.trial import TrialRun
+
+
+class ForkingPorts(Ports, Protocol):
+    """A world that can go back to an earlier instant, such as `merton.experiment.local.LocalPorts`."""
+
+    def snapshot(self) -> Any:
+        """The state between two chunks, which later chunks do not change."""
+        ...
+
+    def restore(self, snapshot: Any) -> None:
+        """Go back to a snapshot."""
+        ...
+
+
+def run_forked(ports: ForkingPorts, specs: Sequence[ExperimentSpec], trial: Trial) -> list[TrialRun]:
+    """Run a trial once for each experiment; returns the runs, which are over, in the order of the experiments.
+
+    A run forks from the state of the simulator at the first step at which the experiments show a model different
+    images. Its results are those of `run_trial` with its own experiment, byte for byte; `wall_s` counts from the start
+    of the first run.
+
+    Args:
+        specs: experiments that differ in `distort` alone, at least one.
+
+    Raises:
+        InfrastructureError, OperatorStopError: as `run_trial`.
+    """
+    runs: dict[int, TrialRun] = {}
+    waiting: list[tuple[TrialRun, Any, list[int]]] = [(TrialRun(ports, specs[0], trial), None, [*range(len(specs))])]
+    while waiting:
+        run, state, members = waiting.pop()
+        if state is not None:
+            ports.restore(state)
+        while not run.over and len(groups := _alike(run, specs, members)) == 1:
+            run.take_step()
+        if run.over:
+            runs |= {member: run.fork(specs[member]) for member in members}
+            continue
+        state = ports.snapshot()
+        waiting += [(run.fork(specs[group[0]]), state, group) for group in groups]
+    return [runs[member] for member in range(len(specs))]
+
+
+def _alike(run: TrialRun, specs: Sequence[ExperimentSpec], members: Sequence[int]) -> list[list[int]]:
+    """The experiments in groups that show the same images at the run's next step."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for member in members:
+        groups.setdefault(run.sides(specs[member]), []).append(member)
+    return list(groups.values())
