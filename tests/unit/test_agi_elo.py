@@ -226,4 +226,5 @@ def test_infrastructure_never_becomes_a_match() -> None:
         TrialRecord("e", "d", case, Outcome.INFRASTRUCTURE, execution=0.0),
         TrialRecord("e", "f", case, Outcome.FAILURE),
     ]
-    assert match_scores(records) == [("a", "pick.0.jpeg.2", 1.0), ("b", "pick.0.jpeg.2", 0.25)]
+    assert match_scores(records, "execution") == [("a", "pick.0.jpeg.2", 1.0), ("b", "pick.0.jpeg.2", 0.25)]
+    assert [agent for agent, _, _ in match_scores(records, "success")] == ["a", "b", "f"]

@@ -93,7 +93,7 @@ def test_a_board_by_each_metric(record: Path) -> None:
             taken = snapshots.take(store, metric=metric)
             assert taken.metric == metric
             assert taken.method.startswith(f"Trials are rated by {metric}. ")
-            assert taken.name == ("leaderboard" if metric == "execution" else f"leaderboard-{metric}")
+            assert taken.name == ("leaderboard" if metric == "success" else f"leaderboard-{metric}")
             assert {board.title for board in taken.boards} >= {f"{metric.replace('_', ' ').capitalize()} by task"}
             assert snapshots.verify(store, snapshots.to_json(taken)) == ()
             mean = {row.id: row.score for row in taken.agents}
@@ -109,10 +109,10 @@ def test_a_board_by_each_metric(record: Path) -> None:
 
 def test_the_table_by_every_metric_says_how_places_change_and_what_doing_nothing_earns() -> None:
     table = metric_table(snapshots.of_trials(RECORDS).agents)
-    assert table.columns == METRICS
+    assert table.columns == tuple(METRICS)
     assert table.remarks == (
-        "2 of 3 agents have another place by success than by execution, the paper's score: near 2, not 1; "
-        "done 1, not 2.",
+        "2 of 3 agents have another place by success than by execution, the paper's score: done 1, not 2; "
+        "near 2, not 1.",
         "Doing nothing (hold) earns success 0.0 % (place 2), progress 0.0 % (place 3), above floor 6.7 % (place 3), "
         "execution 50.0 % (place 2).",
     )

@@ -79,7 +79,7 @@ def check(store: ResultStore) -> None:
     assert store.agents() == [AgentRecord("hold"), AgentRecord("servo")]
     assert store.experiment_records()[:2] == [ExperimentRecord("other"), ExperimentRecord("study")]
     assert CaseRecord(f"place.{2**62}.reference.0", "", "place", 2**62, "reference", 0) in store.cases()
-    assert len(store.matches()) == 3
+    assert len(store.matches("execution")) == 3
 
 
 def version(path: Path) -> int:

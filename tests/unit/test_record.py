@@ -178,7 +178,9 @@ def test_matches_are_a_view_of_trials_and_scores(where: str) -> None:
         store.record(trial(0))
         store.record(trial(1, execution=None))
         store.record(trial(2, execution=100.0, agent="hold"))
-        assert store.matches() == [("hold", trial(2).case.id, 1.0), ("servo", trial(0).case.id, 93.125 / 100.0)]
+        failed, done = ("servo", trial(0).case.id), ("hold", trial(2).case.id)
+        assert store.matches("execution") == [(*done, 1.0), (*failed, 93.125 / 100.0)]
+        assert store.matches() == [(*done, 0.0), (*failed, 0.0), ("servo", trial(1).case.id, 0.0)], "by success"
 
 
 def test_the_database_itself_refuses_scores_that_are_none(where: str) -> None:

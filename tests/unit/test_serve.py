@@ -562,10 +562,10 @@ def test_no_request_waits_for_a_snapshot(record: Path, monkeypatch: pytest.Monke
     begun, go_on = threading.Event(), threading.Event()
     real = publisher_module.snapshots.take
 
-    def slow(*arguments: Any) -> Any:
+    def slow(*arguments: Any, **named: Any) -> Any:
         begun.set()
         assert go_on.wait(PATIENCE_S)
-        return real(*arguments)
+        return real(*arguments, **named)
 
     monkeypatch.setattr(publisher_module.snapshots, "take", slow)
     monkeypatch.setattr(publisher_module, "CHECK_PERIOD_S", 0.01)
@@ -678,7 +678,7 @@ def test_a_stored_snapshot_is_served_if_none_can_be_taken(record: Path, monkeypa
         kept = publisher_module.snapshots.take(store)
         publisher_module.snapshots.store_snapshot(store, kept)
 
-    def failing(*arguments: Any) -> None:
+    def failing(*arguments: Any, **named: Any) -> None:
         raise InfrastructureError("the disk fails")
 
     monkeypatch.setattr(publisher_module.snapshots, "take", failing)
@@ -695,6 +695,10 @@ def test_the_snapshot_of_another_process_is_the_same(record: Path) -> None:
     assert publisher.refresh(publisher._made_in_process)
     assert publisher.current is not old
     assert publisher.current.sha256 == old.sha256
+    assert (publisher.current.snapshot.metric, publisher.current.snapshot.name) == (
+        "execution",
+        "leaderboard-execution",
+    )
     assert sorted(publisher.current.files) == sorted(old.files)
 
 

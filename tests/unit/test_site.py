@@ -259,7 +259,7 @@ def test_the_first_page_has_the_table_by_every_metric(site: Path) -> None:
 
 
 def test_a_board_with_a_hole_has_no_total_and_is_last(tmp_path: Path) -> None:
-    taken = of_trials(trials(("servo", "hold")))
+    taken = compute(Inputs(trials(("servo", "hold")), metric="execution"), "test", 2)
     full = BoardRow(0, 1, BoardCell(0.5, (0.4, 0.6), 8), (BoardCell(0.5, (0.4, 0.6), 4),) * 2)
     hole = BoardRow(1, None, BoardCell(None, None, 4), (BoardCell(0.9, (0.8, 1.0), 4), BoardCell(None, None, 0)))
     board = Board("task", "By task", "A note.", ("a", "b"), (full, hole))
@@ -438,7 +438,8 @@ def test_a_rating_that_is_only_a_bound_is_drawn_differently() -> None:
 
 def test_a_bound_is_shown_without_an_interval(tmp_path: Path) -> None:
     records = [
-        replace(record, execution=100.0 if record.agent == "best" else 40.0) for record in trials(("best", "hold"))
+        replace(record, outcome=Outcome.SUCCESS if record.agent == "best" else Outcome.FAILURE)
+        for record in trials(("best", "hold"))
     ]
     folder = write_site(of_trials(records), tmp_path / "site").parent
     row = re.search(r"<tr>.*?best.*?</tr>", (folder / "index.html").read_text(), re.DOTALL)

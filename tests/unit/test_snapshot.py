@@ -76,7 +76,8 @@ def filled(path: Path, records: list[TrialRecord], scores: list[ForeignScore]) -
 
 
 def of(records: list[TrialRecord], **more: object) -> Snapshot:
-    return compute(Inputs(records, **more), "test", 1)  # type: ignore[arg-type]
+    """By execution, by which the trials differ: all of them are failures."""
+    return compute(Inputs(records, metric="execution", **more), "test", 1)  # type: ignore[arg-type]
 
 
 def test_storage_order_changes_no_byte(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_the_hash_covers_everything_but_wall_times() -> None:
 
 def test_ratings_are_those_of_both_methods() -> None:
     records = trials()
-    taken, matches = of(records), Inputs(records).matches()
+    taken, matches = of(records), Inputs(records, metric="execution").matches()
     fitted, ratings = likelihood.fit(matches), agi_elo.rate(matches)
     for row in taken.agents:
         assert row.likelihood is not None
@@ -283,11 +284,11 @@ def test_verify_compares_every_byte(tmp_path: Path) -> None:
 
 def test_submissions_are_on_the_board_from_their_window_on(tmp_path: Path) -> None:
     with filled(tmp_path / "r.sqlite", trials(2), []) as store:
-        never = snapshot.take(store)
+        never = snapshot.take(store, metric="execution")
         assert never.window == ""
         (tmp_path / "s.zip").write_bytes(make_submission(store, "servo", "Acme", "2.0", "b" * 64))
         receipt = rules.submit(store.database, tmp_path / "s.zip", now=datetime(2026, 11, 18, tzinfo=timezone.utc))
-        before, after = (snapshot.take(store, window=day) for day in ("2026-11-18", receipt.window))
+        before, after = (snapshot.take(store, window=day, metric="execution") for day in ("2026-11-18", receipt.window))
         assert [row.id for row in before.agents] == list(AGENTS)
         row = next(row for row in after.agents if row.id == receipt.agent_id)
         servo = next(row for row in after.agents if row.id == "servo")
@@ -302,7 +303,21 @@ def test_submissions_are_on_the_board_from_their_window_on(tmp_path: Path) -> No
         for taken in (after, before, never):  # those of earlier days have not changed
             assert snapshot.verify(store, snapshot.to_json(taken)) == ()
         with pytest.raises(InputError, match="2026-11-30"):
-            snapshot.take(store, window="soon")
+            snapshot.take(store, window="soon", metric="execution")
+
+
+def test_a_board_by_another_metric_has_no_submissions_and_the_command_says_so(tmp_path: Path) -> None:
+    with filled(tmp_path / "r.sqlite", trials(2), []) as store:
+        before = snapshot.to_json(snapshot.take(store))
+        (tmp_path / "s.zip").write_bytes(make_submission(store, "servo", "Acme", "2.0", "b" * 64))
+        rules.submit(store.database, tmp_path / "s.zip", now=datetime(2026, 11, 18, tzinfo=timezone.utc))
+        assert snapshot.to_json(snapshot.take(store)) == before
+        assert [snapshot.left_out(store, metric) for metric in ("success", "execution")] == [1, 0]
+    said = "1 submission is on the board by execution alone: --metric execution"
+    shown = CliRunner().invoke(app, ["rate", str(tmp_path / "r.sqlite")])
+    assert (shown.exit_code, said in shown.stderr) == (0, True)
+    shown = CliRunner().invoke(app, ["rate", str(tmp_path / "r.sqlite"), "--metric", "execution"])
+    assert (shown.exit_code, said in shown.stderr) == (0, False)
 
 
 def in_child(work: Callable[[], None]) -> int:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli import boards, submissions
-from merton.cli.console import STDERR, Record, print_out
+from merton.cli.console import STDERR, Record, print_err, print_out
 from merton.errors import InfrastructureError, InputError
-from merton.results.metrics import DEFAULT_METRIC
+from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC
 
 if TYPE_CHECKING:
     from merton.leaderboard.board import Board
@@ -29,9 +29,9 @@ app.command("list")(submissions.list_command)
 
 
 NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
-MetricOption = Annotated[
-    str, typer.Option(help="What trials are rated by: success, progress, above_floor or execution (the paper's score).")
-]
+METRIC_OPTION = typer.Option(
+    help="What trials are rated by: success (the default), progress, above_floor or execution (the paper's score)."
+)
 
 
 def rate_command(
@@ -44,7 +44,7 @@ def rate_command(
     ],
     json: Annotated[Path | None, typer.Option(help="Also write the snapshot, canonical JSON, into this file.")] = None,
     name: NameOption = None,
-    metric: MetricOption = DEFAULT_METRIC,
+    metric: Annotated[str | None, METRIC_OPTION] = None,
 ) -> None:
     """Rate the agents and test cases of a record, or of a response matrix, by both methods and show the board."""
     from merton.leaderboard.snapshot import store as snapshots
@@ -55,12 +55,13 @@ def rate_command(
 
     with _progress() as progress:
         if "://" not in record and Path(record).suffix in SUFFIXES:
-            if metric != DEFAULT_METRIC:
+            if metric is not None:
                 raise InputError(f"a response matrix has one score a cell: --metric {metric} is for records of trials")
             snapshot = snapshots.of_matrix(read_matrix(Path(record)), name, progress)
         else:
             with open_record(record, read_only=True) as store:
-                snapshot = snapshots.take(store, name, progress, metric=metric)
+                snapshot = snapshots.take(store, name, progress, metric=metric or DEFAULT_METRIC)
+                _tell_of_submissions(snapshots.left_out(store, snapshot.metric))
     if json is not None:  # before anything is printed: a pipe into `head` ends the command there
         _write(json, snapshots.to_json(snapshot))
     print(render_snapshot(snapshot, terminal_width()))
@@ -72,7 +73,7 @@ def build(
     record: Record,
     out: Annotated[Path, typer.Option("--out", help="Folder for the pages; index.html is the first.")],
     name: NameOption = None,
-    metric: MetricOption = DEFAULT_METRIC,
+    metric: Annotated[str, METRIC_OPTION] = DEFAULT_METRIC,
     arena: Annotated[
         Path | None, typer.Option(help="Also show Embodied Arena's boards of this table, as for `arena`.")
     ] = None,
@@ -93,6 +94,7 @@ def build(
         published.append(boards.world_model_board(world_model, ground_truth).board_with_agreement)
     with open_record(record, read_only=True) as store, _progress() as progress:
         snapshot = snapshots.take(store, name, progress, metric=metric)
+        _tell_of_submissions(snapshots.left_out(store, metric))
     try:
         with open_record(record) as store:
             is_new = snapshots.store_snapshot(store, snapshot)
@@ -165,6 +167,14 @@ def _progress() -> Iterator[Progress]:
     """Shows the current step if standard error is a terminal."""
     with STDERR.status("") as status:
         yield lambda text: status.update(f"{text} …")
+
+
+def _tell_of_submissions(left_out: int) -> None:
+    if left_out:
+        print_err(
+            f"{left_out} submission{'s are' if left_out != 1 else ' is'} on the board by {SUBMITTED_METRIC} alone: "
+            f"--metric {SUBMITTED_METRIC}"
+        )
 
 
 def _write(path: Path, data: bytes) -> None:

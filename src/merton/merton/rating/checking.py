@@ -197,7 +197,7 @@ def extremes(index: Integers, scores: Floats, count: int) -> list[str]:
 def warnings(table: MatchTable, agent_flags: Sequence[str], case_flags: Sequence[str]) -> tuple[str, ...]:
     """Reasons to trust ratings of these matches less, one sentence each."""
     if not table.agent_ids:
-        return ("No trial has an execution score, so nothing could be rated.",)
+        return ("No trial has a score, so nothing could be rated.",)
     found = []
     size = len(table.agent_ids) + len(table.case_ids)
     links = (np.ones(len(table.agents)), (table.agents, len(table.agent_ids) + table.cases))

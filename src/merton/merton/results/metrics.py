@@ -8,10 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from merton.errors import InputError, UnknownNameError
 from merton.results.records import FLOOR_AGENT, Outcome, TrialRecord
 
-METRICS = ("success", "progress", "above_floor", "execution")
-"""`execution` / 100 is the paper's score; `above_floor` is the share of it that doing nothing does not earn."""
+METRICS = {
+    "success": "1 if it did the task and 0 if it did not",
+    "progress": "its progress, the share of the way to success",
+    "above_floor": "the part of its execution score, divided by 100, that lies above the mean of doing nothing in the "
+    "same task, as a share of what is left above it",
+    "execution": "its execution score, the paper's, divided by 100",
+}
+"""Metric to the score of a trial by it, in words."""
 
-DEFAULT_METRIC = "execution"
+DEFAULT_METRIC = "success"
+"""Of reports and boards. It is a fact of every trial, also of one that a person judged, and of every record."""
+
+SUBMITTED_METRIC = "execution"
+"""Of submissions, which state one score an item, and so of a board that shows them."""
 
 
 def checked_metric(metric: str) -> str:

@@ -20,6 +20,7 @@ from merton.pages import svg
 from merton.pages.environment import environment
 from merton.pages.words import date_and_time, percent
 from merton.results import trial_files
+from merton.results.metrics import METRICS
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import one_line, printable
@@ -188,7 +189,9 @@ def _write(target: Path, page: str) -> None:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return environment("merton.study", figures=figures, MAXIMUM=MAXIMUM, DIMENSION_LABELS=sections.DIMENSION_LABELS)
+    return environment(
+        "merton.study", figures=figures, METRICS=METRICS, MAXIMUM=MAXIMUM, DIMENSION_LABELS=sections.DIMENSION_LABELS
+    )
 
 
 def _by_difficulty(row: CaseRow) -> tuple[float, str]:

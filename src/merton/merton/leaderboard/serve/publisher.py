@@ -25,6 +25,7 @@ from merton.leaderboard.snapshot.store import StoredSnapshot
 from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, current_window, submissions
 from merton.processes import stop_workers, terminate_workers, worker_pool
 from merton.results.database import file_of
+from merton.results.metrics import SUBMITTED_METRIC
 from merton.results.store import ResultStore, open_record
 
 CHECK_PERIOD_S = 5.0
@@ -193,12 +194,14 @@ class Publisher:
 def make_edition(record: str, folder: Path) -> Edition:
     """Take a snapshot and write its pages into a new folder.
 
+    It is by the metric of submissions, so that a board does not change its metric with the first one.
+
     Raises:
         PagesError: the pages cannot be written.
         MertonError: the record cannot be read.
     """
     with open_record(record, read_only=True) as store:
-        return _edition(store, snapshots.take(store), folder)
+        return _edition(store, snapshots.take(store, metric=SUBMITTED_METRIC), folder)
 
 
 def _stored_edition(record: str, folder: Path) -> Edition:

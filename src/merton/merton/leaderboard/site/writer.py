@@ -23,6 +23,7 @@ from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.snapshot.contents import Snapshot
 from merton.pages.environment import environment
 from merton.pages.svg import rating_domain
+from merton.results.metrics import METRICS
 from merton.results.text import one_line
 
 ROWS_A_PAGE = 500
@@ -226,7 +227,9 @@ class SiteWriter:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return environment("merton.leaderboard.site", figures=figures, levels=LEVELS, method_labels=METHOD_LABELS)
+    return environment(
+        "merton.leaderboard.site", figures=figures, levels=LEVELS, method_labels=METHOD_LABELS, METRICS=METRICS
+    )
 
 
 def _pages(served: bool) -> tuple[tuple[str, str], ...]:

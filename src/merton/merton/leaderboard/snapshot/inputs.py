@@ -21,7 +21,7 @@ class Inputs:
     """Everything a snapshot is computed from, in any order.
 
     Attributes:
-        trials: of all experiments; one without an execution score is listed and never rated.
+        trials: of all experiments; one without a score by the metric is listed and never rated.
         scores: of imported matrices, 0..1.
         agents: those registered in the record.
         submitted: scores of submissions on the board, on cases of trials or imports; `source` is the submission's id.

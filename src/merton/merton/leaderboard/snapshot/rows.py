@@ -13,7 +13,7 @@ from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MetricMean, 
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import Gap
-from merton.results.metrics import DEFAULT_METRIC, METRICS, match_scores
+from merton.results.metrics import METRICS, match_scores
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
 from merton.results.statistics import Interval, mean, mean_interval, ranks
 
@@ -156,9 +156,7 @@ def _metric_means(trials: Sequence[TrialRecord]) -> dict[str, tuple[MetricMean, 
 
 
 def unrated_warning(inputs: Inputs) -> Iterator[str]:
-    """A sentence if trials that another metric could rate have no score by this one."""
-    if inputs.metric == DEFAULT_METRIC:
-        return
+    """A sentence if trials that success could rate have no score by this metric."""
     able = [trial for trial in inputs.trials if trial.outcome is not Outcome.INFRASTRUCTURE]
     if lost := len(able) - len(match_scores(able, inputs.metric)):
         yield f"{lost} of {len(able)} trials have no {inputs.metric} and are not rated."

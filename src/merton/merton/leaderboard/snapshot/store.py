@@ -22,7 +22,7 @@ from merton.leaderboard.snapshot.contents import Snapshot
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.submissions import receipts
 from merton.results.matrix import ResponseMatrix
-from merton.results.metrics import DEFAULT_METRIC, checked_metric
+from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC, checked_metric
 from merton.results.records import AgentRecord, ForeignScore, TrialRecord
 from merton.results.schema import SCHEMA_VERSION, SNAPSHOTS
 from merton.results.store import ResultStore
@@ -67,8 +67,8 @@ def take(
         window: a day, ISO 8601, whose submissions are on the board (`submissions.receipts`); today if None;
             "" for none. It makes no difference to a record without submissions.
         checks: also test the methods on held-out matches, which takes as long as the rating itself.
-        metric: of `merton.results.metrics`, by which trials are rated. Submissions are measured by the default one
-            and are on no other board.
+        metric: of `merton.results.metrics`, by which trials are rated. Submissions are measured by `SUBMITTED_METRIC`
+            and are on no other board; `left_out` counts those left out.
         progress: called with a line of text at the start of each long step.
 
     Raises:
@@ -76,16 +76,22 @@ def take(
         InputError: a score in the record is NaN or outside 0..1, or the metric needs trials that are not there.
         InfrastructureError: the record cannot be read.
     """
-    by_default = checked_metric(metric) == DEFAULT_METRIC
+    name = name or (DEFAULT_NAME if checked_metric(metric) == DEFAULT_METRIC else f"{DEFAULT_NAME}-{metric}")
     progress("reading the record")
     with store.database.reading():
-        submitted, agents, shown = _submissions(store, window if by_default else "")
+        submitted, agents, shown = _submissions(store, window if metric == SUBMITTED_METRIC else "")
         known = {agent.id for agent in agents}
         agents += [agent for agent in store.agents() if agent.id not in known]
         inputs = Inputs(store.records(), store.scores(), agents, submitted, shown, metric)
-    return compute(
-        inputs, name or (DEFAULT_NAME if by_default else f"{DEFAULT_NAME}-{metric}"), SCHEMA_VERSION, checks, progress
-    )
+    return compute(inputs, name, SCHEMA_VERSION, checks, progress)
+
+
+def left_out(store: ResultStore, metric: str) -> int:
+    """Number of submissions in the record that a board by this metric leaves out."""
+    if metric == SUBMITTED_METRIC:
+        return 0
+    with store.database.reading() as connection:
+        return len(receipts.submissions(connection))
 
 
 def of_trials(trials: Sequence[TrialRecord], name: str = DEFAULT_NAME) -> Snapshot:

@@ -153,7 +153,6 @@ _TRIAL_COLUMNS: tuple[Column, ...] = (
     ("success %\n[95 %]", lambda row: _with_interval(row.success, row.success_interval)),
     ("execution\nreference", lambda row: formatted(row.execution_reference, "{:.1f}")),
     ("execution\ndistorted", lambda row: formatted(row.execution_distorted, "{:.1f}")),
-    ("above\nfloor", lambda row: formatted(row.execution_above_floor)),
     ("decision", lambda row: formatted(row.decision)),
     ("cognition", lambda row: formatted(row.cognition)),
     ("e-stops", lambda row: str(row.emergency_stops)),

@@ -19,7 +19,7 @@ from merton.leaderboard.submissions.manifest import (
     manifest_bytes,
     scores_bytes,
 )
-from merton.results.metrics import match_scores
+from merton.results.metrics import SUBMITTED_METRIC, match_scores
 from merton.results.records import TrialRecord
 from merton.results.schema import AGENTS, EXPERIMENTS
 from merton.results.store import ResultStore
@@ -98,12 +98,14 @@ def _scores_of(
 
 
 def _scores_by_dataset(store: ResultStore, agent: str) -> dict[str, dict[str, float]]:
-    """Experiment or import to the agent's scores there by the default metric, 0..1, by item."""
+    """Experiment or import to the agent's scores there, as a submission states them, 0..1, by item."""
     trials: dict[str, list[TrialRecord]] = {}
     for trial in store.records():
         if trial.agent == agent:
             trials.setdefault(trial.experiment, []).append(trial)
-    found = {name: {item: score for _, item, score in match_scores(own)} for name, own in trials.items()}
+    found = {
+        name: {item: score for _, item, score in match_scores(own, SUBMITTED_METRIC)} for name, own in trials.items()
+    }
     for foreign in store.scores():
         if foreign.agent == agent:
             found.setdefault(foreign.source, {})[foreign.case] = foreign.score
