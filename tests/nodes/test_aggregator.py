@@ -31,9 +31,9 @@ from ros import Probe, Ros, up
 
 def trial(number: int, agent: str = "servo") -> TrialRecord:
     score = float(np.random.default_rng((number, len(agent))).integers(0, 99))
-    return TrialRecord(
-        "study", agent, TestCase("pick", number, "jpeg", 1 + number % 5), Outcome.FAILURE, execution=score
-    )
+    case, succeeds = TestCase("pick", number, "jpeg", 1 + number % 5), score > 50
+    outcome = Outcome.SUCCESS if succeeds else Outcome.FAILURE
+    return TrialRecord("study", agent, case, outcome, execution=100.0 if succeeds else score)
 
 
 def request(run: Path, record: TrialRecord) -> RecordTrial.Request:
