@@ -87,13 +87,13 @@ def test_the_corpus_has_one_answer_of_the_vlm_for_each_scene() -> None:
         return None if trial_id == "oracle.reach.1.reference.0" else ReferenceRun(trial_id, np.eye(4), (), True)
 
     runner = Runner(spec, "id", ports=None, stored=stored)  # type: ignore[arg-type]
-    assert runner._corpus(trial(spec, "hold")) == (), "reference trials have none, so their order does not matter"
+    assert runner.corpus(trial(spec, "hold")) == (), "reference trials have none, so their order does not matter"
     first = ("oracle.reach.0.reference.0", "oracle.push.0.reference.0", "oracle.push.1.reference.0")
     for agent in ("oracle", "hold"):
-        corpus = runner._corpus(trial(spec, agent, level=3))
+        corpus = runner.corpus(trial(spec, agent, level=3))
         assert corpus == (*first, "hold.reach.1.reference.0"), "of any agent with the same VLM"
     assert not any(item.startswith("other") for item in requested)
-    assert len(runner._corpus(trial(spec, "other", level=3))) == 4
+    assert len(runner.corpus(trial(spec, "other", level=3))) == 4
 
 
 def test_a_failed_reference_without_an_oracle_is_not_scored(ports: LocalPorts) -> None:

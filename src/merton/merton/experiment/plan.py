@@ -189,7 +189,7 @@ class ExperimentSpec(Model):
         CIDEr's document frequencies come from all reference answers.
         """
         trials = [Trial(agent, case) for agent in self.agents for case in self.cases()]
-        return sorted(trials, key=lambda t: (not t.case.is_reference, t.agent.vla != "oracle"))
+        return sorted(trials, key=lambda trial: trial.phase)
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,11 @@ class Trial:
     def id(self) -> str:
         """Such as "servo.pick.0.gaussian_blur.3"."""
         return f"{self.agent.id}.{self.case.id}"
+
+    @property
+    def phase(self) -> tuple[bool, bool]:
+        """Its place in the order of a run: trials of one phase need results of earlier phases alone."""
+        return not self.case.is_reference, self.agent.vla != "oracle"
 
 
 def single_trial(

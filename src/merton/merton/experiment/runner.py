@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeVar
 
 from merton.errors import InfrastructureError
 from merton.experiment.plan import ExperimentSpec, Trial
@@ -12,6 +13,8 @@ from merton.experiment.ports import Ports
 from merton.experiment.run import RunDirectory
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
 from merton.results.records import Reference, TrialRecord
+
+_Result = TypeVar("_Result")
 
 ATTEMPTS = 3
 """Attempts at a trial while the infrastructure fails; after the last one the run ends with the error."""
@@ -37,9 +40,9 @@ class Runner:
 
     def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
         """Run one trial; raises as `run_trial`."""
-        whose, reference = self._reference_for(trial)
+        whose, reference = self.reference_for(trial)
         report = run_trial(
-            self.ports, self.spec, self.experiment_id, trial, reference, self._corpus(trial), on_stage, whose
+            self.ports, self.spec, self.experiment_id, trial, reference, self.corpus(trial), on_stage, whose
         )
         if report.reference is not None:
             self._references[trial.id] = report.reference
@@ -63,7 +66,7 @@ class Runner:
             self._references[key] = found
         return self._references.get(key)
 
-    def _reference_for(self, trial: Trial) -> tuple[Reference, ReferenceRun | None]:
+    def reference_for(self, trial: Trial) -> tuple[Reference, ReferenceRun | None]:
         """The agent's own undistorted run if it succeeded, else an oracle's that succeeded, else the agent's own."""
         own = None if trial.case.is_reference else self.reference_of(trial)
         if own is not None and own.success:
@@ -75,7 +78,7 @@ class Runner:
                     return Reference.ORACLE, oracle
         return Reference.OWN, own
 
-    def _corpus(self, trial: Trial) -> tuple[str, ...]:
+    def corpus(self, trial: Trial) -> tuple[str, ...]:
         """The reference answers of the trial's VLM, one for each task and scene, even if several agents share the VLM.
 
         All reference trials run before all distorted ones (`ExperimentSpec.trials`), so the corpus is the same for
@@ -132,18 +135,19 @@ def run_all(
         on_trial(trial, completed, len(trials))
         if trial.id in done and (not trial.case.is_reference or runner.reference_of(trial) is not None):
             continue
-        report = _attempt(runner, trial, on_fault)
+        report = attempt(trial, partial(runner.run, trial), on_fault)
         run.save(report)
         record(report.record)
 
 
-def _attempt(runner: Runner, trial: Trial, on_fault: Callable[[str], None]) -> TrialReport:
-    for attempt in range(1, ATTEMPTS):
+def attempt(trial: Trial, run: Callable[[], _Result], on_fault: Callable[[str], None] = lambda fault: None) -> _Result:
+    """Run a trial until the infrastructure does not fail; raises InfrastructureError after `ATTEMPTS` attempts."""
+    for number in range(1, ATTEMPTS):
         try:
-            return runner.run(trial)
+            return run()
         except InfrastructureError as error:
-            on_fault(f"{trial.id}: {error}; trying again ({attempt} of {ATTEMPTS - 1})")
+            on_fault(f"{trial.id}: {error}; trying again ({number} of {ATTEMPTS - 1})")
     try:
-        return runner.run(trial)
+        return run()
     except InfrastructureError as error:
         raise InfrastructureError(f"{trial.id}: {error}") from error

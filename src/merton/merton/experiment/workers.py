@@ -1,0 +1,102 @@
+"""Trials of a run in processes of this machine, each with a simulated cell of its own, without ROS.
+
+Nothing depends on the number of processes or on which of them runs a trial: the record is the same, but for `wall_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import TypeVar
+
+from merton.errors import InfrastructureError
+from merton.experiment.local import LocalPorts
+from merton.experiment.plan import Trial
+from merton.experiment.run import RunDirectory
+from merton.experiment.runner import Runner, attempt
+from merton.processes import one_thread_each, stop_workers, worker_pool
+from merton.results.records import TrialRecord
+
+_Result = TypeVar("_Result")
+
+
+@contextmanager
+def cells(count: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of `count` >= 1 processes for trials; work that is unfinished at the end of the block is lost."""
+    with one_thread_each():
+        pool = worker_pool(count)
+        try:
+            yield pool
+        finally:
+            stop_workers(pool)
+
+
+def run_trials(
+    pool: ProcessPoolExecutor, run: RunDirectory, trials: Sequence[Trial], record: Callable[[TrialRecord], object]
+) -> Iterator[Trial]:
+    """Run trials of a run as `runner.run_all` does; yields each once its result is durable, in the order of a run.
+
+    Args:
+        pool: of `cells`.
+        run: saves pictures and details.
+        trials: any of the run's. Those that others are measured against must be among them, or finished.
+        record: makes a result durable; called in the order of the trials.
+
+    Raises:
+        InfrastructureError: a trial failed in every attempt, or a process died; the results before it are saved.
+    """
+    for _, group in groupby(sorted(trials, key=lambda trial: trial.phase), key=lambda trial: trial.phase):
+        phase = list(group)
+        for trial, result in zip(phase, results(pool, _run_one, [(run.path, trial) for trial in phase]), strict=True):
+            record(result)
+            yield trial
+
+
+def unfinished(run: RunDirectory, done: Collection[str]) -> list[Trial]:
+    """The trials of a run that are not in `done`, and the reference trials whose saved results are unreadable."""
+
+    def is_finished(trial: Trial) -> bool:
+        return trial.id in done and (not trial.case.is_reference or run.reference_run(trial.id) is not None)
+
+    return [trial for trial in run.spec.trials() if not is_finished(trial)]
+
+
+def results(pool: ProcessPoolExecutor, work: Callable[..., _Result], jobs: Sequence[tuple]) -> Iterator[_Result]:
+    """The results of a function for many tuples of arguments, in their order, as soon as those before are there.
+
+    Raises:
+        InfrastructureError: a process died, perhaps for want of memory; or what the function raises.
+    """
+    futures: list[Future[_Result]] = [pool.submit(work, *job) for job in jobs]
+    try:
+        for future in futures:
+            yield future.result()
+    except BrokenProcessPool:
+        raise InfrastructureError("a process that ran trials ended: was there too little memory?") from None
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+@lru_cache(maxsize=1)
+def runner_of(path: Path) -> Runner:
+    """The runner of a run in this process: one cell for all its trials. For functions that a pool carries out."""
+    run = RunDirectory(path)
+    return Runner(run.spec, run.id, _ports(), run.reference_run)
+
+
+@lru_cache(maxsize=1)
+def _ports() -> LocalPorts:
+    return LocalPorts()
+
+
+def _run_one(path: Path, trial: Trial) -> TrialRecord:
+    runner = runner_of(path)
+    report = attempt(trial, lambda: runner.run(trial))
+    RunDirectory(path).save(report)
+    return report.record

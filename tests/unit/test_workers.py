@@ -1,0 +1,42 @@
+"""Trials in processes of this machine: the same record as one after the other, and a run goes on after a kill."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import runs
+from merton.experiment.workers import cells, run_trials, unfinished
+from merton.results.store import ResultStore
+
+EXPERIMENT = """
+name: small
+seed: 5
+agents:
+  - {id: servo, vla: servo}
+  - {id: oracle, vla: oracle}
+  - {id: plunge, vla: plunge}
+tasks: [reach]
+distortions: [white_noise]
+levels: [5]
+"""
+
+
+def test_two_processes_leave_the_record_of_one_and_go_on_after_a_kill(tmp_path: Path) -> None:
+    run = runs.small_run(tmp_path, "parallel", EXPERIMENT)
+    with ResultStore(run.database) as store, cells(2) as pool:
+        for number, trial in enumerate(run_trials(pool, run, run.spec.trials(), store.record)):
+            assert trial.id in store.ids(run.id)
+            if number == 3:
+                break
+        left = unfinished(run, store.ids(run.id))
+        assert [trial.id for trial in left] == [trial.id for trial in run.spec.trials()[4:]]
+        assert list(run_trials(pool, run, left, store.record)) == left
+        assert unfinished(run, store.ids(run.id)) == []
+    alone = runs.undisturbed_run(tmp_path, EXPERIMENT)
+    ours, theirs = (
+        [replace(record, wall_s=0.0, experiment="") for record in runs.records(directory)] for directory in (run, alone)
+    )
+    assert ours == theirs
+    (run.path / "trials" / "oracle.reach.0.reference.0" / "trial.json").unlink()
+    assert [trial.id for trial in unfinished(run, [record.id for record in ours])] == ["oracle.reach.0.reference.0"]
