@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from planted import CAMERAS, STEPS, PlantedPorts
 from scipy.stats import chisquare
 from typer.testing import CliRunner
 
@@ -26,21 +26,15 @@ from merton.experiment import trial as trial_module
 from merton.experiment.dry_run import outline
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
-from merton.experiment.ports import CellView, Execution, Judgement, Side
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner
-from merton.experiment.scoring import Evidence, Scores, score
 from merton.experiment.trial import TrialReport, run_trial
 from merton.files import resource
 from merton.results.records import Outcome, TestCase
 from merton.simulation.scene import make_scene
 from merton.world import tasks
-from merton.world.action import ActionChunk, checked_chunk
-from merton.world.observation import CameraView, Image, Intrinsics, Observation
 
 MINIMAL = "name: x\nagents: [{id: a, vla: servo}]\ntasks: [reach]\n"
-CAMERAS = ("wrist", "top", "side")
-STEPS = 4
 INSTRUCT = "Look at the image, then give the robot its instruction in one sentence, for this task: {instruction}."
 
 
@@ -151,58 +145,6 @@ def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:
         assert field in str(refused.exception)
         assert "only sim is for it" in str(refused.exception)
     assert not (tmp_path / "runs").exists()
-
-
-class PlantedPorts:
-    """A world of four steps whose images are black, or white where they are distorted; `sees` says what harms the arm.
-
-    Args:
-        sees: (camera, step) pairs. The arm fails if the policy is shown a white image there.
-    """
-
-    def __init__(self, sees: Collection[tuple[str, int]]) -> None:
-        self.sees = set(sees)
-        self.asked: list[tuple[str, Side, int]] = []
-        self.harmed = False
-
-    def set_sensor(self, name: str) -> None:
-        assert name == "ideal"
-
-    def set_distortion(self, name: str, level: int, seed: int) -> None:
-        self.white = 255 if level else 0
-
-    def reset(self, task: str, scene: int) -> str:
-        self.harmed = False
-        return "reach above the red cube"
-
-    def view(self, color: Collection[str] | None = None, depth: Collection[str] | None = None) -> CellView:
-        names = CAMERAS if color is None else color
-        lens = Intrinsics(1, 1, 1.0, 1.0, 0.0, 0.0)
-        sides = [
-            {name: CameraView(name, np.full((1, 1, 3), value, np.uint8), None, lens, np.eye(4)) for name in names}
-            for value in (0, self.white)
-        ]
-        return CellView(0, sides[0], sides[1], np.zeros(6), np.eye(4), 1.0, not self.harmed)
-
-    def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
-        self.asked.append((question, side, int(image.max())))
-        return Answer("white" if image.any() else "black")
-
-    def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
-        white = {name for name, view in observation.views.items() if view.color.any()}
-        wrong = any((name, observation.step) in self.sees for name in white)
-        delta = [0.02 if wrong else 0.01, 0, 0, 0, 0, 0, 1]
-        return checked_chunk([delta], 0.2, done=observation.step == STEPS - 1)
-
-    def execute(self, chunk: ActionChunk, view: CellView, stop_rule: str = "gate") -> Execution:
-        self.harmed |= bool(chunk.deltas[0, 0] > 0.015)
-        return Execution(1, ((0.0, 0.0, 0.0),))
-
-    def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
-        return Judgement(view.success, "cell")
-
-    def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
-        return score(evidence, outcome)
 
 
 def planted(monkeypatch: pytest.MonkeyPatch, sees: Collection[tuple[str, int]], **part: Any) -> TrialReport:

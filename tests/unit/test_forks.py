@@ -14,7 +14,7 @@ from merton.execution.gate.stop import StopEvent
 from merton.experiment.forks import run_forked
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
-from merton.experiment.trial import TrialReport, run_trial
+from merton.experiment.trial import TrialReport, TrialRun, run_trial
 from merton.results.records import Reference
 from merton.simulation.cell import SimulatedCell
 
@@ -97,7 +97,19 @@ def test_a_forked_run_is_the_trial_of_its_own_experiment(ports: LocalPorts, agen
     for spec, run in zip(specs, runs, strict=True):
         alone = run_trial(ports, spec, "id", trial, None, ())
         assert told(run.report("id", None, (), Reference.OWN)) == told(alone), spec.distort
-    assert len({run.view.base_from_tcp.tobytes() for run in runs}) > 2, "they do fork"
+    assert len({run.view.base_from_tcp.tobytes() for run in runs}) > 1, "they do fork"
+
+
+def test_a_fork_holds_what_the_hand_held(ports: LocalPorts) -> None:
+    spec = experiment()
+    run = TrialRun(ports, spec, Trial(spec.agents[0], spec.cases()[0]))
+    while ports._hand.held() is None:
+        run.take_step()
+    held, snapshot = ports._hand.held(), ports.snapshot()
+    ports.reset("reach", 0)
+    assert ports._hand.held() is None
+    ports.restore(snapshot)
+    assert ports._hand.held() == held
 
 
 def test_a_stopped_trial_has_no_snapshot(ports: LocalPorts) -> None:

@@ -11,6 +11,7 @@ import typer
 from merton import __version__
 from merton.cli import calibrate, dataset, distort, leaderboard, models, results, runs
 from merton.cli.annotate import annotate_command
+from merton.cli.attribute import attribute_command
 from merton.cli.console import print_err, print_out
 from merton.cli.doctor import doctor_command
 from merton.cli.monitor import monitor_command
@@ -35,6 +36,7 @@ app.command("plan")(plan_command)
 app.command("report")(runs.report_command)
 app.command("compare")(runs.compare_command)
 app.command("rate")(leaderboard.rate_command)
+app.command("attribute")(attribute_command)
 app.command("replay")(replay_command)
 app.command("up")(runs.up_command)
 app.command("monitor")(monitor_command)

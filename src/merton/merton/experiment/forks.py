@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.ports import Ports
 from merton.experiment.trial import TrialRun
 
 
+@runtime_checkable
 class ForkingPorts(Ports, Protocol):
     """A world that can go back to an earlier instant, such as `merton.experiment.local.LocalPorts`."""
 

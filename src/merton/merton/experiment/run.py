@@ -108,9 +108,19 @@ class RunDirectory:
             "seed": self.spec.seed,
             "design": self.spec.design,
             "reference_width_px": REFERENCE_WIDTH_PX,
-            "experiment_sha256": hashlib.sha256((self.path / "experiment.yaml").read_bytes()).hexdigest(),
+            "experiment_sha256": self.experiment_sha256,
             "cores": os.cpu_count(),
         }
+
+    @property
+    def experiment_sha256(self) -> str:
+        """Of its experiment.yaml, 64 hexadecimal digits."""
+        return hashlib.sha256((self.path / "experiment.yaml").read_bytes()).hexdigest()
+
+    @property
+    def in_process(self) -> bool:
+        """Whether it was begun without ROS (`merton.experiment.workers`), and so can be gone on with in that way."""
+        return _json_object(self.path / "run.json").get("in_process") is True
 
     def register(self, store: ResultStore) -> None:
         """Enter the experiment, from run.json, and its agents, from the catalogue, in the record of results.

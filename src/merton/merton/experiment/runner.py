@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
 
 from merton.errors import InfrastructureError
+from merton.experiment.forks import ForkingPorts, run_forked
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.ports import Ports
 from merton.experiment.run import RunDirectory
@@ -58,6 +59,17 @@ class Runner:
             on_stage("reference run", 0.0)
             self.run(Trial(trial.agent, trial.case.reference))
         return self.run(trial, on_stage)
+
+    def run_forked(self, trial: Trial, specs: Mapping[str, ExperimentSpec]) -> list[TrialReport]:
+        """Run a distorted trial once for each experiment (`forks.run_forked`), which are named for the record.
+
+        All are measured against the undistorted run of `reference_for`. The ports must be a `ForkingPorts`.
+        """
+        assert isinstance(self.ports, ForkingPorts)
+        whose, reference = self.reference_for(trial)
+        runs = run_forked(self.ports, list(specs.values()), trial)
+        corpus = self.corpus(trial)
+        return [run.report(name, reference, corpus, whose) for name, run in zip(specs, runs, strict=True)]
 
     def reference_of(self, trial: Trial) -> ReferenceRun | None:
         """The undistorted run of the same agent and scene, of this or an earlier process; None if there is none."""

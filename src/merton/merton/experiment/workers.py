@@ -6,7 +6,7 @@ Nothing depends on the number of processes or on which of them runs a trial: the
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import lru_cache
@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 
 @contextmanager
-def cells(count: int) -> Iterator[ProcessPoolExecutor]:
+def cells(count: int) -> Iterator[Executor]:
     """A pool of `count` >= 1 processes for trials; work that is unfinished at the end of the block is lost."""
     with one_thread_each():
         pool = worker_pool(count)
@@ -37,7 +37,7 @@ def cells(count: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def run_trials(
-    pool: ProcessPoolExecutor, run: RunDirectory, trials: Sequence[Trial], record: Callable[[TrialRecord], object]
+    pool: Executor, run: RunDirectory, trials: Sequence[Trial], record: Callable[[TrialRecord], object]
 ) -> Iterator[Trial]:
     """Run trials of a run as `runner.run_all` does; yields each once its result is durable, in the order of a run.
 
@@ -66,7 +66,7 @@ def unfinished(run: RunDirectory, done: Collection[str]) -> list[Trial]:
     return [trial for trial in run.spec.trials() if not is_finished(trial)]
 
 
-def results(pool: ProcessPoolExecutor, work: Callable[..., _Result], jobs: Sequence[tuple]) -> Iterator[_Result]:
+def results(pool: Executor, work: Callable[..., _Result], jobs: Sequence[tuple]) -> Iterator[_Result]:
     """The results of a function for many tuples of arguments, in their order, as soon as those before are there.
 
     Raises:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from merton.pages.svg import SERIES_COLORS, marker, sequential_color, tag
 from merton.pages.words import number
+from merton.results.statistics import Interval
 from merton.results.text import count_of
 
 LEVELS = range(6)
@@ -147,6 +148,22 @@ def correlation_matrix(labels: Sequence[str], matrix: NDArray[np.float64], title
 def _letters(index: int) -> str:
     """a .. z, then aa, ab and so on, as a spreadsheet counts."""
     return (_letters(index // 26 - 1) if index >= 26 else "") + chr(ord("a") + index % 26)
+
+
+def loss_bar(mean: float, interval: Interval, title: str, width: float = 220.0) -> Markup:
+    """A loss, -1..1, as a bar from zero, with its 95 % interval."""
+
+    def x(value: float) -> float:
+        return width * (1.0 + value) / 2.0
+
+    low, high = sorted((x(0.0), x(mean)))
+    parts = [
+        tag("line", x1=0, x2=width, y1=9, y2=9, class_="track"),
+        tag("rect", x=low, y=4, width=high - low, height=10, class_="loss"),
+        tag("line", x1=x(interval[0]), x2=x(interval[1]), y1=9, y2=9, class_="interval"),
+        tag("line", x1=x(0.0), x2=x(0.0), y1=0, y2=18, class_="grid"),
+    ]
+    return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", role="img", aria_label=title)
 
 
 def window_of(paths: Iterable[Path3]) -> Window:

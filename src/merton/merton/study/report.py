@@ -25,6 +25,7 @@ from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import one_line, printable
 from merton.study import figures, floors, gallery, models, outputs, pairs, sections
+from merton.study.attribution import Findings
 from merton.study.values import VALUES
 from merton.study.variance import Components, components
 
@@ -140,6 +141,16 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
             count=len(table.score),
         ),
     )
+    return target
+
+
+def write_attribution_page(findings: Findings, source: str, target: Path) -> Path:
+    """Write a page with the shares of losses in the run called `source`; returns its path.
+
+    Raises InfrastructureError if it cannot be written.
+    """
+    page = _environment().get_template("attribution.html.j2")
+    _write(target, page.render(findings=findings, source=source))
     return target
 
 
