@@ -7,7 +7,7 @@ from typing import Any
 
 from std_msgs.msg import Header
 
-from merton_nodes.cameras.free_cameras import MOST_EXPOSURES, PARTS, FreeCameras
+from merton_nodes.cameras.free_cameras import FAULTY_DEPTH, MOST_EXPOSURES, PARTS, FreeCameras
 from merton_nodes.ros import conversions as convert
 
 JPEG, REFERENCE = ("jpeg", 5.0, 7), ("reference", 0.0, 0)
@@ -46,6 +46,16 @@ def test_earlier_and_otherwise_distorted_exposures_do_not_count() -> None:
     expose(cameras, "top", 200, setting=JPEG)
     assert cameras.missing(["top"], 50, JPEG) == []
     assert cameras.missing(["top"], 50, REFERENCE) == ["top"], "the last setting counts"
+
+
+def test_an_exposure_with_a_fault_of_depth_has_one_more_part() -> None:
+    cameras = FreeCameras(["top"])
+    cameras.parts = (*PARTS, FAULTY_DEPTH)
+    expose(cameras, "top", 100)
+    assert cameras.missing(["top"], 50, REFERENCE) == ["top"]
+    expose(cameras, "top", 100, FAULTY_DEPTH)
+    assert cameras.missing(["top"], 50, REFERENCE) == []
+    assert f"top {FAULTY_DEPTH}" in cameras.messages(["top"], 50, REFERENCE)
 
 
 def test_older_and_never_completed_exposures_are_forgotten() -> None:

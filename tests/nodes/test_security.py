@@ -141,6 +141,11 @@ def may(how: str, name: str) -> set[str]:
     return {program for program, permissions in enclaves().items() if permissions.allow(how, f"/{name}")}
 
 
+def test_distortion_node_may_listen_to_depth_before_it_does() -> None:
+    """It subscribes with the first fault of depth, so an idle node does not hold this right."""
+    assert "distortion_node" in may("subscribe", names.depth("top")) & may("publish", names.distorted_depth("top"))
+
+
 def test_one_process_commands_the_arm() -> None:
     assert may("publish", names.TRAJECTORY) == {"arm_node"}
     assert may("publish", names.GRIPPER) == {"arm_node"}

@@ -120,12 +120,43 @@ def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
     assert run_is_complete(run)
 
 
+def details(run: RunDirectory) -> dict[str, dict]:
+    """Trial to the content of its trial.json without the wall time."""
+    files = {record.id: run.path / "trials" / record.id / "trial.json" for record in records(run)}
+    return {trial: {**json.loads(file.read_text()), "wall_s": 0} for trial, file in files.items()}
+
+
 DESIGN = f"""{EXPERIMENT.replace("levels: [0, 5]", "levels: one")}
 distort: {{cameras: [top], steps: [0]}}
 couple: vlm -> vla
 prompt: "Give the robot its instruction in one sentence, for this task: {{instruction}}."
 stop_rule: contact
 """
+
+
+FAULTS = """
+name: faults
+seed: 5
+agents: [{id: servo, vla: servo}]
+tasks: [reach, pick]
+distortions: [depth_holes, depth_scale, depth_lag, late, torn, out_of_order]
+levels: [0, 3, 5]
+sensor: d455
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("MERTON_DESIGNS"), reason="half a minute: set MERTON_DESIGNS=1")
+def test_a_run_with_faults_of_another_design_has_the_results_of_one_process(tmp_path: Path) -> None:
+    """Faults of depth act in distortion_node over ROS, faults of time in the trial: equal to one process."""
+    local, run = undisturbed_run(tmp_path, FAULTS), small_run(tmp_path, "graph", FAULTS)
+    process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
+    output, _ = process.communicate(timeout=stretched(300))
+    assert process.returncode == 0, output
+    assert compare(records(run), records(local)) == []
+    assert len(details(run)) == 2 * (1 + 6 * 2)
+    assert details(run) == details(local)
+    severe = {(record.case.distortion, record.outcome) for record in records(run) if record.case.level == 5}
+    assert ("late", Outcome.FAILURE) in severe
 
 
 @pytest.mark.skipif(not os.environ.get("MERTON_DESIGNS"), reason="half a minute: set MERTON_DESIGNS=1")
@@ -136,11 +167,7 @@ def test_a_run_of_another_design_has_the_results_of_one_process(tmp_path: Path) 
     output, _ = process.communicate(timeout=stretched(300))
     assert process.returncode == 0, output
     assert compare(records(run), records(local)) == []
-    for record in records(run):
-        one, other = (
-            json.loads((directory.path / "trials" / record.id / "trial.json").read_text()) for directory in (run, local)
-        )
-        assert {**one, "wall_s": 0} == {**other, "wall_s": 0}
+    assert details(run) == details(local)
     assert all("touched table" in record.error_message for record in records(run) if record.agent == "plunge")
 
 

@@ -16,7 +16,7 @@ from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode
 from merton.execution.gate.safety import Limits
 from merton.graph.spec import graph_names
-from merton.perception.distortion import DISTORTIONS
+from merton.perception.distortion import DEPTH_FAULTS, DISTORTIONS, TEMPORAL_FAULTS
 from merton.registry import Registry
 from merton.world.tasks import TASKS
 
@@ -161,6 +161,18 @@ def test_the_table_of_distortions_is_the_registry() -> None:
     assert "\n".join(rows) in table
     assert len(rows) == 30
     assert (ROOT / "docs/images/distortions.jpg").stat().st_size < 400_000
+
+
+def test_the_tables_of_faults_are_the_registries() -> None:
+    """To renew a table, paste the lines that this test wants."""
+    text = (ROOT / "docs" / "distortions.md").read_text(encoding="utf-8")
+    for registry in (DEPTH_FAULTS, TEMPORAL_FAULTS):
+        rows = [
+            f"| `{name}` | {' '.join(f'{value:g}' for value in entry.levels)} | {entry.unit} | {entry.description} |"
+            for name, entry in registry.items()
+        ]
+        assert "\n".join(rows) in text
+        assert set(registry) <= in_code(INTERFACES)
 
 
 def test_every_graph_is_documented() -> None:

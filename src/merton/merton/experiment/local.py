@@ -31,7 +31,7 @@ from merton.simulation.cell import SimulatedCell, Snapshot
 from merton.simulation.sensor import SENSORS, AutoExposure
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix, from_quaternion, quaternion_of
-from merton.world.observation import Image, Observation, SceneObject, SceneState
+from merton.world.observation import CameraView, Image, Observation, SceneObject, SceneState
 
 SLICE_S = 0.02
 """Simulated time between two points of the path, as the cell's node reports its joints [s]."""
@@ -100,7 +100,7 @@ class LocalPorts:
             self.cameras.keep_exposure(name)
             pose = cell.config.base_from_camera(name, base_from_tool0)
             reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m), base_from_camera=pose)
-            distorted[name] = replace(reference[name], color=self._setting.apply(name, view.color))
+            distorted[name] = self._distorted(reference[name])
         opened = self.gripper.gripper_open(cell.gripper_opening_m)
         judged = cell.judged()
         return CellView(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, *judged)
@@ -198,6 +198,13 @@ class LocalPorts:
         self._models.clear()
         self._policies.clear()
         self.cameras.close()
+
+    def _distorted(self, view: CameraView) -> CameraView:
+        """A view with colour and depth distorted as by distortion_node."""
+        color, depth_m = self._setting.apply(view.camera, view.color), view.depth_m
+        if depth_m is not None and self._setting.acts_on_depth:
+            depth_m = _whole_millimetres(self._setting.apply_depth(view.camera, depth_m))
+        return replace(view, color=color, depth_m=depth_m)
 
     def _tcp(self) -> Matrix:
         return base_from_tcp(self.cell.joints_rad, self.cell.config.tool0_from_tcp)

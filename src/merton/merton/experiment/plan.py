@@ -14,7 +14,8 @@ from merton.config import Model, validated
 from merton.decision.models.base import POLICIES
 from merton.errors import UnknownNameError
 from merton.experiment.ports import STAGES, Side, Stage, StopRule
-from merton.perception.distortion import DISTORTIONS
+from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
+from merton.perception.distortion.faults import Fault
 from merton.results.records import TestCase
 from merton.seeding import derive_seed
 from merton.simulation.scene import scene_seeds
@@ -72,7 +73,7 @@ def _asks_for_the_task(prompt: str) -> str:
 
 
 Task = Annotated[str, _one_of("task", task_names)]
-DistortionName = Annotated[str, _one_of("distortion", DISTORTIONS.keys)]
+DistortionName = Annotated[str, _one_of("distortion", all_distortions)]
 Level = Annotated[int, Field(ge=0, le=5)]
 Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
 SensorName = Annotated[str, _one_of("sensor", SENSORS.keys)]
@@ -154,6 +155,23 @@ class ExperimentSpec(Model):
             raise ValueError(
                 f"distort: nothing would be distorted: the VLM sees the camera {self.vlm_camera!r} at step 0 alone"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _faults_are_seen(self) -> Self:
+        """Refuse a fault of depth or of time that no model of the experiment ever sees."""
+        uses_depth = {vla for vla, entry in POLICIES.items() if entry.needs_depth}
+        later = self.max_steps > 1 if self.distort.steps is None else max(self.distort.steps) > 0
+        for name in self.distortions:
+            if not isinstance(fault := all_distortions()[name], Fault):
+                continue
+            if "decision" not in self.distort.stages:
+                raise ValueError(f"distort.stages: {name!r} acts on the images of 'decision' alone")
+            if fault.depth_alone and not uses_depth & {agent.vla for agent in self.agents}:
+                users = ", ".join(sorted(uses_depth))
+                raise ValueError(f"distortions: {name!r} acts on depth, which no agent uses; it is used by: {users}")
+            if name in TEMPORAL_FAULTS and not later:
+                raise ValueError(f"distortions: {name!r} acts from step 1 on, and no such step is distorted")
         return self
 
     @property

@@ -14,8 +14,10 @@ from merton.cognition.models.base import question_for
 from merton.decision.models.base import POLICIES
 from merton.errors import GATE_ERRORS, MODEL_ERRORS, ErrorCode, InvalidActionError, OperatorStopError
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
-from merton.experiment.ports import SIDES, STAGES, Execution, Judgement, Ports, Side, Stage
+from merton.experiment.ports import SIDES, STAGES, CellView, Execution, Judgement, Ports, Side, Stage
 from merton.experiment.scoring import Evidence, Scores, ToolPath, version_of
+from merton.perception.distortion import TEMPORAL_FAULTS
+from merton.perception.distortion.temporal import FaultyStream
 from merton.results.records import Outcome, Reference, TrialRecord
 from merton.world.action import ActionChunk
 from merton.world.geometry import Matrix
@@ -173,14 +175,18 @@ class TrialRun:
         self.ports, self.spec, self.trial, self.agent = ports, spec, trial, trial.agent
         self.started_s, case = time.monotonic(), trial.case
         ports.set_sensor(spec.sensor)
-        ports.set_distortion(case.distortion, case.level, distortion_seed(spec.seed, case))
+        seed = distortion_seed(spec.seed, case)
+        self.stream: FaultyStream | None = None
+        if case.distortion in TEMPORAL_FAULTS:
+            self.stream = FaultyStream(case.distortion, case.level, seed)
+        ports.set_distortion(*("reference", 0) if self.stream else (case.distortion, case.level), seed)
         self.instruction = ports.reset(case.task, case.seed)
         self.instructions = dict.fromkeys(SIDES, self.instruction)
         self.question = question_for(self.instruction, spec.prompt)
         self.noise_seed = policy_seed(spec.seed, trial)
         self.cameras = POLICIES[self.agent.vla].cameras
         self.depth_cameras = self.cameras if POLICIES[self.agent.vla].needs_depth else ()
-        self.view = ports.view(tuple(dict.fromkeys((spec.vlm_camera, *self.cameras))), self.depth_cameras)
+        self.view = self._look(tuple(dict.fromkeys((spec.vlm_camera, *self.cameras))))
         self.start_ns = self.view.stamp_ns
         self.answers = ("", "")
         self.first_chunks: tuple[ActionChunk, ActionChunk] | None = None
@@ -215,7 +221,7 @@ class TrialRun:
         self._update_outcome(execution)
         self.over = chunk.done or self.outcome is not None or self.steps == self.spec.max_steps
         # the final pose is measured, nothing is looked at
-        self.view = self.ports.view((), ()) if self.over else self.ports.view(self.cameras, self.depth_cameras)
+        self.view = self.ports.view((), ()) if self.over else self._look(self.cameras)
 
     def sides(self, spec: ExperimentSpec) -> tuple[Side, ...]:
         """The sides that the models would be shown at the next step if the experiment were `spec`."""
@@ -228,6 +234,7 @@ class TrialRun:
         """The same run so far, going on as one of `spec`, which may distort another part from here on."""
         forked = copy(self)
         forked.spec, forked.path, forked.pictures = spec, list(self.path), list(self.pictures)
+        forked.stream = self.stream and self.stream.fork()
         return forked
 
     def report(
@@ -266,6 +273,13 @@ class TrialRun:
         )
         texts, pictures = (self.instruction, self.question, judgement.judge), tuple(self.pictures)
         return TrialReport(self.trial, record, evidence, scores, *texts, pictures)
+
+    def _look(self, cameras: Sequence[str]) -> CellView:
+        """The next view of the cameras. A fault of time takes the place of the distortion."""
+        view = self.ports.view(cameras, self.depth_cameras)
+        if self.stream is None:
+            return view
+        return replace(view, distorted={name: self.stream.next(seen) for name, seen in view.reference.items()})
 
     def _ask(self) -> None:
         """The VLM's answers to the reference and to the distorted image."""

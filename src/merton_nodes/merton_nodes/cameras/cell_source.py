@@ -128,5 +128,5 @@ class CellSource(Source):
         of_color = (names.color, names.color_info, names.distorted, names.distortion_info)
         self.viewed = (
             {camera for camera in self.cameras if has_viewer(*(topic(camera) for topic in of_color))},
-            {camera for camera in self.cameras if has_viewer(names.depth(camera))},
+            {camera for camera in self.cameras if has_viewer(names.depth(camera), names.distorted_depth(camera))},
         )

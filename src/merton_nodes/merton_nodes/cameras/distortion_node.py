@@ -15,7 +15,7 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import Image
 
 from merton.errors import InputError, MertonError
-from merton.perception.distortion import DISTORTIONS
+from merton.perception.distortion import DEPTH_FAULTS, DISTORTIONS
 from merton.perception.distortion.compiled import compile_all
 from merton.perception.distortion.stream import DistortionSetting, parse_schedule
 from merton.world.cell import load_cell
@@ -36,7 +36,7 @@ class DistortionNode(StageNode):
     def set_up(self) -> None:
         compile_all()  # before the first frame, which would wait for it
         cameras = list(self.parameter("cameras", list(load_cell().camera_names), "the cameras to distort"))
-        choices = ("reference", *DISTORTIONS)
+        choices = ("reference", *DISTORTIONS, *DEPTH_FAULTS)
         name = self.parameter("name", "reference", "distortion of the images", choices=choices, read_only=False)
         level = self.parameter("level", 0.0, "0 (untouched) .. 5 (worst)", minimum=0, maximum=5, read_only=False)
         seed = self.parameter("seed", 0, "seed of stochastic distortions, >= 0", read_only=False)
@@ -54,8 +54,15 @@ class DistortionNode(StageNode):
             )
             for camera in cameras
         }
+        self.depths = {
+            camera: self.create_publisher(Image, names.distorted_depth(camera), names.SENSOR_QOS) for camera in cameras
+        }
         for camera in cameras:
             self.create_subscription(Image, names.color(camera), partial(self.on_image, camera), names.LATEST_QOS)
+        self.listens_to_depth = False
+        settings = [setting for setting, _ in self.schedule.steps] if self.schedule else [self.setting]
+        if any(setting.acts_on_depth for setting in settings):
+            self.listen_to_depth()
         self.add_on_set_parameters_callback(self.on_parameters)
         self.closing.callback(self.remove_on_set_parameters_callback, self.on_parameters)
 
@@ -73,24 +80,52 @@ class DistortionNode(StageNode):
             if self.schedule is not None:
                 raise InputError("a schedule is running: name, level and seed cannot be set")
             self.setting = DistortionSetting(**{**new, **given})
+            if self.setting.acts_on_depth:
+                self.listen_to_depth()
         except MertonError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
+
+    def listen_to_depth(self) -> None:
+        """Subscribe to depth with the first fault of depth: until then depth images cost nothing here."""
+        if not self.listens_to_depth:
+            self.listens_to_depth = True
+            for camera in self.depths:
+                self.create_subscription(Image, names.depth(camera), partial(self.on_depth, camera), names.LATEST_QOS)
+
+    def follow_schedule(self) -> None:
+        """Take the setting of this moment from the schedule, if there is one."""
+        if self.schedule is not None:
+            self.setting = self.schedule.at(time.monotonic() - self.started_s)
+
+    def on_depth(self, camera: str, message: Image) -> None:
+        """Publish a depth image with its fault, while one is set."""
+        self.follow_schedule()
+        if not self.active or not self.setting.acts_on_depth or not self.depths[camera].get_subscription_count():
+            return
+        try:
+            depth_m = convert.depth_array(message)
+        except InputError as error:
+            self.drop(camera, error)
+            return
+        if depth_m is not None:
+            faulty_m, header = self.setting.apply_depth(camera, depth_m), message.header
+            stamp_ns = convert.nanoseconds_of(header.stamp)
+            self.depths[camera].publish(convert.depth_message(faulty_m, stamp_ns, header.frame_id))
+            self.counters["depth images"] += 1
 
     def on_image(self, camera: str, message: Image) -> None:
         """Distort a frame that has a subscriber, and publish it with its distortion; a repeated one only again."""
         if not self.active or not any(publisher.get_subscription_count() for publisher in self.outputs[camera]):
             return
         started = time.monotonic()
-        if self.schedule is not None:
-            self.setting = self.schedule.at(started - self.started_s)
+        self.follow_schedule()
         last = self.sent.get(camera)
         if last is None or last[0] != self.setting or not _same(last[1], message):
             try:
                 image = self.setting.apply(camera, convert.color_array(message))
             except InputError as error:
-                self.counters["dropped malformed frames"] += 1
-                self.details["last malformed frame"] = f"{camera}: {error}"
+                self.drop(camera, error)
                 return
             info = DistortionInfo(
                 header=message.header,
@@ -105,6 +140,11 @@ class DistortionNode(StageNode):
             publisher.publish(out)
         self.counters["frames"] += 1
         self.latencies_ms.append(1000 * (time.monotonic() - started))
+
+    def drop(self, camera: str, error: InputError) -> None:
+        """Count a frame that is unusable."""
+        self.counters["dropped malformed frames"] += 1
+        self.details["last malformed frame"] = f"{camera}: {error}"
 
     def observe(self) -> None:
         if self.latencies_ms:

@@ -109,7 +109,7 @@ class RosPorts(ServiceCaller):
         if level:
             parameters.append(Parameter("name", value=name))
         self.set_parameters(self.distortion, parameters)
-        self.views.distortion = (name if level else "reference", float(level), seed)
+        self.views.expect(name if level else "reference", float(level), seed)
 
     def set_parameters(self, client: Any, parameters: list[Parameter]) -> None:
         """Set parameters of another node at once; raises InfrastructureError if it refuses."""

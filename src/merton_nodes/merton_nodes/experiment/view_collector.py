@@ -15,9 +15,10 @@ from merton.errors import InfrastructureError, InputError
 from merton.execution.kinematics import UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView
+from merton.perception.distortion import DEPTH_FAULTS
 from merton.world.cell import CellConfig
 from merton.world.observation import CameraView
-from merton_nodes.cameras.free_cameras import PARTS, FreeCameras
+from merton_nodes.cameras.free_cameras import FAULTY_DEPTH, PARTS, FreeCameras
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.newest_messages import NewestMessages
@@ -36,7 +37,6 @@ class ViewCollector:
         lockstep: false for cameras that run on their own.
 
     Attributes:
-        distortion: (name, level, seed) that the images must carry.
         minimum_stamp_ns: older views are not accepted.
         minimum_scene: views of earlier scenes are not accepted.
     """
@@ -48,6 +48,7 @@ class ViewCollector:
         self.free_cameras = None if lockstep else FreeCameras(cell.camera_names)
         self.at_rest_since_ns = 0  # for cameras that run on their own; 0: not at rest yet in this wait
         self.distortion: tuple[str, float, int] = ("reference", 0.0, 0)
+        self.parts: tuple[str, ...] = PARTS
         self.minimum_stamp_ns = 0
         self.minimum_scene = 0
         self.color: tuple[str, ...] = ()
@@ -59,14 +60,28 @@ class ViewCollector:
     def _subscribe(self, node: Node) -> None:
         sub, keep = node.create_subscription, self.latest.keep
         sub(CellState, names.CELL_STATE, self.latest.keep_with(self._on_state), names.RELIABLE_QOS)
-        kinds = (Image, Image, CameraInfo, Image, DistortionInfo)
-        topics = (names.color, names.depth, names.color_info, names.distorted, names.distortion_info)
+        kinds = (Image, Image, CameraInfo, Image, DistortionInfo, Image)
+        topics = (
+            names.color,
+            names.depth,
+            names.color_info,
+            names.distorted,
+            names.distortion_info,
+            names.distorted_depth,
+        )
         for camera in self.cell.camera_names:
-            for part, kind, topic in zip(PARTS, kinds, topics, strict=True):
+            for part, kind, topic in zip((*PARTS, FAULTY_DEPTH), kinds, topics, strict=True):
                 callback = keep(f"{camera} {part}")
                 if self.free_cameras is not None:
                     callback = self.latest.keep_with(self.free_cameras.add, camera, part)
                 sub(kind, topic(camera), callback, names.SENSOR_QOS)
+
+    def expect(self, name: str, level: float, seed: int) -> None:
+        """Accept images with this distortion alone; a fault of depth has images of its own."""
+        self.distortion = (name, level, seed)
+        self.parts = (*PARTS, FAULTY_DEPTH) if name in DEPTH_FAULTS else PARTS
+        if self.free_cameras is not None:
+            self.free_cameras.parts = self.parts
 
     def wait(
         self, deadline_s: float, color: Collection[str] | None = None, depth: Collection[str] | None = None
@@ -132,7 +147,10 @@ class ViewCollector:
                 self.cell.base_from_camera(camera, base_from_tool0),
                 stamp_ns,
             )
-            distorted[camera] = replace(reference[camera], color=convert.color_array(messages[f"{camera} distorted"]))
+            color, depth_m = convert.color_array(messages[f"{camera} distorted"]), reference[camera].depth_m
+            if depth_m is not None and FAULTY_DEPTH in self.parts:
+                depth_m = convert.depth_array(messages[f"{camera} {FAULTY_DEPTH}"])
+            distorted[camera] = replace(reference[camera], color=color, depth_m=depth_m)
         return CellView(
             stamp_ns,
             reference,
@@ -152,7 +170,10 @@ class ViewCollector:
     def _stale(self, stamp_ns: int) -> list[str]:
         """Keys of the messages that do not carry this stamp, or are not distorted as wanted."""
         keys = [
-            f"{camera} {part}" for camera in self.color for part in PARTS if part != "depth" or camera in self.depth
+            f"{camera} {part}"
+            for camera in self.color
+            for part in self.parts
+            if part not in ("depth", FAULTY_DEPTH) or camera in self.depth
         ]
         messages = self.latest.messages
 

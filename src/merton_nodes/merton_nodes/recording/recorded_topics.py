@@ -65,6 +65,7 @@ def recorded_topics(cameras: Sequence[str]) -> Iterator[tuple[str, type, QoSProf
         yield names.color_info(camera), CameraInfo, sensor
         yield names.depth(camera), Image, sensor
         yield names.distorted(camera), Image, sensor
+        yield names.distorted_depth(camera), Image, sensor
         yield names.distortion_info(camera), DistortionInfo, sensor
 
 

@@ -94,6 +94,11 @@ def distorted(camera: str) -> str:
     return f"distorted/{camera}/image_raw"
 
 
+def distorted_depth(camera: str) -> str:
+    """The aligned depth stream after a fault of depth; there are messages only while one is set."""
+    return f"distorted/{camera}/aligned_depth_to_color/image_raw"
+
+
 def distortion_info(camera: str) -> str:
     """The distortion of the image of the same stamp."""
     return f"distorted/{camera}/info"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from merton.leaderboard.board import Board, BoardCell, BoardRow, group_cell
 from merton.leaderboard.site.names import file_names
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, Standing
-from merton.perception.distortion import DISTORTIONS
+from merton.perception.distortion import all_distortions
 from merton.rating.predictions import predicted_score
 from merton.results.statistics import mean
 
@@ -90,7 +90,8 @@ class View:
 
     def family(self, case: CaseRow) -> str:
         """The family of a case's distortion; of an unknown one itself, and empty for a foreign case."""
-        return DISTORTIONS[case.distortion].category if case.distortion in DISTORTIONS else case.distortion
+        entry = all_distortions().get(case.distortion)
+        return entry.category if entry else case.distortion
 
     def task(self, case: CaseRow) -> str:
         """The task of a case, or the source of a foreign one."""

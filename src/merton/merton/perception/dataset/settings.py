@@ -23,7 +23,7 @@ Levels = Literal["random", "all"]
 REFERENCE_METRICS = ("blur_effect", "noise_sigma")
 """Metrics of every reference: lower is better, and no other image is needed."""
 
-_SHOWS_OR_SERVES = ("gallery.py", "stream.py")
+_SHOWS_OR_SERVES = ("depth.py", "faults.py", "gallery.py", "stream.py", "temporal.py")
 """Files of `perception/distortion` that decide no pixel of a dataset."""
 _SHARED = ("perception/attributes.py", "perception/quality.py", "seeding.py")
 """Files elsewhere that decide pixels or values of the manifest."""

@@ -10,6 +10,8 @@ import cv2
 import numpy as np
 
 from merton.errors import InputError
+from merton.perception.distortion.depth import DEPTH_FAULTS
+from merton.perception.distortion.faults import Fault
 from merton.perception.distortion.scale import (
     KADID_WIDTH_PX,
     LARGEST_SIDE_PX,
@@ -18,6 +20,7 @@ from merton.perception.distortion.scale import (
     at_reference,
     scale_of,
 )
+from merton.perception.distortion.temporal import TEMPORAL_FAULTS
 from merton.registry import Registry
 from merton.world.observation import Image
 
@@ -123,13 +126,22 @@ def register(
     return decorate
 
 
+def all_distortions() -> dict[str, Distortion | Fault]:
+    """Everything that an experiment may name, by name: the types of images, the faults of depth, the faults of time."""
+    return {**DISTORTIONS, **DEPTH_FAULTS, **TEMPORAL_FAULTS}
+
+
 def find_distortion(name: str | int) -> Distortion:
     """The entry with this name ("lens_blur") or id ("02", "2" or 2).
 
     Raises:
         UnknownNameError: there is none; the text lists the names.
+        InputError: it is a fault of depth or of time, which a single image does not have.
     """
     text = str(name)
+    if text in DEPTH_FAULTS or text in TEMPORAL_FAULTS:
+        acts_on = "depth" if text in DEPTH_FAULTS else "a succession of pictures"
+        raise InputError(f"{text!r} acts on {acts_on}, not on a single image: name it in an experiment")
     if text.isascii() and text.isdigit():
         for entry in DISTORTIONS.values():
             if entry.id == text.zfill(2):
@@ -184,7 +196,7 @@ def distort(
     return distorted
 
 
-def check_level(entry: Distortion, level: object) -> None:
+def check_level(entry: Distortion | Fault, level: object) -> None:
     """Raise InputError unless `level` is a level of the distortion; the text lists the levels there are."""
     whole = ", ".join(map(str, LEVELS))
     if (

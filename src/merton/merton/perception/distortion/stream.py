@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.perception.distortion import DISTORTIONS, distort, find_distortion
+from merton.perception.distortion import DEPTH_FAULTS, DISTORTIONS, distort, find_distortion
 from merton.perception.distortion.base import check_level
+from merton.perception.distortion.depth import Depth
 from merton.seeding import generator
 from merton.world.observation import Image
 
@@ -24,7 +26,7 @@ class DistortionSetting:
     """How the frames of a stream are distorted.
 
     Attributes:
-        name: a distortion, or its id, which is replaced by the name; or "reference", at level 0 only.
+        name: a distortion, or its id, which is replaced by the name; a fault of depth; or "reference", at level 0 only.
         level: 0 .. 5.
         seed: of the noise, >= 0.
 
@@ -44,11 +46,11 @@ class DistortionSetting:
         if self.name == REFERENCE and self.level == 0:
             return
         if self.name == REFERENCE:
-            choices = ", ".join(sorted(DISTORTIONS))
+            choices = ", ".join(sorted((*DISTORTIONS, *DEPTH_FAULTS)))
             raise InputError(
                 f"level {self.level} of {REFERENCE!r}, which has level 0 only: choose first one of: {choices}"
             )
-        distortion = find_distortion(self.name)
+        distortion = DEPTH_FAULTS.get(self.name) or find_distortion(self.name)
         check_level(distortion, self.level)
         object.__setattr__(self, "name", distortion.name)
 
@@ -58,15 +60,32 @@ class DistortionSetting:
         return self.name if self.level else REFERENCE
 
     def apply(self, camera: str, pixels: Image) -> Image:
-        """The distorted frame (height, width, 3); the frame itself at level 0.
+        """The distorted frame (height, width, 3); the frame itself at level 0 and for a fault of depth.
 
         The noise depends on the seed, the camera and the frame's own pixels. Ours: equal frames get equal noise at any
         time, and frames that differ get different noise.
         """
-        if self.level == 0:
+        if self.level == 0 or self.acts_on_depth:
             return pixels
-        checksum = zlib.crc32(np.ascontiguousarray(pixels).data)
-        return distort(pixels, self.name, self.level, generator(self.seed, camera, checksum))
+        return distort(pixels, self.name, self.level, self._generator(camera, pixels))
+
+    @property
+    def acts_on_depth(self) -> bool:
+        """Whether it is a fault of depth above level 0."""
+        return self.level > 0 and self.name in DEPTH_FAULTS
+
+    def apply_depth(self, camera: str, depth_m: Depth) -> Depth:
+        """The faulty depth (height, width) [m], 0 where there is none; the depth itself unless a fault acts on it.
+
+        Holes depend on the seed, the camera and the depth itself, as the noise of `apply` does.
+        """
+        if not self.acts_on_depth:
+            return depth_m
+        fault = DEPTH_FAULTS[self.name]
+        return fault.apply(depth_m, fault.value(self.level), self._generator(camera, depth_m))
+
+    def _generator(self, camera: str, frame: NDArray[np.generic]) -> np.random.Generator:
+        return generator(self.seed, camera, zlib.crc32(np.ascontiguousarray(frame).data))
 
 
 @dataclass(frozen=True)
