@@ -21,6 +21,8 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
+from merton.cognition.models.base import question_for
+from merton.cognition.models.describe import Describe
 from merton.config import dumps
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 from merton.files import locked_folder
@@ -28,13 +30,16 @@ from merton.perception.attributes import attributes
 from merton.perception.dataset import CATEGORIES, Tags, build, layout, read_tags, verify, write_sample
 from merton.perception.dataset.intake import decode
 from merton.perception.dataset.reference import JobResult
-from merton.perception.dataset.sample import RENDERED, photographs
+from merton.perception.dataset.sample import photographs
 from merton.perception.dataset.settings import REFERENCE_METRICS, build_settings, code_sha256
 from merton.perception.dataset.tables import read_table
 from merton.perception.dataset.tags import VERBS
 from merton.perception.distortion import DISTORTIONS, distort
 from merton.perception.images import encode_image
 from merton.perception.quality import measure, psnr
+from merton.simulation.scene import make_scene
+from merton.simulation.varied import verbs_of
+from merton.world.tasks import parse
 
 TASKS = ["Push the cup", "Pick the cup", "Move the cup", "Place the cup here", "Pour the cup out"]
 ENTRY = {"domain": "real", "perspective": "first_person", "object": "container", "background": "table", "tasks": TASKS}
@@ -530,12 +535,46 @@ def test_tags_and_images_must_belong_together(references: Path, tmp_path: Path) 
 # Sample ---------------------------------------------------------------------------------------------------------------
 
 
-def test_the_sample_is_a_valid_set_of_references(tmp_path: Path) -> None:
-    assert write_sample(tmp_path / "sample") == RENDERED + len(list(photographs()))
-    tags = read_tags(tmp_path / "sample" / "tags.yaml")
-    files = {path.name: path for path in (tmp_path / "sample").glob("*.png")}
-    assert set(tags) == set(files)
-    assert {task.split()[0] for entry in tags.values() for task in entry.tasks} == set(VERBS)
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample of six scenes a split: they have every verb, and every tag that the cell can have."""
+    out = tmp_path_factory.mktemp("sample") / "sample"
+    calls: list[tuple[int, int]] = []
+    assert write_sample(out, 6, lambda done, total: calls.append((done, total))) == 36 + len(list(photographs()))
+    assert calls == [(done, 36) for done in range(1, 37)]
+    return out
+
+
+def rendered(sample: Path) -> dict[str, Tags]:
+    return {name: tags for name, tags in read_tags(sample / "tags.yaml").items() if tags.domain == "simulation"}
+
+
+def test_the_sample_is_a_valid_set_of_references(sample: Path) -> None:
+    files = {path.name: path for path in sample.glob("*.png")}
+    assert set(read_tags(sample / "tags.yaml")) == set(files)
     assert len({decode(path.read_bytes()).tobytes() for path in files.values()}) == len(files)
+    entries = rendered(sample).values()
+    assert {entry.object for entry in entries} == {"block", "container", "tool"}
+    assert {entry.background for entry in entries} == {"table", "room", "plain"}
+    assert {entry.perspective for entry in entries} == {"first_person", "third_person"}
     with pytest.raises(InputError, match="not an empty folder"):
-        write_sample(tmp_path / "sample")
+        write_sample(sample, 1)
+
+
+def test_the_tasks_of_the_sample_are_the_five_of_the_scene(sample: Path) -> None:
+    entries = rendered(sample)
+    assert {task.split()[0] for entry in entries.values() for task in entry.tasks} == set(VERBS)
+    for name, entry in entries.items():
+        split, seed, _ = name.removesuffix(".png").split("_")
+        scenes = [make_scene(f"{split}-{verb}", int(seed)) for verb in verbs_of(int(seed))]
+        assert [parse(task) for task in entry.tasks] == [scene.command for scene in scenes]
+        assert [scene.difficulty for scene in scenes] == [1, 2, 3, 4, 5]
+
+
+def test_describe_tells_the_five_tasks_of_every_picture_apart(sample: Path) -> None:
+    vlm = Describe()
+    pictures = {name: entry for name, entry in rendered(sample).items() if name.endswith("_top.png")}
+    assert len(pictures) == 12
+    for name, entry in pictures.items():
+        image = decode((sample / name).read_bytes())
+        assert len({vlm.answer([image], question_for(task)).text for task in entry.tasks}) == 5, name

@@ -25,7 +25,7 @@ DEFAULT_CAMERAS = {"first_person": "wrist", "third_person": "top"}
 def camera_of(reference: Reference) -> str:
     """The camera of a reference, or the default for its perspective.
 
-    The ids of images of the cell end in the camera's name, as written by `merton dataset sample` ("cell_07_side").
+    The ids of images of the cell end in the camera's name, as written by `merton dataset sample` ("test_07_side").
     """
     camera = reference.id.rpartition("_")[2]
     if reference.domain == "simulation" and camera in _cell().camera_names:

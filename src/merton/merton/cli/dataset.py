@@ -13,11 +13,15 @@ app = typer.Typer(help="Build datasets of distorted images, and verify them.", n
 
 
 @app.command("sample")
-def sample_command(out: Annotated[Path, typer.Option(help="A new or empty folder for the references.")]) -> None:
-    """Write the built-in references: 50 images of the embedded cell, and photographs, with tags and tasks."""
+def sample_command(
+    out: Annotated[Path, typer.Option(help="A new or empty folder for the references.")],
+    scenes: Annotated[int, typer.Option(min=1, help="Scenes of each split, three images each.")] = 50,
+) -> None:
+    """Write the built-in references with tags and tasks: varied scenes of the embedded cell, and photographs."""
     from merton.perception.dataset import write_sample
 
-    count = write_sample(out)
+    with progress("rendering") as on_progress:
+        count = write_sample(out, scenes, on_progress)
     print_out(f"{count} references and their tags: {out}")
 
 

@@ -1,3 +1,16 @@
 """The embedded cell: physics and rendering in MuJoCo. Nothing outside this package imports mujoco."""
 
-__all__ = ["cameras", "cell", "gazebo", "gazebo_props", "layout", "model", "scene", "sensor", "stereo", "success"]
+__all__ = [
+    "cameras",
+    "cell",
+    "gazebo",
+    "gazebo_props",
+    "layout",
+    "look",
+    "model",
+    "scene",
+    "sensor",
+    "stereo",
+    "success",
+    "varied",
+]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from itertools import chain, product
 from pathlib import Path
 
 from merton.config import dumps
@@ -14,19 +15,31 @@ from merton.perception.dataset.intake import decode
 from merton.perception.dataset.tags import TAG_FILES, Tags, read_tags
 from merton.perception.images import encode_image
 
-RENDERED = 50
-"""Number of images of the cell."""
+SPLITS = ("test", "shift")
+"""Splits of the scenes that are rendered: no model that comes with Merton was trained on one of them."""
 
 _CAMERAS = {"wrist": "first_person", "top": "third_person", "side": "third_person"}
+
+_OBJECTS = {
+    "block": ("cube", "cylinder", "ball", "brick", "spool", "cone"),
+    "container": ("mug", "bottle", "cup", "drawer"),
+    "tool": ("button", "knob", "peg"),
+}
+"""Value of the tag `object` to the kinds of things that have it; food and living things do not occur in the cell."""
 
 _PHOTOGRAPHS = Path(__file__).with_name("photographs.yaml")
 
 
-def write_sample(out: Path) -> int:
+def write_sample(out: Path, scenes: int, on_progress: Callable[[int, int], None] | None = None) -> int:
     """Write the sample's references and their tag file into a new or empty folder; returns the number of images.
 
-    50 images are rendered from the embedded cell, through its three cameras in turn. The nine photographs are added
-    if scikit-image and scikit-learn are installed.
+    Each varied scene (docs/scenes.md) is rendered through the three cameras of the embedded cell, and its pictures have
+    its five tasks. The nine photographs are added if scikit-image and scikit-learn are installed.
+
+    Args:
+        out: the folder.
+        scenes: number of scenes of each of `SPLITS`, from 0 on.
+        on_progress: called with (rendered images done, rendered images in all) after every one.
 
     Raises:
         InputError: the folder is not empty.
@@ -35,38 +48,46 @@ def write_sample(out: Path) -> int:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{str(out)!r} is not an empty folder; choose another one")
     entries = {}
-    for name, content, tags in (*_rendered(), *_encoded_photographs()):
+    rendered = len(SPLITS) * scenes * len(_CAMERAS)
+    for number, (name, content, tags) in enumerate(chain(_rendered(scenes), _encoded_photographs()), 1):
         layout.write(out / name, content)
         entries[name] = {**asdict(tags), "tasks": list(tags.tasks)}
+        if on_progress and number <= rendered:
+            on_progress(number, rendered)
     layout.write(out / TAG_FILES[0], dumps(entries, width=120).encode())
     return len(entries)
 
 
-def _rendered() -> Iterator[tuple[str, bytes, Tags]]:
+def _rendered(scenes: int) -> Iterator[tuple[str, bytes, Tags]]:
     # imported here: no other module of perception needs a simulator
     from merton.simulation.cameras import SceneCameras
     from merton.simulation.cell import SimulatedCell
+    from merton.simulation.look import make_look
+    from merton.simulation.varied import make_layout
 
     cell, cameras = SimulatedCell(), SceneCameras()
-    verbs = ("reach", "push", "pick", "place")  # their scenes have three objects to name
     try:
-        for number in range(RENDERED):
-            scene = cell.reset(verbs[number % len(verbs)], number)
-            camera = list(_CAMERAS)[number % len(_CAMERAS)]
-            view = cameras.render(scene.task, scene.seed, cell.qpos, camera)
-            first, second, third = scene.placements
-            goal = f"on the {scene.command.target}" if scene.command.target else f"between the {second} and the {third}"
-            tasks = (
-                f"Press the {first} from above",
-                f"Push the {first} to the left",
-                f"Pick the {first} up",
-                f"Move the {third} next to the {second}",
-                f"Place the {first} {goal}",
-            )
-            tags = Tags("simulation", _CAMERAS[camera], "block", "table", tasks)
-            yield f"cell_{number:02d}_{camera}.png", encode_image(view.color), tags
+        for split, seed in product(SPLITS, range(scenes)):
+            jobs = make_layout(split, seed).jobs
+            scene = cell.reset(f"{split}-{next(iter(jobs))}", seed)
+            is_plain = make_look(split, seed, ()).finishes["table"].texture == "plain"
+            tasks = tuple(_sentence(job.command.instruction) for job in jobs.values())
+            for camera, perspective in _CAMERAS.items():
+                view = cameras.render(scene.task, seed, cell.qpos, camera)
+                background = "room" if camera == "side" else "plain" if is_plain else "table"
+                tags = Tags("simulation", perspective, _kind(scene.meant.object), background, tasks)
+                yield f"{split}_{seed:02d}_{camera}.png", encode_image(view.color), tags
     finally:
         cameras.close()
+
+
+def _kind(thing: str) -> str:
+    """The tag `object` of the main object, here the thing of the easiest task: nothing else has its colour."""
+    return next(kind for kind, shapes in _OBJECTS.items() if thing.split()[-1] in shapes)
+
+
+def _sentence(instruction: str) -> str:
+    return instruction[:1].upper() + instruction[1:]
 
 
 def photographs() -> Iterator[tuple[Path, Tags]]:

@@ -12,6 +12,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from merton.errors import InputError
+from merton.world.tasks import TASKS
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "domain": ("simulation", "real"),
@@ -22,8 +23,8 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
 """Tag to its values. The four tags are those of Embodied-IQA, section 3.1; the names of the five objects and
 backgrounds are ours: the paper shows them in a figure only."""
 
-VERBS = ("Cover", "Insert", "Move", "Pick", "Place", "Pour", "Press", "Pull", "Push", "Twist")
-"""The first word of every task."""
+VERBS = tuple(sorted(name.capitalize() for name in TASKS))
+"""The first word of every task: the paper's ten, and Reach."""
 
 TASKS_PER_IMAGE = 5
 
