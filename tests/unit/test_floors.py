@@ -78,6 +78,24 @@ def test_the_floor_is_the_score_against_other_scenes_of_the_task() -> None:
     assert found["decision"].dimensions["state"] == 1.0
     assert found["execution"] == study.Floor(90.0, 60.0, 0.75, False, {})
     assert not any(item.constant for item in found.values())
+    assert found["decision"].inert == ("z", "rotation x", "rotation y", "rotation z", "gripper")
+    assert found["cognition"].inert == ()
+
+
+def test_dimensions_that_never_vary_are_named() -> None:
+    """The gripper's end counts; one scene tells nothing; of constant output no single dimension is named."""
+
+    def inert(*chunks: ActionChunk) -> tuple[str, ...]:
+        run = [output(case, "words", decided) for case, decided in zip(CASES, chunks, strict=False)]
+        return study.floors(run, board(("servo", 0.8, 0.9)))["servo"]["decision"].inert
+
+    open_then = [chunk((0.1, 0, 0, 0, 0, 0, end), (0.1 * scene, 0, 0, 0, 0, 0, 0)) for scene, end in ((1, 1), (3, 0))]
+    assert inert(*open_then) == ("y", "z", "rotation x", "rotation y", "rotation z", "gripper")
+    ends = [chunk((0.1, 0, 0.2, 0, 0, 0, 1)), chunk((0.1, 0, 0.1, 0, 0, 0, 0.5))]
+    assert inert(*ends) == ("x", "y", "rotation x", "rotation y", "rotation z")
+    assert inert(*ends, chunk()) == inert(*ends), "an action without deltas has no dimensions"
+    assert inert(ends[0]) == ()
+    assert inert(ends[0], ends[0]) == (), "constant output"
 
 
 def test_a_score_at_its_floor_is_zero_and_below_it_negative() -> None:

@@ -9,7 +9,7 @@ model's reference output for one scene against its reference output for another 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,12 +20,16 @@ from merton.decision.score import score_batch as decision_scores
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.results.statistics import mean
 from merton.study.outputs import DIMENSIONS, Output, references
+from merton.world.action import DIMENSION_NAMES, ActionChunk
 
 PARTNERS = 10
 """The most other scenes that each reference is compared with, so that the time grows only linearly with the study."""
 
 CONSTANT = 0.999
 """Outputs for different images that are more alike than this do not depend on the image."""
+
+STILL = 1e-6
+"""A dimension of an action that varies by less [m, rad, share of the gripper's travel] does not vary."""
 
 Scores = Mapping[str, float]
 
@@ -41,6 +45,8 @@ class Floor:
             constant output, which leaves nothing between floor and maximum.
         constant: the outputs do not depend on the image.
         dimensions: the floors of the three dimensions, 0..1; empty without a floor.
+        inert: of the decision, dimensions of `merton.world.action.DIMENSION_NAMES` that have one value whatever the
+            image, and so always add full similarity; empty for constant output, where that holds for all.
     """
 
     raw: float | None
@@ -48,6 +54,7 @@ class Floor:
     normalised: float | None
     constant: bool
     dimensions: Scores
+    inert: tuple[str, ...] = ()
 
 
 def floors(outputs: Sequence[Output], board: Snapshot) -> dict[str, dict[str, Floor]]:
@@ -58,9 +65,10 @@ def floors(outputs: Sequence[Output], board: Snapshot) -> dict[str, dict[str, Fl
         mine = [output for output in outputs if output.agent == row.id]
         by_task = references(mine, row.id)
         cider = corpora.get(mine[0].models["cognition"]) if mine else None
+        decision = _floor("decision", row, _chance(by_task, _of_chunks), _moves_alike(mine))
         result[row.id] = {
             "cognition": _floor("cognition", row, _chance(by_task, partial(_of_answers, cider=cider)), _repeats(mine)),
-            "decision": _floor("decision", row, _chance(by_task, _of_chunks), _moves_alike(mine)),
+            "decision": replace(decision, inert=() if decision.constant else _inert(mine)),
             "execution": Floor(row.execution_distorted, board.chance_floor, row.execution_above_floor, False, {}),
         }
     return result
@@ -126,8 +134,26 @@ def _repeats(outputs: Sequence[Output]) -> bool:
 
 def _moves_alike(outputs: Sequence[Output]) -> bool:
     """Whether all first chunks, for two scenes or tasks at least, are the same motion."""
-    decided = [(output.case.reference, output.chunks) for output in outputs if output.chunks]
-    chunks = [chunk for _, both in decided for chunk in both]
-    if len({case for case, _ in decided}) < 2 or len({chunk.frame for chunk in chunks}) != 1:
+    chunks = _decided(outputs)
+    if len({chunk.frame for chunk in chunks}) != 1:
         return False
     return bool(decision_scores(chunks[:1] * len(chunks), chunks).total.min() >= CONSTANT)
+
+
+def _inert(outputs: Sequence[Output]) -> tuple[str, ...]:
+    """The dimensions with one value in all first chunks, for two scenes or tasks at least; the gripper at their ends.
+
+    Ours: the end is where the decision score reads the gripper.
+    """
+    chunks = [chunk for chunk in _decided(outputs) if len(chunk.deltas)]
+    if not chunks:
+        return ()
+    spread = np.ptp(np.concatenate([chunk.deltas for chunk in chunks]), axis=0)
+    spread[-1] = np.ptp([chunk.deltas[-1, -1] for chunk in chunks])
+    return tuple(name for name, range_ in zip(DIMENSION_NAMES, spread, strict=True) if range_ < STILL)
+
+
+def _decided(outputs: Sequence[Output]) -> list[ActionChunk]:
+    """All first chunks; none if they are of fewer than two scenes or tasks."""
+    decided = [(output.case.reference, output.chunks) for output in outputs if output.chunks]
+    return [chunk for _, both in decided for chunk in both] if len({case for case, _ in decided}) >= 2 else []

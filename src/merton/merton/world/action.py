@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from merton.errors import InvalidActionError
 from merton.world.geometry import Array
 
-DIMENSIONS = 7
+DIMENSION_NAMES = ("x", "y", "z", "rotation x", "rotation y", "rotation z", "gripper")
+DIMENSIONS = len(DIMENSION_NAMES)
 FRAMES = ("base_link", "tcp")
 """Frames a delta may be expressed in: the robot's base (applied from the left) or the tool (from the right)."""
 
