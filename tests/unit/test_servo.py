@@ -187,9 +187,11 @@ def test_invalid_requests_are_refused(ports: LocalPorts) -> None:
         Servo().act(replace(observation, views=blind, step=1))
 
 
-@pytest.mark.parametrize(("distortion", "limit"), [("gaussian_blur", 15), ("white_noise", 30), ("max_darken", 15)])
+@pytest.mark.parametrize(
+    ("distortion", "limit"), [("white_noise", 15), ("multiplicative_noise", 15), ("color_quantization", 15)]
+)
 def test_it_finds_less_in_a_worse_image(ports: LocalPorts, distortion: str, limit: int) -> None:
-    """How many of the 30 objects of ten scenes the first camera shows it at levels 0, 3 and 5; noise costs it few."""
+    """How many of the 30 objects of ten scenes the first camera shows it at levels 0, 3 and 5."""
     found = dict.fromkeys((0, 3, 5), 0)
     for level in found:
         for seed in range(10):
@@ -197,4 +199,4 @@ def test_it_finds_less_in_a_worse_image(ports: LocalPorts, distortion: str, limi
             found[level] += sum(locate(view, f"{color} cube") is not None for color in COLORS)
     assert found[0] == 30
     assert found[0] >= found[3] > found[5]
-    assert found[5] < limit
+    assert found[5] < 15

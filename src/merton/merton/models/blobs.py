@@ -1,4 +1,4 @@
-"""Coloured blobs in an image: plain colour segmentation, shared by `describe` and `servo`.
+"""Coloured blobs in an image: plain colour segmentation, the eyes of `describe`.
 
 The image is not repaired first (no denoising, equalisation or adaptive threshold), so that a distortion of the pixels
 is a distortion of the blobs.

@@ -1,7 +1,8 @@
-"""The servo: finds an object by its colour, moves above it, locates it again from there, and does the task.
+"""The servo: finds an object on the table, moves above it, locates it again from there, and does the task.
 
-A classical policy without learning: the fixed camera "top" finds the object, "wrist" corrects. Pixels of an object are
-those of its colour, and the aligned depth gives their positions. Distortion affects the colour image alone.
+A classical policy without learning: the fixed camera "top" finds the object, "wrist" corrects. It sees outlines: the
+patches that edges enclose, the hue of each, and their positions by the aligned depth. `describe` thresholds colours
+instead, so the two do not fail together. Distortion affects the colour image alone, faults of depth the positions.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,11 +18,11 @@ from merton.decision.models import motions
 from merton.decision.models.base import Policy
 from merton.decision.models.motions import Motion
 from merton.errors import InputError
-from merton.models.blobs import find_blobs, smallest_rectangle_angle
+from merton.models.blobs import LIT, smallest_rectangle_angle
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.nouns import noun
-from merton.world.observation import CameraView, Observation
-from merton.world.tasks import Command, parse
+from merton.world.observation import CameraView, Image, Observation
+from merton.world.tasks import COLORS, Command, parse
 
 TASKS = ("reach", "push", "pick", "place")
 """The tasks that it can do."""
@@ -35,10 +37,20 @@ NEAR_M = 0.03
 """Within this horizontal distance of an object its measured position is accurate enough for the task."""
 
 _TABLE_MIN_M, _TABLE_MAX_M = (0.25, -0.40, -0.02), (0.80, 0.40, 0.09)
-"""Box of possible points on an object; other points of its colour are ignored."""
+"""Box of possible points on an object; others are ignored."""
+_EDGES = (60, 120)
+"""Thresholds of Canny's edges: the gradient at which one goes on, and begins. Ours: chosen on undistorted pictures."""
+_EIGHT = np.ones((3, 3), np.uint8)
+"""A pixel with its eight neighbours."""
+_LARGEST_SHARE = 0.1
+"""Share of the picture above which a patch is no thing: the table, a wall."""
 _TOP_M = 0.008
 """Largest depth of a point of an object's top below the highest one."""
 _FEWEST_POINTS = 15
+_THING_M = 0.05
+"""Horizontal distance within which patches of a colour belong to one thing."""
+_LEAST_CHROMA = 15.0
+"""CIELAB distance from grey below which a patch has no colour. Ours: the things' own are 60 and more, the table's 3."""
 _HELD = (0.10, 0.90)
 """Fingers open by a share between these hold an object: the tasks only open or close them."""
 
@@ -122,27 +134,65 @@ def set_down(hand: Motion, mat: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def locate(view: CameraView, name: str) -> Sighting | None:
-    """The object "<color> <shape>" on the table, which is the largest patch of that colour, or None.
+    """The thing "<color> <shape>" on the table, which is the largest outlined patch of that colour, or None.
 
     The yaw is None unless the shape is "cube". Raises InputError for a view without depth.
     """
     if view.depth_m is None:
         raise InputError(f"servo needs aligned depth from camera {view.camera!r}")
     color, shape = name.split()
-    for blob in find_blobs(view.color, color):
-        points = _points(view, blob.mask & (view.depth_m > 0), view.depth_m)
-        inside = ((points > _TABLE_MIN_M) & (points < _TABLE_MAX_M)).all(axis=1)
-        if inside.sum() >= _FEWEST_POINTS:
-            points = points[inside]
-            top = points[points[:, 2] > np.percentile(points[:, 2], 90) - _TOP_M]
-            yaw_rad = smallest_rectangle_angle(top[:, :2]) if shape == "cube" else None
-            return Sighting(top.mean(axis=0), yaw_rad)
-    return None
+    points, colors = _points(view, view.depth_m), _lab(view.color)
+    on_table = (view.depth_m > 0) & ((points > _TABLE_MIN_M) & (points < _TABLE_MAX_M)).all(axis=2)
+    patches = [points[patch & on_table] for patch in outlined(view.color) if _named(colors[patch]) == color]
+    if not (patches := [patch for patch in patches if len(patch)]):
+        return None
+    middle = np.median(patches[0][:, :2], axis=0)  # its sides are patches of their own
+    found = np.vstack([one for one in patches if np.hypot(*(np.median(one[:, :2], axis=0) - middle)) < _THING_M])
+    if len(found) < _FEWEST_POINTS:
+        return None
+    top = found[found[:, 2] > np.percentile(found[:, 2], 90) - _TOP_M]
+    return Sighting(top.mean(axis=0), smallest_rectangle_angle(top[:, :2]) if shape == "cube" else None)
 
 
-def _points(view: CameraView, mask: NDArray[np.bool_], depth_m: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Points (n, 3) [m] in `base_link` of the pixels of a mask (height, width)."""
-    rows, columns = np.nonzero(mask)
-    depth, i = depth_m[rows, columns].astype(np.float64), view.intrinsics
-    in_camera = np.column_stack(((columns - i.cx) / i.fx * depth, (rows - i.cy) / i.fy * depth, depth))
+def outlined(image: Image) -> list[NDArray[np.bool_]]:
+    """The patches (height, width) that edges (Canny's, of any colour channel) enclose, largest first."""
+    edges = np.maximum.reduce([cv2.Canny(channel, *_EDGES) for channel in cv2.split(image)])
+    edges = cv2.morphologyEx(edges, cv2.MORPH_CLOSE, _EIGHT)  # gaps of a pixel or two
+    _, labels, statistics, _ = cv2.connectedComponentsWithStats((edges == 0).astype(np.uint8), connectivity=4)
+    areas = statistics[1:, cv2.CC_STAT_AREA]
+    order = np.argsort(-areas, kind="stable")
+    return [
+        cv2.dilate((labels == label + 1).astype(np.uint8), _EIGHT).astype(bool)  # its edge belongs to it
+        for label in order
+        if _FEWEST_POINTS <= areas[label] <= _LARGEST_SHARE * edges.size
+    ]
+
+
+def _points(view: CameraView, depth_m: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Points (height, width, 3) [m] in `base_link`; without depth the camera's own place."""
+    rows, columns = np.indices(depth_m.shape)
+    depth, i = depth_m.astype(np.float64), view.intrinsics
+    in_camera = np.stack(((columns - i.cx) / i.fx * depth, (rows - i.cy) / i.fy * depth, depth), axis=-1)
     return np.asarray(in_camera @ view.base_from_camera[:3, :3].T + view.base_from_camera[:3, 3])
+
+
+def _lab(image: Image) -> NDArray[np.float32]:
+    """CIELAB (height, width, 3) of RGB: lightness 0 .. 100, a and b 0 for grey."""
+    return np.asarray(cv2.cvtColor(image.astype(np.float32) / 255, cv2.COLOR_RGB2LAB), np.float32)
+
+
+def _named(colors: NDArray[np.float32]) -> str:
+    """The one of `COLORS` whose hue is nearest to that of the median of (n, 3) in CIELAB; empty if that is grey."""
+    middle = np.median(colors, axis=0)
+    if np.hypot(*middle[1:]) < _LEAST_CHROMA:
+        return ""
+    away = np.abs((_hue_rad(middle) - _HUES_RAD + math.pi) % (2 * math.pi) - math.pi)
+    return COLORS[int(away.argmin())]
+
+
+def _hue_rad(colors: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(np.arctan2(colors[..., 2], colors[..., 1]))
+
+
+_HUES_RAD = _hue_rad(_lab(cv2.cvtColor(np.array([[LIT[color] for color in COLORS]], np.uint8), cv2.COLOR_HSV2RGB))[0])
+"""Hue angle in CIELAB of each of `COLORS`, lit from above."""
