@@ -143,7 +143,7 @@ def locate(view: CameraView, name: str) -> Sighting | None:
     color, shape = name.split()
     points, colors = _points(view, view.depth_m), _lab(view.color)
     on_table = (view.depth_m > 0) & ((points > _TABLE_MIN_M) & (points < _TABLE_MAX_M)).all(axis=2)
-    patches = [points[patch & on_table] for patch in outlined(view.color) if _named(colors[patch]) == color]
+    patches = [points[one][on_table[one]] for one in outlined(view.color) if _named(colors[one]) == color]
     if not (patches := [patch for patch in patches if len(patch)]):
         return None
     middle = np.median(patches[0][:, :2], axis=0)  # its sides are patches of their own
@@ -154,18 +154,20 @@ def locate(view: CameraView, name: str) -> Sighting | None:
     return Sighting(top.mean(axis=0), smallest_rectangle_angle(top[:, :2]) if shape == "cube" else None)
 
 
-def outlined(image: Image) -> list[NDArray[np.bool_]]:
-    """The patches (height, width) that edges (Canny's, of any colour channel) enclose, largest first."""
+def outlined(image: Image) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows and columns of the patches that edges (Canny's, of any colour channel) enclose, largest first."""
     edges = np.maximum.reduce([cv2.Canny(channel, *_EDGES) for channel in cv2.split(image)])
     edges = cv2.morphologyEx(edges, cv2.MORPH_CLOSE, _EIGHT)  # gaps of a pixel or two
     _, labels, statistics, _ = cv2.connectedComponentsWithStats((edges == 0).astype(np.uint8), connectivity=4)
-    areas = statistics[1:, cv2.CC_STAT_AREA]
-    order = np.argsort(-areas, kind="stable")
-    return [
-        cv2.dilate((labels == label + 1).astype(np.uint8), _EIGHT).astype(bool)  # its edge belongs to it
-        for label in order
-        if _FEWEST_POINTS <= areas[label] <= _LARGEST_SHARE * edges.size
-    ]
+    areas, patches = statistics[:, cv2.CC_STAT_AREA], []
+    for label in np.argsort(-areas[1:], kind="stable") + 1:
+        if _FEWEST_POINTS <= areas[label] <= _LARGEST_SHARE * edges.size:
+            left, top, width, height = statistics[label, :4]
+            row, column = max(top - 1, 0), max(left - 1, 0)  # its edge belongs to it
+            patch = labels[row : top + height + 1, column : left + width + 1] == label
+            rows, columns = np.nonzero(cv2.dilate(patch.astype(np.uint8), _EIGHT))
+            patches.append((rows + row, columns + column))
+    return patches
 
 
 def _points(view: CameraView, depth_m: NDArray[np.float32]) -> NDArray[np.float64]:
