@@ -23,7 +23,7 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InputError
 from merton.experiment import parts as parts_module
 from merton.experiment import trial as trial_module
-from merton.experiment.parts import WHOLE, Dissection, check_same, dissection, lost_trials, run_parts
+from merton.experiment.parts import WHOLE, Dissection, dissection, lost_trials, run_parts
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner
@@ -121,6 +121,21 @@ def test_all_of_the_loss_goes_where_a_planted_agent_is_sensitive(value: str) -> 
 
 
 @pytest.mark.usefixtures("eyes")
+def test_shares_are_means_over_all_distorted_trials() -> None:
+    parts, trials = planted({("top", 2)})
+    game = parts.games[0]
+    alone, among = (
+        attribute("a", game.axis, list(game.parts), game.designs, trials, scenes)[0]
+        for scenes in ((), ["reach.7"] * 3 + ["reach.8"] * 3)
+    )
+    assert (alone.loss.value, alone.lost, alone.trials, alone.scenes) == (1.0, 2, 2, 2)
+    assert (among.loss.value, among.lost, among.trials, among.scenes) == (0.25, 2, 8, 4)
+    assert among.shares["top"] == among.loss
+    assert among.shares["wrist"].value == 0.0
+    assert among.shares["wrist"].interval[0] < 0.0 < among.shares["wrist"].interval[1]
+
+
+@pytest.mark.usefixtures("eyes")
 def test_a_trial_is_lost_at_the_last_step_at_which_clean_images_still_help() -> None:
     parts, trials = planted({("top", 1), ("side", 2)}, scenes=3)
     found = failure("a", WHOLE, parts.prefixes, trials)
@@ -182,8 +197,10 @@ def test_only_trials_that_lose_are_asked_about() -> None:
         *records(3, (lost, lost), (0.5, 0.6)),
         *records(4, (won, fault), (1.0, None)),  # type: ignore[arg-type]
     ]
-    assert [trial.case.seed for trial in lost_trials(spec, found)] == [0, 2]
-    assert lost_trials(spec, found, ["b"]) == []
+    lost, unharmed = lost_trials(spec, found)
+    assert [trial.case.seed for trial in lost] == [0, 2]
+    assert [trial.case.seed for trial in unharmed] == [1, 3], "one that gains loses nothing"
+    assert lost_trials(spec, found, ["b"]) == ([], [])
 
 
 EXPERIMENT = """
@@ -222,17 +239,16 @@ def test_a_killed_attribution_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     run = RunDirectory(other)
     with ResultStore(run.database, read_only=True) as store:
         records = store.records(run.id)
-    lost = lost_trials(run.spec, records)
-    assert len(lost) == 2
+    lost, unharmed = lost_trials(run.spec, records)
+    assert (len(lost), len(unharmed)) == (2, 0)
     made = {"servo": dissection(run.spec, run.spec.agents[0], step_parts=2)}
     with ResultStore(other / RECORD) as store:
-        next(run_parts(AtOnce(), run, store, made, lost))  # and then it is killed
+        other_results = [replace(record, progress=0.123) for record in records]
+        with pytest.raises(InputError, match=r"other results of servo.* \(progress .*\): run the experiment again"):
+            next(run_parts(AtOnce(), run, store, made, lost[:1], other_results))
+        assert store.ids(WHOLE) == []
+        next(run_parts(AtOnce(), run, store, made, lost, records))  # and then it is killed
         assert store.ids(WHOLE) == [lost[0].id]
     again = CliRunner().invoke(app, ["attribute", str(other), "--workers", "1", "--step-parts", "2"])
     assert again.stdout.replace("other", "one") == first.stdout
     assert (other / NUMBERS).read_bytes() == numbers
-    whole = [record for record in records if record.id == lost[0].id]
-    with pytest.raises(
-        InputError, match=r"has other results of servo.reach.* \(progress .*\): run the experiment again"
-    ):
-        check_same(run, records, [replace(whole[0], progress=0.123)])

@@ -17,6 +17,7 @@ from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
 from merton.cli.runs import RUNS
 from merton.errors import InputError
 from merton.files import locked_folder
+from merton.pages.words import number
 from merton.results.text import MISSING, count_of
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def attribute_command(
 
 def _found(pool: Executor, run: RunDirectory, dissections: Mapping[str, Dissection], agents: Sequence[str]) -> Findings:
     """Run all that is not recorded, and share the losses out."""
-    from merton.experiment.parts import WHOLE, check_same, lost_trials, run_parts
+    from merton.experiment.parts import lost_trials, run_parts
     from merton.experiment.plan import Trial
     from merton.results.store import ResultStore
     from merton.study.attribution import Findings
@@ -81,15 +82,15 @@ def _found(pool: Executor, run: RunDirectory, dissections: Mapping[str, Dissecti
         records = store.records(run.id)
     if not records:
         raise InputError(f"{run.path} has no results")
-    lost = [trial for trial in lost_trials(run.spec, records, agents) if not dissections[trial.agent.id].is_trivial]
+    losing, unharmed = lost_trials(run.spec, records, agents)
+    lost = [trial for trial in losing if not dissections[trial.agent.id].is_trivial]
     with ResultStore(run.path / RECORD) as store, progress("parts") as move:
-        for done, _ in enumerate(run_parts(pool, run, store, dissections, lost), start=1):
+        for done, _ in enumerate(run_parts(pool, run, store, dissections, lost, records), start=1):
             move(done, len(lost))
         again: dict[str, dict[str, TrialRecord]] = {}
         for design in store.experiments():
             for record in store.records(design):
                 again.setdefault(record.id, {})[design] = record
-    check_same(run, records, [again[trial.id][WHOLE] for trial in lost])
     references = {record.id: record for record in records}
     findings: Findings = Findings((), (), ())
     for item in run.spec.agents:
@@ -99,11 +100,14 @@ def _found(pool: Executor, run: RunDirectory, dissections: Mapping[str, Dissecti
                 for trial in lost
                 if trial.agent == item
             ]
-            findings += _of_agent(item.id, dissections[item.id], trials)
+            scenes = [trial.case.scene for trial in unharmed if trial.agent == item]
+            findings += _of_agent(item.id, dissections[item.id], trials, scenes)
     return findings
 
 
-def _of_agent(agent: str, parts: Dissection, trials: Sequence[tuple[TrialRecord, Found]]) -> Findings:
+def _of_agent(
+    agent: str, parts: Dissection, trials: Sequence[tuple[TrialRecord, Found]], unharmed: Sequence[str]
+) -> Findings:
     from merton.experiment.parts import WHOLE
     from merton.study.attribution import Findings, attribute, failure
 
@@ -111,9 +115,16 @@ def _of_agent(agent: str, parts: Dissection, trials: Sequence[tuple[TrialRecord,
         return Findings((), (), (f"{agent} sees one part of the images at most, so there is nothing to share out.",))
     if not trials:
         return Findings((), (), (f"{agent} loses neither success nor progress in any distorted trial.",))
-    shares = [item for game in parts.games for item in attribute(agent, game.axis, [*game.parts], game.designs, trials)]
+    shares = [
+        item
+        for game in parts.games
+        for item in attribute(agent, game.axis, list(game.parts), game.designs, trials, unharmed)
+    ]
     lost = failure(agent, WHOLE, parts.prefixes, trials) if parts.prefixes else None
-    return Findings(tuple(shares), (lost,) if lost else (), ())
+    scenes = {*unharmed, *(reference.case.scene for reference, _ in trials)}
+    size = count_of(len(trials) + len(unharmed), len(scenes))
+    remark = f"{agent} loses success or progress in {len(trials)} of its distorted trials ({size})."
+    return Findings(tuple(shares), (lost,) if lost else (), (remark,))
 
 
 def _complete(pool: Executor, run: RunDirectory, store: ResultStore) -> None:
@@ -131,16 +142,16 @@ def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> No
     """Tables on the terminal, numbers and page in the run's folder."""
     from merton.study.report import write_attribution_page
 
-    for remark in findings.remarks:
-        print_out(remark)
     if findings.attributions:
         STDOUT.print(_table(findings))
+    for remark in findings.remarks:
+        print_out(remark)
     for found in findings.failures:
-        lost = ", ".join(f"{step} ({count_of(count, 0)})" for step, count in found.lost_at.items())
+        lost = ", ".join(f"{step} ({count})" for step, count in found.lost_at.items())
         print_out(
             f"{found.agent}: of the trials that fail only under distortion ({count_of(found.trials, found.scenes)}), "
-            f"clean images no longer help after step (trials): {lost}. They end after {found.simulated_s:.1f} s "
-            f"on average."
+            f"clean images no longer help after step (trials): {lost}. Distorted they take "
+            f"{found.simulated_s:.1f} s of the cell's clock on average."
         )
     run.write_json(NUMBERS, {**about, **asdict(findings)})
     page = write_attribution_page(findings, run.path.name, run.path / PAGE)
@@ -149,18 +160,19 @@ def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> No
 
 def _table(findings: Findings) -> Table:
     """The shares in points of 100; fits in 80 columns."""
-    table = Table(box=None, pad_edge=False, title="Loss under distortion, shared out", title_justify="left")
-    for name in ("agent", "loss of", "part", "points", "95 %", "% of it", "trials"):
+    table = Table(box=None, pad_edge=False, title="Points of 100 lost under distortion", title_justify="left")
+    for name in ("agent", "loss of", "part", "points", "95 %", "% of it"):
         table.add_column(name, no_wrap=True, justify="left" if name in ("agent", "loss of", "part") else "right")
     for item in findings.attributions:
-        size = count_of(item.trials, item.scenes)
-        add_row(table, item.agent, item.value, f"all {item.axis}", *_points(item.loss), 100, size)
+        add_row(
+            table, item.agent, item.value, f"all {item.axis}", *_points(item.loss), 100 if item.loss.value else MISSING
+        )
         for part, share in item.shares.items():
             percent = f"{round(100 * share.value / item.loss.value) + 0}" if item.loss.value else MISSING
-            add_row(table, "", "", f"  {part}", *_points(share), percent, "")
+            add_row(table, "", "", f"  {part}", *_points(share), percent)
     return table
 
 
 def _points(mean: Mean) -> tuple[str, str]:
-    value, low, high = (round(100 * number, 1) + 0.0 for number in (mean.value, *mean.interval))
-    return f"{value:.1f}", f"{low:.0f} to {high:.0f}"
+    low, high = (number(100 * end, 0) for end in mean.interval)
+    return number(100 * mean.value, 1), f"{low} to {high}"

@@ -129,22 +129,27 @@ def parts_of(spec: ExperimentSpec, agent: AgentSpec, axis: str, step_parts: int)
     return single | ({f"{rest[0]}{' and later' if len(rest) > 1 else ''}": rest} if rest else {})
 
 
-def lost_trials(spec: ExperimentSpec, records: Sequence[TrialRecord], agents: Collection[str] = ()) -> list[Trial]:
-    """The distorted trials that lose success or progress against the undistorted run, in the order of a run.
+def lost_trials(
+    spec: ExperimentSpec, records: Sequence[TrialRecord], agents: Collection[str] = ()
+) -> tuple[list[Trial], list[Trial]]:
+    """The distorted trials that lose success or progress against the undistorted run, and those that do not.
+
+    Both in the order of a run. A trial without a result, or whose undistorted run has none, is in neither.
 
     Args:
         agents: ids; empty for all.
     """
-    found = {record.id: record for record in records}
-    return [
-        trial
-        for trial in spec.trials()
-        if (trial.agent.id in agents or not agents)
-        and not trial.case.is_reference
-        and (record := found.get(trial.id)) is not None
-        and (reference := found.get(Trial(trial.agent, trial.case.reference).id)) is not None
-        and (_less(record.success, reference.success) or _less(record.progress, reference.progress))
-    ]
+    found = {record.id: record for record in records if record.success is not None}
+    lost: list[Trial] = []
+    unharmed: list[Trial] = []
+    for trial in spec.trials():
+        reference = found.get(Trial(trial.agent, trial.case.reference).id)
+        if trial.case.is_reference or reference is None or (agents and trial.agent.id not in agents):
+            continue
+        if (record := found.get(trial.id)) is not None:
+            loses = _less(record.success, reference.success) or _less(record.progress, reference.progress)
+            (lost if loses else unharmed).append(trial)
+    return lost, unharmed
 
 
 def run_parts(
@@ -153,6 +158,7 @@ def run_parts(
     store: ResultStore,
     dissections: Mapping[str, Dissection],
     trials: Sequence[Trial],
+    recorded: Sequence[TrialRecord],
 ) -> Iterator[Trial]:
     """Run trials in every design of their agents that is not recorded; yields each once its results are durable.
 
@@ -160,11 +166,12 @@ def run_parts(
         run: in which the trials were run; its undistorted runs are what the results are measured against.
         store: where the results are recorded, each design as an experiment of its name.
         dissections: by the agent's id.
+        recorded: results of the run.
 
     Raises:
         InfrastructureError: as `workers.run_trials`.
-        InputError: the record has results of other designs or of another Merton, or the results of a trial differ
-            from those in the run.
+        InputError: the record has results of other designs or of another Merton; or a trial of the run has other
+            results today, so that nothing can be said about its loss.
     """
     for part in dissections.values():
         for name, distorted in part.designs.items():
@@ -176,7 +183,14 @@ def run_parts(
     for trial in trials:
         designs = dissections[trial.agent.id].designs
         jobs.append((run.path, trial, {name: part for name, part in designs.items() if trial.id not in done[name]}))
+    known = {record.id: record for record in recorded}
     for trial, found in zip(trials, results(pool, run_subsets, jobs), strict=True):
+        for record in found:
+            if record.experiment == WHOLE and (differences := field_differences(known[trial.id], record)):
+                raise InputError(
+                    f"{run.path} has other results of {trial.id} than this Merton's embedded cell "
+                    f"({'; '.join(differences)}): run the experiment again"
+                )
         store.record_all(found)
         yield trial
 
@@ -188,17 +202,6 @@ def run_subsets(path: Path, trial: Trial, designs: Mapping[str, DistortedPart]) 
     runner = runner_of(path)
     specs = {name: runner.spec.model_copy(update={"distort": part}) for name, part in designs.items()}
     return [report.record for report in runner.run_forked(trial, specs)]
-
-
-def check_same(run: RunDirectory, recorded: Sequence[TrialRecord], again: Sequence[TrialRecord]) -> None:
-    """Raise InputError if a trial of the run has other results today: then nothing can be said about its loss."""
-    ours = {record.id: record for record in recorded}
-    for record in again:
-        if differences := field_differences(ours[record.id], record):
-            raise InputError(
-                f"{run.path} has other results of {record.id} than this Merton's embedded cell "
-                f"({'; '.join(differences)}): run the experiment again"
-            )
 
 
 def _values(spec: ExperimentSpec, axis: str) -> tuple[Any, ...]:

@@ -60,8 +60,9 @@ class Attribution:
     Attributes:
         axis: "stages", "cameras" or "steps".
         value: of `ATTRIBUTED`.
-        trials, scenes: how many the means are of: those that lose success or progress.
-        loss: their mean loss.
+        trials, scenes: how many the means are of: all distorted trials whose value is known.
+        lost: how many of them lose success or progress; of the others loss and shares are 0, also of one that gains.
+        loss: the mean loss.
         shares: part to the mean of its Shapley values, which add up to the loss.
     """
 
@@ -70,6 +71,7 @@ class Attribution:
     value: str
     trials: int
     scenes: int
+    lost: int
     loss: Mean
     shares: Mapping[str, Mean]
 
@@ -106,12 +108,16 @@ def attribute(
     parts: Sequence[str],
     designs: Mapping[frozenset[str], str],
     trials: Sequence[tuple[TrialRecord, Found]],
+    unharmed: Sequence[str] = (),
 ) -> list[Attribution]:
     """The shares of an agent's loss by the parts of one axis, for each of `ATTRIBUTED`.
 
     Args:
         designs: every subset of the parts but the empty one, to the name of its design.
-        trials: undistorted run and the results in all designs, of each trial; one with an unknown value is left out.
+        parts: names of the parts, in the order in which they are shown.
+        trials: undistorted run and the results in all designs, of each trial that loses; one with an unknown value is
+            left out.
+        unharmed: the scene of each distorted trial that loses nothing.
     """
     attributions = []
     for value in ATTRIBUTED:
@@ -126,9 +132,10 @@ def attribute(
             losses.append(lost[frozenset(parts)])
             shares.append(shapley(parts, lost))
         if scenes:
-            means = {part: _mean([share[part] for share in shares], scenes) for part in parts}
-            size = len(scenes), len(set(scenes))
-            attributions.append(Attribution(agent, axis, value, *size, _mean(losses, scenes), means))
+            everywhere, none = [*scenes, *unharmed], [0.0] * len(unharmed)
+            means = {part: _mean([*(share[part] for share in shares), *none], everywhere) for part in parts}
+            size = len(everywhere), len(set(everywhere)), len(scenes)
+            attributions.append(Attribution(agent, axis, value, *size, _mean([*losses, *none], everywhere), means))
     return attributions
 
 
