@@ -9,6 +9,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
 from ament_index_python.packages import get_package_prefix
 
 from merton.graph.supervisor import GRACE_S, ORPHANS_END
@@ -69,6 +70,13 @@ class Started:
     def session(self) -> dict[int, str]:
         """Command lines of all processes of its session that run, by process id."""
         return processes_of_session(self.process.pid)
+
+    def wait_for_session(self, limit_s: float = 60.0) -> None:
+        """Until no process of its session runs; fails with those that do."""
+        try:
+            until(lambda: not self.session(), limit_s)
+        except AssertionError:
+            pytest.fail(f"after {limit_s:g} s and more there run: {self.session()}")
 
     def end(self) -> None:
         """End it, SIGINT first, and what it leaves of its session."""

@@ -65,5 +65,5 @@ def test_a_trial_is_carried_out_in_the_launched_lab_and_nothing_is_left(
         launch.check()
         launch.process.send_signal(signal.SIGINT)
         assert launch.wait() == 0, launch.output
-        until(lambda: not launch.session())
+        launch.wait_for_session()
         assert "Traceback" not in launch.output

@@ -61,7 +61,7 @@ def test_no_process_is_left_after_any_signal(number: signal.Signals, replay, pro
     wait_for_nodes(ros, "replay", launch.check)
     launch.process.send_signal(number)
     launch.wait()
-    until(lambda: not launch.session(), 20)
+    launch.wait_for_session(20)
     assert "Traceback" not in launch.output
 
 
@@ -114,7 +114,7 @@ def test_gazebo_s_server_ends_with_its_launch(processes: Processes, moment: str,
     until(lambda: any("sim -s" in command for command in launch.session().values()), meanwhile=launch.check)
     launch.process.send_signal(number)
     launch.wait()
-    until(lambda: not launch.session(), 20)
+    launch.wait_for_session(20)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -135,7 +135,7 @@ def test_a_process_deaf_to_signals_is_killed_with_its_launch(
     launch.wait_for("] deaf")
     launch.process.send_signal(number)
     launch.wait()
-    until(lambda: not launch.session(), 20)
+    launch.wait_for_session(20)
     if number == signal.SIGINT:  # the only signal that launch passes on
         (limit_s,) = re.findall(r"failed to terminate '(\S+)' seconds after receiving 'SIGTERM'", launch.output)
         assert float(limit_s) < DOCKER_STOP_S
