@@ -1,3 +1,16 @@
 """Experiments: trials over the four stages, their plan, their scores and the files of a run."""
 
-__all__ = ["dry_run", "forks", "local", "parts", "plan", "ports", "run", "runner", "scoring", "trial", "workers"]
+__all__ = [
+    "dry_run",
+    "forks",
+    "local",
+    "paired",
+    "parts",
+    "plan",
+    "ports",
+    "run",
+    "runner",
+    "scoring",
+    "trial",
+    "workers",
+]

@@ -5,12 +5,13 @@ Nothing depends on the number of processes or on which of them runs a trial: the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -66,16 +67,23 @@ def unfinished(run: RunDirectory, done: Collection[str]) -> list[Trial]:
     return [trial for trial in run.spec.trials() if not is_finished(trial)]
 
 
-def results(pool: Executor, work: Callable[..., _Result], jobs: Sequence[tuple]) -> Iterator[_Result]:
-    """The results of a function for many tuples of arguments, in their order, as soon as those before are there.
+def results(pool: Executor, work: Callable[..., _Result], jobs: Iterable[tuple], ahead: int = 64) -> Iterator[_Result]:
+    """The results of a function for tuples of arguments, in their order, as soon as those before are there.
+
+    Args:
+        jobs: perhaps without end.
+        ahead: so many are under way or waiting for their turn, at most.
 
     Raises:
         InfrastructureError: a process died, perhaps for want of memory; or what the function raises.
     """
-    futures: list[Future[_Result]] = [pool.submit(work, *job) for job in jobs]
+    waiting, futures = iter(jobs), deque[Future[_Result]]()
     try:
-        for future in futures:
-            yield future.result()
+        while True:
+            futures += (pool.submit(work, *job) for job in islice(waiting, ahead - len(futures)))
+            if not futures:
+                return
+            yield futures.popleft().result()
     except BrokenProcessPool:
         raise InfrastructureError("a process that ran trials ended: was there too little memory?") from None
     finally:

@@ -116,11 +116,15 @@ def make_plain_scene(task: str, seed: int, cell: str) -> Scene:
     return make_scene(task, seed)
 
 
-def scene_seeds(task: str, number: int) -> list[int]:
-    """The seeds of the first scenes of a task: 0, 1, ... of a plain one; of a split, those whose tasks it is one of."""
+def scene_has(task: str, seed: int) -> bool:
+    """Whether the scene of this seed has the task: every plain one; of a split, those whose tasks it is one of."""
     split, verb = split_and_verb(task)
-    seeds = count() if split == PLAIN else (seed for seed in count() if verb in verbs_of(seed))
-    return list(islice(seeds, number))
+    return split == PLAIN or verb in verbs_of(seed)
+
+
+def scene_seeds(task: str, number: int) -> list[int]:
+    """The seeds of the first scenes of a task: 0, 1, ... of a plain one."""
+    return list(islice((seed for seed in count() if scene_has(task, seed)), number))
 
 
 def _varied(task: str, split: str, verb: str, seed: int) -> Scene:
