@@ -14,6 +14,7 @@ from merton.cli.annotate import annotate_command
 from merton.cli.attribute import attribute_command
 from merton.cli.console import print_err, print_out
 from merton.cli.doctor import doctor_command
+from merton.cli.gate import gate_command
 from merton.cli.monitor import monitor_command
 from merton.cli.plan import plan_command
 from merton.cli.recordings import replay_command
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command("demo")(runs.demo_command)
 app.command("run")(runs.run_command)
 app.command("plan")(plan_command)
+app.command("gate")(gate_command)
 app.command("report")(runs.report_command)
 app.command("compare")(runs.compare_command)
 app.command("rate")(leaderboard.rate_command)

@@ -1,0 +1,186 @@
+"""`merton gate`: is a candidate worse than a baseline? As few scenes as tell, and an exit code for CI."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from merton.cli.console import print_err, print_out
+from merton.errors import InfrastructureError, InputError
+from merton.files import locked_folder, resource
+
+if TYPE_CHECKING:
+    from merton.experiment.run import RunDirectory
+    from merton.study.gate import Judgement, Pair
+
+WORSE, NOT_RESOLVED, NOT_COMPLETED = 1, 3, 4
+"""Exit codes beside 0 and a user's mistake's 2."""
+LINE_PERIOD_S = 20.0
+"""Between two lines of progress [s]."""
+LEAST_S = 1.0
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def gate_command(
+    candidate: Annotated[str, typer.Argument(help="An agent of the experiment, a VLA of the catalogue, or VLM+VLA.")],
+    against: Annotated[str, typer.Option("--against", help="The baseline, named in the same way.")],
+    experiment: Annotated[
+        Path | None, typer.Option(help="What scenes are drawn from; config/experiments/gate.yaml by default.")
+    ] = None,
+    delta: Annotated[float, typer.Option(min=0.0, max=99.0, help="The loss that must not be, in points of 100.")] = 5.0,
+    budget: Annotated[str, typer.Option(help="The longest time, such as 90s, 10m or 1h.")] = "10m",
+    scenes: Annotated[int | None, typer.Option(min=1, help="At most so many scenes.")] = None,
+    metric: Annotated[str, typer.Option("--metric", help="success or progress.")] = "success",
+    seed: Annotated[int | None, typer.Option(min=0, help="Other scenes than those of the experiment's seed.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes, each with the models; one a core.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest comparison of these two.")] = False,
+    name: Annotated[str | None, typer.Option(help="Name of the run; with --resume, the run to go on with.")] = None,
+    runs: Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")] = Path("runs"),
+) -> None:
+    """Compare two agents scene by scene until it is sure whether the first is worse than the second by more than delta.
+
+    Exit code 0: it is not; 1: it is; 3: not resolved within the budget; 4: could not be completed.
+    """
+    from merton.study import gate_files
+    from merton.study.sequential import Verdict
+
+    budget_s = _seconds(budget)
+    if metric not in ("success", "progress"):
+        raise InputError(f"--metric is success or progress, got {metric!r}")
+    source = experiment or resource("merton_bringup", "config/experiments/gate.yaml")
+    run = _run_directory(source, candidate, against, seed, resume, name, runs)
+    try:
+        with locked_folder(run.path, "merton gate"):
+            judgement = _compared(run, metric, delta / 100.0, budget_s, scenes or 10**9, jobs)
+            gate_files.write(run.path, judgement, candidate, against)
+    except InfrastructureError as error:
+        print_err(f"merton: {error}\nThe comparison is not complete. {_continuation(run)}")
+        raise typer.Exit(NOT_COMPLETED) from None
+    except KeyboardInterrupt:
+        print_err(f"Interrupted. {_continuation(run)}")
+        raise
+    for line in gate_files.summary(judgement, candidate, against):
+        print_out(line)
+    print_out(f"{run.path / gate_files.MARKDOWN}, {gate_files.JUNIT}, {', '.join(gate_files.PICTURES)}")
+    if judgement.whole.verdict is Verdict.UNRESOLVED:
+        print_out(f"{_needed(judgement)} {_continuation(run)}")
+        raise typer.Exit(NOT_RESOLVED)
+    if judgement.whole.verdict is Verdict.WORSE:
+        raise typer.Exit(WORSE)
+
+
+def _run_directory(
+    source: Path, candidate: str, baseline: str, seed: int | None, resume: bool, name: str | None, runs: Path
+) -> RunDirectory:
+    """The run of this comparison, new or to be resumed."""
+    from merton.config import load
+    from merton.experiment.paired import paired_experiment
+    from merton.experiment.plan import ExperimentSpec
+    from merton.experiment.run import RunDirectory, latest_run
+
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "experiment.yaml"
+        file.write_text(paired_experiment(load(source, ExperimentSpec), candidate, baseline, seed), encoding="utf-8")
+        if not resume:
+            return RunDirectory.create(runs, file, name)
+        try:
+            run = RunDirectory(runs / name) if name else latest_run(runs, file)
+            run.check_experiment(file)
+        except InputError:
+            which = f"the run {runs / name} is not" if name else f"there is no run below {runs}"
+            raise InputError(
+                f"{which} of {candidate} against {baseline} on {source} with this seed: leave --resume out"
+            ) from None
+        return run
+
+
+def _compared(
+    run: RunDirectory, metric: str, delta: float, budget_s: float, scenes: int, jobs: int | None
+) -> Judgement:
+    """Run scenes until the verdict is sure, or time or scenes are used up."""
+    from merton.experiment.paired import run_pairs
+    from merton.results.store import ResultStore
+    from merton.study.gate import difference, judge
+    from merton.study.sequential import Verdict, anytime_interval, verdict_of
+    from merton.study.values import VALUES
+
+    value, clock = VALUES[metric], _Clock(budget_s)
+    pairs: list[Pair] = []
+    gains: list[float] = []
+    with ResultStore(run.database) as store:
+        run.register(store)
+        done = {record.id: record for record in store.records(run.id)}
+        with closing(run_pairs(run, done, jobs or len(os.sched_getaffinity(0)), print_err)) as drawn:
+            for pair in drawn:
+                store.record_all(pair)
+                pairs.append(pair)
+                gains.append(difference(pair, value))
+                interval = anytime_interval(gains)
+                clock.show(len(pairs), math.fsum(gains) / len(gains), interval)
+                if verdict_of(interval, delta) is not Verdict.UNRESOLVED or len(pairs) >= scenes:
+                    break
+                if clock.is_over and pair[0].id not in done:  # results of earlier processes take no time
+                    break
+    return judge(pairs, metric, value, delta, run.spec.tasks)
+
+
+class _Clock:
+    """The time of a comparison, and its lines of progress."""
+
+    def __init__(self, budget_s: float) -> None:
+        self._end_s = time.monotonic() + budget_s
+        self._next_s = time.monotonic() + LINE_PERIOD_S / 4
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._end_s
+
+    def show(self, scenes: int, mean: float, interval: tuple[float, float]) -> None:
+        """Print where the comparison stands, if the last line is old enough."""
+        from merton.study.gate_files import count, points
+
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + LINE_PERIOD_S
+        low, high = (points(end) for end in interval)
+        left_s = max(0, round(self._end_s - now_s))
+        print_err(
+            f"{count(scenes)}: {points(mean)} points [{low}, {high}], at most {left_s // 60}:{left_s % 60:02d} left"
+        )
+
+
+def _needed(judgement: Judgement) -> str:
+    """How many scenes would resolve the difference that was found."""
+    from merton.study.gate import scenes_for
+
+    enough = scenes_for(judgement)
+    if enough is None:
+        return (
+            f"The difference is so close to {-100.0 * judgement.delta:g} points that no number of scenes is in sight."
+        )
+    return f"If the difference stays as it is, about {enough} scenes resolve it."
+
+
+def _seconds(budget: str) -> float:
+    """A duration in seconds; raises InputError for a text that is none."""
+    found = _DURATION.fullmatch(budget)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if seconds < LEAST_S:
+        raise InputError(f"--budget is a time such as 90s, 10m or 1h, got {budget!r}")
+    return seconds
+
+
+def _continuation(run: RunDirectory) -> str:
+    """The sentence that says how to go on; the options that are not repeated may change."""
+    return f"Go on with the same command and --resume --runs {run.path.parent} --name {run.path.name}"

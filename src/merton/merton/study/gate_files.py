@@ -1,0 +1,144 @@
+"""The result of a comparison in words: lines for the terminal, gate.md for a pull request, gate.xml for a CI server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from merton.errors import InfrastructureError
+from merton.files import written_whole
+from merton.pages.words import readable, signed
+from merton.results.text import MISSING, one_line
+from merton.study import gate_pictures
+from merton.study.gate import Judgement, Part, worst
+from merton.study.sequential import Verdict
+from merton.study.values import VALUES
+
+MARKDOWN, JUNIT = "gate.md", "gate.xml"
+PICTURES = ("course.svg", "differences.svg", "worst.svg")
+
+
+def summary(judgement: Judgement, candidate: str, baseline: str) -> list[str]:
+    """The verdict and its reasons in three or more plain sentences."""
+    whole, metric = judgement.whole, judgement.metric
+    lines = [_verdict_line(judgement, candidate, baseline)]
+    if whole.difference is None:
+        return lines
+    low, high = whole.interval
+    lines.append(
+        f"{metric.capitalize()} in {count(whole.scenes)}: {candidate} {_percent(judgement.means[0])}, "
+        f"{baseline} {_percent(judgement.means[1])}."
+    )
+    lines.append(
+        f"Difference {points(whole.difference)} points; between {points(low)} and {points(high)} with 95 %, "
+        "whenever the comparison ends."
+    )
+    lines += [
+        f"Worse in {readable(part.name)}: {points(part.difference)} points, at most {points(part.interval[1])}, in "
+        f"{count(part.scenes)}."
+        for part in judgement.tasks
+        if part.verdict is Verdict.WORSE
+    ]
+    return lines
+
+
+def write(run: Path, judgement: Judgement, candidate: str, baseline: str) -> None:
+    """Write gate.md, gate.xml and the three pictures into a run's directory; equal judgements, equal bytes.
+
+    Raises:
+        InfrastructureError: a file cannot be written.
+    """
+    pair = worst(judgement.pairs, VALUES[judgement.metric])
+    contents = {
+        MARKDOWN: markdown(judgement, candidate, baseline),
+        JUNIT: junit(judgement, candidate, baseline),
+        PICTURES[0]: str(gate_pictures.course(judgement)),
+        PICTURES[1]: str(gate_pictures.differences(judgement)),
+        PICTURES[2]: str(gate_pictures.worst_scene(run, pair)),
+    }
+    for name, content in contents.items():
+        try:
+            with written_whole(run / name) as file:
+                file.write(f"{content}\n".encode())
+        except OSError as error:
+            raise InfrastructureError(f"cannot write {run / name}: {error.strerror}") from None
+
+
+def markdown(judgement: Judgement, candidate: str, baseline: str) -> str:
+    """The page for a pull request."""
+    first, *others = summary(judgement, candidate, baseline)
+    lines = [f"## {_cell(first)}", "", *map(_cell, others), ""]
+    lines += ["| task | scenes | difference, points | interval | |", "|---|---|---|---|---|"]
+    lines += [f"| {_cell(readable(part.name))} | {_row(part)} | {part.verdict.value} |" for part in judgement.tasks]
+    lines += ["", "The intervals of the tasks hold all together with 95 %.", ""]
+    lines += [f"![The difference after every scene]({PICTURES[0]})", ""]
+    lines += [f"![The difference in every task and type of distortion]({PICTURES[1]})", ""]
+    lines += [f"![The scene with the largest loss]({PICTURES[2]})", ""]
+    names = sorted(set(judgement.outcomes[0]) | set(judgement.outcomes[1]))
+    lines += [
+        "| trials | " + " | ".join(name.replace("_", " ") for name in names) + " |",
+        "|---" * (len(names) + 1) + "|",
+    ]
+    for agent, outcomes in zip((candidate, baseline), judgement.outcomes, strict=True):
+        lines.append(f"| {_cell(agent)} | " + " | ".join(str(outcomes[name]) for name in names) + " |")
+    return "\n".join(lines)
+
+
+def junit(judgement: Judgement, candidate: str, baseline: str) -> str:
+    """JUnit's XML: a test case of the verdict, and one of each task. An unresolved verdict is an error, an unresolved
+    task is skipped."""
+    name = f"merton gate {one_line(candidate)} against {one_line(baseline)}"
+    cases = [_case("verdict", judgement.whole, " ".join(summary(judgement, candidate, baseline)), "error")]
+    for part in judgement.tasks:
+        low, high = part.interval
+        text = f"{points(part.difference)} points [{points(low)}, {points(high)}] in {count(part.scenes)}"
+        cases.append(_case(part.name, part, text, "skipped"))
+    suite = ElementTree.Element("testsuite", name=name, tests=str(len(cases)))
+    for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        suite.set(attribute, str(sum(case.find(kind) is not None for case in cases)))
+    suite.extend(cases)
+    ElementTree.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode")
+
+
+def points(value: float | None) -> str:
+    """A difference in points of 100, with its sign."""
+    return MISSING if value is None else signed(100.0 * value, 1)
+
+
+def count(scenes: int) -> str:
+    """Such as "1 scene" and "40 scenes"."""
+    return f"{scenes} scene{'s' * (scenes != 1)}"
+
+
+def _case(name: str, part: Part, text: str, unresolved: str) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", classname="merton.gate", name=name)
+    kind = {Verdict.WORSE: "failure", Verdict.UNRESOLVED: unresolved}.get(part.verdict)
+    if kind is not None:
+        ElementTree.SubElement(case, kind, message=text)
+    else:
+        ElementTree.SubElement(case, "system-out").text = text
+    return case
+
+
+def _verdict_line(judgement: Judgement, candidate: str, baseline: str) -> str:
+    limit = f"more than {100.0 * judgement.delta:g} points"
+    return {
+        Verdict.NOT_WORSE: f"Passed: {candidate} is not worse than {baseline} by {limit}.",
+        Verdict.WORSE: f"Failed: {candidate} is worse than {baseline} by {limit}.",
+        Verdict.UNRESOLVED: f"Not resolved: whether {candidate} is worse than {baseline} by {limit}.",
+    }[judgement.whole.verdict]
+
+
+def _percent(value: float | None) -> str:
+    return MISSING if value is None else f"{100.0 * value:.1f} %"
+
+
+def _row(part: Part) -> str:
+    low, high = part.interval
+    return f"{part.scenes} | {points(part.difference)} | {points(low)} to {points(high)}"
+
+
+def _cell(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return "".join(f"\\{character}" if character in r"\`*_[]<>|#" else character for character in one_line(text, 400))
