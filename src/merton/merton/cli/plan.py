@@ -50,7 +50,7 @@ def plan_command(
         if found.needed is not None:
             enough = f"{found.needed} scenes ({cost(design.trials_with(found.needed))})"
         print_out(f"  {name}: these {design.scenes} scenes resolve {now}; {points:g} points need {enough}")
-    source = "assumed, as in the quickstart; --from RUN takes them from a run" if record is None else f"of {record}"
+    source = "assumed, those of servo and tiny; --from RUN takes them from a run" if record is None else f"of {record}"
     print_out(f"Variances between and within scenes: {source}.")
 
 
