@@ -368,3 +368,26 @@ def test_agents_that_ignore_images_do_not_count_as_sensitive_to_distortion() -> 
     assert [row.id for row in report.most_sensitive(board)] == ["servo"]
     assert "servo loses most under distortion, its success falls from 100 to 0\u00a0%;" in report.headline(board)
     assert "hardest: jpeg 5." in report.headline(board)
+
+
+def test_the_hardest_distortion_is_no_artefact_of_a_hard_scene() -> None:
+    """Scene 1 is hard. Each scene is seen at levels of its own, so only distortions, not levels, can be compared."""
+
+    def headline(*views: tuple[int, str, int]) -> str:
+        easy = {(0, "jpeg"): "ab", (0, "webp"): "a", (1, "jpeg"): "a", (1, "webp"): ""}  # the agents that succeed
+        played = [
+            TrialRecord("e", agent, TestCase("pick", scene, name, level), outcome, decision=0.6)
+            for scene, name, level in views
+            for agent in "ab"
+            for outcome in [Outcome.SUCCESS if agent in easy[scene, name] else Outcome.FAILURE]
+        ]
+        references = [TestCase("pick", scene, "reference", 0) for scene in (0, 1)]
+        played += [
+            TrialRecord("e", agent, case, Outcome.SUCCESS, decision=1.0) for agent in "ab" for case in references
+        ]
+        return report.headline(of_trials(played)).rpartition("; ")[2]
+
+    drawn = ((0, "jpeg", 5), (0, "webp", 1), (1, "jpeg", 1), (1, "webp", 4))
+    assert headline(*drawn) == "hardest: webp."
+    assert headline(*drawn, (0, "jpeg", 1)) == "hardest: jpeg 1.", "the one view that both scenes share"
+    assert "hardest" not in headline((0, "webp", 1), (1, "jpeg", 1))

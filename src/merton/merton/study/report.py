@@ -211,15 +211,22 @@ def _by_difficulty(row: CaseRow) -> tuple[float, str]:
 
 
 def _hardest(cases: Iterable[CaseRow]) -> str:
-    """The distortion and level with the highest mean case rating, such as "max_darken 5"; "" if none is rated."""
-    by_kind: dict[tuple[str, int], list[float]] = {}
-    for case in cases:
-        if case.level and case.standing:
-            by_kind.setdefault((case.distortion, case.level), []).append(case.standing.mean)
-    if not by_kind:
-        return ""
-    name, level = max(sorted(by_kind), key=lambda kind: round(float(np.mean(by_kind[kind])), 6))
-    return f"{name} {level}"
+    """The distortion and level with the highest mean case rating, such as "max_darken 5"; "" if none can be named.
+
+    Only those in which every scene was seen are compared: else a hard scene makes its distortion look hard. Where the
+    level is drawn anew for each scene that is a distortion alone, such as "max_darken".
+    """
+    rated = [(case, case.standing.mean) for case in cases if case.level and case.standing]
+    scenes = {case.unit for case, _ in rated}
+    for label in (lambda case: f"{case.distortion} {case.level}", lambda case: case.distortion):
+        seen: dict[str, set[object]] = {}
+        ratings: dict[str, list[float]] = {}
+        for case, rating in rated:
+            seen.setdefault(label(case), set()).add(case.unit)
+            ratings.setdefault(label(case), []).append(rating)
+        if whole := [name for name in sorted(seen) if seen[name] == scenes]:
+            return max(whole, key=lambda name: round(float(np.mean(ratings[name])), 6))
+    return ""
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
