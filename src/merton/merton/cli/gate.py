@@ -59,6 +59,7 @@ def gate_command(
         raise InputError(f"--metric is success or progress, got {metric!r}")
     source = experiment or resource("merton_bringup", "config/experiments/gate.yaml")
     run = _run_directory(source, candidate, against, seed, resume, name, runs)
+    print_err(f"{candidate} against {against}, at most {budget}: {run.path}")
     try:
         with locked_folder(run.path, "merton gate"):
             judgement = _compared(run, metric, delta / 100.0, budget_s, scenes or 10**9, jobs)

@@ -81,7 +81,7 @@ def _instructive(run: Path, candidates: Iterable[TrialRecord], agents: Sequence[
 
 
 def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
-    reference, distorted = _path(detail, "reference_path"), _path(detail, "path")
+    reference, distorted = path_of(detail, "reference_path"), path_of(detail, "path")
     window = figures.window_of((reference, distorted))
     frame = first_frame(detail)
     reference_answer, distorted_answer = shown_answers(detail)
@@ -103,7 +103,7 @@ def _picture(run: Path, record: TrialRecord, name: object) -> str | None:
     return None if content is None else f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
 
 
-def _path(detail: Mapping[str, Any], key: str) -> figures.Path3:
+def path_of(detail: Mapping[str, Any], key: str) -> figures.Path3:
     """A path of a trial, thinned to `PATH_POINTS` and kept within reach of any arm; empty if it is not one."""
     try:
         points = np.asarray(detail.get(key) or [], dtype=np.float64)

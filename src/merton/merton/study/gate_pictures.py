@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from merton.pages.svg import tag
@@ -15,6 +16,7 @@ from merton.results.records import TrialRecord
 from merton.results.statistics import Interval
 from merton.results.text import one_line
 from merton.results.trial_files import first_frame, jpeg, shown_text, trial_detail
+from merton.study.gallery import path_of
 from merton.study.gate import Judgement, Pair, difference
 from merton.study.sequential import anytime_interval
 from merton.study.values import VALUES
@@ -36,14 +38,17 @@ def course(judgement: Judgement) -> Markup:
     def x(number: float) -> float:
         return left + (right - left) * number / max(len(gains), 1)
 
+    last = max(judgement.delta, *map(abs, judgement.whole.interval))
+    reach = next((reach for reach in (0.1, 0.2, 0.5) if reach >= 1.5 * last), 1.0)  # the first few scenes tell nothing
+
     def y(value: float) -> float:
-        return top + (bottom - top) * (1.0 - value) / 2.0
+        return top + (bottom - top) * (1.0 - min(max(value / reach, -1.0), 1.0)) / 2.0
 
     parts: list[Markup] = []
-    for points in _TICKS:
+    for points in (reach * tick for tick in _TICKS):
         parts += [
             _line(left, y(points / 100), right, y(points / 100), _GRID),
-            _text(points, left - 8, y(points / 100) + 4, "end"),
+            _text(f"{points:g}", left - 8, y(points / 100) + 4, "end"),
         ]
     for number in sorted({0, len(gains) // 2, len(gains)}):
         parts.append(_text(number, x(number), bottom + 18, "middle"))
@@ -105,30 +110,61 @@ def _bar(row: tuple[str, int, float | None, Interval], x: Any, height: float) ->
 
 
 def worst_scene(run: Path, pair: Pair | None) -> Markup:
-    """The scene in which the candidate loses most: as both saw it at first, and as each saw it last."""
+    """The scene in which the candidate loses most: its first picture, the tools' paths, and the last pictures seen."""
     if pair is None:
         return _page("In no scene does the candidate lose against the baseline", 60.0, [])
     candidate, baseline = (trial_detail(run, record) or {} for record in pair)
     first = first_frame(candidate)
-    pictures = [
+    case, width = pair[0].case, (WIDTH - 30.0) / 2
+    height = width * 9 / 16
+    pictures = (
         ("the first picture of both", _picture(run, pair[0], first)),
-        (f"candidate's last: {pair[0].outcome.value.replace('_', ' ')}", _last(run, pair[0], candidate, first)),
-        (f"baseline's last: {pair[1].outcome.value.replace('_', ' ')}", _last(run, pair[1], baseline, first)),
-    ]
-    width = (WIDTH - 40.0) / 3
-    parts = [_text(shown_text(candidate, "instruction"), 12, 52, "start")]
-    for index, (label, picture) in enumerate(pictures):
-        left = 10.0 + index * (width + 10.0)
-        parts.append(_text(label, left, 78, "start"))
+        (f"the last picture of the candidate: {_ending(pair[0])}", _last(run, pair[0], candidate, first)),
+        (f"the last picture of the baseline: {_ending(pair[1])}", _last(run, pair[1], baseline, first)),
+    )
+    parts = [_text(shown_text(candidate, "instruction"), 12, 48, "start")]
+    for (label, picture), (column, row) in zip(pictures, ((0, 0), (0, 1), (1, 1)), strict=True):
+        left, top = 10.0 + column * (width + 10.0), 60.0 + row * (height + 34.0)
+        parts.append(_text(label, left + 2, top + 16, "start", _QUIET))
         if picture is not None:
-            parts.append(tag("image", href=picture, x=left, y=86.0, width=width, height=width * 0.75))
+            parts.append(tag("image", href=picture, x=left, y=top + 24.0, width=width, height=height))
+    parts += _paths(candidate, baseline, (20.0 + width, 60.0), (width, height))
     if pair[0].error_message:
-        parts.append(
-            _text(f"candidate: {one_line(pair[0].error_message, 110)}", 12, 104 + width * 0.75, "start", _QUIET)
-        )
-    case = pair[0].case
+        message = f"candidate: {one_line(pair[0].error_message, 100)}"
+        parts.append(_text(message, 12, 2 * height + 148, "start"))
     view = "undistorted" if case.is_reference else f"{readable(case.distortion)}, level {case.level}"
-    return _page(f"The scene with the largest loss: {case.task} {case.seed}, {view}", 118.0 + width * 0.75, parts)
+    return _page(f"The scene with the largest loss: {case.task} {case.seed}, {view}", 2 * height + 162.0, parts)
+
+
+def _ending(record: TrialRecord) -> str:
+    return record.outcome.value.replace("_", " ")
+
+
+def _paths(
+    candidate: Mapping[str, Any], baseline: Mapping[str, Any], corner: tuple[float, float], size: tuple[float, float]
+) -> list[Markup]:
+    """The paths of both tools from above, forward up and left to the left, as the top camera sees them."""
+    (left, top), (width, height) = corner, size
+    paths = [path_of(detail, "path")[:, :2] for detail in (candidate, baseline)]
+    label = "the tools from above: candidate red, baseline blue"
+    parts = [
+        _text(label, left + 2, top + 16, "start", _QUIET),
+        tag("rect", x=left, y=top + 24, width=width, height=height, fill="none", stroke=_GRID),
+    ]
+    points = np.concatenate(paths)
+    if not len(points):
+        return parts
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    scale = min(0.85 * height, 0.85 * width) / max(float(np.ptp(points, axis=0).max()), 0.1)
+    for path, color in zip(paths, (_LIMIT, _LINE), strict=True):
+        if not len(path):
+            continue
+        x = left + width / 2 - scale * (path[:, 1] - middle[1])
+        y = top + 24.0 + height / 2 - scale * (path[:, 0] - middle[0])
+        corners = " ".join(f"{across:.1f},{up:.1f}" for across, up in zip(x, y, strict=True))
+        parts.append(tag("polyline", points=corners, fill="none", stroke=color, stroke_width=2))
+        parts.append(tag("circle", cx=float(x[-1]), cy=float(y[-1]), r=5, fill=color))
+    return parts
 
 
 def _last(run: Path, record: TrialRecord, detail: Mapping[str, Any], first: Mapping[str, Any]) -> str | None:
