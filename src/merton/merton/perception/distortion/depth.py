@@ -57,7 +57,7 @@ def register(unit: str, *levels: float) -> Callable[[DepthOperation], DepthOpera
     return decorate
 
 
-@register("share of the pixels", 0.05, 0.15, 0.3, 0.5, 0.8)
+@register("share of the pixels", 0.1, 0.2, 0.4, 0.7, 0.9)
 def depth_holes(depth_m: Depth, share: float, rng: np.random.Generator) -> Depth:
     """Patches without depth, as on surfaces that a stereo camera cannot match."""
     height, width = depth_m.shape

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault of a camera that is none of its colours.
+    """One fault of the depth or the timing of a camera.
 
     Attributes:
         name: such as "depth_holes".
