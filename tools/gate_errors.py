@@ -2,10 +2,10 @@
 
     .venv/bin/python tools/gate_errors.py runs/gate-... [--repetitions 200] [--scenes 2000]
 
-The run has to have scenes of two agents, more than a verdict took: `--delta` far from their difference gives one. Each
-study draws scenes of the run with replacement and exchanges the two agents in every other scene by a coin. So both
-policies are alike, and their scenes scatter as those of the two agents do. A loss is planted by turning the
-candidate's successes into failures by a coin. Same arguments, same table.
+The run needs some hundred scenes of its two agents: with a `--delta` close to their difference none of them ends it.
+Each study draws scenes of the run with replacement and exchanges the two agents of a scene by a coin. So both policies
+are alike, and their scenes scatter as those of the two agents do. A loss is planted by turning the candidate's
+successes into failures by a coin. Same arguments, same table.
 """
 
 from __future__ import annotations
