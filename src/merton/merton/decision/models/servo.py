@@ -196,5 +196,6 @@ def _hue_rad(colors: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(np.arctan2(colors[..., 2], colors[..., 1]))
 
 
-_HUES_RAD = _hue_rad(_lab(cv2.cvtColor(np.array([[LIT[color] for color in COLORS]], np.uint8), cv2.COLOR_HSV2RGB))[0])
+_LIT = np.asarray(cv2.cvtColor(np.array([[LIT[color] for color in COLORS]], np.uint8), cv2.COLOR_HSV2RGB), np.uint8)
+_HUES_RAD = _hue_rad(_lab(_LIT)[0])
 """Hue angle in CIELAB of each of `COLORS`, lit from above."""
