@@ -84,6 +84,7 @@ ADAPTERS = {
     "hold": AdapterClass(path=f"{_HERE}.stand_still:StandStill"),
     "plunge": AdapterClass(path=f"{_HERE}.plunge:Plunge"),
     "tiny_vla": AdapterClass(path=f"{_HERE}.tiny_vla:TinyVla"),
+    "glance": AdapterClass(path=f"{_HERE}.glance:Glance"),
     "openvla": AdapterClass(path=f"{_HERE}.openvla:OpenVla", extra="models"),
     "openvla_rest": AdapterClass(path=f"{_HERE}.openvla_rest:OpenVlaRest", extra="remote"),
     "openpi": AdapterClass(path=f"{_HERE}.openpi:OpenPi", extra="remote"),

@@ -1,0 +1,201 @@
+"""Learned policies that look once and answer with the whole motion.
+
+Ours. The images of one or two cameras are brought onto the table by their calibration (`table_view`), and a
+convolutional network gives every place 40 features. The words of the instruction ask for up to three places: the thing
+that is handled, the target, and the landmark beside which the thing stands. Each is the mean place under the attention
+of a query that is a sum over the words that name it; "left" and "nearest to" shift the attention among things that are
+alike. The motion consists of straight segments: a script that depends on the words alone, in which each segment goes to
+a mixture of these places, plus a correction from words, places and features. `tools/train_vla.py` clones the oracle's
+motions; docs/learned_policies.md is the model card. Runs in plain numpy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.decision.models import table_view
+from merton.decision.models.base import Policy, example_observation
+from merton.decision.models.motions import STEP_S
+from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, SLOTS, to_deltas, tokens
+from merton.errors import InputError, UnknownNameError
+from merton.models.convolution import convolve, fold, unfolded_weight
+from merton.world.action import ActionChunk, checked_chunk
+from merton.world.observation import Image, Observation
+from merton.world.tasks import TASKS, Command, parse
+
+Floats = NDArray[np.float32]
+
+FOLDER = Path(__file__).parent
+"""Folder of the members' weights, NAME.npz."""
+STRIDE = 2
+ROWS, COLUMNS = table_view.ROWS // STRIDE, table_view.COLUMNS // STRIDE
+"""Size of the map of features."""
+ROLES = 3
+"""The thing that is handled, the target, the landmark."""
+WINDOW = 3
+"""Words before and after a word that decide its part in the sentence."""
+SHIFT = 8.0
+"""Largest change of an attention's logit by a word of place; ours: e^8 times less likely."""
+NEARER_M = 0.05
+"""Difference of distances from a landmark that tells two things apart. That of the instructions."""
+LONGEST_M, LARGEST_RAD = 0.07, 0.27
+"""Most that one delta moves and turns the hand. Ours: between the oracle's and the limits of the arm."""
+CENTER_M = (0.52, 0.0)
+"""Places enter the network relative to this one."""
+PLACE_SCALE_M = 0.15
+
+
+class Glance(Policy):
+    """Gives the whole motion from the first image; refuses verbs that it did not learn well enough.
+
+    Args:
+        member: name of its weights in `FOLDER`.
+        verbs: the verbs that it does.
+        cameras: the views that it uses, in the order of its weights.
+    """
+
+    def __init__(self, member: str, verbs: Sequence[str] = tuple(TASKS), cameras: Sequence[str] = ("top",)) -> None:
+        self.name = member
+        self.verbs, self.cameras = tuple(verbs), tuple(cameras)
+        if not (FOLDER / f"{member}.npz").exists():
+            raise UnknownNameError("member", member, sorted(path.stem for path in FOLDER.glob("glance*.npz")))
+
+    def act(self, observation: Observation) -> ActionChunk:
+        """The whole task at step 0, nothing afterwards.
+
+        Raises:
+            InputError: an unknown instruction, a verb that it does not claim, or a missing view.
+        """
+        verb = parse(observation.instruction).verb
+        if verb not in self.verbs:
+            raise InputError(f"{self.name} cannot {verb}; it can: {', '.join(self.verbs)}")
+        self.require_views(observation)
+        started = time.perf_counter()
+        deltas = np.empty((0, 7))
+        if observation.step == 0:
+            network = load_network(FOLDER / f"{self.name}.npz")
+            tables = [table_view.from_above(observation.views[camera]) for camera in self.cameras]
+            segments = network.segments(np.dstack(tables), tokens(observation.instruction, network.words))
+            start = observation.base_from_tcp[:3, 3]
+            deltas = to_deltas(slow_enough(segments, start), start)
+        return checked_chunk(deltas, STEP_S, model=self.name, latency_s=time.perf_counter() - started, done=True)
+
+    def make_example(self) -> Observation:
+        """Grey images and the first verb that it does."""
+        task = TASKS[self.verbs[0]]
+        target = task.targets[0] if task.targets else None
+        command = Command(task.name, f"red {task.objects[0]}", "left", f"blue {target}")
+        return example_observation(command.instruction, self.cameras)
+
+
+def slow_enough(segments: Floats, start: NDArray[np.float64]) -> Floats:
+    """The segments with so many deltas each that none is longer than the arm may go in one.
+
+    `start` is the position (3,) of the tool centre point before the first [m].
+    """
+    ways = np.diff(segments[:, :3], axis=0, prepend=start[None])
+    lengths = np.maximum(
+        np.linalg.norm(ways, axis=1) / LONGEST_M, np.linalg.norm(segments[:, 3:6], axis=1) / LARGEST_RAD
+    )
+    slow = segments.copy()
+    slow[:, 7] = np.maximum(segments[:, 7], np.log(np.ceil(np.maximum(lengths, 1.0))))
+    return slow
+
+
+class Network:
+    """The network in numpy; `tools/vla_networks.py` has the same in torch."""
+
+    def __init__(self, path: Path) -> None:
+        with np.load(path) as stored:
+            self.words = tuple(str(word) for word in stored["words"])
+            self._weights = {name: stored[name].astype(np.float32) for name in stored.files if name != "words"}
+        for name in ("fine1.weight", "fine2.weight", "coarse2.weight", "coarse3.weight"):
+            self._weights[name] = unfolded_weight(self._weights[name])
+        rows, columns = np.mgrid[0:ROWS, 0:COLUMNS]
+        pixels = STRIDE * np.stack([columns.ravel(), rows.ravel()], -1) + 0.5 * (STRIDE - 1)
+        self._places = table_view.places(pixels).astype(np.float32)
+
+    def segments(self, image: Image, numbers: NDArray[np.int64]) -> Floats:
+        """(SEGMENTS, SEGMENT_SIZE) for tables from above, 3 channels a camera, and the words `numbers` (SLOTS,)."""
+        text, queries, direction, nearness = self.read(numbers)
+        features = self.features(image)
+        places, seen = self.attend(features, queries, direction, nearness)
+        return self._motion(places, seen, text)
+
+    def read(self, numbers: NDArray[np.int64]) -> tuple[Floats, Floats, Floats, float]:
+        """What the words say: the sentence (channels,), the queries (ROLES, channels), the direction (2,) [1/m] in
+        which a thing stands further than its like, and how much the landmark counts."""
+        weights = self._weights
+        words = np.pad(weights["embedding.weight"][numbers], ((WINDOW, WINDOW), (0, 0)))
+        windows = np.stack([words[slot : slot + 2 * WINDOW + 1].ravel() for slot in range(SLOTS)])
+        context = np.maximum(windows @ weights["context.weight"].T + weights["context.bias"], 0)
+        there = (numbers > 0)[:, None]
+        gates = there / (1 + np.exp(-(context @ weights["gates.weight"].T + weights["gates.bias"])))
+        queries = gates.T @ weights["meaning.weight"][numbers]
+        direction = 10 * gates[:, 0] @ weights["direction.weight"][numbers]
+        text = np.maximum(self._linear("sentence", (context * there).sum(0)), 0)
+        nearness = 10 * float((weights["nearness.weight"][numbers] * there).sum())
+        return text, queries.astype(np.float32), direction.astype(np.float32), nearness
+
+    def features(self, image: Image) -> Floats:
+        """Features (channels, ROWS * COLUMNS) of all places."""
+        weights = self._weights
+        signal = fold(np.ascontiguousarray(image.transpose(2, 0, 1), np.float32) / np.float32(255) - np.float32(0.5))
+        signal = self._convolve("fine2", self._convolve("fine1", signal))
+        coarse = fold(signal[:, : ROWS - ROWS % 2])
+        shape = coarse.shape[1:]
+        coarse = np.maximum(_pointwise(weights, "coarse1", coarse.reshape(len(coarse), -1)), 0)
+        coarse = self._convolve("coarse3", self._convolve("coarse2", coarse.reshape(-1, *shape)))
+        both = np.concatenate([signal, coarse.repeat(2, axis=1).repeat(2, axis=2)])
+        return np.maximum(_pointwise(weights, "merge", both.reshape(len(both), -1)), 0)
+
+    def attend(self, features: Floats, queries: Floats, direction: Floats, nearness: float) -> tuple[Floats, Floats]:
+        """Places (ROLES, 2) [m], and the features (ROLES, channels) there."""
+        logits = queries @ features
+        first = _softmax(logits[0])
+        away = np.hypot(*(self._places - _softmax(logits[2]) @ self._places).T)
+        aside = np.tanh((self._places - first @ self._places) @ direction)
+        closer = np.tanh((first @ away - away) / np.float32(NEARER_M))
+        like = np.sqrt(first / first.max())
+        logits[0] += np.float32(SHIFT) * like * (aside + np.float32(nearness) * closer)
+        attention = np.stack([_softmax(row) for row in logits])
+        return attention @ self._places, attention @ features.T
+
+    def _motion(self, places: Floats, seen: Floats, text: Floats) -> Floats:
+        centered = (places - np.array(CENTER_M, np.float32)).ravel()
+        mixture = self._linear("mixture", text).reshape(SEGMENTS, 2, 2 * ROLES)
+        hidden = np.concatenate([text, centered / np.float32(PLACE_SCALE_M), seen.ravel()])
+        hidden = np.maximum(self._linear("motion1", hidden), 0)
+        hidden = np.maximum(self._linear("motion2", hidden), 0)
+        segments = self._linear("motion3", hidden).reshape(SEGMENTS, SEGMENT_SIZE)
+        segments = segments * self._weights["spread"] + self._linear("script", text).reshape(SEGMENTS, SEGMENT_SIZE)
+        segments[:, :2] += mixture @ centered
+        return segments
+
+    def _linear(self, name: str, values: Floats) -> Floats:
+        return np.asarray(self._weights[f"{name}.weight"] @ values + self._weights[f"{name}.bias"], np.float32)
+
+    def _convolve(self, name: str, signal: Floats) -> Floats:
+        return np.maximum(convolve(signal, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"][:, None]), 0)
+
+
+def _pointwise(weights: dict[str, Floats], name: str, flat: Floats) -> Floats:
+    """A 1 x 1 convolution of (inputs, positions)."""
+    return np.asarray(weights[f"{name}.weight"][:, :, 0, 0] @ flat + weights[f"{name}.bias"][:, None], np.float32)
+
+
+def _softmax(logits: Floats) -> Floats:
+    raised = np.exp(logits - logits.max())
+    return np.asarray(raised / raised.sum(), np.float32)
+
+
+@lru_cache(maxsize=8)
+def load_network(path: Path) -> Network:
+    """The network of a file of weights, read once."""
+    return Network(path)

@@ -1,0 +1,244 @@
+"""The learned policies that come with Merton, and the tools that train them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from merton.decision.models import glance, table_view
+from merton.decision.models.base import POLICIES
+from merton.decision.models.tiny_vla import tokens
+from merton.errors import InputError, UnknownNameError
+from merton.experiment.local import LocalPorts
+from merton.simulation.cameras import SceneCameras
+from merton.simulation.scene import make_scene, scene_seeds
+from merton.simulation.varied import verbs_of
+from merton.world.geometry import transform
+from merton.world.nouns import noun
+from merton.world.observation import CameraView, Intrinsics
+from merton.world.tasks import TASKS
+
+TOOLS = Path(__file__).parents[2] / "tools"
+WORDS = ("cube", "left", "mat", "on", "place", "red", "the", "yellow")
+
+
+@pytest.fixture(scope="module")
+def ports() -> LocalPorts:
+    """One cell for all tests."""
+    return LocalPorts()
+
+
+@pytest.fixture
+def training(monkeypatch):
+    """The training script; it needs torch."""
+    pytest.importorskip("torch", reason="the training script needs torch")
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import train_vla
+
+    return train_vla
+
+
+@pytest.fixture
+def samples(monkeypatch, tmp_path):
+    """Two scenes of the training split, drawn into `tmp_path`."""
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import split_samples
+
+    monkeypatch.setattr(split_samples, "BLOCK", 2)
+    return split_samples.load(tmp_path, "train", range(2))
+
+
+def test_places_and_pixels_are_inverse():
+    places = np.array([[0.35, -0.33], [0.68, 0.33], [0.5, 0.0]])
+    assert table_view.places(table_view.pixels(places)) == pytest.approx(places)
+    pixels = table_view.pixels(places)
+    assert (pixels >= 0).all()
+    assert (pixels < [table_view.COLUMNS, table_view.ROWS]).all()
+
+
+@pytest.mark.parametrize(("width", "height"), [(424, 240), (640, 480), (1280, 720)])
+def test_a_place_is_at_its_pixel_whatever_the_camera(width, height):
+    """A white square drawn where the camera would see it comes back at its place, for any size and pose."""
+    focal = width / 2
+    lens = Intrinsics(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
+    down = transform((0.60, 0.05, 1.10))
+    down[:3, :3] = [[0.0, -0.96, -0.28], [-1.0, 0.0, 0.0], [0.0, 0.28, -0.96]]
+    for place in ((0.40, -0.20), (0.60, 0.25)):
+        corners = [
+            (place[0] + x, place[1] + y) for x, y in ((-0.02, -0.02), (-0.02, 0.02), (0.02, 0.02), (0.02, -0.02))
+        ]
+        seen = [
+            lens.project((np.linalg.inv(down) @ (*corner, table_view.HEIGHT_M, 1.0))[:3]).tolist() for corner in corners
+        ]
+        picture = Image.new("RGB", (width, height))
+        ImageDraw.Draw(picture).polygon([tuple(corner) for corner in seen], fill="white")
+        table = table_view.from_above(CameraView("top", np.asarray(picture), None, lens, down))
+        rows, columns = np.nonzero(table[..., 0] > 127)
+        assert table_view.places(np.array([columns.mean(), rows.mean()])) == pytest.approx(place, abs=0.003)
+
+
+def test_samples_tell_where_the_things_are(samples):
+    """In the order of the tasks: the thing, the target and the landmark of each instruction, at their true places."""
+    index = 0
+    for seed in samples.seeds:
+        for verb in verbs_of(seed):
+            scene = make_scene(f"train-{verb}", seed)
+            there = {name: spot[:2] for name, spot in (scene.placements | scene.mats).items()}
+            named = (scene.meant.object, scene.meant.target, noun(scene.command.object).landmark)
+            expected = [there[name] if name else (np.nan, np.nan) for name in named]
+            assert samples.instructions[index] == scene.command.instruction
+            assert samples.keypoints[index] == pytest.approx(np.array(expected), abs=0.003, nan_ok=True)
+            index += 1
+    assert index == len(samples.instructions) == len(samples.deltas)
+
+
+def test_samples_are_drawn_once_and_the_same_again(samples, tmp_path, monkeypatch):
+    import split_samples
+
+    files = sorted(tmp_path.glob("train_*.npz"))
+    before = [(file.stat().st_mtime_ns, file.read_bytes()) for file in files]
+    split_samples.load(tmp_path, "train", range(2))
+    assert [(file.stat().st_mtime_ns, file.read_bytes()) for file in files] == before
+    again = split_samples.load(tmp_path / "again", "train", range(2))
+    assert again.instructions == samples.instructions
+    for camera in split_samples.CAMERAS:
+        for one, other in zip(samples.images(camera), again.images(camera), strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_every_member_trains_on_tables_of_its_own(training, samples):
+    """A copy as it is and distorted ones, three channels for every camera."""
+    for name, member in training.MEMBERS.items():
+        copies = training.images_of(samples, member)
+        size = (3 * len(member.cameras), table_view.ROWS, table_view.COLUMNS)
+        assert copies.shape == (3 if member.distortions else 1, 2, *size), name
+        assert not any(copies[0].equal(other) for other in copies[1:]), name
+
+
+def test_numpy_gives_the_results_of_torch(training, tmp_path, ports):
+    import torch
+
+    network = training.new_network(WORDS, torch.randn(4, 12, 9), training.MEMBERS["glance-pair"])
+    with torch.no_grad():
+        network.direction.weight *= 20.0
+        network.nearness.weight *= 20.0
+    training.save(network, WORDS, tmp_path / "weights.npz")
+    for value in network.state_dict().values():
+        value.copy_(value.half().float())
+    ports.reset("place", 0)
+    seen = ports.view().reference
+    image = np.dstack([table_view.from_above(seen[camera]) for camera in ("top", "side")])
+    numbers = tokens("place the left red cube on the yellow mat", WORDS)
+    batch = torch.from_numpy(image.transpose(2, 0, 1)[None].copy()) / 255
+    with torch.no_grad():
+        expected = network(batch, torch.from_numpy(numbers)[None, None])[0][0].numpy()
+    assert glance.Network(tmp_path / "weights.npz").segments(image, numbers) == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_training_that_was_ended_goes_on_as_if_it_was_not(training, samples, tmp_path, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(training, "SAVED_STEPS", 1)
+    monkeypatch.setattr(training, "SCENES_PER_BATCH", 2)
+    member = training.MEMBERS["glance-hardened"]
+    words = tuple(sorted({word for text in samples.instructions for word in text.split()}))
+    data, images = training.prepared(samples, words), training.images_of(samples, member)
+
+    def trained(file: Path, stop: int) -> dict[str, torch.Tensor]:
+        network = training.new_network(words, data["segments"], member)
+        for step, _ in training.train(network, member, images, data, 4, file):
+            if step == stop:
+                break
+        return network.state_dict()
+
+    whole = trained(tmp_path / "whole.pt", 4)
+    trained(tmp_path / "ended.pt", 2)
+    resumed = trained(tmp_path / "ended.pt", 4)
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+# The members ----------------------------------------------------------------------------------------------------------
+
+GLANCES = [entry.name for entry in POLICIES.values() if entry.adapter == "glance"]
+SCENES = int(os.environ.get("MERTON_POLICIES", "1"))
+"""Scenes of each verb on which the members are tried; MERTON_POLICIES=50 holds them to what they claim."""
+
+
+@pytest.mark.parametrize("name", GLANCES)
+def test_a_member_keeps_its_contract(name, ports):
+    policy = POLICIES[name].build()
+    assert (glance.FOLDER / f"{name}.npz").stat().st_size <= 1e6
+    assert POLICIES[name].cameras == policy.cameras
+    task = f"test-{policy.verbs[0]}"
+    instruction = ports.reset(task, scene_seeds(task, 1)[0])
+    observation = ports.view().observation("reference", instruction)
+    chunk = policy.act(observation)
+    assert chunk.done
+    assert np.array_equal(policy.act(observation).deltas, chunk.deltas)
+    assert len(policy.act(replace(observation, step=1)).deltas) == 0
+    assert len(policy.act(policy.make_example()).deltas) > 0
+    with pytest.raises(InputError, match="needs camera 'top'"):
+        policy.act(replace(observation, views={}))
+
+
+@pytest.mark.parametrize("name", GLANCES)
+def test_a_member_refuses_verbs_that_it_does_not_claim(name):
+    policy = POLICIES[name].build()
+    for verb in set(TASKS) - set(policy.verbs):
+        example = glance.Glance(name, [verb], policy.cameras).make_example()
+        with pytest.raises(InputError, match=f"{name} cannot {verb}; it can: "):
+            policy.act(example)
+
+
+@pytest.mark.parametrize("name", GLANCES)
+def test_a_member_does_what_it_claims(name, ports):
+    """At least 70 % of each verb; of one scene each, 70 % of all."""
+    done = {}
+    for verb in POLICIES[name].build().verbs:
+        task = f"test-{verb}"
+        seeds = scene_seeds(task, SCENES)
+        done[verb] = sum(attempt(ports, name, task, seed) for seed in seeds) / len(seeds)
+    assert np.mean(list(done.values())) >= 0.7, done
+    assert SCENES < 20 or min(done.values()) >= 0.7, done
+
+
+def attempt(ports: LocalPorts, name: str, task: str, seed: int) -> bool:
+    """Whether a policy does a task in one chunk."""
+    instruction = ports.reset(task, seed)
+    view = ports.view()
+    ports.execute(ports.act(name, view.observation("reference", instruction), "reference"), view)
+    return ports.cell.success()
+
+
+@pytest.mark.parametrize("name", GLANCES)
+def test_the_size_of_the_images_matters_little(name, ports):
+    """The motion from images of 640 x 480 ends within a centimetre of that from 424 x 240."""
+    policy = POLICIES[name].build()
+    task = f"test-{policy.verbs[0]}"
+    seed = scene_seeds(task, 1)[0]
+    instruction = ports.reset(task, seed)
+    observation = ports.view().observation("reference", instruction)
+    cameras = SceneCameras(640, 480)
+    views = {camera: cameras.render(task, seed, ports.cell.qpos, camera) for camera in policy.cameras}
+    cameras.close()
+    ends = [policy.act(each).deltas[:, :3].sum(0) for each in (observation, replace(observation, views=views))]
+    assert ends[0] == pytest.approx(ends[1], abs=0.01)
+
+
+def test_an_unknown_member_is_named_with_the_choices():
+    with pytest.raises(UnknownNameError, match="glance"):
+        glance.Glance("glance-sage")
+
+
+def test_no_delta_is_longer_than_the_arm_may_go():
+    segments = np.zeros((2, 9), np.float32)
+    segments[:, :3] = [[0.45, 0.0, 0.30], [0.45, 0.2, 0.30]]
+    segments[:, 3:6] = [[0.0, 0.0, 0.9], [0.0, 0.0, 0.0]]
+    slow = glance.slow_enough(segments, np.array([0.45, 0.0, 0.30]))
+    assert np.exp(slow[:, 7]) == pytest.approx([4, 3])
+    assert np.array_equal(np.delete(slow, 7, axis=1), np.delete(segments, 7, axis=1))

@@ -1,0 +1,172 @@
+"""Scenes of a split for training policies: what the cameras see, the five instructions, and what the oracle does.
+
+`load` draws the scenes that are not there yet, in blocks, each into a file of its own, so that a drawing that was ended
+goes on. The bytes of a block depend on split and seeds alone. Drawing takes about 0.2 s of processor time a scene.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.decision.models.oracle import Oracle
+from merton.processes import worker_pool
+from merton.simulation.cameras import SceneCameras
+from merton.simulation.cell import SimulatedCell
+from merton.simulation.scene import make_scene
+from merton.simulation.varied import verbs_of
+from merton.world.geometry import Matrix
+from merton.world.nouns import noun
+from merton.world.observation import Image, Intrinsics, Observation, SceneState
+
+CAMERAS = ("top", "side")
+TASKS_PER_SCENE = 5
+BLOCK = 50
+"""Scenes in a file."""
+WIDTH, HEIGHT = 424, 240
+POINTS = 3
+"""What an instruction refers to: the thing that is handled, the target, the landmark that tells it from its like."""
+
+
+@dataclass(frozen=True)
+class SplitSamples:
+    """`n` scenes of a split, each with five tasks, before anything is done.
+
+    Attributes:
+        split, seeds: which scenes these are, n of them.
+        coded: camera to n PNG images of `WIDTH` x `HEIGHT`.
+        base_from_camera: camera to its calibrated pose, which is the same in all scenes; the true one differs a little.
+        intrinsics: of all cameras.
+        instructions: 5 n texts, those of a scene one after another in rising difficulty.
+        deltas: the oracle's chunk of each task, (m, 7) as `ActionChunk.deltas`.
+        keypoints: (5 n, `POINTS`, 2) x, y [m] in `base_link`; NaN where a task has no such thing.
+        start: position (3,) of the tool centre point before the motion [m].
+    """
+
+    split: str
+    seeds: range
+    coded: dict[str, list[NDArray[np.uint8]]]
+    base_from_camera: dict[str, Matrix]
+    intrinsics: Intrinsics
+    instructions: list[str]
+    deltas: list[NDArray[np.float64]]
+    keypoints: NDArray[np.float64]
+    start: NDArray[np.float64]
+
+    def images(self, camera: str) -> Iterator[Image]:
+        """The n images of a camera, decoded one by one, (height, width, 3) uint8 RGB."""
+        for data in self.coded[camera]:
+            yield np.ascontiguousarray(cv2.imdecode(data, cv2.IMREAD_COLOR)[..., ::-1])
+
+
+def load(folder: Path, split: str, seeds: range, workers: int = 1) -> SplitSamples:
+    """The scenes of a split, drawn into `folder` where they are not there yet; `seeds` are whole blocks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    blocks = [(folder, split, range(first, first + BLOCK)) for first in seeds[::BLOCK]]
+    missing = [block for block in blocks if not _file(*block).exists()]
+    if workers == 1:
+        _report(map(_draw, missing), len(missing))
+    else:
+        with worker_pool(workers) as pool:
+            _report(pool.map(_draw, missing), len(missing))
+    parts = []
+    for block in blocks:
+        with np.load(_file(*block), allow_pickle=False) as stored:
+            parts.append({name: stored[name] for name in stored.files})
+    first = parts[0]
+    return SplitSamples(
+        split,
+        range(seeds.start, seeds.start + BLOCK * len(blocks)),
+        {name: [code for part in parts for code in _parts(part, name)] for name in CAMERAS},
+        {name: first[f"base_from_{name}"] for name in CAMERAS},
+        Intrinsics(WIDTH, HEIGHT, *(float(number) for number in first["lens"])),
+        [str(text) for part in parts for text in part["instructions"]],
+        [chunk for part in parts for chunk in _parts(part, "deltas")],
+        np.concatenate([part["keypoints"] for part in parts]),
+        first["start"],
+    )
+
+
+def _report(names: Iterator[str], number: int) -> None:
+    for done, name in enumerate(names, 1):
+        print(f"drew {name}: {done} of {number} files", flush=True)
+
+
+def _file(folder: Path, split: str, seeds: range) -> Path:
+    return folder / f"{split}_{seeds.start:06d}_{len(seeds)}.npz"
+
+
+def _draw(block: tuple[Path, str, range]) -> str:
+    """Draw a block and write its file."""
+    _, split, seeds = block
+    cell, cameras, oracle = SimulatedCell(), SceneCameras(WIDTH, HEIGHT), Oracle()
+    coded: dict[str, list[NDArray[np.uint8]]] = {name: [] for name in CAMERAS}
+    instructions, chunks, keypoints = [], [], []
+    poses: dict[str, Matrix] = {}
+    for seed in seeds:
+        tasks = [f"{split}-{verb}" for verb in verbs_of(seed)]
+        cell.reset(tasks[0], seed)
+        for name in CAMERAS:
+            view = cameras.render(tasks[0], seed, cell.qpos, name, depth=False)
+            poses[name] = view.base_from_camera
+            coded[name].append(cv2.imencode(".png", view.color[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 3])[1].ravel())
+        state = cell.scene_state()
+        for task in tasks:
+            scene = make_scene(task, seed)
+            observation = Observation(
+                {}, cell.joints_rad, cell.base_from_tcp, 1.0, scene.command.instruction, scene=state
+            )
+            instructions.append(scene.command.instruction)
+            chunks.append(oracle.act(observation).deltas)
+            landmark = noun(scene.command.object).landmark
+            keypoints.append([_place(state, name) for name in (scene.meant.object, scene.meant.target, landmark)])
+    cameras.close()
+    target, lens = _file(*block), cameras.intrinsics
+    temporary = target.with_suffix(f".{os.getpid()}.npz")
+    np.savez(
+        temporary,
+        instructions=np.array(instructions), keypoints=np.array(keypoints),
+        lens=np.array([lens.fx, lens.fy, lens.cx, lens.cy]), start=cell.base_from_tcp[:3, 3],
+        **_joined("deltas", chunks),
+        **{f"base_from_{name}": pose for name, pose in poses.items()},
+        **{key: values for name in CAMERAS for key, values in _joined(name, coded[name]).items()},
+    )  # fmt: skip
+    temporary.rename(target)
+    return target.name
+
+
+def _place(state: SceneState, name: str | None) -> NDArray[np.float64]:
+    """x, y [m] of a thing; NaN without a name."""
+    return np.full(2, np.nan) if name is None else state.find(name).base_from_object[:2, 3]
+
+
+def _joined(name: str, arrays: Sequence[NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
+    """Arrays of different lengths as one, with their lengths; `_parts` takes them apart."""
+    return {name: np.concatenate(arrays), f"{name}_lengths": np.array([len(array) for array in arrays])}
+
+
+def _parts(stored: dict[str, NDArray[np.generic]], name: str) -> list[NDArray[np.generic]]:
+    return np.split(stored[name], np.cumsum(stored[f"{name}_lengths"])[:-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--split", default="train")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--scenes", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=1)
+    arguments = parser.parse_args()
+    seeds = range(arguments.first, arguments.first + arguments.scenes)
+    load(arguments.folder, arguments.split, seeds, arguments.workers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Train a learned policy by behaviour cloning: python tools/train_vla.py MEMBER FOLDER [--scenes N] [--steps N].
+
+Needs torch. FOLDER takes the scenes of the split `train` (`split_samples.py`), which all members share, and the state
+of the training, so that both go on after an interruption. The weights go into the package. The same member, scenes and
+steps give the same weights on the same machine with one thread (OMP_NUM_THREADS=1).
+`vla_success.py` then measures the member in closed loop.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from split_samples import TASKS_PER_SCENE, SplitSamples, load
+from torch import Tensor, nn
+from vla_networks import GlanceNetwork
+
+from merton.decision.models import table_view
+from merton.decision.models.glance import COLUMNS, FOLDER, ROWS, STRIDE
+from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, from_deltas, tokens
+from merton.perception.distortion import distort
+from merton.seeding import generator
+from merton.world.observation import CameraView
+
+SCENES_PER_BATCH = 12
+SAVED_STEPS = 200
+RATE = 2e-3
+HARDENED_AGAINST = (
+    "gaussian_blur", "motion_blur", "color_shift", "hsv_saturation", "jpeg2000", "webp", "color_noise",
+    "multiplicative_noise", "cnn_denoise", "max_darken", "mean_darken", "block_exchange", "block_interpolation",
+    "resolution_limit", "sharpness_change",
+)  # fmt: skip
+"""Every second type of distortion; the others show how far the training carries."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """The part of the training in which a member differs from the others.
+
+    Attributes:
+        seed: of the first weights and of the batches.
+        cameras: the views that it uses.
+        light: whether light, colour and contrast of the images vary.
+        distortions: types of distortion, of which one at a random level is in two of three images.
+    """
+
+    seed: int
+    cameras: tuple[str, ...] = ("top",)
+    light: bool = True
+    distortions: tuple[str, ...] = ()
+
+
+MEMBERS = {
+    "glance": Member(seed=1),
+    "glance-plain": Member(seed=2, light=False),
+    "glance-hardened": Member(seed=3, distortions=HARDENED_AGAINST),
+    "glance-pair": Member(seed=4, cameras=("top", "side")),
+}
+
+
+def tables(samples: SplitSamples, camera: str, distortions: Sequence[str], copy: int) -> NDArray[np.uint8]:
+    """The table of each scene from above (n, 3, rows, columns); with `distortions`, every image has one of them."""
+    seen = []
+    for seed, image in zip(samples.seeds, samples.images(camera), strict=True):
+        if distortions:
+            rng = generator("hardened", samples.split, seed, camera, copy)
+            name, level = str(rng.choice(list(distortions))), int(rng.integers(1, 6))
+            image = distort(image, name, level, rng)
+        view = CameraView(camera, image, None, samples.intrinsics, samples.base_from_camera[camera])
+        seen.append(table_view.from_above(view).transpose(2, 0, 1))
+    return np.stack(seen)
+
+
+def images_of(samples: SplitSamples, member: Member) -> Tensor:
+    """(copies, n, 3 cameras, rows, columns) uint8: the tables as they are, and two distorted copies if it has any."""
+    copies = range(3 if member.distortions else 1)
+    seen = [
+        np.concatenate(
+            [tables(samples, camera, member.distortions if copy else (), copy) for camera in member.cameras], axis=1
+        )
+        for copy in copies
+    ]
+    return torch.from_numpy(np.stack(seen))
+
+
+def prepared(samples: SplitSamples, words: tuple[str, ...]) -> dict[str, Tensor]:
+    """What the tasks of n scenes ask and want: (n, 5, ...)."""
+    segments = np.zeros((len(samples.deltas), SEGMENTS, SEGMENT_SIZE))
+    for index, deltas in enumerate(samples.deltas):
+        found = from_deltas(deltas, samples.start)
+        if len(found) > SEGMENTS:
+            raise SystemExit(f"{samples.instructions[index]!r} takes {len(found)} segments, more than {SEGMENTS}")
+        segments[index, : len(found)] = found
+    rows = {
+        "words": torch.from_numpy(np.stack([tokens(text, words) for text in samples.instructions])),
+        "segments": torch.from_numpy(segments).float(),
+        "places": torch.from_numpy(samples.keypoints).float(),
+        "pixels": torch.from_numpy((table_view.pixels(samples.keypoints) - 0.5 * (STRIDE - 1)) / STRIDE).float(),
+    }
+    return {name: values.unflatten(0, (-1, TASKS_PER_SCENE)) for name, values in rows.items()}
+
+
+def relit(images: Tensor, rng: torch.Generator) -> Tensor:
+    """Random strength and colour of light, and contrast; (batch, 3 cameras, h, w) 0..1."""
+    count = len(images)
+    gain = 0.8 + 0.4 * torch.rand(count, 1, 1, 1, generator=rng)
+    tint = 0.92 + 0.16 * torch.rand(count, images.shape[1], 1, 1, generator=rng)
+    offset = 0.08 * (torch.rand(count, 1, 1, 1, generator=rng) - 0.5)
+    return (images * gain * tint + offset).clamp(0, 1)
+
+
+def losses(segments: Tensor, places: Tensor, logits: Tensor, truth: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Errors of the motion and of the places, in centimetres, and the cross entropy of the attention."""
+    wanted, present = truth["segments"], truth["segments"][..., 8]
+    scale = torch.tensor([0.01, 0.01, 0.01, 0.1, 0.1, 0.1, 0.1, 0.3])
+    error = nn.functional.smooth_l1_loss(segments[..., :8] / scale, wanted[..., :8] / scale, reduction="none").mean(-1)
+    motion = (error * present).sum() / present.sum()
+    motion = motion + 2 * nn.functional.binary_cross_entropy_with_logits(segments[..., 8], present)
+    known = ~truth["pixels"].isnan().any(-1)
+    distance = nn.functional.smooth_l1_loss(places / 0.01, truth["places"].nan_to_num() / 0.01, reduction="none")
+    wanted_pixels = truth["pixels"][known]
+    rows, columns = torch.meshgrid(torch.arange(ROWS), torch.arange(COLUMNS), indexing="ij")
+    grid = torch.stack([columns.flatten(), rows.flatten()], -1).float()
+    near = (-((grid - wanted_pixels[:, None]) ** 2).sum(-1) / (2 * 0.8**2)).softmax(-1)
+    elsewhere = -(near * logits[known].log_softmax(-1)).sum(-1)
+    return motion, (distance.mean(-1) * known).sum() / known.sum(), elsewhere.mean()
+
+
+def train(
+    network: GlanceNetwork, member: Member, images: Tensor, data: dict[str, Tensor], steps: int, state_file: Path
+) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """AdamW with one cycle of the learning rate; yields the step and its losses; saves the state every 200 steps."""
+    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=1e-4)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=0.1)
+    first = 0
+    if state_file.exists():
+        state = torch.load(state_file, weights_only=True)
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"])
+        schedule.load_state_dict(state["schedule"])
+        first = state["step"]
+    for step in range(first, steps):
+        rng = torch.Generator().manual_seed(1_000_003 * member.seed + step)
+        scenes = torch.randint(images.shape[1], (SCENES_PER_BATCH,), generator=rng)
+        copies = torch.randint(images.shape[0], (SCENES_PER_BATCH,), generator=rng)
+        batch = images[copies, scenes].float().contiguous(memory_format=torch.channels_last) / 255
+        chosen = {name: values[scenes] for name, values in data.items()}
+        found = network(relit(batch, rng) if member.light else batch, chosen["words"])
+        parts = losses(*found, {name: values.flatten(0, 1) for name, values in chosen.items()})
+        loss = parts[0] + 0.3 * parts[1] + parts[2]
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+        optimizer.step()
+        schedule.step()
+        if (step + 1) % SAVED_STEPS == 0 or step + 1 == steps:
+            saved = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
+            torch.save({**saved, "schedule": schedule.state_dict(), "step": step + 1}, state_file)
+        yield step + 1, tuple(part.item() for part in parts)
+
+
+def found_share(network: GlanceNetwork, images: Tensor, data: dict[str, Tensor]) -> list[float]:
+    """Share of tasks of each difficulty in which everything that is named is found within 2 cm."""
+    with torch.no_grad():
+        places = network(images[0].float() / 255, data["words"])[1].unflatten(0, (-1, TASKS_PER_SCENE))
+    away = (places[..., :2, :] - data["places"][..., :2, :]).norm(dim=-1).nan_to_num()
+    return [float(share) for share in (away < 0.02).all(-1).float().mean(0)]
+
+
+def save(network: GlanceNetwork, words: tuple[str, ...], path: Path) -> None:
+    """Weights as float16, and the words."""
+    arrays = {name: value.detach().numpy().astype(np.float16) for name, value in network.state_dict().items()}
+    np.savez_compressed(path, words=np.array(words), **arrays)
+
+
+def new_network(words: tuple[str, ...], segments: Tensor, member: Member) -> GlanceNetwork:
+    """Untrained, scaled to the motions of the data."""
+    torch.manual_seed(member.seed)
+    used = segments[segments[..., 8] > 0]
+    mean, spread = used.mean(0), used.std(0).clamp(min=0.05)
+    mean[8], spread[8] = 0.0, 1.0
+    return GlanceNetwork(len(words), len(member.cameras), mean, spread).to(memory_format=torch.channels_last)
+
+
+def main() -> None:
+    """Draw scenes, train, save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("member", choices=MEMBERS)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--scenes", type=int, default=1700)
+    parser.add_argument("--steps", type=int, default=2400)
+    parser.add_argument("--output", type=Path, help="file of the weights; by default that of the package")
+    arguments = parser.parse_args()
+    member, folder = MEMBERS[arguments.member], arguments.folder
+    samples = load(folder / "samples", "train", range(arguments.scenes))
+    chosen_on = load(folder / "samples", "val", range(50))
+    words = tuple(sorted({word for text in samples.instructions for word in text.split()}))
+    data, val = prepared(samples, words), prepared(chosen_on, words)
+    images, val_images = images_of(samples, member), images_of(chosen_on, replace(member, distortions=()))
+    network = new_network(words, data["segments"], member)
+    state_file = folder / f"{arguments.member}_{arguments.scenes}_{arguments.steps}.pt"
+    started = time.process_time()
+    for step, parts in train(network, member, images, data, arguments.steps, state_file):
+        if step % 100 == 0:
+            motion, places, attention = parts
+            line = f"step {step}: motion {motion:.3f}, places {places:.3f} cm, attention {attention:.2f}"
+            if step % 500 == 0:
+                line += f"; found {' '.join(f'{share:.2f}' for share in found_share(network, val_images, val))}"
+            print(f"{line}; {time.process_time() - started:.0f} s", flush=True)
+    output = arguments.output or FOLDER / f"{arguments.member}.npz"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    save(network, words, output)
+    print(f"{output}: {output.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""The networks of the learned policies in torch, for batches and with gradients; `merton.decision.models` has the same
+in numpy."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from merton.decision.models import table_view
+from merton.decision.models.glance import (
+    CENTER_M,
+    COLUMNS,
+    NEARER_M,
+    PLACE_SCALE_M,
+    ROLES,
+    ROWS,
+    SHIFT,
+    STRIDE,
+    WINDOW,
+)
+from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS
+
+WORD, CONTEXT, TEXT = 24, 64, 64
+FINE, COARSE, CHANNELS = 16, 32, 40
+HIDDEN = 192
+
+
+class GlanceNetwork(nn.Module):
+    """`merton.decision.models.glance.Network`: images of n scenes from some cameras, and m tasks in each."""
+
+    def __init__(self, words: int, cameras: int, mean: Tensor, spread: Tensor) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words + 2, WORD)
+        self.context = nn.Linear((2 * WINDOW + 1) * WORD, CONTEXT)
+        self.gates = nn.Linear(CONTEXT, ROLES)
+        self.meaning = nn.Embedding(words + 2, CHANNELS)
+        self.direction = nn.Embedding(words + 2, 2)
+        self.sentence = nn.Linear(CONTEXT, TEXT)
+        self.nearness = nn.Embedding(words + 2, 1)
+        self.fine1 = nn.Conv2d(3 * cameras * STRIDE**2, FINE, 3, padding=1)
+        self.fine2 = nn.Conv2d(FINE, FINE, 3, padding=1)
+        self.coarse1 = nn.Conv2d(4 * FINE, COARSE, 1)
+        self.coarse2 = nn.Conv2d(COARSE, COARSE, 3, padding=1)
+        self.coarse3 = nn.Conv2d(COARSE, COARSE, 3, padding=1)
+        self.merge = nn.Conv2d(FINE + COARSE, CHANNELS, 1)
+        self.script = nn.Linear(TEXT, SEGMENTS * SEGMENT_SIZE)
+        self.mixture = nn.Linear(TEXT, SEGMENTS * 2 * 2 * ROLES)
+        self.motion1 = nn.Linear(TEXT + 2 * ROLES + ROLES * CHANNELS, HIDDEN)
+        self.motion2 = nn.Linear(HIDDEN, HIDDEN)
+        self.motion3 = nn.Linear(HIDDEN, SEGMENTS * SEGMENT_SIZE)
+        with torch.no_grad():
+            self.script.weight *= 0.1
+            self.script.bias.copy_(mean.repeat(SEGMENTS))
+            self.mixture.weight *= 0.1
+            self.motion3.weight *= 0.1
+            self.direction.weight *= 0.1
+            self.nearness.weight *= 0.01
+            self.meaning.weight *= 0.5
+        self.register_buffer("spread", spread)
+        self.register_buffer("center", torch.tensor(CENTER_M), persistent=False)
+        rows, columns = torch.meshgrid(torch.arange(ROWS), torch.arange(COLUMNS), indexing="ij")
+        pixels = STRIDE * torch.stack([columns.flatten(), rows.flatten()], -1) + 0.5 * (STRIDE - 1)
+        self.register_buffer("places", torch.from_numpy(table_view.places(pixels.numpy())).float(), persistent=False)
+
+    def read(self, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What the words (batch, SLOTS) say, as `Network.read`, for a batch."""
+        words = nn.functional.pad(self.embedding(numbers), (0, 0, WINDOW, WINDOW))
+        windows = words.unfold(1, 2 * WINDOW + 1, 1).transpose(2, 3).flatten(2)
+        context = self.context(windows).relu()
+        there = (numbers > 0)[..., None].float()
+        gates = self.gates(context).sigmoid() * there
+        queries = gates.transpose(1, 2) @ self.meaning(numbers)
+        direction = 10 * (gates[:, None, :, 0] @ self.direction(numbers))[:, 0]
+        text = self.sentence((context * there).sum(1)).relu()
+        return text, queries, direction, 10 * (self.nearness(numbers) * there).sum(1)
+
+    def features(self, images: Tensor) -> Tensor:
+        """Features (n, channels, positions) of images (n, 3 cameras, height, width) 0..1."""
+        signal = self.fine2(self.fine1(nn.functional.pixel_unshuffle(images - 0.5, STRIDE)).relu()).relu()
+        coarse = self.coarse1(nn.functional.pixel_unshuffle(signal, 2)).relu()
+        coarse = self.coarse3(self.coarse2(coarse).relu()).relu()
+        both = torch.cat([signal, nn.functional.interpolate(coarse, scale_factor=2)], 1)
+        return self.merge(both).relu().flatten(2)
+
+    def forward(self, images: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The motions of m tasks in each of n scenes, for images (n, 3 cameras, height, width) and words (n, m, SLOTS).
+
+        Returns:
+            Segments (n m, SEGMENTS, SEGMENT_SIZE), places (n m, ROLES, 2) [m], and the logits of their attention
+            (n m, ROLES, positions).
+        """
+        scenes, tasks = numbers.shape[:2]
+        text, queries, direction, nearness = self.read(numbers.flatten(0, 1))
+        features = self.features(images)
+        first = (queries.reshape(scenes, tasks * ROLES, -1) @ features).reshape(scenes * tasks, ROLES, -1)
+        seen_first, landmark = first[:, 0].softmax(-1), first[:, 2].softmax(-1) @ self.places
+        away = ((self.places - landmark[:, None]).square().sum(-1) + 1e-9).sqrt()
+        offsets = self.places - (seen_first @ self.places)[:, None]
+        aside = (offsets @ direction[:, :, None])[..., 0].tanh()
+        closer = (((seen_first * away).sum(-1, keepdim=True) - away) / NEARER_M).tanh()
+        like = ((first[:, 0] - first[:, 0].amax(-1, keepdim=True)) / 2).exp()
+        handled = first[:, 0] + SHIFT * like * (aside + nearness * closer)
+        logits = torch.stack([handled, first[:, 1], first[:, 2]], 1)
+        attention = logits.softmax(-1)
+        places = attention @ self.places
+        seen = (attention.reshape(scenes, tasks * ROLES, -1) @ features.transpose(1, 2)).reshape(scenes * tasks, -1)
+        return self._motion(text, places, seen), places, logits
+
+    def _motion(self, text: Tensor, places: Tensor, seen: Tensor) -> Tensor:
+        centered = (places - self.center).flatten(1)
+        hidden = torch.cat([text, centered / PLACE_SCALE_M, seen], 1)
+        raw = self.motion3(self.motion2(self.motion1(hidden).relu()).relu())
+        script = self.script(text).reshape(-1, SEGMENTS, SEGMENT_SIZE)
+        segments = raw.reshape(-1, SEGMENTS, SEGMENT_SIZE) * self.spread + script
+        mixture = self.mixture(text).reshape(-1, SEGMENTS, 2, 2 * ROLES)
+        ends = segments[..., :2] + (mixture @ centered[:, None, :, None])[..., 0]
+        return torch.cat([ends, segments[..., 2:]], -1)
