@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import math
 from datetime import datetime
 
-import numpy as np
 from markupsafe import Markup
 
 from merton.results.records import Outcome
@@ -23,7 +23,7 @@ OUTCOME_MARKS = {
 
 def number(value: object, digits: int = 2) -> str:
     """A number with so many decimals, without a minus before zero; a dash for a value that is no finite number."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not np.isfinite(value):
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
         return MISSING
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0.0 else text.replace("-", "−")
