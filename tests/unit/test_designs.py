@@ -134,7 +134,7 @@ def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:
     assert lines[0] == "ten-verbs: 840 trials, 120 reference and 720 distorted"
     assert [line.split(":")[0] for line in lines[2:7]] == [f"level {level}" for level in range(1, 6)]
     assert sum(int(line.split()[2]) for line in lines[2:7]) == 720
-    assert lines[7].startswith("about 7 min")
+    assert lines[7].startswith("about 6 min")
     file = tmp_path / "x.yaml"
     dry = ["run", str(file), "--dry-run", "--runs", str(tmp_path / "runs")]
     for field in ("stop_rule: contact", "sensor: d455"):

@@ -13,8 +13,8 @@ from merton.errors import InputError
 if TYPE_CHECKING:
     from merton.study.variance import Components
 
-TRIAL_S, TRIAL_KB = 0.35, 90.0
-"""Of a trial of the quickstart on two idle cores, and of its files."""
+TRIAL_KB = 82.0
+"""Files of a trial of the quickstart [kB]."""
 
 
 def plan_command(
@@ -29,12 +29,13 @@ def plan_command(
 ) -> None:
     """Say which differences between two agents an experiment resolves, and what more would cost."""
     from merton.config import load
+    from merton.experiment.dry_run import SECONDS_A_TRIAL
     from merton.experiment.plan import ExperimentSpec
     from merton.study.power import ASSUMED, Design, forecast
 
     spec = load(experiment, ExperimentSpec)
     design = Design.of(spec.cases(), len(spec.agents))
-    parts, trial_s, trial_kb = (ASSUMED, TRIAL_S, TRIAL_KB) if record is None else _measured(record)
+    parts, trial_s, trial_kb = (ASSUMED, SECONDS_A_TRIAL, TRIAL_KB) if record is None else _measured(record)
 
     def cost(trials: int) -> str:
         return f"{trials} trials, {_duration(trials * trial_s)}, {trials * trial_kb / 1000:.0f} MB"
