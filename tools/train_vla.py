@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import hover_samples
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -22,10 +23,12 @@ from torch import Tensor, nn
 from vla_networks import GlanceNetwork
 
 from merton.decision.models import table_view
-from merton.decision.models.glance import COLUMNS, FOLDER, ROWS, STRIDE
+from merton.decision.models.glance import COLUMNS, FOLDER, ROLES, ROWS, STRIDE, hand_state
 from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, from_deltas, tokens
+from merton.execution.kinematics import base_from_tcp
 from merton.perception.distortion import distort
 from merton.seeding import generator
+from merton.world.cell import load_cell
 from merton.world.observation import CameraView
 
 SCENES_PER_BATCH = 12
@@ -48,12 +51,30 @@ class Member:
         cameras: the views that it uses.
         light: whether light, colour and contrast of the images vary.
         distortions: types of distortion, of which one at a random level is in two of three images.
+        second: the camera of a second look, from where the first movement ends; "" for a member that looks once.
+        begins_as: the member whose weights are its first ones, with zeros for the inputs that only it has; "" for
+            random weights.
     """
 
     seed: int
     cameras: tuple[str, ...] = ("top",)
     light: bool = True
     distortions: tuple[str, ...] = ()
+    second: str = ""
+    begins_as: str = ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The scenes as they are at one moment of the tasks.
+
+    Attributes:
+        images: (copies, n, 3 cameras, rows, columns) uint8: the tables from above, as they are and distorted.
+        tasks: what the m tasks in each ask and want, (n, m, ...): words, segments, places, pixels, hands.
+    """
+
+    images: Tensor
+    tasks: dict[str, Tensor]
 
 
 MEMBERS = {
@@ -61,6 +82,7 @@ MEMBERS = {
     "glance-plain": Member(seed=2, light=False),
     "glance-hardened": Member(seed=3, distortions=HARDENED_AGAINST),
     "glance-pair": Member(seed=4, cameras=("top", "side")),
+    "glance-twice": Member(seed=5, second="wrist", begins_as="glance"),
 }
 
 
@@ -86,20 +108,47 @@ def images_of(samples: SplitSamples, member: Member) -> Tensor:
         )
         for copy in copies
     ]
+    if member.second:  # the second camera sees nothing yet
+        seen = [np.concatenate([tables, np.zeros_like(tables)], axis=1) for tables in seen]
     return torch.from_numpy(np.stack(seen))
 
 
-def prepared(samples: SplitSamples, words: tuple[str, ...]) -> dict[str, Tensor]:
-    """What the tasks of n scenes ask and want: (n, 5, ...)."""
-    segments = np.zeros((len(samples.deltas), SEGMENTS, SEGMENT_SIZE))
-    for index, deltas in enumerate(samples.deltas):
-        found = from_deltas(deltas, samples.start)
+def looks(folder: Path, samples: SplitSamples, member: Member, words: tuple[str, ...]) -> list[Look]:
+    """The moments of the tasks at which a member looks."""
+    cell = load_cell()
+    home = base_from_tcp(np.array(cell.robot.home_joints), cell.tool0_from_tcp)
+    count = len(samples.instructions)
+    first = Look(
+        images_of(samples, member),
+        prepared(samples, words, samples.deltas, np.tile(home, (count, 1, 1)), np.ones(count)),
+    )
+    if not member.second:
+        return [first]
+    hover = hover_samples.load(folder / "hover", samples.split, samples.seeds)
+    images = np.concatenate([hover.images(camera) for camera in (*member.cameras, member.second)], axis=1)
+    tasks = prepared(samples, words, hover.deltas, hover.poses, hover.gripper_open)
+    alone = {name: values.flatten(0, 1)[:, None] for name, values in tasks.items()}
+    return [first, Look(torch.from_numpy(images)[None], alone)]
+
+
+def prepared(
+    samples: SplitSamples,
+    words: tuple[str, ...],
+    chunks: Sequence[NDArray[np.float64]],
+    poses: NDArray[np.float64],
+    gripper_open: NDArray[np.float64],
+) -> dict[str, Tensor]:
+    """What the tasks of n scenes ask and want: (n, 5, ...), with chunks, poses of the hand and grippers of them all."""
+    segments = np.zeros((len(chunks), SEGMENTS, SEGMENT_SIZE))
+    for index, deltas in enumerate(chunks):
+        found = from_deltas(deltas, poses[index, :3, 3])
         if len(found) > SEGMENTS:
             raise SystemExit(f"{samples.instructions[index]!r} takes {len(found)} segments, more than {SEGMENTS}")
         segments[index, : len(found)] = found
     rows = {
         "words": torch.from_numpy(np.stack([tokens(text, words) for text in samples.instructions])),
         "segments": torch.from_numpy(segments).float(),
+        "hands": torch.from_numpy(np.stack([hand_state(*hand) for hand in zip(poses, gripper_open, strict=True)])),
         "places": torch.from_numpy(samples.keypoints).float(),
         "pixels": torch.from_numpy((table_view.pixels(samples.keypoints) - 0.5 * (STRIDE - 1)) / STRIDE).float(),
     }
@@ -133,7 +182,7 @@ def losses(segments: Tensor, places: Tensor, logits: Tensor, truth: dict[str, Te
 
 
 def train(
-    network: GlanceNetwork, member: Member, images: Tensor, data: dict[str, Tensor], steps: int, state_file: Path
+    network: GlanceNetwork, member: Member, views: Sequence[Look], steps: int, state_file: Path
 ) -> Iterator[tuple[int, tuple[float, ...]]]:
     """AdamW with one cycle of the learning rate; yields the step and its losses; saves the state every 200 steps."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=1e-4)
@@ -147,11 +196,13 @@ def train(
         first = state["step"]
     for step in range(first, steps):
         rng = torch.Generator().manual_seed(1_000_003 * member.seed + step)
-        scenes = torch.randint(images.shape[1], (SCENES_PER_BATCH,), generator=rng)
-        copies = torch.randint(images.shape[0], (SCENES_PER_BATCH,), generator=rng)
-        batch = images[copies, scenes].float().contiguous(memory_format=torch.channels_last) / 255
-        chosen = {name: values[scenes] for name, values in data.items()}
-        found = network(relit(batch, rng) if member.light else batch, chosen["words"])
+        look = views[step % len(views)]
+        count = SCENES_PER_BATCH * (2 if look.tasks["words"].shape[1] == 1 else 1)
+        scenes = torch.randint(look.images.shape[1], (count,), generator=rng)
+        copies = torch.randint(look.images.shape[0], (count,), generator=rng)
+        batch = look.images[copies, scenes].float().contiguous(memory_format=torch.channels_last) / 255
+        chosen = {name: values[scenes] for name, values in look.tasks.items()}
+        found = network(relit(batch, rng) if member.light else batch, chosen["words"], chosen["hands"])
         parts = losses(*found, {name: values.flatten(0, 1) for name, values in chosen.items()})
         loss = parts[0] + 0.3 * parts[1] + parts[2]
         optimizer.zero_grad()
@@ -165,11 +216,12 @@ def train(
         yield step + 1, tuple(part.item() for part in parts)
 
 
-def found_share(network: GlanceNetwork, images: Tensor, data: dict[str, Tensor]) -> list[float]:
+def found_share(network: GlanceNetwork, look: Look) -> list[float]:
     """Share of tasks of each difficulty in which everything that is named is found within 2 cm."""
     with torch.no_grad():
-        places = network(images[0].float() / 255, data["words"])[1].unflatten(0, (-1, TASKS_PER_SCENE))
-    away = (places[..., :2, :] - data["places"][..., :2, :]).norm(dim=-1).nan_to_num()
+        places = network(look.images[0].float() / 255, look.tasks["words"], look.tasks["hands"])[1]
+    wanted = look.tasks["places"].reshape(-1, TASKS_PER_SCENE, ROLES, 2)
+    away = (places.reshape(wanted.shape) - wanted)[..., :2, :].norm(dim=-1).nan_to_num()
     return [float(share) for share in (away < 0.02).all(-1).float().mean(0)]
 
 
@@ -179,13 +231,28 @@ def save(network: GlanceNetwork, words: tuple[str, ...], path: Path) -> None:
     np.savez_compressed(path, words=np.array(words), **arrays)
 
 
+def vocabulary(samples: SplitSamples, member: Member) -> tuple[str, ...]:
+    """The words that a member knows: those of its scenes, or of the member as which it begins."""
+    if member.begins_as:
+        with np.load(FOLDER / f"{member.begins_as}.npz") as stored:
+            return tuple(str(word) for word in stored["words"])
+    return tuple(sorted({word for text in samples.instructions for word in text.split()}))
+
+
 def new_network(words: tuple[str, ...], segments: Tensor, member: Member) -> GlanceNetwork:
-    """Untrained, scaled to the motions of the data."""
+    """Before its training: random weights scaled to the motions of the data, or those of another member."""
     torch.manual_seed(member.seed)
     used = segments[segments[..., 8] > 0]
     mean, spread = used.mean(0), used.std(0).clamp(min=0.05)
     mean[8], spread[8] = 0.0, 1.0
-    return GlanceNetwork(len(words), len(member.cameras), mean, spread).to(memory_format=torch.channels_last)
+    cameras = len(member.cameras) + bool(member.second)
+    network = GlanceNetwork(len(words), cameras, mean, spread, knows_hand=bool(member.second))
+    if member.begins_as:
+        with np.load(FOLDER / f"{member.begins_as}.npz") as stored, torch.no_grad():
+            for name, values in network.state_dict().items():
+                known = torch.from_numpy(stored[name].astype(np.float32))
+                values.zero_()[tuple(map(slice, known.shape))] = known
+    return network.to(memory_format=torch.channels_last)
 
 
 def main() -> None:
@@ -200,18 +267,18 @@ def main() -> None:
     member, folder = MEMBERS[arguments.member], arguments.folder
     samples = load(folder / "samples", "train", range(arguments.scenes))
     chosen_on = load(folder / "samples", "val", range(50))
-    words = tuple(sorted({word for text in samples.instructions for word in text.split()}))
-    data, val = prepared(samples, words), prepared(chosen_on, words)
-    images, val_images = images_of(samples, member), images_of(chosen_on, replace(member, distortions=()))
-    network = new_network(words, data["segments"], member)
+    words = vocabulary(samples, member)
+    views, val = looks(folder, samples, member, words), looks(folder, chosen_on, replace(member, distortions=()), words)
+    network = new_network(words, views[0].tasks["segments"], member)
     state_file = folder / f"{arguments.member}_{arguments.scenes}_{arguments.steps}.pt"
     started = time.process_time()
-    for step, parts in train(network, member, images, data, arguments.steps, state_file):
+    for step, parts in train(network, member, views, arguments.steps, state_file):
         if step % 100 == 0:
             motion, places, attention = parts
             line = f"step {step}: motion {motion:.3f}, places {places:.3f} cm, attention {attention:.2f}"
             if step % 500 == 0:
-                line += f"; found {' '.join(f'{share:.2f}' for share in found_share(network, val_images, val))}"
+                for look in val:
+                    line += f"; found {' '.join(f'{share:.2f}' for share in found_share(network, look))}"
             print(f"{line}; {time.process_time() - started:.0f} s", flush=True)
     output = arguments.output or FOLDER / f"{arguments.member}.npz"
     output.parent.mkdir(parents=True, exist_ok=True)

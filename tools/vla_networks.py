@@ -10,6 +10,7 @@ from merton.decision.models import table_view
 from merton.decision.models.glance import (
     CENTER_M,
     COLUMNS,
+    HAND,
     NEARER_M,
     PLACE_SCALE_M,
     ROLES,
@@ -28,7 +29,7 @@ HIDDEN = 192
 class GlanceNetwork(nn.Module):
     """`merton.decision.models.glance.Network`: images of n scenes from some cameras, and m tasks in each."""
 
-    def __init__(self, words: int, cameras: int, mean: Tensor, spread: Tensor) -> None:
+    def __init__(self, words: int, cameras: int, mean: Tensor, spread: Tensor, *, knows_hand: bool = False) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words + 2, WORD)
         self.context = nn.Linear((2 * WINDOW + 1) * WORD, CONTEXT)
@@ -45,7 +46,8 @@ class GlanceNetwork(nn.Module):
         self.merge = nn.Conv2d(FINE + COARSE, CHANNELS, 1)
         self.script = nn.Linear(TEXT, SEGMENTS * SEGMENT_SIZE)
         self.mixture = nn.Linear(TEXT, SEGMENTS * 2 * 2 * ROLES)
-        self.motion1 = nn.Linear(TEXT + 2 * ROLES + ROLES * CHANNELS, HIDDEN)
+        self.knows_hand = knows_hand
+        self.motion1 = nn.Linear(TEXT + 2 * ROLES + ROLES * CHANNELS + HAND * knows_hand, HIDDEN)
         self.motion2 = nn.Linear(HIDDEN, HIDDEN)
         self.motion3 = nn.Linear(HIDDEN, SEGMENTS * SEGMENT_SIZE)
         with torch.no_grad():
@@ -82,8 +84,9 @@ class GlanceNetwork(nn.Module):
         both = torch.cat([signal, nn.functional.interpolate(coarse, scale_factor=2)], 1)
         return self.merge(both).relu().flatten(2)
 
-    def forward(self, images: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The motions of m tasks in each of n scenes, for images (n, 3 cameras, height, width) and words (n, m, SLOTS).
+    def forward(self, images: Tensor, numbers: Tensor, hands: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The motions of m tasks in each of n scenes, for images (n, 3 cameras, height, width), words (n, m, SLOTS) and
+        hands (n, m, HAND).
 
         Returns:
             Segments (n m, SEGMENTS, SEGMENT_SIZE), places (n m, ROLES, 2) [m], and the logits of their attention
@@ -104,11 +107,12 @@ class GlanceNetwork(nn.Module):
         attention = logits.softmax(-1)
         places = attention @ self.places
         seen = (attention.reshape(scenes, tasks * ROLES, -1) @ features.transpose(1, 2)).reshape(scenes * tasks, -1)
-        return self._motion(text, places, seen), places, logits
+        return self._motion(text, places, seen, hands.flatten(0, 1)), places, logits
 
-    def _motion(self, text: Tensor, places: Tensor, seen: Tensor) -> Tensor:
+    def _motion(self, text: Tensor, places: Tensor, seen: Tensor, hands: Tensor) -> Tensor:
         centered = (places - self.center).flatten(1)
-        hidden = torch.cat([text, centered / PLACE_SCALE_M, seen], 1)
+        known = [hands] if self.knows_hand else []
+        hidden = torch.cat([text, centered / PLACE_SCALE_M, seen, *known], 1)
         raw = self.motion3(self.motion2(self.motion1(hidden).relu()).relu())
         script = self.script(text).reshape(-1, SEGMENTS, SEGMENT_SIZE)
         segments = raw.reshape(-1, SEGMENTS, SEGMENT_SIZE) * self.spread + script

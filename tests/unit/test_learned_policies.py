@@ -47,9 +47,11 @@ def training(monkeypatch):
 def samples(monkeypatch, tmp_path):
     """Two scenes of the training split, drawn into `tmp_path`."""
     monkeypatch.syspath_prepend(str(TOOLS))
+    import hover_samples
     import split_samples
 
-    monkeypatch.setattr(split_samples, "BLOCK", 2)
+    for module in (split_samples, hover_samples):
+        monkeypatch.setattr(module, "BLOCK", 2)
     return split_samples.load(tmp_path, "train", range(2))
 
 
@@ -111,19 +113,35 @@ def test_samples_are_drawn_once_and_the_same_again(samples, tmp_path, monkeypatc
             assert np.array_equal(one, other)
 
 
+def test_the_second_look_is_near_the_end_of_the_first_movement(samples, tmp_path):
+    """And the oracle's motion from there ends where its motion from the start ends."""
+    import hover_samples
+
+    hover = hover_samples.load(tmp_path / "hover", "train", samples.seeds)
+    for index, deltas in enumerate(samples.deltas):
+        first = glance.first_movement(deltas)
+        start, there = samples.start, hover.poses[index, :3, 3]
+        assert 0 < np.linalg.norm(there - start - first[:, :3].sum(0)) < 0.12
+        ends = start + deltas[:, :3].sum(0), there + hover.deltas[index][:, :3].sum(0)
+        assert ends[0] == pytest.approx(ends[1], abs=0.002), samples.instructions[index]
+    assert hover.images("wrist").shape == (len(samples.deltas), 3, table_view.ROWS, table_view.COLUMNS)
+    assert hover.images("wrist").any(axis=(1, 2, 3)).all()
+
+
 def test_every_member_trains_on_tables_of_its_own(training, samples):
     """A copy as it is and distorted ones, three channels for every camera."""
     for name, member in training.MEMBERS.items():
         copies = training.images_of(samples, member)
-        size = (3 * len(member.cameras), table_view.ROWS, table_view.COLUMNS)
+        size = (3 * (len(member.cameras) + bool(member.second)), table_view.ROWS, table_view.COLUMNS)
         assert copies.shape == (3 if member.distortions else 1, 2, *size), name
         assert not any(copies[0].equal(other) for other in copies[1:]), name
 
 
-def test_numpy_gives_the_results_of_torch(training, tmp_path, ports):
+@pytest.mark.parametrize("name", ["glance-pair", "glance-twice"])
+def test_numpy_gives_the_results_of_torch(name, training, tmp_path, ports):
     import torch
 
-    network = training.new_network(WORDS, torch.randn(4, 12, 9), training.MEMBERS["glance-pair"])
+    network = training.new_network(WORDS, torch.randn(4, 12, 9), replace(training.MEMBERS[name], begins_as=""))
     with torch.no_grad():
         network.direction.weight *= 20.0
         network.nearness.weight *= 20.0
@@ -134,24 +152,28 @@ def test_numpy_gives_the_results_of_torch(training, tmp_path, ports):
     seen = ports.view().reference
     image = np.dstack([table_view.from_above(seen[camera]) for camera in ("top", "side")])
     numbers = tokens("place the left red cube on the yellow mat", WORDS)
+    hand = glance.hand_state(transform((0.5, 0.1, 0.2)), 0.0)
     batch = torch.from_numpy(image.transpose(2, 0, 1)[None].copy()) / 255
     with torch.no_grad():
-        expected = network(batch, torch.from_numpy(numbers)[None, None])[0][0].numpy()
-    assert glance.Network(tmp_path / "weights.npz").segments(image, numbers) == pytest.approx(expected, abs=1e-3)
+        expected = network(batch, torch.from_numpy(numbers)[None, None], torch.from_numpy(hand)[None, None])[0][
+            0
+        ].numpy()
+    assert glance.Network(tmp_path / "weights.npz").segments(image, numbers, hand) == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_training_that_was_ended_goes_on_as_if_it_was_not(training, samples, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["glance-hardened", "glance-twice"])
+def test_a_training_that_was_ended_goes_on_as_if_it_was_not(name, training, samples, tmp_path, monkeypatch):
     import torch
 
     monkeypatch.setattr(training, "SAVED_STEPS", 1)
     monkeypatch.setattr(training, "SCENES_PER_BATCH", 2)
-    member = training.MEMBERS["glance-hardened"]
-    words = tuple(sorted({word for text in samples.instructions for word in text.split()}))
-    data, images = training.prepared(samples, words), training.images_of(samples, member)
+    member = training.MEMBERS[name]
+    words = training.vocabulary(samples, member)
+    views = training.looks(tmp_path, samples, member, words)
 
     def trained(file: Path, stop: int) -> dict[str, torch.Tensor]:
-        network = training.new_network(words, data["segments"], member)
-        for step, _ in training.train(network, member, images, data, 4, file):
+        network = training.new_network(words, views[0].tasks["segments"], member)
+        for step, _ in training.train(network, member, views, 4, file):
             if step == stop:
                 break
         return network.state_dict()
@@ -164,7 +186,7 @@ def test_a_training_that_was_ended_goes_on_as_if_it_was_not(training, samples, t
 
 # The members ----------------------------------------------------------------------------------------------------------
 
-GLANCES = [entry.name for entry in POLICIES.values() if entry.adapter == "glance"]
+GLANCES = [entry.name for entry in POLICIES.values() if entry.adapter in ("glance", "second_glance")]
 SCENES = int(os.environ.get("MERTON_POLICIES", "1"))
 """Scenes of each verb on which the members are tried; MERTON_POLICIES=50 holds them to what they claim."""
 
@@ -177,10 +199,11 @@ def test_a_member_keeps_its_contract(name, ports):
     task = f"test-{policy.verbs[0]}"
     instruction = ports.reset(task, scene_seeds(task, 1)[0])
     observation = ports.view().observation("reference", instruction)
-    chunk = policy.act(observation)
-    assert chunk.done
-    assert np.array_equal(policy.act(observation).deltas, chunk.deltas)
-    assert len(policy.act(replace(observation, step=1)).deltas) == 0
+    looks = 2 if isinstance(policy, glance.SecondGlance) else 1
+    chunks = [policy.act(replace(observation, step=step)) for step in range(looks + 1)]
+    assert np.array_equal(policy.act(observation).deltas, chunks[0].deltas)
+    assert [chunk.done for chunk in chunks] == [False] * (looks - 1) + [True, True]
+    assert [len(chunk.deltas) > 0 for chunk in chunks] == [True] * looks + [False]
     assert len(policy.act(policy.make_example()).deltas) > 0
     with pytest.raises(InputError, match="needs camera 'top'"):
         policy.act(replace(observation, views={}))
@@ -208,10 +231,13 @@ def test_a_member_does_what_it_claims(name, ports):
 
 
 def attempt(ports: LocalPorts, name: str, task: str, seed: int) -> bool:
-    """Whether a policy does a task in one chunk."""
+    """Whether a policy does a task."""
     instruction = ports.reset(task, seed)
-    view = ports.view()
-    ports.execute(ports.act(name, view.observation("reference", instruction), "reference"), view)
+    for step in range(2):
+        view = ports.view()
+        chunk = ports.act(name, view.observation("reference", instruction, step), "reference")
+        if ports.execute(chunk, view).error_message or chunk.done:
+            break
     return ports.cell.success()
 
 
@@ -242,3 +268,12 @@ def test_no_delta_is_longer_than_the_arm_may_go():
     slow = glance.slow_enough(segments, np.array([0.45, 0.0, 0.30]))
     assert np.exp(slow[:, 7]) == pytest.approx([4, 3])
     assert np.array_equal(np.delete(slow, 7, axis=1), np.delete(segments, 7, axis=1))
+
+
+def test_the_first_movement_ends_where_the_hand_turns():
+    """With the gripper command before it, and without the part of a segment that goes elsewhere."""
+    deltas = np.zeros((6, 7))
+    deltas[1:4, 0] = 0.05
+    deltas[4:, 2] = -0.05
+    assert np.array_equal(glance.first_movement(deltas), deltas[:4])
+    assert np.array_equal(glance.first_movement(deltas[:1]), deltas[:1])

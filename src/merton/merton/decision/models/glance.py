@@ -1,4 +1,4 @@
-"""Learned policies that look once and answer with the whole motion.
+"""Learned policies that look once, or twice, and answer with the whole motion from there.
 
 Ours. The images of one or two cameras are brought onto the table by their calibration (`table_view`), and a
 convolutional network gives every place 40 features. The words of the instruction ask for up to three places: the thing
@@ -11,6 +11,7 @@ motions; docs/learned_policies.md is the model card. Runs in plain numpy.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -26,6 +27,7 @@ from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, SLOTS, to_de
 from merton.errors import InputError, UnknownNameError
 from merton.models.convolution import convolve, fold, unfolded_weight
 from merton.world.action import ActionChunk, checked_chunk
+from merton.world.geometry import Matrix
 from merton.world.observation import Image, Observation
 from merton.world.tasks import TASKS, Command, parse
 
@@ -49,6 +51,8 @@ LONGEST_M, LARGEST_RAD = 0.07, 0.27
 CENTER_M = (0.52, 0.0)
 """Places enter the network relative to this one."""
 PLACE_SCALE_M = 0.15
+HAND = 6
+"""Numbers of `hand_state`."""
 
 
 class Glance(Policy):
@@ -72,19 +76,30 @@ class Glance(Policy):
         Raises:
             InputError: an unknown instruction, a verb that it does not claim, or a missing view.
         """
+        self.check_claims(observation)
+        started = time.perf_counter()
+        deltas = self.motion(observation) if observation.step == 0 else np.empty((0, 7))
+        return checked_chunk(deltas, STEP_S, model=self.name, latency_s=time.perf_counter() - started, done=True)
+
+    def check_claims(self, observation: Observation) -> None:
+        """Raise InputError for an unknown instruction, a verb that it does not claim, or a missing view."""
         verb = parse(observation.instruction).verb
         if verb not in self.verbs:
             raise InputError(f"{self.name} cannot {verb}; it can: {', '.join(self.verbs)}")
         self.require_views(observation)
-        started = time.perf_counter()
-        deltas = np.empty((0, 7))
-        if observation.step == 0:
-            network = load_network(FOLDER / f"{self.name}.npz")
-            tables = [table_view.from_above(observation.views[camera]) for camera in self.cameras]
-            segments = network.segments(np.dstack(tables), tokens(observation.instruction, network.words))
-            start = observation.base_from_tcp[:3, 3]
-            deltas = to_deltas(slow_enough(segments, start), start)
-        return checked_chunk(deltas, STEP_S, model=self.name, latency_s=time.perf_counter() - started, done=True)
+
+    def motion(self, observation: Observation) -> NDArray[np.float64]:
+        """The deltas (n, 7) of the whole task from where the hand is."""
+        network = load_network(FOLDER / f"{self.name}.npz")
+        tables = self.tables(observation)
+        hand = hand_state(observation.base_from_tcp, observation.gripper_open)
+        segments = network.segments(np.dstack(tables), tokens(observation.instruction, network.words), hand)
+        start = observation.base_from_tcp[:3, 3]
+        return to_deltas(slow_enough(segments, start), start)
+
+    def tables(self, observation: Observation) -> list[Image]:
+        """The table from above, as each camera sees it."""
+        return [table_view.from_above(observation.views[camera]) for camera in self.cameras]
 
     def make_example(self) -> Observation:
         """Grey images and the first verb that it does."""
@@ -92,6 +107,47 @@ class Glance(Policy):
         target = task.targets[0] if task.targets else None
         command = Command(task.name, f"red {task.objects[0]}", "left", f"blue {target}")
         return example_observation(command.instruction, self.cameras)
+
+
+class SecondGlance(Glance):
+    """Goes where the first look says, looks again from there with the camera at the wrist, and does the task.
+
+    The cameras are that of the first look, and the one that joins it for the second.
+    """
+
+    def act(self, observation: Observation) -> ActionChunk:
+        """The first movement at step 0, the whole task from there at step 1, nothing afterwards; raises as `Glance`."""
+        self.check_claims(observation)
+        started = time.perf_counter()
+        deltas = self.motion(observation) if observation.step < 2 else np.empty((0, 7))
+        if observation.step == 0:
+            deltas = first_movement(deltas)
+        latency_s = time.perf_counter() - started
+        return checked_chunk(deltas, STEP_S, model=self.name, latency_s=latency_s, done=observation.step > 0)
+
+    def tables(self, observation: Observation) -> list[Image]:
+        """As `Glance.tables`; at step 0 the second camera shows nothing, wherever it looks."""
+        first, second = super().tables(observation)
+        return [first, second if observation.step else np.zeros_like(second)]
+
+
+def first_movement(deltas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A chunk up to the end of its first straight movement, with the gripper commands before it."""
+    moves = np.flatnonzero(np.linalg.norm(deltas[:, :3], axis=1) > 1e-6)
+    if not len(moves):
+        return deltas
+    end = int(moves[0])
+    while end + 1 < len(deltas) and np.allclose(deltas[end + 1], deltas[moves[0]], rtol=0, atol=1e-9):
+        end += 1
+    return deltas[: end + 1]
+
+
+def hand_state(base_from_tcp: Matrix, gripper_open: float) -> Floats:
+    """What a network that knows the hand is told: its place, yaw and gripper, (HAND,), each about -1 to 1."""
+    x, y, z = base_from_tcp[:3, 3]
+    yaw = math.atan2(base_from_tcp[1, 0], base_from_tcp[0, 0])
+    near = ((x - CENTER_M[0]) / PLACE_SCALE_M, (y - CENTER_M[1]) / PLACE_SCALE_M, (z - 0.2) / PLACE_SCALE_M)
+    return np.array([*near, math.cos(yaw), math.sin(yaw), 2 * gripper_open - 1], np.float32)
 
 
 def slow_enough(segments: Floats, start: NDArray[np.float64]) -> Floats:
@@ -115,18 +171,21 @@ class Network:
         with np.load(path) as stored:
             self.words = tuple(str(word) for word in stored["words"])
             self._weights = {name: stored[name].astype(np.float32) for name in stored.files if name != "words"}
+        text, channels = len(self._weights["sentence.bias"]), len(self._weights["merge.bias"])
+        self.knows_hand = self._weights["motion1.weight"].shape[1] > text + ROLES * (2 + channels)
         for name in ("fine1.weight", "fine2.weight", "coarse2.weight", "coarse3.weight"):
             self._weights[name] = unfolded_weight(self._weights[name])
         rows, columns = np.mgrid[0:ROWS, 0:COLUMNS]
         pixels = STRIDE * np.stack([columns.ravel(), rows.ravel()], -1) + 0.5 * (STRIDE - 1)
         self._places = table_view.places(pixels).astype(np.float32)
 
-    def segments(self, image: Image, numbers: NDArray[np.int64]) -> Floats:
-        """(SEGMENTS, SEGMENT_SIZE) for tables from above, 3 channels a camera, and the words `numbers` (SLOTS,)."""
+    def segments(self, image: Image, numbers: NDArray[np.int64], hand: Floats) -> Floats:
+        """(SEGMENTS, SEGMENT_SIZE) for tables from above, 3 channels a camera, the words `numbers` (SLOTS,), and the
+        hand (HAND,), which only some members know."""
         text, queries, direction, nearness = self.read(numbers)
         features = self.features(image)
         places, seen = self.attend(features, queries, direction, nearness)
-        return self._motion(places, seen, text)
+        return self._motion(places, seen, text, hand)
 
     def read(self, numbers: NDArray[np.int64]) -> tuple[Floats, Floats, Floats, float]:
         """What the words say: the sentence (channels,), the queries (ROLES, channels), the direction (2,) [1/m] in
@@ -167,10 +226,11 @@ class Network:
         attention = np.stack([_softmax(row) for row in logits])
         return attention @ self._places, attention @ features.T
 
-    def _motion(self, places: Floats, seen: Floats, text: Floats) -> Floats:
+    def _motion(self, places: Floats, seen: Floats, text: Floats, hand: Floats) -> Floats:
         centered = (places - np.array(CENTER_M, np.float32)).ravel()
         mixture = self._linear("mixture", text).reshape(SEGMENTS, 2, 2 * ROLES)
-        hidden = np.concatenate([text, centered / np.float32(PLACE_SCALE_M), seen.ravel()])
+        known = [hand] if self.knows_hand else []
+        hidden = np.concatenate([text, centered / np.float32(PLACE_SCALE_M), seen.ravel(), *known])
         hidden = np.maximum(self._linear("motion1", hidden), 0)
         hidden = np.maximum(self._linear("motion2", hidden), 0)
         segments = self._linear("motion3", hidden).reshape(SEGMENTS, SEGMENT_SIZE)
