@@ -1,8 +1,9 @@
 """Train a learned policy by behaviour cloning: python tools/train_vla.py MEMBER FOLDER [--scenes N] [--steps N].
 
-Needs torch. FOLDER takes the scenes of the split `train` (`split_samples.py`), which all members share, and the state
-of the training, so that both go on after an interruption. The weights go into the package. The same member, scenes and
-steps give the same weights on the same machine with one thread (OMP_NUM_THREADS=1).
+Needs torch. FOLDER takes the scenes of the split `train` (`split_samples.py`), which all members share, the member's
+distorted images and the state of its training, so that all go on after an interruption; delete the member's files there
+when its configuration changes. The weights go into the package. The same member, scenes and steps give the same weights
+on the same machine with one thread (OMP_NUM_THREADS=1).
 `vla_success.py` then measures the member in closed loop.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,11 +36,10 @@ SCENES_PER_BATCH = 12
 SAVED_STEPS = 200
 RATE = 2e-3
 HARDENED_AGAINST = (
-    "gaussian_blur", "motion_blur", "color_shift", "hsv_saturation", "jpeg2000", "webp", "color_noise",
-    "multiplicative_noise", "cnn_denoise", "max_darken", "mean_darken", "block_exchange", "block_interpolation",
-    "resolution_limit", "sharpness_change",
+    "gaussian_blur", "motion_blur", "color_shift", "hsv_saturation", "webp", "color_noise", "multiplicative_noise",
+    "max_darken", "mean_darken", "block_exchange", "resolution_limit", "sharpness_change",
 )  # fmt: skip
-"""Every second type of distortion; the others show how far the training carries."""
+"""Twelve types of distortion that are quick to compute; the others show how far the training carries."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Member:
         second: the camera of a second look, from where the first movement ends; "" for a member that looks once.
         begins_as: the member whose weights are its first ones, with zeros for the inputs that only it has; "" for
             random weights.
+        steps: of the training.
     """
 
     seed: int
@@ -62,6 +63,7 @@ class Member:
     distortions: tuple[str, ...] = ()
     second: str = ""
     begins_as: str = ""
+    steps: int = 2400
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Look:
 MEMBERS = {
     "glance": Member(seed=1),
     "glance-plain": Member(seed=2, light=False),
-    "glance-hardened": Member(seed=3, distortions=HARDENED_AGAINST),
+    "glance-hardened": Member(seed=3, distortions=HARDENED_AGAINST, steps=3600),
     "glance-pair": Member(seed=4, cameras=("top", "side")),
     "glance-twice": Member(seed=5, second="wrist", begins_as="glance"),
 }
@@ -113,15 +115,26 @@ def images_of(samples: SplitSamples, member: Member) -> Tensor:
     return torch.from_numpy(np.stack(seen))
 
 
+def kept(file: Path, draw: Callable[[], Tensor]) -> Tensor:
+    """The images that `draw` gives, from `file` if it is there; distorting takes minutes."""
+    if not file.exists():
+        temporary = file.with_suffix(".part.npy")
+        np.save(temporary, draw().numpy())
+        temporary.rename(file)
+    return torch.from_numpy(np.load(file))
+
+
 def looks(folder: Path, samples: SplitSamples, member: Member, words: tuple[str, ...]) -> list[Look]:
     """The moments of the tasks at which a member looks."""
     cell = load_cell()
     home = base_from_tcp(np.array(cell.robot.home_joints), cell.tool0_from_tcp)
     count = len(samples.instructions)
-    first = Look(
-        images_of(samples, member),
-        prepared(samples, words, samples.deltas, np.tile(home, (count, 1, 1)), np.ones(count)),
-    )
+    if member.distortions:
+        file = folder / f"tables_{samples.split}_{len(samples.seeds)}_{member.seed}.npy"
+        images = kept(file, lambda: images_of(samples, member))
+    else:
+        images = images_of(samples, member)
+    first = Look(images, prepared(samples, words, samples.deltas, np.tile(home, (count, 1, 1)), np.ones(count)))
     if not member.second:
         return [first]
     hover = hover_samples.load(folder / "hover", samples.split, samples.seeds)
@@ -261,18 +274,19 @@ def main() -> None:
     parser.add_argument("member", choices=MEMBERS)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--scenes", type=int, default=1700)
-    parser.add_argument("--steps", type=int, default=2400)
+    parser.add_argument("--steps", type=int, help="of the training; by default the member's")
     parser.add_argument("--output", type=Path, help="file of the weights; by default that of the package")
     arguments = parser.parse_args()
     member, folder = MEMBERS[arguments.member], arguments.folder
+    steps = arguments.steps or member.steps
     samples = load(folder / "samples", "train", range(arguments.scenes))
     chosen_on = load(folder / "samples", "val", range(50))
     words = vocabulary(samples, member)
     views, val = looks(folder, samples, member, words), looks(folder, chosen_on, replace(member, distortions=()), words)
     network = new_network(words, views[0].tasks["segments"], member)
-    state_file = folder / f"{arguments.member}_{arguments.scenes}_{arguments.steps}.pt"
+    state_file = folder / f"{arguments.member}_{arguments.scenes}_{steps}.pt"
     started = time.process_time()
-    for step, parts in train(network, member, views, arguments.steps, state_file):
+    for step, parts in train(network, member, views, steps, state_file):
         if step % 100 == 0:
             motion, places, attention = parts
             line = f"step {step}: motion {motion:.3f}, places {places:.3f} cm, attention {attention:.2f}"

@@ -137,6 +137,20 @@ def test_every_member_trains_on_tables_of_its_own(training, samples):
         assert not any(copies[0].equal(other) for other in copies[1:]), name
 
 
+def test_images_of_a_member_are_drawn_once(training, tmp_path):
+    import torch
+
+    drawn = []
+
+    def draw() -> torch.Tensor:
+        drawn.append(torch.arange(6, dtype=torch.uint8).reshape(2, 3))
+        return drawn[-1]
+
+    copies = [training.kept(tmp_path / "tables.npy", draw) for _ in range(2)]
+    assert len(drawn) == 1
+    assert all(copy.equal(drawn[0]) for copy in copies)
+
+
 @pytest.mark.parametrize("name", ["glance-pair", "glance-twice"])
 def test_numpy_gives_the_results_of_torch(name, training, tmp_path, ports):
     import torch
