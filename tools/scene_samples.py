@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from merton.decision.models.oracle import Oracle
 from merton.decision.models.tiny_vla import crop
-from merton.processes import worker_pool
+from merton.processes import usable_cores, worker_pool
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.world.observation import Observation
@@ -62,7 +62,7 @@ def load(tasks: Sequence[str], seeds: range) -> Samples:
     FOLDER.mkdir(parents=True, exist_ok=True)
     blocks = [(task, range(first, min(first + BLOCK, seeds.stop))) for task in tasks for first in seeds[::BLOCK]]
     missing = [block for block in blocks if not _file(*block).exists()]
-    with worker_pool(os.cpu_count() or 1) as workers:
+    with worker_pool(usable_cores()) as workers:
         for done, block in enumerate(workers.map(_draw, missing), 1):
             print(f"drew {block}: {done} of {len(missing)} files", flush=True)
     parts = [dict(np.load(_file(*block), allow_pickle=False)) for block in blocks]

@@ -179,7 +179,7 @@ def test_the_files_name_what_was_found(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("here")
 def test_a_comparison_ends_when_it_is_sure_and_goes_on_where_it_stopped(tmp_path: Path, experiment: Path) -> None:
     """`hold` does nothing, so the oracle is better in every scene; a run in two parts is the run in one."""
-    common = ("--experiment", experiment, "--runs", tmp_path / "runs", "--jobs", 1)
+    common = ("--experiment", experiment, "--runs", tmp_path / "runs", "--workers", 1)
     code, text = gate("idle", "--against", "oracle", *common, "--name", "parts", "--scenes", 3)
     assert code == command.NOT_RESOLVED
     assert "Not resolved: whether idle is worse than oracle" in text

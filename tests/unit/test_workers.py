@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 import runs
+from merton.experiment import workers
 from merton.experiment.workers import cells, run_trials, unfinished
 from merton.results.store import ResultStore
 
@@ -20,6 +24,14 @@ tasks: [reach]
 distortions: [white_noise]
 levels: [5]
 """
+
+
+def test_one_process_for_each_core_that_may_be_used_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 5})
+    monkeypatch.setattr(workers, "worker_pool", lambda count: count)
+    monkeypatch.setattr(workers, "stop_workers", lambda pool: None)
+    with cells() as default, cells(2) as two:
+        assert (default, two) == (3, 2)
 
 
 def test_two_processes_leave_the_record_of_one_and_go_on_after_a_kill(tmp_path: Path) -> None:

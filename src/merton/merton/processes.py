@@ -26,6 +26,11 @@ ENDING = tuple(
 """Signals that end a process: Ctrl-C, `kill`, and the end of its terminal unless `nohup` has it ignored."""
 
 
+def usable_cores() -> int:
+    """Cores that this process may use: the default number of workers everywhere. A container's share may be smaller."""
+    return len(os.sched_getaffinity(0))
+
+
 @contextmanager
 def one_thread_each() -> Iterator[None]:
     """Processes that start inside do their linear algebra in one thread, unless the environment says otherwise.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict
@@ -38,7 +37,7 @@ def attribute_command(
     step_parts: Annotated[int, typer.Option(help="Parts of the steps: single steps, and the rest in the last.")] = 4,
     name: Annotated[str | None, typer.Option(help="Name of the run of an experiment.")] = None,
     runs: Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")] = RUNS,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; as many as cores by default.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
 ) -> None:
     """Say in which stage, camera and step agents lose success and progress under distortion, in the embedded cell.
 
@@ -57,7 +56,7 @@ def attribute_command(
     run.check_experiment(run.path / "experiment.yaml")
     dissections = {item.id: dissection(run.spec, item, by or AXES, step_parts) for item in run.spec.agents}
     try:
-        with locked_folder(run.path, "merton attribute"), cells(workers or os.cpu_count() or 1) as pool:
+        with locked_folder(run.path, "merton attribute"), cells(workers) as pool:
             if not begun:
                 run.amend(in_process=True)
             found = _found(pool, run, dissections, agent or ())

@@ -32,7 +32,7 @@ def build_command(
     tasks: Annotated[Path | None, typer.Option(help="The tag file, if it lies elsewhere.")] = None,
     levels: Annotated[str, typer.Option(help="random (one level per image and type) or all (five).")] = "random",
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    workers: Annotated[int | None, typer.Option(help="Number of processes; as many as cores if left out.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; one for each usable core by default.")] = None,
     max_blur_effect: Annotated[float | None, typer.Option(help="Refuse references more blurred than this.")] = None,
     max_noise_sigma: Annotated[float | None, typer.Option(help="Refuse references noisier than this.")] = None,
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import time
 from contextlib import closing
@@ -42,7 +41,7 @@ def gate_command(
     scenes: Annotated[int | None, typer.Option(min=1, help="At most so many scenes.")] = None,
     metric: Annotated[str, typer.Option("--metric", help="success or progress.")] = "success",
     seed: Annotated[int | None, typer.Option(min=0, help="Other scenes than those of the experiment's seed.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes, each with the models; one a core.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest comparison of these two.")] = False,
     name: Annotated[str | None, typer.Option(help="Name of the run; with --resume, the run to go on with.")] = None,
     runs: Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")] = Path("runs"),
@@ -62,7 +61,7 @@ def gate_command(
     print_err(f"{candidate} against {against}, at most {budget}: {run.path}")
     try:
         with locked_folder(run.path, "merton gate"):
-            judgement = _compared(run, metric, delta / 100.0, budget_s, scenes or 10**9, jobs)
+            judgement = _compared(run, metric, delta / 100.0, budget_s, scenes or 10**9, workers)
             gate_files.write(run.path, judgement, candidate, against)
     except InfrastructureError as error:
         print_err(f"merton: {error}\nThe comparison is not complete. {_continuation(run)}")
@@ -106,10 +105,11 @@ def _run_directory(
 
 
 def _compared(
-    run: RunDirectory, metric: str, delta: float, budget_s: float, scenes: int, jobs: int | None
+    run: RunDirectory, metric: str, delta: float, budget_s: float, scenes: int, workers: int | None
 ) -> Judgement:
     """Run scenes until the verdict is sure, or time or scenes are used up."""
     from merton.experiment.paired import run_pairs
+    from merton.processes import usable_cores
     from merton.results.store import ResultStore
     from merton.study.gate import difference, judge
     from merton.study.sequential import Verdict, anytime_interval, verdict_of
@@ -121,7 +121,7 @@ def _compared(
     with ResultStore(run.database) as store:
         run.register(store)
         done = {record.id: record for record in store.records(run.id)}
-        with closing(run_pairs(run, done, jobs or len(os.sched_getaffinity(0)), print_err)) as drawn:
+        with closing(run_pairs(run, done, workers or usable_cores(), print_err)) as drawn:
             for pair in drawn:
                 store.record_all(pair)
                 pairs.append(pair)

@@ -102,7 +102,7 @@ def drawn_cases(spec: ExperimentSpec) -> Iterator[TestCase]:
 
 
 def run_pairs(
-    run: RunDirectory, done: Mapping[str, TrialRecord], jobs: int, on_fault: Callable[[str], None]
+    run: RunDirectory, done: Mapping[str, TrialRecord], workers: int, on_fault: Callable[[str], None]
 ) -> Generator[Pair, None, None]:
     """Run the drawn scenes of a run with its two agents, without end, in the order of drawing.
 
@@ -111,7 +111,7 @@ def run_pairs(
     Args:
         run: made of `paired_experiment`; the files of trials are saved in it.
         done: records of earlier processes by trial id; the scenes they begin with are not run again.
-        jobs: processes, each with a cell and the models.
+        workers: processes, each with a cell and the models.
         on_fault: called with a sentence when a trial had to be repeated.
 
     Raises:
@@ -131,8 +131,8 @@ def run_pairs(
             yield run.path, own
 
     try:
-        with cells(jobs) as pool:
-            for pair, faults in results(pool, _run_scene, scenes(), 2 * jobs):
+        with cells(workers) as pool:
+            for pair, faults in results(pool, _run_scene, scenes(), 2 * workers):
                 begun.popleft()
                 for fault in faults:
                     on_fault(fault)

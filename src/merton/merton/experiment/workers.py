@@ -20,17 +20,21 @@ from merton.experiment.local import LocalPorts
 from merton.experiment.plan import Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, attempt
-from merton.processes import one_thread_each, stop_workers, worker_pool
+from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
 from merton.results.records import TrialRecord
 
 _Result = TypeVar("_Result")
 
 
 @contextmanager
-def cells(count: int) -> Iterator[Executor]:
-    """A pool of `count` >= 1 processes for trials; work that is unfinished at the end of the block is lost."""
+def cells(workers: int | None = None) -> Iterator[Executor]:
+    """A pool of processes for trials; work that is unfinished at the end of the block is lost.
+
+    Args:
+        workers: processes, >= 1; None: one for each core that this process may use.
+    """
     with one_thread_each():
-        pool = worker_pool(count)
+        pool = worker_pool(workers or usable_cores())
         try:
             yield pool
         finally:

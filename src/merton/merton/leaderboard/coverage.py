@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import os
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from merton.leaderboard.published.agreement import agreement
+from merton.processes import usable_cores
 from merton.rating.checking import logistic, table_of
 from merton.rating.glicko import START_MEAN
 from merton.rating.likelihood import Fit, fit
@@ -323,7 +323,7 @@ def _in_processes(
     work: Callable[..., Any], jobs: Sequence[tuple[Size, int, int]], progress: Callable[[str], None]
 ) -> Mapping[tuple[Size, int, int], list[Held]]:
     """Results of the jobs in their order; the largest are begun first, so that no process waits long at the end."""
-    workers = min(len(os.sched_getaffinity(0)), 4, len(jobs))
+    workers = min(usable_cores(), 4, len(jobs))
     cost = {job: job[0].agents * job[0].cases * (job[2] - job[1]) for job in jobs}
     start, done, results = time.monotonic(), 0, {}
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:

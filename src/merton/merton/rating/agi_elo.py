@@ -6,7 +6,6 @@ are Glicko players; a case that beats good agents is rated as hard. Source: AGI-
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, UnknownNameError
+from merton.processes import usable_cores
 from merton.rating.checking import (
     Floats,
     Integers,
@@ -178,7 +178,7 @@ def shuffled_passes(sequence: NDArray[np.void], n_agents: int, n_cases: int, see
 
 def _in_threads(work: Callable[[int], T], n: int) -> list[T]:
     """Results of work(0) to work(n - 1), in this order; drawing, gathering and playing release the interpreter lock."""
-    with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), MOST_THREADS)) as threads:
+    with ThreadPoolExecutor(min(usable_cores(), MOST_THREADS)) as threads:
         return list(threads.map(work, range(n)))
 
 

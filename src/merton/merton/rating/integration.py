@@ -7,7 +7,6 @@ taken afterwards in the order of the matches. So a result is that of one thread,
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from merton.processes import usable_cores
 from merton.rating.checking import Floats, Integers
 
 NODES = 11
@@ -64,7 +64,7 @@ class Integration:
         self._agents, self._scores, self._starts, self._n_agents = agents, scores, starts, n_agents
         self.mode, self.case_mean, self.case_deviation = np.zeros(n_cases), np.zeros(n_cases), np.zeros(n_cases)
         self._blocks = _blocks(starts)
-        self._threads = len(os.sched_getaffinity(0)) if len(scores) >= LEAST_MATCHES else 1
+        self._threads = usable_cores() if len(scores) >= LEAST_MATCHES else 1
         self._pool = ThreadPoolExecutor(self._threads)  # starts no thread before it is asked to
 
     def run(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -27,7 +26,7 @@ from merton.perception.dataset.settings import Levels, build_settings
 from merton.perception.dataset.tables import require_pyarrow, write_tables
 from merton.perception.dataset.tags import TAG_FILES, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS
-from merton.processes import one_thread_each, worker_pool
+from merton.processes import one_thread_each, usable_cores, worker_pool
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def build(
     bounds = dict(sorted((bounds or {}).items()))
     settings = build_settings(levels, seed, bounds)
     if workers is None:
-        workers = len(os.sched_getaffinity(0))
+        workers = usable_cores()
     if workers < 1:
         raise InputError(f"at least one worker is needed, got {workers}")
     jobs, refused = _jobs(references, out, tasks, levels, seed, bounds)
