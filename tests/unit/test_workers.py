@@ -10,7 +10,8 @@ import pytest
 
 import runs
 from merton.experiment import workers
-from merton.experiment.workers import cells, run_trials, unfinished
+from merton.experiment.run import RunDirectory
+from merton.experiment.workers import cells, complete, run_trials, unfinished
 from merton.results.store import ResultStore
 
 EXPERIMENT = """
@@ -34,6 +35,17 @@ def test_one_process_for_each_core_that_may_be_used_by_default(monkeypatch: pyte
         assert (default, two) == (3, 2)
 
 
+def test_a_process_reads_a_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, read = runs.small_run(tmp_path, "once", EXPERIMENT), []
+    monkeypatch.setattr(workers, "RunDirectory", lambda path: read.append(path) or RunDirectory(path))
+    for trial in run.spec.trials()[:2]:
+        assert workers._run_one(run.path, trial).id == trial.id
+    assert read == [run.path]
+    workers._ports().close()
+    workers._ports.cache_clear()
+    workers.opened.cache_clear()
+
+
 def test_two_processes_leave_the_record_of_one_and_go_on_after_a_kill(tmp_path: Path) -> None:
     run = runs.small_run(tmp_path, "parallel", EXPERIMENT)
     with ResultStore(run.database) as store, cells(2) as pool:
@@ -43,7 +55,8 @@ def test_two_processes_leave_the_record_of_one_and_go_on_after_a_kill(tmp_path: 
                 break
         left = unfinished(run, store.ids(run.id))
         assert [trial.id for trial in left] == [trial.id for trial in run.spec.trials()[4:]]
-        assert list(run_trials(pool, run, left, store.record)) == left
+        assert list(complete(pool, run, store)) == [(number + 1, len(left)) for number in range(len(left))]
+        assert list(complete(pool, run, store)) == []
         assert unfinished(run, store.ids(run.id)) == []
     alone = runs.undisturbed_run(tmp_path, EXPERIMENT)
     ours, theirs = (

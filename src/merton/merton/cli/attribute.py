@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from merton.experiment.parts import Dissection
     from merton.experiment.run import RunDirectory
     from merton.results.records import TrialRecord
-    from merton.results.store import ResultStore
     from merton.study.attribution import Findings, Found, Mean
 
 RECORD, NUMBERS, PAGE = "attribution.sqlite", "attribution.json", "attribution.html"
@@ -72,12 +71,15 @@ def _found(pool: Executor, run: RunDirectory, dissections: Mapping[str, Dissecti
     """Run all that is not recorded, and share the losses out."""
     from merton.experiment.parts import lost_trials, run_parts
     from merton.experiment.plan import Trial
+    from merton.experiment.workers import complete
     from merton.results.store import ResultStore
     from merton.study.attribution import Findings
 
     with ResultStore(run.database) as store:
         if run.in_process:
-            _complete(pool, run, store)
+            with progress("trials") as move:
+                for done, total in complete(pool, run, store):
+                    move(done, total)
         records = store.records(run.id)
     if not records:
         raise InputError(f"{run.path} has no results")
@@ -124,17 +126,6 @@ def _of_agent(
     size = count_of(len(trials) + len(unharmed), len(scenes))
     remark = f"{agent} loses success or progress in {len(trials)} of its distorted trials ({size})."
     return Findings(tuple(shares), (lost,) if lost else (), (remark,))
-
-
-def _complete(pool: Executor, run: RunDirectory, store: ResultStore) -> None:
-    from merton.experiment.workers import run_trials, unfinished
-
-    run.register(store)
-    trials = unfinished(run, store.ids(run.id))
-    with progress("trials") as move:
-        for done, _ in enumerate(run_trials(pool, run, trials, store.record), start=1):
-            move(done, len(trials))
-    run.amend(finished=True)
 
 
 def _show(run: RunDirectory, findings: Findings, about: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from merton.experiment.plan import LEVELS, ONE_LEVEL, AgentSpec, ExperimentSpec,
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import attempt
 from merton.experiment.trial import run_trial
-from merton.experiment.workers import cells, results, runner_of
+from merton.experiment.workers import cells, opened, results
 from merton.results.records import TestCase, TrialRecord
 from merton.seeding import generator
 from merton.simulation.scene import scene_has
@@ -149,7 +149,7 @@ def _trials(run: RunDirectory, case: TestCase) -> tuple[Trial, Trial]:
 
 def _run_scene(path: Path, case: TestCase) -> tuple[Pair, list[str]]:
     """The records of one scene, and the faults that were got over. Runs in a process that keeps its cell and models."""
-    run, runner = RunDirectory(path), runner_of(path)
+    run, runner = opened(path)
     faults: list[str] = []
     records = []
     for trial in _trials(run, case):

@@ -20,7 +20,7 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InputError
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
-from merton.experiment.workers import results, runner_of
+from merton.experiment.workers import opened, results
 from merton.results.comparison import field_differences
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
@@ -199,7 +199,7 @@ def run_subsets(path: Path, trial: Trial, designs: Mapping[str, DistortedPart]) 
     """The records of a trial in each design; carried out in a process of a pool."""
     if not designs:
         return []
-    runner = runner_of(path)
+    _, runner = opened(path)
     specs = {name: runner.spec.model_copy(update={"distort": part}) for name, part in designs.items()}
     return [report.record for report in runner.run_forked(trial, specs)]
 

@@ -22,6 +22,7 @@ from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, attempt
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
 from merton.results.records import TrialRecord
+from merton.results.store import ResultStore
 
 _Result = TypeVar("_Result")
 
@@ -62,6 +63,24 @@ def run_trials(
             yield trial
 
 
+def complete(pool: Executor, run: RunDirectory, store: ResultStore) -> Iterator[tuple[int, int]]:
+    """Run every trial of a run that its record lacks; yields (trials run, trials to run) after each.
+
+    Args:
+        pool: of `cells`.
+        store: the run's record; the experiment and its agents are entered first.
+
+    Raises:
+        InputError: as `RunDirectory.register`.
+        InfrastructureError: as `run_trials`.
+    """
+    run.register(store)
+    trials = unfinished(run, store.ids(run.id))
+    for done, _ in enumerate(run_trials(pool, run, trials, store.record), start=1):
+        yield done, len(trials)
+    run.amend(finished=True)
+
+
 def unfinished(run: RunDirectory, done: Collection[str]) -> list[Trial]:
     """The trials of a run that are not in `done`, and the reference trials whose saved results are unreadable."""
 
@@ -96,10 +115,10 @@ def results(pool: Executor, work: Callable[..., _Result], jobs: Iterable[tuple],
 
 
 @lru_cache(maxsize=1)
-def runner_of(path: Path) -> Runner:
-    """The runner of a run in this process: one cell for all its trials. For functions that a pool carries out."""
+def opened(path: Path) -> tuple[RunDirectory, Runner]:
+    """A run and its runner in this process: one cell for all its trials. For functions that a pool carries out."""
     run = RunDirectory(path)
-    return Runner(run.spec, run.id, _ports(), run.reference_run)
+    return run, Runner(run.spec, run.id, _ports(), run.reference_run)
 
 
 @lru_cache(maxsize=1)
@@ -108,7 +127,7 @@ def _ports() -> LocalPorts:
 
 
 def _run_one(path: Path, trial: Trial) -> TrialRecord:
-    runner = runner_of(path)
+    run, runner = opened(path)
     report = attempt(trial, lambda: runner.run(trial))
-    RunDirectory(path).save(report)
+    run.save(report)
     return report.record
