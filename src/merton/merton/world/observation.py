@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from merton.errors import InputError
 from merton.world.geometry import Array, Matrix
@@ -27,9 +27,10 @@ class Intrinsics:
     cx: float
     cy: float
 
-    def deproject(self, u_px: float, v_px: float, depth_m: float) -> Array:
-        """The point (3,) [m] in the optical frame that is seen at pixel (u, v) at `depth_m` along z."""
-        return np.array([(u_px - self.cx) / self.fx * depth_m, (v_px - self.cy) / self.fy * depth_m, depth_m])
+    def deproject(self, u_px: ArrayLike, v_px: ArrayLike, depth_m: ArrayLike) -> Array:
+        """The points (..., 3) [m] in the optical frame that are seen at pixels (u, v) at depths along z, each (...)."""
+        u, v, depth = (np.asarray(values, dtype=np.float64) for values in (u_px, v_px, depth_m))
+        return np.stack(((u - self.cx) / self.fx * depth, (v - self.cy) / self.fy * depth, depth), axis=-1)
 
     def project(self, point_in_camera: Array) -> Array:
         """The pixel (u, v), shape (2,), at which a point (3,) [m] of the optical frame is seen."""

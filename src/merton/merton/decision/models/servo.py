@@ -54,6 +54,9 @@ _LEAST_CHROMA = 15.0
 _HELD = (0.10, 0.90)
 """Fingers open by a share between these hold an object: the tasks only open or close them."""
 
+Patch = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Rows and columns of the pixels of a patch."""
+
 
 @dataclass(frozen=True)
 class Sighting:
@@ -141,9 +144,8 @@ def locate(view: CameraView, name: str) -> Sighting | None:
     if view.depth_m is None:
         raise InputError(f"servo needs aligned depth from camera {view.camera!r}")
     color, shape = name.split()
-    points, colors = _points(view, view.depth_m), _lab(view.color)
-    on_table = (view.depth_m > 0) & ((points > _TABLE_MIN_M) & (points < _TABLE_MAX_M)).all(axis=2)
-    patches = [points[one][on_table[one]] for one in outlined(view.color) if _named(colors[one]) == color]
+    colors = _lab(view.color)
+    patches = [_on_table(view, view.depth_m, one) for one in outlined(view.color) if _named(colors[one]) == color]
     if not (patches := [patch for patch in patches if len(patch)]):
         return None
     middle = np.median(patches[0][:, :2], axis=0)  # its sides are patches of their own
@@ -154,8 +156,8 @@ def locate(view: CameraView, name: str) -> Sighting | None:
     return Sighting(top.mean(axis=0), smallest_rectangle_angle(top[:, :2]) if shape == "cube" else None)
 
 
-def outlined(image: Image) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows and columns of the patches that edges (Canny's, of any colour channel) enclose, largest first."""
+def outlined(image: Image) -> list[Patch]:
+    """The patches that edges (Canny's, of any colour channel) enclose, largest first."""
     edges = np.maximum.reduce([cv2.Canny(channel, *_EDGES) for channel in cv2.split(image)])
     edges = cv2.morphologyEx(edges, cv2.MORPH_CLOSE, _EIGHT)  # gaps of a pixel or two
     _, labels, statistics, _ = cv2.connectedComponentsWithStats((edges == 0).astype(np.uint8), connectivity=4)
@@ -170,12 +172,13 @@ def outlined(image: Image) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     return patches
 
 
-def _points(view: CameraView, depth_m: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Points (height, width, 3) [m] in `base_link`; without depth the camera's own place."""
-    rows, columns = np.indices(depth_m.shape)
-    depth, i = depth_m.astype(np.float64), view.intrinsics
-    in_camera = np.stack(((columns - i.cx) / i.fx * depth, (rows - i.cy) / i.fy * depth, depth), axis=-1)
-    return np.asarray(in_camera @ view.base_from_camera[:3, :3].T + view.base_from_camera[:3, 3])
+def _on_table(view: CameraView, depth_m: NDArray[np.float32], patch: Patch) -> NDArray[np.float64]:
+    """Points (n, 3) [m] in `base_link` of the pixels of a patch that have depth and lie on the table."""
+    rows, columns = patch
+    in_camera = view.intrinsics.deproject(columns, rows, depth_m[patch])
+    points = in_camera @ view.base_from_camera[:3, :3].T + view.base_from_camera[:3, 3]
+    there = (in_camera[:, 2] > 0) & ((points > _TABLE_MIN_M) & (points < _TABLE_MAX_M)).all(axis=1)
+    return np.asarray(points[there])
 
 
 def _lab(image: Image) -> NDArray[np.float32]:

@@ -94,11 +94,8 @@ def table_points(view: CameraView, positions: NDArray[np.floating]) -> NDArray[n
 
 def view_points(view: CameraView, pixels: NDArray[np.floating]) -> NDArray[np.float64]:
     """Points (n, 2) x, y [m] in the plane `HEIGHT_M` above the table of pixels (n, 2) (u, v) of a view."""
-    lens = view.intrinsics
-    rays = np.column_stack(
-        [(pixels[:, 0] - lens.cx) / lens.fx, (pixels[:, 1] - lens.cy) / lens.fy, np.ones(len(pixels))]
-    )
-    rays = rays @ view.base_from_camera[:3, :3].T
+    u, v = np.asarray(pixels).T
+    rays = view.intrinsics.deproject(u, v, np.ones(len(pixels))) @ view.base_from_camera[:3, :3].T
     origin = view.base_from_camera[:3, 3]
     return np.asarray(origin[:2] + rays[:, :2] * ((HEIGHT_M - origin[2]) / rays[:, 2])[:, None])
 
