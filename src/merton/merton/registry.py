@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from merton.errors import MertonError, UnknownNameError
 
 Entry = TypeVar("Entry")
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Registry(Mapping[str, Entry], Generic[Entry]):
@@ -26,6 +27,21 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
             raise MertonError(f"{self.kind} {name!r} is registered twice")
         self._entries[name] = entry
         return entry
+
+    def function(self, make: Callable[[str, str, Function], Entry]) -> Callable[[Function], Function]:
+        """Decorator that registers a function under its own name.
+
+        Args:
+            make: the entry of a name, a description, which is the first line of the function's docstring, and the
+                function.
+        """
+
+        def decorate(function: Function) -> Function:
+            description = (function.__doc__ or "").strip().partition("\n")[0]
+            self.add(function.__name__, make(function.__name__, description, function))
+            return function
+
+        return decorate
 
     def __getitem__(self, name: str) -> Entry:
         """The entry called `name`; raises UnknownNameError with the valid names."""

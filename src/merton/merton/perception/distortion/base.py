@@ -113,17 +113,11 @@ def register(
     smooth: bool = False,
 ) -> Callable[[Operation], Operation]:
     """Decorator that registers a function under its own name; the first line of its docstring is the description."""
-
-    def decorate(operation: Operation) -> Operation:
-        name = operation.__name__
-        description = (operation.__doc__ or "").strip().splitlines()[0]
-        entry = Distortion(
+    return DISTORTIONS.function(
+        lambda name, description, operation: Distortion(
             id, name, category, levels, unit, stochastic, source, description, continuous, kadid, smooth, operation
         )
-        DISTORTIONS.add(name, entry)
-        return operation
-
-    return decorate
+    )
 
 
 def all_distortions() -> dict[str, Distortion | Fault]:

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.perception.distortion.faults import Fault, first_line
+from merton.perception.distortion.faults import Fault, Levels
 from merton.registry import Registry
 
 Depth = NDArray[np.float32]
@@ -44,20 +44,14 @@ DEPTH_FAULTS: Registry[DepthFault] = Registry("fault of depth")
 """Name to entry."""
 
 
-def register(unit: str, *levels: float) -> Callable[[DepthOperation], DepthOperation]:
-    """Decorator that registers a function under its own name, with the values of levels 1..5."""
-
-    def decorate(operation: DepthOperation) -> DepthOperation:
-        name = operation.__name__
-        one, two, three, four, five = levels
-        entry = DepthFault(name, (one, two, three, four, five), unit, first_line(operation), True, operation)
-        DEPTH_FAULTS.add(name, entry)
-        return operation
-
-    return decorate
+def register(unit: str, levels: Levels) -> Callable[[DepthOperation], DepthOperation]:
+    """Decorator that registers a function under its own name."""
+    return DEPTH_FAULTS.function(
+        lambda name, description, operation: DepthFault(name, levels, unit, description, True, operation)
+    )
 
 
-@register("share of the pixels", 0.1, 0.2, 0.4, 0.7, 0.9)
+@register("share of the pixels", (0.1, 0.2, 0.4, 0.7, 0.9))
 def depth_holes(depth_m: Depth, share: float, rng: np.random.Generator) -> Depth:
     """Patches without depth, as on surfaces that a stereo camera cannot match."""
     height, width = depth_m.shape
@@ -69,7 +63,7 @@ def depth_holes(depth_m: Depth, share: float, rng: np.random.Generator) -> Depth
     return np.where(holes, np.float32(0), depth_m)
 
 
-@register("step of the disparity [px]", 1.5, 3.0, 6.0, 12.0, 24.0)
+@register("step of the disparity [px]", (1.5, 3.0, 6.0, 12.0, 24.0))
 def depth_quantization(depth_m: Depth, step_px: float, rng: np.random.Generator) -> Depth:
     """Disparity in coarse steps: an error that grows with the square of the distance."""
     steps = np.zeros_like(depth_m)
@@ -80,13 +74,13 @@ def depth_quantization(depth_m: Depth, step_px: float, rng: np.random.Generator)
     return np.divide(farthest_m, steps, out=np.zeros_like(depth_m), where=known & (steps > 0))
 
 
-@register("offset [m]", 0.005, 0.01, 0.02, 0.04, 0.08)
+@register("offset [m]", (0.005, 0.01, 0.02, 0.04, 0.08))
 def depth_shift(depth_m: Depth, offset_m: float, rng: np.random.Generator) -> Depth:
     """Everything seems farther by a constant distance."""
     return np.where(depth_m > 0, depth_m + np.float32(offset_m), np.float32(0))
 
 
-@register("relative error", 0.01, 0.02, 0.04, 0.08, 0.15)
+@register("relative error", (0.01, 0.02, 0.04, 0.08, 0.15))
 def depth_scale(depth_m: Depth, error: float, rng: np.random.Generator) -> Depth:
     """Everything seems farther by a share of its distance, as with a wrong baseline."""
     return depth_m * np.float32(1 + error)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+Levels = tuple[float, float, float, float, float]
+"""Parameter values of levels 1..5."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -21,7 +24,7 @@ class Fault:
     """
 
     name: str
-    levels: tuple[float, float, float, float, float]
+    levels: Levels
     unit: str
     description: str
     category: ClassVar[str]
@@ -36,8 +39,3 @@ class Fault:
         if share in (0, 1):  # exactly the stored value
             return values[below + int(share)]
         return values[below] + share * (values[below + 1] - values[below])
-
-
-def first_line(operation: object) -> str:
-    """The description of a fault: the first line of its function's docstring."""
-    return (operation.__doc__ or "").strip().splitlines()[0]

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from merton.perception.distortion.faults import Fault, first_line
+from merton.perception.distortion.faults import Fault, Levels
 from merton.registry import Registry
 from merton.seeding import generator
 from merton.world.observation import CameraView
@@ -105,46 +105,40 @@ class FaultyStream:
         return view if shown is view else replace(view, color=shown.color, depth_m=shown.depth_m)
 
 
-def register(unit: str, *levels: float, depth_alone: bool = False) -> Callable[[TemporalOperation], TemporalOperation]:
-    """Decorator that registers a function under its own name, with the values of levels 1..5."""
-
-    def decorate(operation: TemporalOperation) -> TemporalOperation:
-        name = operation.__name__
-        one, two, three, four, five = levels
-        entry = TemporalFault(name, (one, two, three, four, five), unit, first_line(operation), depth_alone, operation)
-        TEMPORAL_FAULTS.add(name, entry)
-        return operation
-
-    return decorate
+def register(unit: str, levels: Levels, depth_alone: bool = False) -> Callable[[TemporalOperation], TemporalOperation]:
+    """Decorator that registers a function under its own name."""
+    return TEMPORAL_FAULTS.function(
+        lambda name, description, operation: TemporalFault(name, levels, unit, description, depth_alone, operation)
+    )
 
 
-@register("probability at each step", 0.1, 0.2, 0.4, 0.7, 1.0)
+@register("probability at each step", (0.1, 0.2, 0.4, 0.7, 1.0))
 def frozen(moment: Moment, probability: float, rng: np.random.Generator) -> CameraView:
     """The camera stops: its last picture stays until the end of the trial."""
     has_stopped = moment.shown is not moment.earlier[-1]
     return moment.shown if has_stopped or rng.random() < probability else moment.now
 
 
-@register("probability at each step", 0.1, 0.2, 0.4, 0.6, 0.9)
+@register("probability at each step", (0.1, 0.2, 0.4, 0.6, 0.9))
 def dropped(moment: Moment, probability: float, rng: np.random.Generator) -> CameraView:
     """A picture is lost: the one before it is seen once more."""
     return moment.shown if rng.random() < probability else moment.now
 
 
-@register("mean delay [steps]", 0.1, 0.25, 0.5, 1.0, 2.0)
+@register("mean delay [steps]", (0.1, 0.25, 0.5, 1.0, 2.0))
 def late(moment: Moment, delay: float, rng: np.random.Generator) -> CameraView:
     """Pictures come late, each by the whole steps of the delay, and by one more with the probability of the rest."""
     steps = min(int(delay) + (rng.random() < delay % 1), len(moment.earlier))
     return moment.earlier[-steps] if steps else moment.now
 
 
-@register("mean delay [steps]", 0.1, 0.25, 0.5, 1.0, 2.0, depth_alone=True)
+@register("mean delay [steps]", (0.1, 0.25, 0.5, 1.0, 2.0), depth_alone=True)
 def depth_lag(moment: Moment, delay: float, rng: np.random.Generator) -> CameraView:
     """Depth comes late, as in `late`; colour does not."""
     return replace(moment.now, depth_m=late(moment, delay, rng).depth_m)
 
 
-@register("mean share of the rows", 0.1, 0.3, 0.45, 0.6, 0.8)
+@register("mean share of the rows", (0.1, 0.3, 0.45, 0.6, 0.8))
 def torn(moment: Moment, share: float, rng: np.random.Generator) -> CameraView:
     """The lower rows are still those of the picture before: it was read while it was being written."""
     now, before = moment.now, moment.earlier[-1]
@@ -156,7 +150,7 @@ def torn(moment: Moment, share: float, rng: np.random.Generator) -> CameraView:
     return replace(now, color=color, depth_m=np.concatenate((now.depth_m[:new_rows], before.depth_m[new_rows:])))
 
 
-@register("probability at each step", 0.1, 0.2, 0.4, 0.6, 0.9)
+@register("probability at each step", (0.1, 0.2, 0.4, 0.6, 0.9))
 def out_of_order(moment: Moment, probability: float, rng: np.random.Generator) -> CameraView:
     """An earlier picture comes in place of the present one: any of them, so that time may run backwards."""
     if rng.random() >= probability:
