@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
-from merton.study.sequential import ERROR, Verdict, anytime_interval, first_verdict, verdict_of
+from merton.study.sequential import ERROR, ConfidenceSequence, Verdict, _log_capitals, anytime_interval, first_verdict
 
 
 def capital(shares: list[float], mean: float) -> float:
@@ -55,11 +56,36 @@ def test_a_smaller_error_makes_it_wider() -> None:
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
-def test_the_verdict_of_an_interval() -> None:
-    assert verdict_of((-0.04, 0.2), 0.05) is Verdict.NOT_WORSE
-    assert verdict_of((-0.2, -0.06), 0.05) is Verdict.WORSE
-    assert verdict_of((-0.06, 0.2), 0.05) is Verdict.UNRESOLVED
-    assert verdict_of((-0.05, 0.2), 0.05) is Verdict.UNRESOLVED
+def verdict_of(interval: tuple[float, float], delta: float) -> Verdict:
+    """Whether an interval lies above -delta, below it, or around it."""
+    if interval[0] > -delta:
+        return Verdict.NOT_WORSE
+    return Verdict.WORSE if interval[1] < -delta else Verdict.UNRESOLVED
+
+
+@pytest.mark.parametrize("loss", [-0.3, 0.0, 0.05, 0.4])
+def test_a_sequence_has_the_verdict_of_its_interval_after_every_scene(loss: float) -> None:
+    rng = np.random.default_rng(11)
+    gains = np.clip(rng.normal(-loss, 0.2, 300), -1.0, 1.0).tolist()
+    sequence = ConfidenceSequence(0.05, 0.02)
+    assert (sequence.mean, sequence.interval, sequence.verdict) == (None, (-1.0, 1.0), Verdict.UNRESOLVED)
+    for number, gain in enumerate(gains, 1):
+        sequence.add(gain)
+        assert sequence.verdict is verdict_of(anytime_interval(gains[:number], 0.02), 0.05)
+    assert sequence.interval == anytime_interval(gains, 0.02)
+    assert sequence.mean == pytest.approx(np.mean(gains), abs=1e-12)
+    shares = (1.0 + np.array(gains)) / 2.0
+    kept = logsumexp(sequence._log_returns, axis=1) - math.log(32)
+    both = [_log_capitals(shares, 0.475)[-1], _log_capitals(1.0 - shares, 0.525)[-1]]
+    assert kept.tolist() == pytest.approx(both, rel=1e-12)
+
+
+def test_a_forecast_is_the_verdict_of_scenes_repeated() -> None:
+    gains = [0.0] * 30 + [0.5, -0.5]
+    sequence = ConfidenceSequence(0.05, differences=gains)
+    found = [sequence.verdict_after(times) for times in range(1, 9)]
+    assert found == [verdict_of(anytime_interval(gains * times), 0.05) for times in range(1, 9)]
+    assert {Verdict.UNRESOLVED, Verdict.NOT_WORSE} == set(found)
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.15])

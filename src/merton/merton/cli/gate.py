@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from contextlib import closing
@@ -19,6 +18,7 @@ from merton.files import locked_folder, resource
 if TYPE_CHECKING:
     from merton.experiment.run import RunDirectory
     from merton.study.gate import Judgement, Pair
+    from merton.study.sequential import ConfidenceSequence
 
 WORSE, NOT_RESOLVED, NOT_COMPLETED = 1, 3, 4
 """Exit codes beside 0 and a user's mistake's 2."""
@@ -112,12 +112,12 @@ def _compared(
     from merton.processes import usable_cores
     from merton.results.store import ResultStore
     from merton.study.gate import difference, judge
-    from merton.study.sequential import Verdict, anytime_interval, verdict_of
+    from merton.study.sequential import ConfidenceSequence, Verdict
     from merton.study.values import VALUES
 
     value, clock = VALUES[metric], _Clock(budget_s)
     pairs: list[Pair] = []
-    gains: list[float] = []
+    sequence = ConfidenceSequence(delta)
     with ResultStore(run.database) as store:
         run.register(store)
         done = {record.id: record for record in store.records(run.id)}
@@ -125,10 +125,9 @@ def _compared(
             for pair in drawn:
                 store.record_all(pair)
                 pairs.append(pair)
-                gains.append(difference(pair, value))
-                interval = anytime_interval(gains)
-                clock.show(len(pairs), math.fsum(gains) / len(gains), interval)
-                if verdict_of(interval, delta) is not Verdict.UNRESOLVED or len(pairs) >= scenes:
+                sequence.add(difference(pair, value))
+                clock.show(sequence)
+                if sequence.verdict is not Verdict.UNRESOLVED or len(pairs) >= scenes:
                     break
                 if clock.is_over and pair[0].id not in done:  # results of earlier processes take no time
                     break
@@ -146,7 +145,7 @@ class _Clock:
     def is_over(self) -> bool:
         return time.monotonic() >= self._end_s
 
-    def show(self, scenes: int, mean: float, interval: tuple[float, float]) -> None:
+    def show(self, sequence: ConfidenceSequence) -> None:
         """Print where the comparison stands, if the last line is old enough."""
         from merton.study.gate_files import count, points
 
@@ -154,10 +153,11 @@ class _Clock:
         if now_s < self._next_s:
             return
         self._next_s = now_s + LINE_PERIOD_S
-        low, high = (points(end) for end in interval)
+        low, high = (points(end) for end in sequence.interval)
         left_s = max(0, round(self._end_s - now_s))
         print_err(
-            f"{count(scenes)}: {points(mean)} points [{low}, {high}], at most {left_s // 60}:{left_s % 60:02d} left"
+            f"{count(len(sequence.differences))}: {points(sequence.mean)} points [{low}, {high}], "
+            f"at most {left_s // 60}:{left_s % 60:02d} left"
         )
 
 

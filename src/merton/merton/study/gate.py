@@ -11,7 +11,7 @@ from merton.errors import InputError
 from merton.results.records import TrialRecord
 from merton.results.statistics import Interval
 from merton.study.pairs import Paired, compare_agents
-from merton.study.sequential import ERROR, Verdict, anytime_interval, verdict_of
+from merton.study.sequential import ERROR, ConfidenceSequence, Verdict
 from merton.study.values import VALUES, Value
 
 FORESEEN = 50
@@ -116,15 +116,16 @@ def scenes_for(judgement: Judgement) -> int | None:
     """The number of scenes that resolve the question if all go on like those so far; None if `FORESEEN` times as many
     do not."""
     gains = [difference(pair, VALUES[judgement.metric]) for pair in judgement.pairs]
+    sequence = ConfidenceSequence(judgement.delta, differences=gains)
     for times in range(1, FORESEEN + 1):
-        if verdict_of(anytime_interval(gains * times), judgement.delta) is not Verdict.UNRESOLVED:
+        if sequence.verdict_after(times) is not Verdict.UNRESOLVED:
             return len(gains) * times
     return None
 
 
 def _part(name: str, gains: Sequence[float], delta: float, error: float) -> Part:
-    interval = anytime_interval(gains, error)
-    return Part(name, len(gains), _mean(gains), interval, verdict_of(interval, delta))
+    sequence = ConfidenceSequence(delta, error, gains)
+    return Part(name, len(gains), sequence.mean, sequence.interval, sequence.verdict)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +27,11 @@ _LEAST = 1e-9  # of a mean in 0..1 that is told from 0
 
 
 class Verdict(str, enum.Enum):
-    """What an interval of a difference, candidate less baseline, says of a loss of delta."""
+    """Where the interval of a difference, candidate less baseline, lies: above -delta, below it, or around it."""
 
     NOT_WORSE = "not worse"
     WORSE = "worse"
     UNRESOLVED = "not resolved"
-
-
-def verdict_of(interval: Interval, delta: float) -> Verdict:
-    """The verdict of an interval in -1..1 on a loss of `delta`, 0..1: it lies above -delta, below it, or has it."""
-    if interval[0] > -delta:
-        return Verdict.NOT_WORSE
-    return Verdict.WORSE if interval[1] < -delta else Verdict.UNRESOLVED
 
 
 def anytime_interval(differences: Sequence[float], error: float = ERROR) -> Interval:
@@ -53,8 +46,55 @@ def anytime_interval(differences: Sequence[float], error: float = ERROR) -> Inte
     return 2.0 * low - 1.0, 2.0 * high - 1.0
 
 
+class ConfidenceSequence:
+    """A comparison, scene after scene. The verdict costs the same after every scene, the interval more with more.
+
+    Args:
+        delta: the loss that is looked for, 0..1.
+        error: as in `anytime_interval`.
+        differences: of the first scenes.
+    """
+
+    def __init__(self, delta: float, error: float = ERROR, differences: Iterable[float] = ()) -> None:
+        self.differences: list[float] = []
+        self._limit, self._error = (1.0 - delta) / 2.0, error
+        self._log_returns = np.zeros((2, len(_STAKES)))  # of the stakes on means above the limit, and on means below
+        for difference in differences:
+            self.add(difference)
+
+    def add(self, difference: float) -> None:
+        """Add the difference of the next scene, -1..1."""
+        share = np.array([(1.0 + difference) / 2.0])
+        self._log_returns[0] += _log_returns(share, self._limit)[:, 0]
+        self._log_returns[1] += _log_returns(1.0 - share, 1.0 - self._limit)[:, 0]
+        self.differences.append(difference)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean difference; None without scenes."""
+        return math.fsum(self.differences) / len(self.differences) if self.differences else None
+
+    @property
+    def interval(self) -> Interval:
+        """The `anytime_interval` of the scenes so far."""
+        return anytime_interval(self.differences, self._error)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the gambler of an end of the interval has refuted a loss of exactly delta."""
+        return self.verdict_after(1)
+
+    def verdict_after(self, times: int) -> Verdict:
+        """The verdict if all scenes so far had come so many times."""
+        log_capitals = logsumexp(times * self._log_returns, axis=1) - math.log(len(_STAKES))
+        above, below = log_capitals > math.log(2.0 / self._error)
+        if above:
+            return Verdict.NOT_WORSE
+        return Verdict.WORSE if below else Verdict.UNRESOLVED
+
+
 def first_verdict(differences: Sequence[float], delta: float) -> tuple[int, Verdict]:
-    """The number of scenes at which the verdict of `anytime_interval` is first known, and the verdict.
+    """The number of scenes at which the verdict of a `ConfidenceSequence` is first known, and the verdict.
 
     At once for all numbers of scenes: for studies of how often a comparison errs. (n, unresolved) if it is never known.
     """
@@ -71,8 +111,13 @@ def first_verdict(differences: Sequence[float], delta: float) -> tuple[int, Verd
 
 def _log_capitals(shares: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
     """Logarithm of the capital of `_lower_bound` after every scene, (n,)."""
-    returns = np.log1p(_STAKES[:, None] * (shares[None, :] / mean - 1.0))
-    return np.asarray(logsumexp(np.cumsum(returns, axis=1), axis=0)) - math.log(len(_STAKES))
+    returns = np.cumsum(_log_returns(shares, mean), axis=1)
+    return np.asarray(logsumexp(returns, axis=0)) - math.log(len(_STAKES))
+
+
+def _log_returns(shares: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
+    """Logarithms of what each scene makes of 1 that is bet with each stake, (stakes, n): see `_lower_bound`."""
+    return np.log1p(_STAKES[:, None] * (shares[None, :] / mean - 1.0))
 
 
 def _lower_bound(shares: NDArray[np.float64], error: float) -> float:
@@ -85,7 +130,7 @@ def _lower_bound(shares: NDArray[np.float64], error: float) -> float:
     """
 
     def log_excess(mean: float) -> float:
-        capitals = np.log1p(_STAKES[:, None] * (values[None, :] / mean - 1.0)) @ counts
+        capitals = _log_returns(values, mean) @ counts
         return float(logsumexp(capitals)) - math.log(len(_STAKES)) + math.log(error)
 
     values, counts = np.unique(shares, return_counts=True)
