@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import numpy as np
 import pytest
 from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionClient
+from trajectory_msgs.msg import JointTrajectory
 
 from merton.execution.robots.deviation import END_TOLERANCE_RAD
 from merton.world.cell import ARM_JOINTS, load_cell
+from merton_nodes.cell.ur_driver_reports import why_full_speed
 from merton_nodes.ros import names
 from ros import Probe, Ros, trigger
 from ros2_control import NEEDED, PLAIN, SCALED, Bench
@@ -22,11 +25,22 @@ pytestmark = [pytest.mark.needs(*NEEDED), pytest.mark.timeout(900)]
 CONTROLLERS = [pytest.param(PLAIN), pytest.param(SCALED, marks=pytest.mark.needs("ur_controllers"))]
 SCALED_ONLY = pytest.mark.needs("ur_controllers")
 HOME = load_cell().home_joints
+NEEDS_FULL_SPEED = why_full_speed()
 
 
 @pytest.fixture
 def make(ros: Ros, probe: Probe, processes: Any, tmp_path: Path) -> Any:
     return lambda controller, **options: Bench(ros, probe, processes, tmp_path, controller, **options)
+
+
+def held_up(bench: Bench, duration_s: float) -> None:
+    """Let a cycle of the controller come late."""
+    end_s = time.monotonic() + duration_s
+    os.kill(bench.manager.process.pid, signal.SIGSTOP)
+    try:
+        bench.ros.until(lambda: time.monotonic() > end_s)
+    finally:
+        os.kill(bench.manager.process.pid, signal.SIGCONT)
 
 
 def released(bench: Bench) -> None:
@@ -132,6 +146,7 @@ def test_tolerances_that_another_program_has_left_behind_end_a_motion(make: Any,
 
 
 @SCALED_ONLY
+@pytest.mark.skipif(bool(NEEDS_FULL_SPEED), reason=NEEDS_FULL_SPEED)
 @pytest.mark.parametrize("scaling", [0.5, 0.1])
 def test_a_slow_slider_stretches_motions(make: Any, ros: Ros, scaling: float) -> None:
     bench = make(SCALED)
@@ -145,6 +160,39 @@ def test_a_slow_slider_stretches_motions(make: Any, ros: Ros, scaling: float) ->
     bench.stop()
     bench.wait_for_rest()
     assert np.abs(bench.joints_rad - HOME).max() > 0.02, "it stopped on the way"
+
+
+@SCALED_ONLY
+@pytest.mark.skipif(bool(NEEDS_FULL_SPEED), reason=NEEDS_FULL_SPEED)
+def test_a_late_cycle_of_a_slow_motion_throws_the_arm_nowhere(make: Any, ros: Ros) -> None:
+    bench = make(SCALED)
+    bench.slide(0.1)
+    bench.move(HOME + 0.5, 3.0)
+    ros.until(lambda: np.abs(bench.joints_rad - HOME).max() > 0.02)
+    held_up(bench, 0.3)
+    heard = len(bench.raw)
+    ros.until(lambda: len(bench.raw) > heard + 50)
+    assert np.abs(bench.joints_rad - HOME).max() < 0.1
+    assert bench.safety[-1].mode == SafetyState.NORMAL, bench.safety[-1].message
+
+
+@SCALED_ONLY
+@pytest.mark.skipif(not NEEDS_FULL_SPEED, reason="ur_controllers is 3.3.0 or newer")
+def test_a_slow_slider_is_refused_before_controllers_that_jump(make: Any, ros: Ros, probe: Probe) -> None:
+    """They do so after a late cycle, which the last lines show: with a motion that Merton did not begin."""
+    bench = make(SCALED)
+    bench.slide(0.1)
+    bench.move(HOME + 0.5, 3.0)
+    bench.wait_for_fault(f"the robot's speed is scaled to 10%: {NEEDS_FULL_SPEED}")
+    np.testing.assert_allclose(bench.joints_rad, HOME, atol=1e-6)
+    straight = probe.create_publisher(JointTrajectory, names.DRIVER_TRAJECTORY, names.RELIABLE_QOS)
+    ros.until(lambda: straight.get_subscription_count() == 1)
+    straight.publish(bench.motion(HOME + 0.5, 3.0))
+    ros.until(lambda: np.abs(bench.joints_rad - HOME).max() > 0.02)
+    held_up(bench, 0.3)
+    heard = len(bench.raw)
+    ros.until(lambda: len(bench.raw) > heard + 50)
+    np.testing.assert_allclose(bench.joints_rad, HOME + 0.5, err_msg="half a second after the first tenth")
 
 
 @SCALED_ONLY

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,9 +28,10 @@ from merton.execution.robots.deviation import DeviationMonitor
 from merton.execution.trajectory import JointSpline
 from merton.world.cell import ARM_JOINTS, load_cell
 from merton_nodes.arm.arm_node import ArmNode
+from merton_nodes.cell import ur_driver_node
 from merton_nodes.cell.ur_driver_guard import UrDriverGuard
 from merton_nodes.cell.ur_driver_node import UrDriverNode
-from merton_nodes.cell.ur_driver_reports import SILENCE_S, DriverMessages
+from merton_nodes.cell.ur_driver_reports import SILENCE_S, DriverMessages, why_full_speed
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from ros import Permits, Probe, Ros, trigger, up
@@ -291,6 +293,39 @@ def test_a_silent_commander_or_driver_is_a_fault(ros: Ros, probe: Probe, bench: 
     bench.driver.timer.cancel()
     ros.until(lambda: bench.mode == SafetyState.FAULT)
     assert "no joint_state_broadcaster/joint_states" in bench.safety[-1].message
+
+
+@pytest.mark.parametrize(
+    ("version", "jumps"), [("3.0.2", True), ("3.2.1", True), ("3.3.0", False), ("3.10.0", False), ("4.0.0", False)]
+)
+def test_ur_controllers_that_jump_need_the_full_speed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, jumps: bool
+) -> None:
+    marker = tmp_path / "share" / "ament_index" / "resource_index" / "packages" / "ur_controllers"
+    package = tmp_path / "share" / "ur_controllers" / "package.xml"
+    for file, text in ((marker, ""), (package, f"<package><version>{version}</version></package>")):
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    assert (f"ur_controllers {version} may throw the arm" in why_full_speed()) is jumps
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "share"))
+    assert why_full_speed() == "", "it is not on this machine"
+
+
+def test_a_slow_slider_before_controllers_that_jump_is_a_fault(
+    ros: Ros, probe: Probe, gripper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ur_driver_node, "why_full_speed", lambda: "the controller jumps")
+    bench = Bench(ros, probe, gripper)
+    bench.begin()
+    bench.driver.scaling = 0.5
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert bench.safety[-1].message.endswith("the robot's speed is scaled to 50%: the controller jumps")
+    assert trigger(ros, probe, names.CELL_RELEASE).success
+    ros.until(lambda: bench.mode == SafetyState.NORMAL)
+    bench.move(bench.joints + 0.1, 1.0)
+    ros.until(lambda: bench.mode == SafetyState.FAULT)
+    assert "a motion was refused: the robot's speed is scaled to 50%" in bench.safety[-1].message
 
 
 def test_an_arm_without_joint_states_is_held_where_it_should_be(ros: Ros, bench: Bench) -> None:

@@ -40,6 +40,19 @@ def test_a_motion_arrives_at_any_speed_of_the_slider(scaling: float, duration_s:
     assert not monitor.moving, "it has ended"
 
 
+def test_a_controller_that_is_unsafe_below_full_speed_gets_no_scaled_motion() -> None:
+    monitor, spline = DeviationMonitor("the controller jumps"), motion()
+    monitor.scale(0.99, 99.0)
+    assert monitor.begin(spline, START, 100.0) == "the robot's speed is scaled to 99%: the controller jumps"
+    assert not monitor.moving
+    monitor.scale(1.0, 100.0)
+    assert monitor.begin(spline, START, 100.0) == ""
+    assert monitor.deviation(spline.at(0.1)[0], 100.1) == ""
+    monitor.scale(0.5, 100.2)
+    assert monitor.deviation(spline.at(0.2)[0], 100.2) == "the robot's speed is scaled to 50%: the controller jumps"
+    assert not monitor.moving
+
+
 def test_a_slider_that_is_moved_in_mid_motion_is_followed() -> None:
     monitor, spline = DeviationMonitor(), motion()
     assert monitor.begin(spline, START, 0.0) == ""

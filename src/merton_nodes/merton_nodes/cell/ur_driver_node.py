@@ -33,6 +33,7 @@ from merton_nodes.cell.ur_driver_reports import (
     DriverMessages,
     DriverReports,
     driver_messages,
+    why_full_speed,
 )
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
@@ -78,7 +79,7 @@ class UrDriverNode(RobotNode):
         self.guard.start()
         self.make_gripper(hostname)
         self.gripper.connect(connect_s)
-        self.monitor = DeviationMonitor()
+        self.monitor = DeviationMonitor(why_full_speed())
         self.start_limit_s = time.monotonic() + connect_s
         """Until then silence is no fault: the driver starts at the same time as this node."""
         self.opening_m = self.gripper.gripper_opening_m

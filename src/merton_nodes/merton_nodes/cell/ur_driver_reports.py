@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 from action_msgs.msg import GoalStatus, GoalStatusArray
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
@@ -29,6 +32,9 @@ SILENCE_S, CONTROLLER_SILENCE_S = 0.5, 1.0
 is noticed by its path as well, and a busy machine delays the controller's state first."""
 STALE_S = 0.1
 """Age of the controller's reference [s] beyond which a moving arm is elsewhere: a stop from there throws it back."""
+JUMPS_BEFORE = "3.3.0"
+"""Version of ur_controllers since which a late cycle throws no scaled motion to its end. Older ones look for the next
+point from the last found one on, at times that then lie before it."""
 UNDER_WAY = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
 
 
@@ -50,6 +56,20 @@ def driver_messages() -> DriverMessages:
             f"not installed: {(error.name or '').split('.')[0]}; run: sudo apt-get install ros-jazzy-ur-robot-driver"
         ) from None
     return DriverMessages(SafetyMode, JointTrajectoryControllerState, lambda state: state.reference)
+
+
+def why_full_speed() -> str:
+    """Why the installed ur_controllers needs the full speed; empty if it does not, or is not on this machine."""
+    try:
+        package = Path(get_package_share_directory("ur_controllers"), "package.xml")
+    except PackageNotFoundError:
+        return ""
+    version = ElementTree.parse(package).findtext("version", default="0.0.0").strip()
+    if [int(number) for number in version.split(".")] >= [int(number) for number in JUMPS_BEFORE.split(".")]:
+        return ""
+    return (
+        f"ur_controllers {version} may throw the arm to the end of a motion below 100%; install {JUMPS_BEFORE} or newer"
+    )
 
 
 class Reference(NamedTuple):

@@ -25,14 +25,17 @@ _SAMPLES = 64
 class DeviationMonitor:
     """One motion at a time, compared with the measured joints.
 
+    Args:
+        why_full_speed: why a motion is only carried out while `scaling` is 1; empty if slower ones are safe, too.
+
     Attributes:
         scaling: share of real time with which the controller's clock passes, 0 .. 1: the pendant's speed slider.
         changes: how often a motion began or ended, or the scaling changed: until the next time a copy of this object
             in another process knows the same.
     """
 
-    def __init__(self) -> None:
-        self.scaling, self.changes = 1.0, 0
+    def __init__(self, why_full_speed: str = "") -> None:
+        self.scaling, self.changes, self._why_full_speed = 1.0, 0, why_full_speed
         self._spline: JointSpline | None = None
         self._elapsed_s = self._updated_s = self._running_s = 0.0
 
@@ -46,6 +49,8 @@ class DeviationMonitor:
 
         `joints_rad` (6,) are measured; `now_s` is of a monotonic clock.
         """
+        if reason := self._too_slow():
+            return reason
         if self.scaling < SLOWEST_SCALING:
             return f"{self._speed()}, less than {SLOWEST_SCALING:.0%}"
         away_rad = float(np.abs(spline.joints_rad[0] - joints_rad).max())
@@ -87,7 +92,9 @@ class DeviationMonitor:
         self._update(now_s)
         fault = ""
         to_goal_rad = float(np.abs(spline.joints_rad[-1] - joints_rad).max())
-        if now_s - self._running_s > PAUSE_S:
+        if too_slow := self._too_slow():
+            fault = too_slow
+        elif now_s - self._running_s > PAUSE_S:
             fault = f"{self._speed()} for {PAUSE_S:g} s"
         elif self._elapsed_s >= spline.duration_s and to_goal_rad < END_TOLERANCE_RAD:
             self.end()
@@ -117,6 +124,10 @@ class DeviationMonitor:
         first_s, last_s = np.clip([self._elapsed_s - LATE_S, self._elapsed_s + EARLY_S], 0.0, spline.duration_s)
         path_rad, _ = spline.sampled(np.linspace(first_s, last_s, _SAMPLES))
         return float(np.abs(path_rad - joints_rad).max(axis=1).min())
+
+    def _too_slow(self) -> str:
+        """The reason against the scaling, where motions need the full speed; empty for none."""
+        return f"{self._speed()}: {self._why_full_speed}" if self._why_full_speed and self.scaling < 1 else ""
 
     def _speed(self) -> str:
         return f"the robot's speed is scaled to {self.scaling:.0%}"
