@@ -28,8 +28,12 @@ NODE_FOLDERS = ("ros", "recording", "arm", "cell", "cameras", "models", "experim
 """The folders of the nodes; `ros` is what all of them share, and knows none of them."""
 
 STAGES = ("perception", "cognition", "decision", "execution")
-FORMULAS = ("merton.cognition.score", "merton.cognition.text", "merton.decision.score", "merton.world.action")
-"""The definition of a score knows no robot and no model, so `study` may use it."""
+ACTION = "merton.world.action"
+FORMULAS = {
+    "study": ("merton.cognition.score", "merton.cognition.text", "merton.decision.score", ACTION),
+    "results": (ACTION,),
+}
+"""The definitions of scores, and the form of an action, know no robot and no model, so these wings may use them."""
 DISTORTIONS = "merton.perception.distortion"
 """Names and families of the distortions, by which the site groups test cases."""
 
@@ -136,7 +140,7 @@ def test_ratings_know_no_robot_and_no_model(part: str) -> None:
         for module in imports(file):
             if file.parent.name == "site" and module.startswith(DISTORTIONS):
                 continue
-            if module.startswith("merton.") and not (part == "study" and module.startswith(FORMULAS)):
+            if module.startswith("merton.") and not module.startswith(FORMULAS.get(part, ())):
                 assert module.split(".")[1] in allowed, f"{name(file)} imports {module}"
 
 

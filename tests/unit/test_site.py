@@ -197,6 +197,9 @@ def test_an_agent_shows_its_profile_its_gaps_and_every_case(site: Path) -> None:
     for name, family in (("gaussian blur", "blur"), ("jpeg", "compression")):
         assert f"{name} <small>{family}</small>" in page.content
     assert re.search(r'<td class="h\d+">', page.content)
+    assert "never varies" not in page.text
+    still = Page(site / "agents" / "hold.html").text
+    assert "x, y, z, rotation x, rotation y, rotation z, gripper of its actions: the same whatever the image" in still
 
 
 def test_history_and_attempts_come_from_the_record(site: Path) -> None:

@@ -3,6 +3,7 @@
 __all__ = [
     "comparison",
     "database",
+    "decisions",
     "export",
     "matrix",
     "merge",

@@ -18,18 +18,16 @@ from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import Cider, words
 from merton.decision.score import score_batch as decision_scores
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
+from merton.results.decisions import inert_dimensions
 from merton.results.statistics import mean
 from merton.study.outputs import DIMENSIONS, Output, references
-from merton.world.action import DIMENSION_NAMES, ActionChunk
+from merton.world.action import ActionChunk
 
 PARTNERS = 10
 """The most other scenes that each reference is compared with, so that the time grows only linearly with the study."""
 
 CONSTANT = 0.999
 """Outputs for different images that are more alike than this do not depend on the image."""
-
-STILL = 1e-6
-"""A dimension of an action that varies by less [m, rad, share of the gripper's travel] does not vary."""
 
 Scores = Mapping[str, float]
 
@@ -66,9 +64,10 @@ def floors(outputs: Sequence[Output], board: Snapshot) -> dict[str, dict[str, Fl
         by_task = references(mine, row.id)
         cider = corpora.get(mine[0].models["cognition"]) if mine else None
         decision = _floor("decision", row, _chance(by_task, _of_chunks), _moves_alike(mine))
+        inert = inert_dimensions((output.case, output.chunks) for output in mine if output.chunks)
         result[row.id] = {
             "cognition": _floor("cognition", row, _chance(by_task, partial(_of_answers, cider=cider)), _repeats(mine)),
-            "decision": replace(decision, inert=() if decision.constant else _inert(mine)),
+            "decision": replace(decision, inert=() if decision.constant else inert),
             "execution": Floor(row.execution_distorted, board.chance_floor, row.execution_above_floor, False, {}),
         }
     return result
@@ -138,19 +137,6 @@ def _moves_alike(outputs: Sequence[Output]) -> bool:
     if len({chunk.frame for chunk in chunks}) != 1:
         return False
     return bool(decision_scores(chunks[:1] * len(chunks), chunks).total.min() >= CONSTANT)
-
-
-def _inert(outputs: Sequence[Output]) -> tuple[str, ...]:
-    """The dimensions with one value in all first chunks, for two scenes or tasks at least; the gripper at their ends.
-
-    Ours: the end is where the decision score reads the gripper.
-    """
-    chunks = [chunk for chunk in _decided(outputs) if len(chunk.deltas)]
-    if not chunks:
-        return ()
-    spread = np.ptp(np.concatenate([chunk.deltas for chunk in chunks]), axis=0)
-    spread[-1] = np.ptp([chunk.deltas[-1, -1] for chunk in chunks])
-    return tuple(name for name, range_ in zip(DIMENSION_NAMES, spread, strict=True) if range_ < STILL)
 
 
 def _decided(outputs: Sequence[Output]) -> list[ActionChunk]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from merton.errors import MertonError
+from merton.results.decisions import stored_chunks
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.trial_files import trial_detail
-from merton.world.action import ActionChunk, checked_chunk
+from merton.world.action import ActionChunk
 
 DIMENSIONS = {"cognition": ("bleu", "rouge_l", "cider"), "decision": ("position", "rotation", "state")}
 """The three dimensions of a stage's score, each 0..1 here: CIDEr is divided by 10."""
@@ -57,16 +57,15 @@ def references(outputs: Iterable[Output], agent: str) -> dict[str, list[Output]]
 
 
 def _output(record: TrialRecord, detail: Mapping[str, Any]) -> Output:
-    texts, decisions = _mapping(detail, "answers"), _mapping(detail, "decision")
+    texts = _mapping(detail, "answers")
     answers = texts.get("reference"), texts.get("distorted")
-    chunks = _chunk(decisions, "reference"), _chunk(decisions, "distorted")
     models = {"cognition": detail.get("vlm"), "decision": detail.get("vla")}
     return Output(
         agent=record.agent,
         models={stage: name if isinstance(name, str) and name else record.agent for stage, name in models.items()},
         case=record.case,
         answers=answers if isinstance(answers[0], str) and isinstance(answers[1], str) else None,  # type: ignore[arg-type]
-        chunks=chunks if chunks[0] is not None and chunks[1] is not None else None,  # type: ignore[arg-type]
+        chunks=stored_chunks(detail),
         scores={stage: _scores(stage, getattr(record, stage), _mapping(detail, stage)) for stage in DIMENSIONS},
     )
 
@@ -74,18 +73,6 @@ def _output(record: TrialRecord, detail: Mapping[str, Any]) -> Output:
 def _mapping(detail: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     found = detail.get(key)
     return found if isinstance(found, Mapping) else {}
-
-
-def _chunk(decisions: Mapping[str, Any], which: str) -> ActionChunk | None:
-    stored = _mapping(decisions, which)
-    if "deltas" not in stored:
-        return None
-    try:
-        return checked_chunk(
-            stored["deltas"], float(stored.get("step_s", 1.0)), frame=str(stored.get("frame", "base_link"))
-        )
-    except (MertonError, TypeError, ValueError):
-        return None
 
 
 def _scores(stage: str, total: float | None, parts: Mapping[str, Any]) -> dict[str, float]:

@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from merton.errors import InputError
 from merton.pages.words import marked
-from merton.results.records import TrialRecord
+from merton.results.decisions import inert_dimensions, stored_chunks
+from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
 from merton.results.text import one_line
 from merton.results.trial_files import first_frame, jpeg, shown_answers, shown_text, trial_detail
@@ -56,6 +57,7 @@ class RunTrials:
 
     def __init__(self, runs: Sequence[Path]) -> None:
         self._trials: dict[str, list[tuple[Path, TrialRecord]]] = {}
+        self._by_agent: dict[str, list[tuple[Path, TrialRecord]]] = {}
         for run in runs:
             if not (run / "results.sqlite").is_file():
                 raise InputError(f"there is no run at {run}: it has no results.sqlite")
@@ -63,6 +65,7 @@ class RunTrials:
                 for experiment in store.experiments():
                     for record in store.records(experiment):
                         self._trials.setdefault(record.case.id, []).append((run, record))
+                        self._by_agent.setdefault(record.agent, []).append((run, record))
 
     def of(self, case: str) -> CaseTrials | None:
         """The trials on a case; None if no run holds one."""
@@ -79,6 +82,15 @@ class RunTrials:
             camera=one_line(frame.get("camera") or "camera", 20),
             pictures=(jpeg(run, record, frame.get("reference")), jpeg(run, record, frame.get("distorted"))),
             trials=tuple(_agent_trial(record, *shown_answers(detail)) for _, record, detail in details),
+        )
+
+    def inert(self, agent: str) -> tuple[str, ...]:
+        """The dimensions of an agent's actions that never vary, in its stored trials: see `inert_dimensions`."""
+        return inert_dimensions(
+            (record.case, chunks)
+            for run, record in self._by_agent.get(agent, ())
+            if record.outcome is not Outcome.INFRASTRUCTURE
+            and (chunks := stored_chunks(trial_detail(run, record) or {})) is not None
         )
 
 

@@ -205,6 +205,7 @@ class SiteWriter:
                 agent.id,
                 current="index.html",
                 agent=agent,
+                inert=self._trials.inert(agent.id) if page.number == 1 else (),
                 rated=sum(other.rank is not None for other in snapshot.agents),
                 heat=view.heat(index) if page.number == 1 else (),
                 tasks=view.by_task(index) if page.number == 1 else (),
