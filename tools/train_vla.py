@@ -23,7 +23,7 @@ from split_samples import TASKS_PER_SCENE, SplitSamples, load
 from torch import Tensor, nn
 from vla_networks import GlanceNetwork
 
-from merton.decision.models import table_view
+from merton.decision.models import picture_view, table_view
 from merton.decision.models.glance import COLUMNS, FOLDER, ROLES, ROWS, STRIDE, hand_state
 from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, from_deltas, tokens
 from merton.execution.kinematics import base_from_tcp
@@ -50,6 +50,7 @@ class Member:
         seed: of the first weights and of the batches.
         cameras: the views that it uses.
         light: whether light, colour and contrast of the images vary.
+        calibrated: whether it sees the table from above (`table_view`), or the picture as it is (`picture_view`).
         distortions: types of distortion, of which one at a random level is in two of three images.
         second: the camera of a second look, from where the first movement ends; "" for a member that looks once.
         begins_as: the member whose weights are its first ones, with zeros for the inputs that only it has; "" for
@@ -60,6 +61,7 @@ class Member:
     seed: int
     cameras: tuple[str, ...] = ("top",)
     light: bool = True
+    calibrated: bool = True
     distortions: tuple[str, ...] = ()
     second: str = ""
     begins_as: str = ""
@@ -84,20 +86,21 @@ MEMBERS = {
     "glance-plain": Member(seed=2, light=False),
     "glance-hardened": Member(seed=3, distortions=HARDENED_AGAINST, steps=3600),
     "glance-pair": Member(seed=4, cameras=("top", "side")),
+    "glance-uncalibrated": Member(seed=6, light=False, calibrated=False),
     "glance-twice": Member(seed=5, second="wrist", begins_as="glance"),
 }
 
 
-def tables(samples: SplitSamples, camera: str, distortions: Sequence[str], copy: int) -> NDArray[np.uint8]:
-    """The table of each scene from above (n, 3, rows, columns); with `distortions`, every image has one of them."""
-    seen = []
+def tables(samples: SplitSamples, camera: str, member: Member, copy: int) -> NDArray[np.uint8]:
+    """The table of each scene (n, 3, rows, columns); copies from 1 on are distorted."""
+    seen, on_grid = [], table_view.from_above if member.calibrated else picture_view.from_picture
     for seed, image in zip(samples.seeds, samples.images(camera), strict=True):
-        if distortions:
+        if copy:
             rng = generator("hardened", samples.split, seed, camera, copy)
-            name, level = str(rng.choice(list(distortions))), int(rng.integers(1, 6))
+            name, level = str(rng.choice(list(member.distortions))), int(rng.integers(1, 6))
             image = distort(image, name, level, rng)
         view = CameraView(camera, image, None, samples.intrinsics, samples.base_from_camera[camera])
-        seen.append(table_view.from_above(view).transpose(2, 0, 1))
+        seen.append(on_grid(view).transpose(2, 0, 1))
     return np.stack(seen)
 
 
@@ -105,10 +108,7 @@ def images_of(samples: SplitSamples, member: Member) -> Tensor:
     """(copies, n, 3 cameras, rows, columns) uint8: the tables as they are, and two distorted copies if it has any."""
     copies = range(3 if member.distortions else 1)
     seen = [
-        np.concatenate(
-            [tables(samples, camera, member.distortions if copy else (), copy) for camera in member.cameras], axis=1
-        )
-        for copy in copies
+        np.concatenate([tables(samples, camera, member, copy) for camera in member.cameras], axis=1) for copy in copies
     ]
     if member.second:  # the second camera sees nothing yet
         seen = [np.concatenate([tables, np.zeros_like(tables)], axis=1) for tables in seen]
@@ -134,24 +134,39 @@ def looks(folder: Path, samples: SplitSamples, member: Member, words: tuple[str,
         images = kept(file, lambda: images_of(samples, member))
     else:
         images = images_of(samples, member)
-    first = Look(images, prepared(samples, words, samples.deltas, np.tile(home, (count, 1, 1)), np.ones(count)))
+    homes = np.tile(home, (count, 1, 1))
+    first = Look(images, prepared(samples, member, words, samples.deltas, homes, np.ones(count)))
     if not member.second:
         return [first]
     hover = hover_samples.load(folder / "hover", samples.split, samples.seeds)
     images = np.concatenate([hover.images(camera) for camera in (*member.cameras, member.second)], axis=1)
-    tasks = prepared(samples, words, hover.deltas, hover.poses, hover.gripper_open)
+    tasks = prepared(samples, member, words, hover.deltas, hover.poses, hover.gripper_open)
     alone = {name: values.flatten(0, 1)[:, None] for name, values in tasks.items()}
     return [first, Look(torch.from_numpy(images)[None], alone)]
 
 
+def in_picture(samples: SplitSamples) -> NDArray[np.float64]:
+    """Where the things of the tasks are in the picture from above (5 n, points, 2), as places of the same pixels [m].
+
+    A label: the policy itself is not told where the camera stands.
+    """
+    camera_from_base = np.linalg.inv(samples.base_from_camera["top"])
+    height = np.full((*samples.keypoints.shape[:2], 1), table_view.HEIGHT_M)
+    things = np.concatenate([samples.keypoints, height], -1) @ camera_from_base[:3, :3].T + camera_from_base[:3, 3]
+    image_px = np.apply_along_axis(samples.intrinsics.project, -1, things)
+    return table_view.places(picture_view.pixels(samples.intrinsics, image_px))
+
+
 def prepared(
     samples: SplitSamples,
+    member: Member,
     words: tuple[str, ...],
     chunks: Sequence[NDArray[np.float64]],
     poses: NDArray[np.float64],
     gripper_open: NDArray[np.float64],
 ) -> dict[str, Tensor]:
     """What the tasks of n scenes ask and want: (n, 5, ...), with chunks, poses of the hand and grippers of them all."""
+    places = samples.keypoints if member.calibrated else in_picture(samples)
     segments = np.zeros((len(chunks), SEGMENTS, SEGMENT_SIZE))
     for index, deltas in enumerate(chunks):
         found = from_deltas(deltas, poses[index, :3, 3])
@@ -162,8 +177,8 @@ def prepared(
         "words": torch.from_numpy(np.stack([tokens(text, words) for text in samples.instructions])),
         "segments": torch.from_numpy(segments).float(),
         "hands": torch.from_numpy(np.stack([hand_state(*hand) for hand in zip(poses, gripper_open, strict=True)])),
-        "places": torch.from_numpy(samples.keypoints).float(),
-        "pixels": torch.from_numpy((table_view.pixels(samples.keypoints) - 0.5 * (STRIDE - 1)) / STRIDE).float(),
+        "places": torch.from_numpy(places).float(),
+        "pixels": torch.from_numpy((table_view.pixels(places) - 0.5 * (STRIDE - 1)) / STRIDE).float(),
     }
     return {name: values.unflatten(0, (-1, TASKS_PER_SCENE)) for name, values in rows.items()}
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from merton.decision.models import glance, table_view
+from merton.decision.models import glance, picture_view, table_view
 from merton.decision.models.base import POLICIES
-from merton.decision.models.tiny_vla import tokens
+from merton.decision.models.tiny_vla import tokens, view_points
 from merton.errors import InputError, UnknownNameError
 from merton.experiment.local import LocalPorts
 from merton.simulation.cameras import SceneCameras
@@ -84,6 +84,34 @@ def test_a_place_is_at_its_pixel_whatever_the_camera(width, height):
         assert table_view.places(np.array([columns.mean(), rows.mean()])) == pytest.approx(place, abs=0.003)
 
 
+@pytest.mark.parametrize(("width", "height", "focal"), [(424, 240, 212.0), (640, 480, 384.0), (1280, 720, 640.0)])
+def test_a_direction_has_one_pixel_of_the_grid_for_every_size_of_the_picture(width, height, focal):
+    lens = Intrinsics(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
+    u, v = lens.project(np.array([0.1, -0.05, 1.0]))
+    assert picture_view.pixels(lens, np.array([u, v])) == pytest.approx((79.5 + 21.2, 60.0 - 10.6))
+    picture = np.zeros((height, width, 3), np.uint8)
+    square = np.s_[round(v - 0.02 * focal) : round(v + 0.02 * focal), round(u - 0.02 * focal) : round(u + 0.02 * focal)]
+    picture[square] = 255
+    drawn = [np.nonzero(picture[..., 0])[axis].mean() for axis in (1, 0)]
+    rows, columns = np.nonzero(
+        picture_view.from_picture(CameraView("top", picture, None, lens, np.eye(4)))[..., 0] > 127
+    )
+    assert (columns.mean(), rows.mean()) == pytest.approx(picture_view.pixels(lens, np.array(drawn)), abs=0.3)
+
+
+def test_the_strength_and_offset_of_the_light_are_levelled():
+    rng = np.random.default_rng(0)
+    lens = Intrinsics(424, 240, 212.0, 212.0, 211.5, 119.5)
+    picture = 2 * rng.integers(30, 60, (240, 424, 3)).astype(np.uint8)
+    bright, dim = (
+        picture_view.from_picture(CameraView("top", image, None, lens, np.eye(4)))
+        for image in (picture, picture // 2 + 10)
+    )
+    assert dim.astype(int) == pytest.approx(bright.astype(int), abs=2)  # half a grey value of the dim one, levelled
+    assert bright.mean() == pytest.approx(picture_view.MEAN, abs=0.5)
+    assert bright.std() == pytest.approx(picture_view.SPREAD, abs=0.5)
+
+
 def test_samples_tell_where_the_things_are(samples):
     """In the order of the tasks: the thing, the target and the landmark of each instruction, at their true places."""
     index = 0
@@ -126,6 +154,17 @@ def test_the_second_look_is_near_the_end_of_the_first_movement(samples, tmp_path
         assert ends[0] == pytest.approx(ends[1], abs=0.002), samples.instructions[index]
     assert hover.images("wrist").shape == (len(samples.deltas), 3, table_view.ROWS, table_view.COLUMNS)
     assert hover.images("wrist").any(axis=(1, 2, 3)).all()
+
+
+def test_labels_of_an_uncalibrated_member_are_where_the_things_are_in_the_picture(training, samples):
+    """The calibration maps the pixels of the labels back onto the true places."""
+    lens = samples.intrinsics
+    grid_px = table_view.pixels(training.in_picture(samples)).reshape(-1, 2)
+    image_px = (grid_px - picture_view.CENTER_PX) * lens.fx / picture_view.FOCAL_PX + (lens.cx, lens.cy)
+    view = CameraView("top", next(samples.images("top")), None, lens, samples.base_from_camera["top"])
+    there = samples.keypoints.reshape(-1, 2)
+    assert view_points(view, image_px) == pytest.approx(there, abs=1e-6, nan_ok=True)
+    assert not np.isnan(there).all()
 
 
 def test_every_member_trains_on_tables_of_its_own(training, samples):

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.decision.models import table_view
+from merton.decision.models import picture_view, table_view
 from merton.decision.models.base import Policy, example_observation
 from merton.decision.models.motions import STEP_S
 from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, SLOTS, to_deltas, tokens
@@ -62,10 +62,18 @@ class Glance(Policy):
         member: name of its weights in `FOLDER`.
         verbs: the verbs that it does.
         cameras: the views that it uses, in the order of its weights.
+        calibrated: whether it sees the table from above (`table_view`), or the picture as it is (`picture_view`).
     """
 
-    def __init__(self, member: str, verbs: Sequence[str] = tuple(TASKS), cameras: Sequence[str] = ("top",)) -> None:
+    def __init__(
+        self,
+        member: str,
+        verbs: Sequence[str] = tuple(TASKS),
+        cameras: Sequence[str] = ("top",),
+        calibrated: bool = True,
+    ) -> None:
         self.name = member
+        self.view = table_view.from_above if calibrated else picture_view.from_picture
         self.verbs, self.cameras = tuple(verbs), tuple(cameras)
         if not (FOLDER / f"{member}.npz").exists():
             raise UnknownNameError("member", member, sorted(path.stem for path in FOLDER.glob("glance*.npz")))
@@ -98,8 +106,8 @@ class Glance(Policy):
         return to_deltas(slow_enough(segments, start), start)
 
     def tables(self, observation: Observation) -> list[Image]:
-        """The table from above, as each camera sees it."""
-        return [table_view.from_above(observation.views[camera]) for camera in self.cameras]
+        """The table as each camera sees it, on the network's grid."""
+        return [self.view(observation.views[camera]) for camera in self.cameras]
 
     def make_example(self) -> Observation:
         """Grey images and the first verb that it does."""
