@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from scene_samples import HELD_OUT_SEEDS, TRAINING_SEEDS, Samples, load
 from torch import Tensor, nn
+from training_loop import Loss, train
 
 from merton.decision.models import tiny_vla
 from merton.decision.models.tiny_vla import (
@@ -170,41 +172,17 @@ def losses(segments: Tensor, points: Tensor, logits: Tensor, truth: dict[str, Te
     )
 
 
-def train(network: TinyVlaNetwork, data: dict[str, Tensor], steps: int, state_file: Path, device: str) -> None:
-    """AdamW with one cycle of the learning rate; the state is saved every 500 steps."""
-    optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps, pct_start=0.1)
-    first = 0
-    if state_file.exists():
-        state = torch.load(state_file, weights_only=True)
-        network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"])
-        schedule.load_state_dict(state["schedule"])
-        first = state["step"]
-    network.to(device).train()
-    started = time.monotonic()
-    for step in range(first, steps):
+def loss_of_steps(network: TinyVlaNetwork, data: dict[str, Tensor], device: str) -> Callable[[int], Loss]:
+    """The loss of a step."""
+
+    def loss_of(step: int) -> Loss:
         rng = torch.Generator().manual_seed(step)
         rows = torch.randint(len(data["words"]), (BATCH,), generator=rng)
         batch = {name: values[rows].to(device) for name, values in data.items()}
-        segments, points, logits = network(augmented(batch["images"], rng), batch["words"])
-        motion, keypoint, attention = losses(segments, points, logits, batch)
-        loss = motion + 0.3 * keypoint + attention
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-        optimizer.step()
-        schedule.step()
-        if (step + 1) % 100 == 0:
-            left = (time.monotonic() - started) / (step + 1 - first) * (steps - step - 1)
-            print(
-                f"step {step + 1}: motion {motion:.3f}, points {keypoint:.3f}, attention {attention:.2f}; "
-                f"{left / 60:.1f} min left",
-                flush=True,
-            )
-        if (step + 1) % 500 == 0:
-            saved = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-            torch.save({**saved, "schedule": schedule.state_dict(), "step": step + 1}, state_file)
+        parts = losses(*network(augmented(batch["images"], rng), batch["words"]), batch)
+        return parts[0] + 0.3 * parts[1] + parts[2], parts
+
+    return loss_of
 
 
 def save(network: TinyVlaNetwork, words: tuple[str, ...], path: Path) -> None:
@@ -250,7 +228,13 @@ def main() -> None:
     mean[8], spread[8] = 0.0, 1.0
     network = TinyVlaNetwork(len(words), homography, mean, spread)
     state_file = Path("build/scene_samples") / "tiny_vla_training.pt"
-    train(network, data, arguments.steps, state_file, device)
+    started = time.process_time()
+    for step, (motion, points, attention) in train(
+        network.to(device), arguments.steps, state_file, loss_of_steps(network, data, device)
+    ):
+        if step % 100 == 0:
+            line = f"step {step}: motion {motion:.3f}, points {points:.3f}, attention {attention:.2f}"
+            print(f"{line}; {time.process_time() - started:.0f} s", flush=True)
     save(network, words, arguments.output)
     state_file.unlink()
     print(f"{arguments.output}: {arguments.output.stat().st_size / 1e6:.2f} MB")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from split_samples import TASKS_PER_SCENE, SplitSamples, load
 from torch import Tensor, nn
+from training_loop import Loss, train
 from vla_networks import GlanceNetwork
 
 from merton.decision.models import picture_view, table_view
@@ -33,8 +34,6 @@ from merton.world.cell import load_cell
 from merton.world.observation import CameraView
 
 SCENES_PER_BATCH = 12
-SAVED_STEPS = 200
-RATE = 2e-3
 HARDENED_AGAINST = (
     "gaussian_blur", "motion_blur", "color_shift", "hsv_saturation", "webp", "color_noise", "multiplicative_noise",
     "max_darken", "mean_darken", "block_exchange", "resolution_limit", "sharpness_change",
@@ -209,20 +208,10 @@ def losses(segments: Tensor, places: Tensor, logits: Tensor, truth: dict[str, Te
     return motion, (distance.mean(-1) * known).sum() / known.sum(), elsewhere.mean()
 
 
-def train(
-    network: GlanceNetwork, member: Member, views: Sequence[Look], steps: int, state_file: Path
-) -> Iterator[tuple[int, tuple[float, ...]]]:
-    """AdamW with one cycle of the learning rate; yields the step and its losses; saves the state every 200 steps."""
-    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=0.1)
-    first = 0
-    if state_file.exists():
-        state = torch.load(state_file, weights_only=True)
-        network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"])
-        schedule.load_state_dict(state["schedule"])
-        first = state["step"]
-    for step in range(first, steps):
+def loss_of_steps(network: GlanceNetwork, member: Member, views: Sequence[Look]) -> Callable[[int], Loss]:
+    """The loss of a step, each of which takes scenes of the next look."""
+
+    def loss_of(step: int) -> Loss:
         rng = torch.Generator().manual_seed(1_000_003 * member.seed + step)
         look = views[step % len(views)]
         count = SCENES_PER_BATCH * (2 if look.tasks["words"].shape[1] == 1 else 1)
@@ -232,16 +221,9 @@ def train(
         chosen = {name: values[scenes] for name, values in look.tasks.items()}
         found = network(relit(batch, rng) if member.light else batch, chosen["words"], chosen["hands"])
         parts = losses(*found, {name: values.flatten(0, 1) for name, values in chosen.items()})
-        loss = parts[0] + 0.3 * parts[1] + parts[2]
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-        optimizer.step()
-        schedule.step()
-        if (step + 1) % SAVED_STEPS == 0 or step + 1 == steps:
-            saved = {"network": network.state_dict(), "optimizer": optimizer.state_dict()}
-            torch.save({**saved, "schedule": schedule.state_dict(), "step": step + 1}, state_file)
-        yield step + 1, tuple(part.item() for part in parts)
+        return parts[0] + 0.3 * parts[1] + parts[2], parts
+
+    return loss_of
 
 
 def found_share(network: GlanceNetwork, look: Look) -> list[float]:
@@ -301,7 +283,7 @@ def main() -> None:
     network = new_network(words, views[0].tasks["segments"], member)
     state_file = folder / f"{arguments.member}_{arguments.scenes}_{steps}.pt"
     started = time.process_time()
-    for step, parts in train(network, member, views, steps, state_file):
+    for step, parts in train(network, steps, state_file, loss_of_steps(network, member, views)):
         if step % 100 == 0:
             motion, places, attention = parts
             line = f"step {step}: motion {motion:.3f}, places {places:.3f} cm, attention {attention:.2f}"

@@ -218,7 +218,7 @@ def test_numpy_gives_the_results_of_torch(name, training, tmp_path, ports):
 def test_a_training_that_was_ended_goes_on_as_if_it_was_not(name, training, samples, tmp_path, monkeypatch):
     import torch
 
-    monkeypatch.setattr(training, "SAVED_STEPS", 1)
+    monkeypatch.setattr("training_loop.SAVED_STEPS", 1)
     monkeypatch.setattr(training, "SCENES_PER_BATCH", 2)
     member = training.MEMBERS[name]
     words = training.vocabulary(samples, member)
@@ -226,7 +226,7 @@ def test_a_training_that_was_ended_goes_on_as_if_it_was_not(name, training, samp
 
     def trained(file: Path, stop: int) -> dict[str, torch.Tensor]:
         network = training.new_network(words, views[0].tasks["segments"], member)
-        for step, _ in training.train(network, member, views, 4, file):
+        for step, _ in training.train(network, 4, file, training.loss_of_steps(network, member, views)):
             if step == stop:
                 break
         return network.state_dict()
