@@ -548,6 +548,11 @@ def test_an_image_of_the_cell_has_its_true_calibration() -> None:
     assert [seen_by(f"cell_07_{camera}") for camera in ("top", "side", "wrist")] == ["top", "side", "wrist"]
     assert seen_by("mug_side", "real") == "top"
     assert seen_by("mug", "real", "first_person") == "wrist"
+    shown = [
+        views.scene_of(Reference(f"cell_07_{camera}", "simulation", "", (), "")) for camera in ("top", "side", "far")
+    ]
+    assert shown == ["cell_07", "cell_07", "cell_07_far"]
+    assert views.scene_of(Reference("mug_top", "real", "third_person", (), "")) == "mug_top"
 
     image = np.full((cell.cameras.height, cell.cameras.width, 3), 7, np.uint8)
     seen = views.observation(image, "side", ("top", "wrist"), "do it", 3)

@@ -18,8 +18,10 @@ from merton.study.models import ScoreTable, TableCell
 
 
 def table(rows: list[tuple[str, str, str, str, int, float]]) -> ScoreTable:
+    """Each image of a task is of a scene of its own."""
     model, image, task, dimension, level, score = zip(*rows, strict=True)
-    return ScoreTable(*(np.array(c) for c in (model, image, task, dimension, level, score)))
+    scene = [f"{row[2]}.{row[1]}" for row in rows]
+    return ScoreTable(*(np.array(c) for c in (model, scene, image, task, dimension, level, score)))
 
 
 def random_rows(model: str, seed: int, images: int = 20) -> list[tuple[str, str, str, str, int, float]]:
@@ -60,6 +62,10 @@ def test_correlations_are_scipys_over_the_images_both_saw() -> None:
     assert found.matrix[0, 1] == found.matrix[1, 0] == pytest.approx(stats.spearmanr(*zip(*pairs, strict=True))[0])
     assert np.diag(found.matrix) == pytest.approx([1, 1])
     assert found.average == found.matrix[0, 1]
+    assert found.scenes == 40
+    (pair,) = found.pairs
+    assert pair[3] is not None
+    assert pair == ("one", "other", found.matrix[0, 1], tuple(found.intervals[0, 1]))
 
 
 def test_rank_correlation_knows_only_the_order() -> None:
@@ -99,6 +105,7 @@ def test_the_table_of_a_run(tmp_path: Path) -> None:
     assert scores["cognition"] == record.cognition
     assert scores["cider"] == pytest.approx(record.cognition)  # as a share of 10
     assert set(found.image[row].tolist()) == {"0.jpeg"}
+    assert set(found.scene[row].tolist()) == {"pick.0"}
     assert models.from_outputs([]).score.shape == (0,)
     assert models.stages(models.from_outputs([])) == {}
 
@@ -135,7 +142,8 @@ def test_junk_in_a_trial_is_passed_over(tmp_path: Path) -> None:
 def test_the_table_of_a_parquet_file(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    columns = dict(zip(models.COLUMNS, zip(*random_rows("one", 1), strict=True), strict=True))
+    rows = table(random_rows("one", 1))
+    columns = {name: getattr(rows, name).tolist() for name in models.COLUMNS}
     parquet.write_table(pyarrow.table({**columns, "more": list(columns["level"])}), tmp_path / "s.parquet")
     found = models.from_parquet(tmp_path / "s.parquet")
     np.testing.assert_array_equal(found.score, columns["score"])
@@ -156,6 +164,7 @@ def test_the_table_of_a_parquet_file(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table(columns), tmp_path / "folder" / "a.parquet")
     parquet.write_table(pyarrow.table(columns), tmp_path / "folder" / "b.parquet")
     np.testing.assert_array_equal(models.from_parquet(tmp_path / "folder").score, 2 * columns["score"])
+    assert models.from_parquet(tmp_path / "s.parquet").scene.tolist() == columns["scene"]
 
 
 def test_the_paper_normalisation_spans_the_run(tmp_path: Path) -> None:
@@ -175,12 +184,15 @@ def test_the_paper_normalisation_spans_the_run(tmp_path: Path) -> None:
 
 def test_a_correlation_matrix_shows_undefined_cells() -> None:
     matrix = np.array([[1.0, np.nan], [np.nan, 1.0]])
-    svg = figures.correlation_matrix(["one", "<b>"], matrix, "title")
+    intervals = np.full((2, 2, 2), np.nan)
+    svg = figures.correlation_matrix(["one", "<b>"], matrix, intervals, "title")
     assert svg.count("<rect") == 4
     assert svg.count("undefined") == 2
     assert "<b>" not in svg
     assert "nan" not in svg.lower()
-    assert figures.correlation_matrix([], np.zeros((0, 0)), "none").count("rect") == 0
-    many = figures.correlation_matrix([str(i) for i in range(28)], np.eye(28), "many")
+    assert figures.correlation_matrix([], np.zeros((0, 0)), np.zeros((0, 0, 2)), "none").count("rect") == 0
+    known = figures.correlation_matrix(["one", "two"], np.full((2, 2), 0.4), np.full((2, 2, 2), [-0.1, 0.7]), "title")
+    assert "one and two: 0.40 [−0.10, 0.70]" in known
+    many = figures.correlation_matrix([str(i) for i in range(28)], np.eye(28), np.full((28, 28, 2), np.nan), "many")
     assert ">aa  26<" in many
     assert ">ab  27<" in many

@@ -296,7 +296,15 @@ def test_annotated_scores_have_a_page(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     rows = [
-        {"model": model, "image": f"{i}", "task": "pick", "dimension": "bleu", "level": level, "score": score}
+        {
+            "model": model,
+            "scene": f"s{i}",
+            "image": f"{i}",
+            "task": "pick",
+            "dimension": "bleu",
+            "level": level,
+            "score": score,
+        }
         for model, sign in (("one", 1), (EVIL, -1))
         for i in range(4)
         for level in range(6)
@@ -308,6 +316,7 @@ def test_annotated_scores_have_a_page(tmp_path: Path) -> None:
     page = Page(text)
     assert "Cognition: 2 models" in page.text
     assert "BLEU (−1.00)" in page.text
+    assert "Intervals of all pairs" in page.text
     assert "<img src=x" not in text
     assert "//" not in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "scores.parquet"]

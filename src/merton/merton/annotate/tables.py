@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from merton.annotate.cache import CachedResponse
+from merton.annotate.views import scene_of
 from merton.annotate.work import Row
 from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import CIDER_MAXIMUM, Cider
@@ -42,6 +43,7 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
     SCORES: {
         "model": "string",
+        "scene": "string",
         "image": "string",
         "task": "string",
         "dimension": "string",
@@ -127,7 +129,8 @@ class Tables:
             columns = _key_columns(result.model, row)
             written.append({**columns, **_outcome(value, result.reasons.get(row.key)), **score})
             image = f"{row.shown.reference.id}.{row.shown.distortion}"
-            listed += [{**columns, "image": image, "dimension": name, "score": one} for name, one in score.items()]
+            about = {**columns, "scene": scene_of(row.shown.reference), "image": image}
+            listed += [{**about, "dimension": name, "score": one} for name, one in score.items()]
             cached = result.responses.get(row.key)
             logged.append({**columns, "hit": row.key in result.hits, "latency_s": cached and cached.latency_s})
         for name, rows in ((ANNOTATIONS, written), (SCORES, listed), (LOG, logged)):

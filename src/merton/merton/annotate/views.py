@@ -33,6 +33,12 @@ def camera_of(reference: Reference) -> str:
     return DEFAULT_CAMERAS.get(reference.perspective, "top")
 
 
+def scene_of(reference: Reference) -> str:
+    """The scene that a reference shows: its id, of images of the cell without the camera ("test_07")."""
+    scene, _, camera = reference.id.rpartition("_")
+    return scene if camera == camera_of(reference) and reference.domain == "simulation" else reference.id
+
+
 def observation(image: Image, taken_by: str, cameras: tuple[str, ...], instruction: str, seed: int) -> Observation:
     """The observation of an image.
 

@@ -111,8 +111,12 @@ def _series(item: Series, x: Callable[[float], float], y: Callable[[float], floa
     return tag("g", *parts, class_=f"s{item.index % SERIES_COLORS}")
 
 
-def correlation_matrix(labels: Sequence[str], matrix: NDArray[np.float64], title: str, cell: float = 30.0) -> Markup:
+def correlation_matrix(
+    labels: Sequence[str], matrix: NDArray[np.float64], intervals: NDArray[np.float64], title: str, cell: float = 30.0
+) -> Markup:
     """Rank correlations of models, (n, n) in -1..1 with NaN where undefined, as coloured squares: dark is high.
+
+    Hover texts have the intervals, (n, n, 2), where they are not NaN.
 
     Rows carry the names; columns their letters, a for the first. Negative values have the colour of zero.
     """
@@ -130,7 +134,10 @@ def correlation_matrix(labels: Sequence[str], matrix: NDArray[np.float64], title
             )
             corner = {"x": left + cell * column + 1, "y": top + cell * row + 1}
             shown = number(value)
-            hint = tag("title", f"{labels[row]} and {labels[column]}: {'undefined' if math.isnan(value) else shown}")
+            low, high = intervals[row, column]
+            exact = "undefined" if math.isnan(value) else shown
+            exact += "" if math.isnan(low) else f" [{number(float(low))}, {number(float(high))}]"
+            hint = tag("title", f"{labels[row]} and {labels[column]}: {exact}")
             square = tag("rect", hint, **corner, width=cell - 2, height=cell - 2, rx=2.0, style=f"fill:{fill}")
             number_at = {"x": left + cell * (column + 0.5), "y": middle + 4, "text_anchor": "middle"}
             parts += [square, tag("text", shown, **number_at, style=f"fill:{ink};font-size:10px;pointer-events:none")]

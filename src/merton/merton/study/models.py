@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from merton.decision.score import Normalisation, compare, normalised
 from merton.errors import InputError
+from merton.results.statistics import Interval
 from merton.results.tables import read_columns
+from merton.study.correlation import correlation_intervals, rank_correlations
 from merton.study.outputs import DIMENSIONS, Output
 from merton.world.action import ActionChunk
 
-COLUMNS = ("model", "image", "task", "dimension", "level", "score")
+COLUMNS = ("model", "scene", "image", "task", "dimension", "level", "score")
 LEVELS = (1, 2, 3, 4, 5)
-MINIMUM_SHARED = 3
-"""Images two models must have in common for a correlation of their scores."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,7 @@ class ScoreTable:
 
     Attributes:
         model: name of the model (text).
+        scene: the unit that was sampled (text): images of one scene are alike. Of a run: as in `TestCase.scene`.
         image: the scene and distortion (text); image, task and level together identify the image pair of a score, so
             two models saw the same pair if all three are equal. Of a run: "<scene>.<distortion>".
         task: name of the task (text).
@@ -40,6 +40,7 @@ class ScoreTable:
     """
 
     model: NDArray[np.str_]
+    scene: NDArray[np.str_]
     image: NDArray[np.str_]
     task: NDArray[np.str_]
     dimension: NDArray[np.str_]
@@ -76,19 +77,41 @@ class Correlation:
     Attributes:
         models: their names, sorted.
         matrix: (models, models) Spearman's rank correlation over the distorted images both were shown, -1..1; NaN
-            where a model's scores do not vary, or fewer than `MINIMUM_SHARED` images are shared.
+            where a model's scores do not vary, or fewer than `correlation.MINIMUM_SHARED` images are shared.
+        intervals: (models, models, 2) of the matrix, 95 %, clustered by scene; NaN where there is none.
         average: of the pairs of different models; NaN if none is defined.
+        scenes: of the images.
     """
 
     models: tuple[str, ...]
     matrix: NDArray[np.float64]
+    intervals: NDArray[np.float64]
     average: float
+    scenes: int
+
+    @property
+    def pairs(self) -> list[tuple[str, str, float, Interval | None]]:
+        """Of every two different models the names, the correlation, and its interval, None where there is none."""
+        found = []
+        for one, other in zip(*np.triu_indices(len(self.models), 1), strict=True):
+            low, high = self.intervals[one, other].tolist()
+            interval = None if np.isnan(low) else (low, high)
+            found.append((self.models[one], self.models[other], float(self.matrix[one, other]), interval))
+        return found
 
 
 def from_outputs(outputs: Iterable[Output]) -> ScoreTable:
     """The table of a run. A model of several agents has a row for each of them."""
     rows = [
-        (output.models[stage], f"{output.case.seed}.{output.case.distortion}", output.case.task, name, level, score)
+        (
+            output.models[stage],
+            output.case.scene,
+            f"{output.case.seed}.{output.case.distortion}",
+            output.case.task,
+            name,
+            level,
+            score,
+        )
         for output in outputs
         for level in [output.case.level]
         for stage, scores in output.scores.items()
@@ -118,7 +141,7 @@ def profiles(table: ScoreTable, dimension: str) -> list[Profile]:
 
 
 def correlation(table: ScoreTable, dimension: str) -> Correlation:
-    """Spearman's rank correlation (scipy) of every two models over the distorted images; repeated ones are averaged."""
+    """Spearman's rank correlation of every two models over the distorted images; repeated ones are averaged."""
     rows = (table.dimension == dimension) & (table.level > 0)
     models, which = np.unique(table.model[rows], return_inverse=True)
     sample = _samples(table, rows)
@@ -127,13 +150,13 @@ def correlation(table: ScoreTable, dimension: str) -> Correlation:
     counts = np.bincount(place, minlength=shape[0] * shape[1])
     sums = np.bincount(place, weights=table.score[rows], minlength=shape[0] * shape[1])
     scores = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0).reshape(shape)
-    matrix = np.full((len(models), len(models)), np.nan)
-    for i in range(len(models)):
-        for j in range(i, len(models)):
-            matrix[i, j] = matrix[j, i] = _spearman(scores[i], scores[j])
+    scenes = np.empty(shape[1], table.scene.dtype)
+    scenes[sample] = table.scene[rows]
+    matrix, intervals = rank_correlations(scores), correlation_intervals(scores, scenes)
     pairs = matrix[np.triu_indices(len(models), 1)]
     defined = pairs[~np.isnan(pairs)]
-    return Correlation(tuple(models.tolist()), matrix, float(defined.mean()) if len(defined) else float("nan"))
+    average = float(defined.mean()) if len(defined) else float("nan")
+    return Correlation(tuple(models.tolist()), matrix, intervals, average, len(np.unique(scenes)))
 
 
 def decision_by_study_range(outputs: Iterable[Output]) -> list[tuple[str, dict[str, float]]]:
@@ -167,16 +190,17 @@ def stages(table: ScoreTable) -> dict[str, tuple[str, ...]]:
 
 
 def _table(columns: Sequence[Sequence[Any]]) -> ScoreTable:
-    model, image, task, dimension = (np.array([str(value) for value in column], np.str_) for column in columns[:4])
+    *names, levels, scores = columns
+    model, scene, image, task, dimension = (np.array([str(value) for value in column], np.str_) for column in names)
     try:
-        level, score = np.array(columns[4], dtype=np.int64), np.array(columns[5], dtype=np.float64)
+        level, score = np.array(levels, dtype=np.int64), np.array(scores, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"levels must be whole numbers and scores numbers: {error}") from None
     if ((level < 0) | (level > LEVELS[-1])).any():
         raise InputError(f"levels must be 0 .. {LEVELS[-1]}, got {level.min()} .. {level.max()}")
     if not ((score >= 0) & (score <= 1)).all():
         raise InputError(f"scores must be in 0 .. 1 (CIDEr divided by 10), got {score.min():g} .. {score.max():g}")
-    return ScoreTable(model, image, task, dimension, level, score)
+    return ScoreTable(model, scene, image, task, dimension, level, score)
 
 
 def _cell(scores: NDArray[np.float64]) -> TableCell | None:
@@ -190,12 +214,3 @@ def _samples(table: ScoreTable, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
         _, values = np.unique(column[rows], return_inverse=True)
         _, number = np.unique(number * (int(values.max(initial=0)) + 1) + values, return_inverse=True)
     return number
-
-
-def _spearman(ones: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    shared = ~np.isnan(ones) & ~np.isnan(others)
-    # a billionth is rounding, and must not decide a rank
-    ones, others = ones[shared].round(9), others[shared].round(9)
-    if len(ones) < MINIMUM_SHARED or np.ptp(ones) == 0 or np.ptp(others) == 0:
-        return float("nan")
-    return float(stats.spearmanr(ones, others).statistic)

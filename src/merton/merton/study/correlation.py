@@ -1,0 +1,82 @@
+"""Spearman's rank correlations of models' scores, with intervals that are clustered by scene."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+from merton.results.statistics import student
+
+MINIMUM_SHARED = 3
+"""Images two models must have in common for a correlation of their scores."""
+GROUPS = 20
+"""With more scenes than this, groups of them are left out in turn: the time stays, and the intervals hardly change."""
+
+
+def rank_correlations(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Spearman's correlation of every two rows of scores.
+
+    Args:
+        scores: (models, images); NaN where a model has none.
+
+    Returns:
+        (models, models) in -1..1 over the images that both have; NaN where one does not vary over them, or they are
+        fewer than `MINIMUM_SHARED`.
+    """
+    scores = scores.round(9)  # a billionth is rounding, and must not decide a rank
+    known = ~np.isnan(scores)
+    if known.all():
+        return _correlated(scores)
+    found = np.full((len(scores), len(scores)), np.nan)
+    for one in range(len(scores)):
+        for other in range(one, len(scores)):
+            both = known[one] & known[other]
+            found[one, other] = found[other, one] = _correlated(scores[np.ix_([one, other], both)])[0, 1]
+    return found
+
+
+def correlation_intervals(scores: NDArray[np.float64], scenes: ArrayLike) -> NDArray[np.float64]:
+    """95 % intervals of `rank_correlations`, clustered by scene.
+
+    A jackknife that leaves out one scene after the other (Efron and Tibshirani 1993, section 11.5), in Fisher's
+    transform, with Student's quantile for scenes less one degrees of freedom. Ours: its coverage is in docs/scores.md.
+
+    Args:
+        scores: (models, images).
+        scenes: (images,) the scene of each image; comparable values of any type. The order of images does not matter.
+
+    Returns:
+        (models, models, 2) lower and upper ends; NaN where a correlation is undefined, as a whole or without a scene,
+        and where it is 1 or -1. Of a single scene all are NaN.
+    """
+    names, scene = np.unique(np.asarray(scenes), return_inverse=True)
+    groups = min(len(names), GROUPS)
+    intervals = np.full((len(scores), len(scores), 2), np.nan)
+    if groups < 2:
+        return intervals
+    whole = _fisher(rank_correlations(scores))
+    parts = np.stack([_fisher(rank_correlations(scores[:, scene % groups != group])) for group in range(groups)])
+    deviation = np.sqrt((groups - 1) / groups * ((parts - parts.mean(axis=0)) ** 2).sum(axis=0))
+    half = float(student(groups - 1)) * deviation
+    intervals[..., 0], intervals[..., 1] = np.tanh(whole - half), np.tanh(whole + half)
+    return intervals
+
+
+def _correlated(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`rank_correlations` of (models, images) without gaps."""
+    undefined = np.full((len(scores), len(scores)), np.nan)
+    if scores.shape[1] < MINIMUM_SHARED:
+        return undefined
+    ranks = rankdata(scores, axis=1)
+    ranks -= ranks.mean(axis=1, keepdims=True)
+    length = np.sqrt((ranks**2).sum(axis=1))
+    scale = np.outer(length, length)
+    found = np.divide(ranks @ ranks.T, scale, out=undefined, where=scale > 0)
+    return np.asarray(np.clip(found, -1.0, 1.0))
+
+
+def _fisher(correlations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Fisher's transform; NaN for 1 and -1."""
+    inside = np.where(np.abs(correlations) < 1.0 - 1e-12, correlations, np.nan)
+    return np.asarray(np.arctanh(inside))
