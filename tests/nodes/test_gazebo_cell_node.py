@@ -67,6 +67,8 @@ class StandIn:
         self.cameras_answer = True
         infos = {camera: names.color_info(camera) for camera in CAMERAS}
         self.infos = {key: node.create_publisher(CameraInfo, name, names.RELIABLE_QOS) for key, name in infos.items()}
+        self.renderer = node.create_publisher(CameraInfo, names.GAZEBO_RENDERER, names.RELIABLE_QOS)
+        self.renders = True
         self.put_ns = 0
         node.create_subscription(JointTrajectory, names.GAZEBO_ARM, self.on_trajectory, names.RELIABLE_QOS)
         node.create_subscription(JointTrajectory, names.GAZEBO_FINGERS, self.on_fingers, names.RELIABLE_QOS)
@@ -149,6 +151,8 @@ class StandIn:
             if model_name(name) in self.pose_publishers:
                 self.pose_publishers[model_name(name)].publish(convert.pose_stamped(pose, self.now_ns))
         self.publish_joints()
+        if self.renders:
+            self.renderer.publish(CameraInfo(header=convert.header(self.now_ns, "")))
 
     def publish_joints(self) -> None:
         finger = [self.finger, self.finger]
@@ -299,6 +303,22 @@ def test_time_does_not_go_on_before_every_camera_has_its_frame(ros: Any, bench: 
     bench.world.trigger_cameras()
     ros.until(lambda: bench.node.time.stands and bench.world.now_ns > since_ns)
     np.testing.assert_allclose(bench.world.joints, begin, atol=1e-9)
+
+
+def test_no_frame_is_asked_for_before_the_renderer_has_got_there(ros: Any, bench: Bench) -> None:
+    """It would be of an earlier instant, and the node would wait for the others without end."""
+    bench.reset("reach", 0)
+    bench.world.renders = False
+    asked = len(bench.world.frames_ns)
+    goal = bench.world.joints + 0.05
+    bench.move(goal, 0.3)
+    ros.until(lambda: np.allclose(bench.world.joints, goal) and bench.world.now_ns == bench.world.goal_ns)
+    ros.until(lambda: bench.node.time.stamp_ns == bench.world.now_ns)
+    assert not bench.node.time.stands
+    assert all(at_ns < bench.world.now_ns for at_ns in bench.world.frames_ns[asked:])
+    bench.world.renders = True
+    bench.world.publish()
+    ros.until(lambda: bench.node.time.stands and bench.world.now_ns in bench.world.frames_ns)
 
 
 def test_contacts_that_have_arrived_count_before_success_is_judged(ros: Any, bench: Bench) -> None:

@@ -462,6 +462,17 @@ def test_poses_are_reported_at_every_frame(world: ElementTree.Element) -> None:
         assert (FRAME_PERIOD_S * float(rate.text)).is_integer()
 
 
+def test_the_renderer_is_asked_at_every_step(world: ElementTree.Element) -> None:
+    """gz-sim 8 hangs after a trigger if a step asks for no rendering: see docs/gazebo.md."""
+    (sensor,) = world.iter("sensor")
+    assert (sensor.get("type"), sensor.findtext("topic")) == ("camera", "renderer/image")
+    assert sensor.find("camera/triggered") is None
+    assert float(sensor.findtext("update_rate")) * float(world.findtext("physics/max_step_size")) == 1
+    bridged = {bridge["gz_topic_name"]: bridge["ros_topic_name"] for bridge in load("config/gazebo/bridge.yaml")}
+    assert bridged["/" + sensor.findtext("camera/camera_info_topic")] == names.GAZEBO_RENDERER
+    assert "/renderer/image" not in bridged, "it is never rendered"
+
+
 def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
     robot: ElementTree.Element, world: ElementTree.Element
 ) -> None:
@@ -476,6 +487,7 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
     for model in world.findall("model"):
         if model.find("plugin[@filename='gz-sim-pose-publisher-system']") is not None:
             offered[f"/model/{model.get('name')}/pose"] = "gz.msgs.Pose"
+    offered["/renderer/camera_info"] = "gz.msgs.CameraInfo"
     offered |= {f"/model/{prop}/pose": "gz.msgs.Pose" for prop in MOVABLE}
     bridges = load("config/gazebo/bridge.yaml")
     triggers = {trigger.text for trigger in robot.iter("trigger_topic")}
@@ -490,7 +502,7 @@ def test_bridges_carry_gazebo_s_topics_to_those_of_the_cell(
         assert BRIDGED_TYPES[bridge["ros_type_name"]] == bridge["gz_type_name"]
         assert offered.pop(bridge["gz_topic_name"]) == bridge["gz_type_name"]
     assert not offered, "published and not bridged"
-    wanted = {names.CLOCK, names.GAZEBO_CONTACTS, names.GAZEBO_JOINT_STATES}
+    wanted = {names.CLOCK, names.GAZEBO_CONTACTS, names.GAZEBO_JOINT_STATES, names.GAZEBO_RENDERER}
     wanted |= {names.gazebo_pose(model) for model in (*gazebo.moving_models(), *MOVABLE)}
     wanted |= {topic(camera) for camera in CAMERAS for topic in (names.color, names.color_info, names.depth)}
     assert {bridge["ros_topic_name"] for bridge in bridges} == wanted

@@ -72,7 +72,7 @@ class GazeboCellNode(StageNode):
         self.scenes, self.reset_id, self.resetting = 0, "", False
         self.world = self.make_world(self, self.cell, self.on_touches)
         self.time = Lockstep(self.run_to, PERIOD_NS, SLICE_NS, "joints")
-        self.cameras = GazeboCameras(self, self.world, self.time, self.cell)
+        self.cameras = GazeboCameras(self, self.world, self.time, self.cell, partial(self.pass_time, "renderer"))
         self.waits = Waits(self)
         self.things = GazeboThings(self.world, self.time, self.waits, self.cell, self.patience_s)
         self.arm = self.create_publisher(JointTrajectory, names.GAZEBO_ARM, names.RELIABLE_QOS)

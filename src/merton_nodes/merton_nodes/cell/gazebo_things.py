@@ -15,6 +15,9 @@ from merton.world.geometry import Matrix
 from merton_nodes.cell.lockstep import Lockstep
 from merton_nodes.ros.waits import Waits
 
+SIMULATOR = ("joints", "renderer")
+"""What reports every instant, whichever things there are."""
+
 
 class GazeboThings:
     """Moves objects and mats, which are always in the world, and adds and removes the props of single tasks.
@@ -30,7 +33,7 @@ class GazeboThings:
     def __init__(self, world: Any, time: Lockstep, waits: Waits, cell: CellConfig, patience_s: float) -> None:
         self.world, self.time, self.waits, self.cell, self.patience_s = world, time, waits, cell, patience_s
         self.props: list[str] = []
-        time.expect(("joints", *moving_models()))
+        time.expect((*SIMULATOR, *moving_models()))
 
     async def clear(self) -> None:
         """Take all things away from the table; props are removed by the next `put`.
@@ -43,7 +46,7 @@ class GazeboThings:
     async def put(self, scene: Scene) -> None:
         """Put the things of a scene in their places, with no other props in the world."""
         if self.props:
-            self.time.expect(("joints", *moving_models()))
+            self.time.expect((*SIMULATOR, *moving_models()))
             while self.props:
                 await self._done(f"remove the {self.props[-1]}", self.world.remove(self.props.pop()))
             self.time.run_for(0.0)  # they go with the next step, and only then can others of their names come
@@ -53,7 +56,7 @@ class GazeboThings:
         for name in sorted(scene.props):
             self.props.append(name)
             await self._done(f"add the {name}", self.world.add(name, standing[name]))
-        self.time.expect(("joints", *moving_models(scene)))
+        self.time.expect((*SIMULATOR, *moving_models(scene)))
 
     async def _move(self, base_from_models: Mapping[str, Matrix]) -> None:
         for name, base_from_model in base_from_models.items():  # one by one: a service keeps ten requests
