@@ -16,7 +16,12 @@ Loss = tuple[Tensor, tuple[Tensor, ...]]
 
 
 def train(
-    network: nn.Module, steps: int, state_file: Path, loss_of: Callable[[int], Loss]
+    network: nn.Module,
+    steps: int,
+    state_file: Path,
+    loss_of: Callable[[int], Loss],
+    rate: float = RATE,
+    weight_decay: float = 1e-4,
 ) -> Iterator[tuple[int, tuple[float, ...]]]:
     """Train up to `steps` steps, from where the state in `state_file` ends; it is saved every 200 steps.
 
@@ -25,12 +30,13 @@ def train(
         steps: of the whole training, on which the learning rate depends.
         state_file: network, optimizer, rate and step.
         loss_of: the loss of a step, 0 .. steps - 1, on a batch that depends on the step alone.
+        rate, weight_decay: of AdamW; the rate is the largest of the cycle.
 
     Yields:
         The number of steps done, and the parts of the last one's loss.
     """
-    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=0.1)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=weight_decay)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.1)
     first = 0
     if state_file.exists():
         state = torch.load(state_file, weights_only=True)

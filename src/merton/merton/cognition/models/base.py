@@ -80,6 +80,8 @@ ADAPTERS = {
     "describe": AdapterClass(path=f"{_HERE}.describe:Describe"),
     "transformers": AdapterClass(path=f"{_HERE}.transformers_vlm:TransformersVlm", extra="models"),
     "tiny_vlm": AdapterClass(path=f"{_HERE}.tiny_vlm:TinyVlm", extra="models"),
+    "gaze": AdapterClass(path=f"{_HERE}.gaze:Gaze"),
+    "scribe": AdapterClass(path=f"{_HERE}.scribe:Scribe"),
     "openai_chat": AdapterClass(path=f"{_HERE}.openai_chat:OpenAIChat", extra="remote"),
 }
 """The adapters that a catalogue entry may name, beside a "module:class" of the lab's own."""

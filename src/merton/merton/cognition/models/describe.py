@@ -15,7 +15,7 @@ from merton.world.nouns import noun
 from merton.world.observation import Image
 from merton.world.tasks import COLORS, SHAPES, Command, find
 
-_PLANS = {
+PLANS = {
     "reach": "move hand above it",
     "push": "close gripper, push {direction}",
     "pick": "lower gripper, close, lift",
@@ -80,7 +80,7 @@ def _inventory(seen: dict[str, Blob], size: tuple[int, int]) -> str:
 def _advice(command: Command, seen: dict[str, Blob], size: tuple[int, int]) -> str:
     """About ten words: the object, its place, its neighbour, the plan."""
     color = noun(command.object).color
-    plan = _PLANS[command.verb].format(direction=command.direction, target=_target(command, seen, size))
+    plan = PLANS[command.verb].format(direction=command.direction, target=_target(command, seen, size))
     if color not in seen:
         others = ", ".join(_name(blob, seen) for blob in seen.values())
         return f"no {command.object} visible{', only ' if others else ''}{others}; look again"
