@@ -68,7 +68,9 @@ def eyes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "POLICIES", {"servo": entry})
 
 
-def planted(sees: Collection[tuple[str, int]], scenes: int = 2) -> tuple[Dissection, list[tuple[TrialRecord, Found]]]:
+def planted(
+    sees: Collection[tuple[str, int]], scenes: int = 2, pixels: Collection[int] = (0, 1)
+) -> tuple[Dissection, list[tuple[TrialRecord, Found]]]:
     """All designs of an agent that fails if it is shown a distorted image at one of these (camera, step)."""
     spec = ExperimentSpec(
         name="planted",
@@ -79,7 +81,7 @@ def planted(sees: Collection[tuple[str, int]], scenes: int = 2) -> tuple[Dissect
         scenes=scenes,
         max_steps=STEPS,
     )
-    runner, parts = Runner(spec, "planted", PlantedPorts(sees)), dissection(spec, spec.agents[0])
+    runner, parts = Runner(spec, "planted", PlantedPorts(sees, pixels)), dissection(spec, spec.agents[0])
     trials = []
     for case in spec.cases():
         if case.is_reference:
@@ -117,7 +119,12 @@ def test_all_of_the_loss_goes_where_a_planted_agent_is_sensitive(value: str) -> 
     assert found["cameras"] == {"wrist": 0.0, "top": 1.0, "side": 0.0}
     assert found["steps"] == {"0": 0.0, "1": 0.5, "2": 0.0, "3": 0.5}
     parts, trials = planted({(camera, step) for camera in ("wrist", "side") for step in range(STEPS)})
-    assert shares(parts, trials, value)["cameras"] == {"wrist": 0.5, "top": 0.0, "side": 0.5}, "blind in the top camera"
+    found = shares(parts, trials, value)
+    assert found["cameras"] == {"wrist": 0.5, "top": 0.0, "side": 0.5}, "blind in the top camera"
+    assert found["regions"] == {"things": 0.5, "surroundings": 0.5}, "either is enough"
+    for pixel, region in ((0, "things"), (1, "surroundings")):
+        found = shares(*planted({("top", 1)}, pixels=[pixel]), value)["regions"]
+        assert found == {"things": float(pixel == 0), "surroundings": float(pixel == 1)}, region
 
 
 @pytest.mark.usefixtures("eyes")
@@ -154,20 +161,21 @@ def test_cognition_is_a_part_where_it_is_causal_and_unseen_cameras_are_none() ->
     )
     spec = ExperimentSpec(name="x", agents=agents, tasks=("pick",), max_steps=6)
     servo, oracle, tiny = (dissection(spec, agent) for agent in agents)
-    assert [game.axis for game in servo.games] == ["cameras", "steps"]
+    assert [game.axis for game in servo.games] == ["cameras", "steps", "regions"]
     assert set(servo.games[0].parts) == {"top", "wrist"}
     assert servo.games[1].parts == {"0": (0,), "1": (1,), "2": (2,), "3 and later": (3, 4, 5)}
     assert servo.designs["cameras.wrist+side"].cameras == ("wrist", "side"), "a camera that it does not use stays"
     assert servo.designs[WHOLE] == spec.distort
     assert oracle.is_trivial
-    assert [game.axis for game in tiny.games] == ["steps"]
+    assert [game.axis for game in tiny.games] == ["steps", "regions"]
     coupled = spec.model_copy(update={"couple": "vlm -> vla", "distort": DistortedPart(steps=(0, 2))})
     servo, oracle, tiny = (dissection(coupled, agent) for agent in agents)
-    assert [game.axis for game in servo.games] == ["stages", "cameras", "steps"]
+    assert [game.axis for game in servo.games] == ["stages", "cameras", "steps", "regions"]
     assert servo.designs["stages.cognition"].stages == ("cognition",)
     assert servo.games[2].parts == {"0": (0,), "2": (2,)}
+    assert servo.designs["regions.things"].regions == ("things",)
     assert not oracle.is_trivial
-    with pytest.raises(InputError, match="unknown axis 'lenses'; choose one of: stages, cameras, steps"):
+    with pytest.raises(InputError, match="unknown axis 'lenses'; choose one of: stages, cameras, steps, regions"):
         dissection(spec, agents[0], ["lenses"])
     with pytest.raises(InputError, match="1 to 8 parts, got 9"):
         dissection(spec, agents[0], step_parts=9)

@@ -115,7 +115,12 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
         "max_steps": 8,
         "vlm_camera": "top",
         "prompt": "Solve this task in about ten words: {instruction}.",
-        "distort": {"cameras": list(CAMERAS), "stages": ["cognition", "decision"], "steps": [2]},
+        "distort": {
+            "cameras": list(CAMERAS),
+            "stages": ["cognition", "decision"],
+            "steps": [2],
+            "regions": ["things", "surroundings"],
+        },
         "couple": None,
         "stop_rule": "gate",
         "sensor": "ideal",

@@ -1,4 +1,4 @@
-"""`merton attribute`: in which stage, camera and step an agent loses under distortion."""
+"""`merton attribute`: in which stage, camera, step and region of the images an agent loses under distortion."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ RECORD, NUMBERS, PAGE = "attribution.sqlite", "attribution.json", "attribution.h
 def attribute_command(
     where: Annotated[Path, typer.Argument(metavar="RUN|EXPERIMENT", help="A run, or an experiment to be run first.")],
     agent: Annotated[list[str] | None, typer.Option(help="Only this agent; may be repeated.")] = None,
-    by: Annotated[list[str] | None, typer.Option(help="stages, cameras or steps; may be repeated.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="stages, cameras, steps or regions; may be repeated.")] = None,
     step_parts: Annotated[int, typer.Option(help="Parts of the steps: single steps, and the rest in the last.")] = 4,
     name: Annotated[str | None, typer.Option(help="Name of the run of an experiment.")] = None,
     runs: Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")] = RUNS,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
 ) -> None:
-    """Say in which stage, camera and step agents lose success and progress under distortion, in the embedded cell.
+    """Say in which stage, camera, step and region of the images agents lose under distortion, in the embedded cell.
 
     Everything that was run is recorded and not run again: after a kill, name the run's folder.
     """

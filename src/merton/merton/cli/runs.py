@@ -78,6 +78,11 @@ def run_command(
             f"{experiment}: the cameras of the graph {graph} cannot imitate a sensor, so sensor: {spec.sensor} is "
             f"refused; only sim is for it"
         )
+    if not spec.distort.is_whole_image:
+        raise InputError(
+            f"{experiment}: over ROS images do not say which pixels show which thing, so distort.regions is refused; "
+            "run it with merton attribute, which needs no ROS"
+        )
     if dry_run:
         for line in outline(spec):
             print_out(line)

@@ -54,7 +54,7 @@ def run_forked(ports: ForkingPorts, specs: Sequence[ExperimentSpec], trial: Tria
 
 def _alike(run: TrialRun, specs: Sequence[ExperimentSpec], members: Sequence[int]) -> list[list[int]]:
     """The experiments in groups that show the same images at the run's next step."""
-    groups: dict[tuple[str, ...], list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for member in members:
         groups.setdefault(run.sides(specs[member]), []).append(member)
     return list(groups.values())

@@ -105,6 +105,12 @@ class LocalPorts:
         judged = cell.judged()
         return CellView(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, *judged)
 
+    def things(self, camera: str) -> NDArray[np.bool_]:
+        """The pixels (height, width) of a camera's image of this instant that belong to the region "things"."""
+        if self.cell.scene is None:
+            raise InfrastructureError("the cell has no scene yet: reset it first")
+        return self.cameras.things(self.cell.scene.task, self.cell.scene.seed, self.cell.qpos, camera)
+
     def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
         """Ask a VLM of the catalogue; one that fails gives an empty answer, which scores as such.
 

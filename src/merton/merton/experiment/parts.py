@@ -1,7 +1,7 @@
 """The parts of the images of a distorted trial, and the trials in which only some of them are distorted.
 
-For one axis (stages, cameras, steps) the parts are the players of a game whose value is the loss of a trial: without
-any of them distorted it is the undistorted run, with all of them the trial itself (`merton.study.attribution`).
+For one axis (stages, cameras, steps, regions) the parts are the players of a game whose value is the loss of a trial:
+without any of them distorted it is the undistorted run, with all of them the trial itself (`merton.study.attribution`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from merton.results.comparison import field_differences
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 
-AXES = ("stages", "cameras", "steps")
+AXES = ("stages", "cameras", "steps", "regions")
 WHOLE = "all"
 """The design in which every part is distorted: the experiment's own."""
 STEP_PARTS = 4
@@ -124,6 +124,8 @@ def parts_of(spec: ExperimentSpec, agent: AgentSpec, axis: str, step_parts: int)
         return {name: (name,) for name in part.cameras if name in asked.union(looked)}
     if not looked and not is_asked:
         return {}
+    if axis == "regions":
+        return {region: (region,) for region in part.regions}
     single = {str(step): (step,) for step in steps[: step_parts - 1]}
     rest = steps[step_parts - 1 :]
     return single | ({f"{rest[0]}{' and later' if len(rest) > 1 else ''}": rest} if rest else {})

@@ -13,7 +13,7 @@ from merton.cognition.models.base import NEUTRAL_PROMPT
 from merton.config import Model, validated
 from merton.decision.models.base import POLICIES
 from merton.errors import UnknownNameError
-from merton.experiment.ports import STAGES, Side, Stage, StopRule
+from merton.experiment.ports import REGIONS, STAGES, Region, Side, Stage, StopRule
 from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
 from merton.perception.distortion.faults import Fault
 from merton.results.records import TestCase
@@ -91,6 +91,8 @@ class DistortedPart(Model):
         stages: "cognition", the image that the VLM is asked about; "decision", the images that the VLA acts on.
         steps: numbers of steps, from 0 as in the names of a trial's pictures; None for every step. The VLM is asked at
             step 0.
+        regions: "things", the pixels that show a thing which the instruction names; "surroundings", all others. One of
+            them alone needs a cell that knows which pixels those are (`merton.experiment.ports.SegmentingPorts`).
     """
 
     cameras: Annotated[tuple[Camera, ...], Field(min_length=1), _distinct("camera")] = Field(
@@ -98,11 +100,17 @@ class DistortedPart(Model):
     )
     stages: Annotated[tuple[Stage, ...], Field(min_length=1), _distinct("stage")] = STAGES
     steps: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), _distinct("step")] | None = None
+    regions: Annotated[tuple[Region, ...], Field(min_length=1), _distinct("region")] = REGIONS
 
     def side(self, wanted: Side, stage: Stage, camera: str, step: int) -> Side:
         """The side of the view that a model is shown in place of the `wanted` one."""
         covered = camera in self.cameras and stage in self.stages and (self.steps is None or step in self.steps)
         return wanted if covered else "reference"
+
+    @property
+    def is_whole_image(self) -> bool:
+        """Whether images are distorted in all regions."""
+        return set(self.regions) == set(REGIONS)
 
 
 class ExperimentSpec(Model):

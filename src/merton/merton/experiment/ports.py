@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,11 @@ Stage = Literal["cognition", "decision"]
 """A stage that looks at images."""
 
 STAGES: tuple[Stage, Stage] = ("cognition", "decision")
+
+Region = Literal["things", "surroundings"]
+"""A part of an image: the pixels that show a thing which the instruction names, or all others."""
+
+REGIONS: tuple[Region, Region] = ("things", "surroundings")
 
 StopRule = Literal["gate", "contact"]
 """What stops the arm before table and walls: "gate", a predicted collision, before contact; "contact", a forbidden
@@ -153,4 +158,13 @@ class Ports(Protocol):
 
     def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
         """The scores of the trial, as `merton.experiment.scoring.score` computes them."""
+        ...
+
+
+@runtime_checkable
+class SegmentingPorts(Ports, Protocol):
+    """A world that knows which pixels show which thing, such as `merton.experiment.local.LocalPorts`."""
+
+    def things(self, camera: str) -> NDArray[np.bool_]:
+        """The pixels (height, width) of a camera's image of the newest view that belong to the region "things"."""
         ...

@@ -9,12 +9,31 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from merton.cognition.models.base import question_for
 from merton.decision.models.base import POLICIES
-from merton.errors import GATE_ERRORS, MODEL_ERRORS, ErrorCode, InvalidActionError, OperatorStopError
+from merton.errors import (
+    GATE_ERRORS,
+    MODEL_ERRORS,
+    ErrorCode,
+    InfrastructureError,
+    InvalidActionError,
+    OperatorStopError,
+)
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, policy_seed
-from merton.experiment.ports import SIDES, STAGES, CellView, Execution, Judgement, Ports, Side, Stage
+from merton.experiment.ports import (
+    SIDES,
+    STAGES,
+    CellView,
+    Execution,
+    Judgement,
+    Ports,
+    Region,
+    SegmentingPorts,
+    Side,
+    Stage,
+)
 from merton.experiment.scoring import Evidence, Scores, ToolPath, version_of
 from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.perception.distortion.temporal import FaultyStream
@@ -223,12 +242,13 @@ class TrialRun:
         # the final pose is measured, nothing is looked at
         self.view = self.ports.view((), ()) if self.over else self._look(self.cameras)
 
-    def sides(self, spec: ExperimentSpec) -> tuple[Side, ...]:
-        """The sides that the models would be shown at the next step if the experiment were `spec`."""
+    def sides(self, spec: ExperimentSpec) -> tuple[tuple[Side, tuple[Region, ...]], ...]:
+        """The sides that the models would be shown at the next step if the experiment were `spec`, and in which regions
+        those are distorted."""
         shown: list[Side] = [spec.distort.side("distorted", "decision", name, self.steps) for name in self.cameras]
         if self.steps == 0:
             shown.append(spec.distort.side("distorted", "cognition", spec.vlm_camera, 0))
-        return tuple(shown)
+        return tuple((side, spec.distort.regions if side == "distorted" else ()) for side in shown)
 
     def fork(self, spec: ExperimentSpec) -> TrialRun:
         """The same run so far, going on as one of `spec`, which may distort another part from here on."""
@@ -277,6 +297,7 @@ class TrialRun:
     def _look(self, cameras: Sequence[str]) -> CellView:
         """The next view of the cameras. A fault of time takes the place of the distortion."""
         view = self.ports.view(cameras, self.depth_cameras)
+        self.things: dict[str, NDArray[np.bool_]] = {}
         if self.stream is None:
             return view
         return replace(view, distorted={name: self.stream.next(seen) for name, seen in view.reference.items()})
@@ -301,7 +322,25 @@ class TrialRun:
     def _shown(self, side: Side, stage: Stage, cameras: Sequence[str], step: int) -> dict[str, CameraView]:
         """The views that a model of the stage is shown: undistorted ones outside of the distorted part."""
         part = self.spec.distort
-        return {camera: self.view.images(part.side(side, stage, camera, step))[camera] for camera in cameras}
+        sides = {camera: part.side(side, stage, camera, step) for camera in cameras}
+        is_mixed = not part.is_whole_image and not self.trial.case.is_reference
+        return {
+            camera: self._mixed(camera) if is_mixed and chosen == "distorted" else self.view.images(chosen)[camera]
+            for camera, chosen in sides.items()
+        }
+
+    def _mixed(self, camera: str) -> CameraView:
+        """The view of a camera that is distorted in one region alone."""
+        if camera not in self.things:
+            if not isinstance(self.ports, SegmentingPorts):
+                raise InfrastructureError("distort.regions: this cell does not know which pixels show which thing")
+            self.things[camera] = self.ports.things(camera)
+        inside = self.things[camera] if "things" in self.spec.distort.regions else ~self.things[camera]
+        reference, distorted = self.view.reference[camera], self.view.distorted[camera]
+        depth_m = reference.depth_m
+        if depth_m is not None and distorted.depth_m is not None:
+            depth_m = np.where(inside, distorted.depth_m, depth_m)
+        return replace(reference, color=np.where(inside[..., None], distorted.color, reference.color), depth_m=depth_m)
 
     def _update_outcome(self, execution: Execution) -> None:
         """Error and outcome that follow from how a chunk was executed."""

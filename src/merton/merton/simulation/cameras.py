@@ -21,16 +21,24 @@ from numpy.typing import NDArray
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.seeding import generator
 from merton.simulation import sensor as sensing
-from merton.simulation import stereo
+from merton.simulation import stereo, varied_model
 from merton.simulation.look import SURFACES, make_look
 from merton.simulation.model import body_pose, build_model, focal_length_px, place_fixed
-from merton.simulation.props import props_of
+from merton.simulation.props import body_of, props_of
 from merton.simulation.scene import Scene, make_scene
 from merton.simulation.sensor import IDEAL, AutoExposure, Exposure, Light, Sensor
 from merton.simulation.varied import Layout
 from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix
 from merton.world.observation import CameraView, Image, Intrinsics
+
+_SEGMENTED = {
+    mujoco.mjtRndFlag.mjRND_SEGMENT.value: True,
+    mujoco.mjtRndFlag.mjRND_IDCOLOR.value: True,
+    mujoco.mjtRndFlag.mjRND_HAZE.value: False,
+    mujoco.mjtRndFlag.mjRND_SHADOW.value: False,
+}
+"""Flags of a drawing in which the colour of a pixel is the number of the geom that it shows."""
 
 _UNCLOSED: list[Any] = []
 """Drawing contexts of `SceneCameras` that were never closed, kept until the process ends: the garbage collector would
@@ -159,11 +167,7 @@ class SceneCameras:
             UnknownNameError: no such camera or task.
             InputError: a configuration vector of the wrong length.
         """
-        if camera not in self.names:
-            raise UnknownNameError("camera", camera, self.names)
-        self._pose_scene(task, seed, qpos)
-        view = mujoco.MjvCamera()
-        view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED.value, self._stage.model.camera(camera).id
+        view = self._posed(task, seed, qpos, camera)
         color, depth_m = self._draw(view, depth)
         pose = self._base_from_camera(camera)
         drawn = color
@@ -182,6 +186,26 @@ class SceneCameras:
         if self.sensor.changes_depth and depth_m is not None:
             depth_m = stereo.measured(self.sensor, depth_m, drawn, self.intrinsics.fx, noise("depth"))
         return CameraView(camera, color, depth_m, self.intrinsics, pose, stamp_ns)
+
+    def things(self, task: str, seed: int, qpos: Array, camera: str) -> NDArray[np.bool_]:
+        """The pixels (height, width) of `render` that show the object or the target of the task, fixed parts included.
+
+        Without the errors of a sensor; exact for `samples` of 0 alone. Arguments and errors as of `render`.
+        """
+        view = self._posed(task, seed, qpos, camera)
+        scene, model = self._stage.scene, self._stage.model
+        plain = {flag: scene.flags[flag] for flag in _SEGMENTED}
+        for flag, value in _SEGMENTED.items():
+            scene.flags[flag] = value
+        drawn = self._draw(view, depth=False)[0].astype(np.int64) @ (1, 1 << 8, 1 << 16)  # number + 1, 0 is nothing
+        for flag, value in plain.items():
+            scene.flags[flag] = value
+        wanted = {int(model.body_rootid[body]) for body in self._named_bodies()}
+        shows = np.zeros(scene.ngeom + 1, bool)
+        for geom in scene.geoms[: scene.ngeom]:
+            if geom.objtype == mujoco.mjtObj.mjOBJ_GEOM and geom.segid >= 0:
+                shows[geom.segid + 1] = int(model.body_rootid[model.geom_bodyid[geom.objid]]) in wanted
+        return np.asarray(shows[drawn])
 
     def picture(self, task: str, seed: int, qpos: Array) -> Image:
         """The whole cell in three-quarter view, (height, width, 3) uint8 RGB."""
@@ -260,6 +284,22 @@ class SceneCameras:
             place_fixed(stage.model, stage.data, scene)
         self._scene, self._stage = scene, stage
         self._update_poses()
+
+    def _posed(self, task: str, seed: int, qpos: Array, camera: str) -> mujoco.MjvCamera:
+        """The camera of a name in the scene, which is posed; raises as `render`."""
+        if camera not in self.names:
+            raise UnknownNameError("camera", camera, self.names)
+        self._pose_scene(task, seed, qpos)
+        view = mujoco.MjvCamera()
+        view.type, view.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED.value, self._stage.model.camera(camera).id
+        return view
+
+    def _named_bodies(self) -> list[int]:
+        """The bodies of the things that the instruction names."""
+        assert self._scene is not None
+        body_named = body_of if self._scene.layout is None else varied_model.body_of
+        names = (self._scene.meant.object, self._scene.meant.target)
+        return [int(self._stage.model.body(body_named(name)).id) for name in names if name]
 
     def _update_poses(self) -> None:
         mujoco.mj_kinematics(self._stage.model, self._stage.data)
