@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -262,6 +263,14 @@ def test_the_answer_depends_on_the_picture(name, pictures):
                 for text in instructions
             ]
     assert np.mean(changed) > 0.5
+
+
+def test_gaze_grey_sees_no_colours(pictures):
+    model = MODELS["gaze-grey"].build()
+    for image, instructions in pictures.values():
+        grey = cv2.cvtColor(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
+        for text in instructions:
+            assert model.answer([grey], question_for(text)).text == model.answer([image], question_for(text)).text
 
 
 def test_an_unknown_member_is_named_with_the_choices():
