@@ -76,3 +76,23 @@ def test_they_hold_the_truth_in_95_studies_of_100(scenes: int, share: float) -> 
         naive += abs(math.atanh(truth) - middle) <= 1.96 / math.sqrt(len(scene) - 3)
     assert 0.917 <= held / 400 <= 0.983
     assert naive / 400 < 0.8
+
+
+def test_strata_that_are_higher_in_both_rows_correlate_nothing() -> None:
+    """The partial correlation: Pearson's of the ranks less the mean rank of each stratum."""
+    rng = np.random.default_rng(6)
+    strata = np.repeat(["low", "middle", "high"], 40)
+    scores = rng.normal(size=(2, 120)) + 5.0 * np.repeat([0, 1, 2], 40)
+    scores[:, ::7] += rng.normal(size=18)
+    ranks = stats.rankdata(scores, axis=1)
+    for name in set(strata):
+        ranks[:, strata == name] -= ranks[:, strata == name].mean(axis=1, keepdims=True)
+    expected = stats.pearsonr(*ranks).statistic
+    assert rank_correlations(scores, strata)[0, 1] == pytest.approx(expected, abs=1e-12)
+    assert rank_correlations(scores)[0, 1] > 0.85
+    assert abs(expected) < 0.3
+    low, high = correlation_intervals(scores, np.arange(120) % 10, strata)[0, 1]
+    assert low < expected < high
+    gap = scores.copy()
+    gap[1, :40] = np.nan
+    assert rank_correlations(gap, strata)[0, 1] == pytest.approx(rank_correlations(scores[:, 40:], strata[40:])[0, 1])

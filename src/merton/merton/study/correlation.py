@@ -1,4 +1,4 @@
-"""Spearman's rank correlations of models' scores, with intervals that are clustered by scene."""
+"""Spearman's rank correlations of scores, of models or of stages, with intervals that are clustered by scene."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ GROUPS = 20
 """With more scenes than this, groups of them are left out in turn: the time stays, and the intervals hardly change."""
 
 
-def rank_correlations(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def rank_correlations(scores: NDArray[np.float64], strata: ArrayLike | None = None) -> NDArray[np.float64]:
     """Spearman's correlation of every two rows of scores.
 
     Args:
         scores: (models, images); NaN where a model has none.
+        strata: (images,) comparable values. Each rank then counts from the mean rank of its stratum, so that strata
+            which are higher in both rows correlate nothing: the partial correlation given the stratum.
 
     Returns:
         (models, models) in -1..1 over the images that both have; NaN where one does not vary over them, or they are
@@ -26,17 +28,22 @@ def rank_correlations(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     scores = scores.round(9)  # a billionth is rounding, and must not decide a rank
     known = ~np.isnan(scores)
+    stratum = np.zeros(scores.shape[1], np.intp)
+    if strata is not None:
+        stratum = np.unique(np.asarray(strata), return_inverse=True)[1]
     if known.all():
-        return _correlated(scores)
+        return _correlated(scores, stratum)
     found = np.full((len(scores), len(scores)), np.nan)
     for one in range(len(scores)):
         for other in range(one, len(scores)):
             both = known[one] & known[other]
-            found[one, other] = found[other, one] = _correlated(scores[np.ix_([one, other], both)])[0, 1]
+            found[one, other] = found[other, one] = _correlated(scores[np.ix_([one, other], both)], stratum[both])[0, 1]
     return found
 
 
-def correlation_intervals(scores: NDArray[np.float64], scenes: ArrayLike) -> NDArray[np.float64]:
+def correlation_intervals(
+    scores: NDArray[np.float64], scenes: ArrayLike, strata: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """95 % intervals of `rank_correlations`, clustered by scene.
 
     A jackknife that leaves out one scene after the other (Efron and Tibshirani 1993, section 11.5), in Fisher's
@@ -45,6 +52,7 @@ def correlation_intervals(scores: NDArray[np.float64], scenes: ArrayLike) -> NDA
     Args:
         scores: (models, images).
         scenes: (images,) the scene of each image; comparable values of any type. The order of images does not matter.
+        strata: as of `rank_correlations`.
 
     Returns:
         (models, models, 2) lower and upper ends; NaN where a correlation is undefined, as a whole or without a scene,
@@ -55,21 +63,24 @@ def correlation_intervals(scores: NDArray[np.float64], scenes: ArrayLike) -> NDA
     intervals = np.full((len(scores), len(scores), 2), np.nan)
     if groups < 2:
         return intervals
-    whole = _fisher(rank_correlations(scores))
-    parts = np.stack([_fisher(rank_correlations(scores[:, scene % groups != group])) for group in range(groups)])
+    stratum = np.zeros(len(scene)) if strata is None else np.asarray(strata)
+    whole = _fisher(rank_correlations(scores, stratum))
+    kept = [scene % groups != group for group in range(groups)]
+    parts = np.stack([_fisher(rank_correlations(scores[:, rest], stratum[rest])) for rest in kept])
     deviation = np.sqrt((groups - 1) / groups * ((parts - parts.mean(axis=0)) ** 2).sum(axis=0))
     half = float(student(groups - 1)) * deviation
     intervals[..., 0], intervals[..., 1] = np.tanh(whole - half), np.tanh(whole + half)
     return intervals
 
 
-def _correlated(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`rank_correlations` of (models, images) without gaps."""
+def _correlated(scores: NDArray[np.float64], stratum: NDArray[np.intp]) -> NDArray[np.float64]:
+    """`rank_correlations` of (models, images) without gaps; `stratum` (images,) counts from 0."""
     undefined = np.full((len(scores), len(scores)), np.nan)
     if scores.shape[1] < MINIMUM_SHARED:
         return undefined
     ranks = rankdata(scores, axis=1)
-    ranks -= ranks.mean(axis=1, keepdims=True)
+    sizes = np.maximum(np.bincount(stratum), 1)
+    ranks -= np.stack([np.bincount(stratum, row) / sizes for row in ranks])[:, stratum]
     length = np.sqrt((ranks**2).sum(axis=1))
     scale = np.outer(length, length)
     found = np.divide(ranks @ ranks.T, scale, out=undefined, where=scale > 0)

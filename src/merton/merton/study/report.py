@@ -26,6 +26,7 @@ from merton.results.store import ResultStore
 from merton.results.text import one_line, printable
 from merton.study import figures, floors, gallery, models, outputs, pairs, sections
 from merton.study.attribution import Findings
+from merton.study.stages import stages
 from merton.study.values import VALUES
 from merton.study.variance import Components, components
 
@@ -89,6 +90,7 @@ def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) 
             floors=floors.floors(recorded, board),
             model_studies=sections.model_studies(models.from_outputs(recorded)),
             decision_by_study_range=models.decision_by_study_range(recorded),
+            stages=stages(records, [row.id for row in looking(board.agents)]),
             legend=list(enumerate(agents)),
             overview={
                 stage: [sections.series(agent, index, records, stage) for index, agent in enumerate(agents)]
@@ -185,9 +187,16 @@ def most_sensitive(board: Snapshot) -> list[AgentRow]:
             return 0.0
         return row.success_reference - row.success_distorted
 
-    # The decision score tells blindness from bad luck: an agent that never looks decides the same every time.
-    looking = [row for row in board.agents if row.decision is None or row.decision < BLIND_DECISION]
-    return sorted((row for row in looking if loss(row) > LEAST_LOSS), key=lambda row: (-loss(row), row.id))
+    found = looking(board.agents)
+    return sorted((row for row in found if loss(row) > LEAST_LOSS), key=lambda row: (-loss(row), row.id))
+
+
+def looking(rows: Iterable[AgentRow]) -> list[AgentRow]:
+    """The agents whose decisions depend on the image, as far as is known.
+
+    The decision score tells blindness from bad luck: an agent that never looks decides the same every time.
+    """
+    return [row for row in rows if row.decision is None or row.decision < BLIND_DECISION]
 
 
 def _write(target: Path, page: str) -> None:
