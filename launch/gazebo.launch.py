@@ -19,8 +19,10 @@ from merton_nodes.ros.launching import (
     EXPERIMENT_ARGUMENTS,
     describe,
     experiment,
+    graph_node,
     killed_with_launch,
     program,
+    renewed,
     require,
     required,
     robot_description,
@@ -42,6 +44,10 @@ ARGUMENTS = [
 ]
 GRIPPER_CONTROLLERS = {"false": "gripper_controller", "true": "finger_joint_controller"}
 """By `gripper_linkage`."""
+NODE = "gazebo_cell_node"
+"""Starts anew together with Gazebo's server."""
+LONGEST_S, STEP_S = 100_000, 0.002
+"""More simulated time than any Gazebo lives, and one step of its physics."""
 SERVICES = [
     "/world/cell/set_pose@ros_gz_interfaces/srv/SetEntityPose",
     "/world/cell/create@ros_gz_interfaces/srv/SpawnEntity",
@@ -70,30 +76,33 @@ def robot(context):
     return state_publisher(context, **description_arguments(context))
 
 
-def gazebo(world, headless):
-    """Gazebo's server with a world, and its window unless `headless`; both reached from this ROS domain alone.
+def server(world, headless, number):
+    """Gazebo's server with a world, for the first time or once more.
+
+    Its time begins after all that came before, so that no message of a Gazebo that hung is ever the newest. The first
+    step ends at a multiple of the frame period, as the poses of objects come at multiples of their period after it.
 
     Ours: ros_gz_sim's launch file starts the server through a shell, which does not pass signals on. At SIGINT and
     SIGTERM the server waits for gz_ros2_control, and that for its controllers to be switched, which needs time to
     pass, or for a description of the robot: neither comes any more.
     """
-    partition = ["merton_", LaunchConfiguration("domain")]
-    actions = [] if "GZ_PARTITION" in os.environ else [SetEnvironmentVariable("GZ_PARTITION", partition)]
-    gz, rendering = FindExecutable(name="gz"), ["--headless-rendering"] if headless else []
+    rendering = ["--headless-rendering"] if headless else []
     # as ros_gz_sim's: gz_ros2_control lies where the dynamic linker looks
     plugins = os.pathsep.join(os.environ.get(name, "") for name in ("GZ_SIM_SYSTEM_PLUGIN_PATH", "LD_LIBRARY_PATH"))
-    server = ExecuteProcess(
-        cmd=[gz, "sim", "-s", *rendering, "-r", str(world)],
+    begin = ["--initial-sim-time", str(number * LONGEST_S - STEP_S)] if number else []
+    return ExecuteProcess(
+        cmd=[FindExecutable(name="gz"), "sim", "-s", *rendering, *begin, "-r", str(world)],
         name="gazebo",
         additional_env={"GZ_SIM_SYSTEM_PLUGIN_PATH": plugins},
         output="screen",
         **killed_with_launch(),
     )
-    actions += supervised(server, "Gazebo")
-    if not headless:
-        window = ExecuteProcess(cmd=[gz, "sim", "-g"], name="gazebo_window", output="screen")
-        actions += supervised(window, "Gazebo's window", optional=True)
-    return actions
+
+
+def window():
+    """Gazebo's window."""
+    process = ExecuteProcess(cmd=[FindExecutable(name="gz"), "sim", "-g"], name="gazebo_window", output="screen")
+    return supervised(process, "Gazebo's window", optional=True)
 
 
 def simulator(context):
@@ -113,14 +122,24 @@ def simulator(context):
     source = resource("merton_description", "urdf/worlds/cell.sdf.xacro")
     world.write_text(xacro.process_file(str(source)).toprettyxml(indent="  "), encoding="utf-8")
     model.write_text(without_mimics(robot_description(**description_arguments(context))), encoding="utf-8")
-    create = program("ros_gz_sim", "create", arguments=["-file", str(model), "-name", "cell"])
     controllers = ["arm_controller", GRIPPER_CONTROLLERS[LaunchConfiguration("gripper_linkage").perform(context)]]
     patience = ("controller-manager", "service-call", "switch")  # default: 5 to 10 s, too few for a busy machine
     timeouts = [text for what in patience for text in (f"--{what}-timeout", "120")]
-    spawner = program("controller_manager", "spawner", arguments=[*controllers, *timeouts])
+    headless = LaunchConfiguration("headless").perform(context) == "true"
+    partition = ["merton_", LaunchConfiguration("domain")]  # reached from this ROS domain alone
+
+    def start(number):
+        create = program("ros_gz_sim", "create", arguments=["-file", str(model), "-name", "cell"])
+        spawner = program("controller_manager", "spawner", arguments=[*controllers, *timeouts])
+        put = required(
+            create, "ros_gz_sim's create, which puts the robot into Gazebo,", required(spawner, "the spawner")
+        )
+        return graph_node(NODE, context), server(world, headless, number), put
+
     return [
-        *gazebo(world, LaunchConfiguration("headless").perform(context) == "true"),
-        *required(create, "ros_gz_sim's create, which puts the robot into Gazebo,", required(spawner, "the spawner")),
+        *([] if "GZ_PARTITION" in os.environ else [SetEnvironmentVariable("GZ_PARTITION", partition)]),
+        *renewed(start, "Gazebo"),
+        *([] if headless else window()),
         program(
             "ros_gz_bridge",
             "parameter_bridge",
@@ -131,4 +150,4 @@ def simulator(context):
 
 
 def generate_launch_description():
-    return describe("gazebo", ARGUMENTS, [simulator, robot, experiment], variant)
+    return describe("gazebo", ARGUMENTS, [simulator, robot, experiment], variant, apart=[NODE])

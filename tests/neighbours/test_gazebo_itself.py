@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +14,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from merton_interfaces.msg import SafetyState
+from merton_interfaces.msg import CellState, SafetyState
 from merton_interfaces.srv import ResetCell
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -21,6 +23,7 @@ from merton.execution.gate.permit import permit_text
 from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
+from merton.files import resource
 from merton.models.blobs import find_blobs
 from merton.results.records import Outcome
 from merton.results.store import ResultStore
@@ -85,6 +88,34 @@ def test_the_oracle_solves_tasks_with_the_linkage(processes: Processes, tmp_path
     _, run, output = carried_out(processes, tmp_path, tasks, ORACLE, linkage="true")
     assert [record.outcome for record in records(run)] == [Outcome.SUCCESS] * 5
     assert not OURS.findall(output), "no warning of ours"
+
+
+def test_a_run_goes_on_in_another_gazebo_when_one_hangs(
+    processes: Processes, ros: Any, probe: Probe, tmp_path: Path
+) -> None:
+    """In mid-trial: the stopped server's time stands, and it answers nothing."""
+    parameters = resource("merton_bringup", "config/nodes/gazebo.yaml").read_text()
+    impatient = tmp_path / "share/merton_bringup/config/nodes/gazebo.yaml"
+    impatient.parent.mkdir(parents=True)
+    impatient.write_text(parameters.replace("patience_s: 120.0", "patience_s: 20.0"))
+    file = tmp_path / "in_gazebo.yaml"
+    file.write_text(EXPERIMENT.format(tasks="press, pick", agents=ORACLE))
+    states = probe.listen(CellState, names.CELL_STATE, names.RELIABLE_QOS)
+    joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    launch = processes.start(
+        *("ros2", "launch", "merton_bringup", "gazebo.launch.py", f"experiment:={file}", f"runs:={tmp_path / 'runs'}"),
+        AMENT_PREFIX_PATH=os.pathsep.join((str(tmp_path), os.environ["AMENT_PREFIX_PATH"])),
+    )
+    ros.until(lambda: launch.check() or states, 180.0)
+    begun_ns = convert.nanoseconds_of(states[0].header.stamp)
+    ros.until(lambda: convert.nanoseconds_of(joints[-1].header.stamp) > begun_ns, 60.0)
+    (server,) = [process for process, command in launch.session().items() if "sim -s" in command]
+    os.kill(server, signal.SIGSTOP)
+    assert launch.wait(LIMIT_S) == 0, launch.output
+    (run,) = (tmp_path / "runs").iterdir()
+    assert [record.outcome for record in records(RunDirectory(run))] == [Outcome.SUCCESS] * 2
+    assert launch.output.count("Gazebo hangs: it is killed, and another one takes its place") == 1
+    assert not launch.session()
 
 
 def carried_out(

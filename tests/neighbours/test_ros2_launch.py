@@ -141,6 +141,38 @@ def test_a_process_deaf_to_signals_is_killed_with_its_launch(
         assert float(limit_s) < DOCKER_STOP_S
 
 
+@pytest.mark.parametrize("hangs", [1, 99])
+def test_a_simulator_that_hangs_is_replaced_with_its_node(processes: Processes, tmp_path: Path, hangs: int) -> None:
+    """The second one works, or none does."""
+    from merton_nodes.ros.launching import RENEWALS  # needs launch
+
+    file = tmp_path / "hangs.launch.py"
+    file.write_text(
+        "from launch import LaunchDescription\n"
+        "from launch.actions import ExecuteProcess, LogInfo\n"
+        "from merton.graph.supervisor import RENEW_CODE\n"
+        "from merton_nodes.ros.launching import end_with_launch, killed_with_launch, renewed\n"
+        "def make(number):\n"
+        "    deaf = f\"trap '' INT TERM; echo simulator {number}; while true; do sleep 1; done\"\n"
+        f"    finds = f'exit {{RENEW_CODE}}' if number < {hangs} else 'echo works with {{number}}; exec sleep 600'\n"
+        "    node = ExecuteProcess(cmd=['sh', '-c', f'sleep 0.2; {finds}'.replace('{number}', str(number))],"
+        " output='screen')\n"
+        "    simulator = ExecuteProcess(cmd=['sh', '-c', deaf], output='screen', **killed_with_launch())\n"
+        "    return node, simulator, [LogInfo(msg=f'start {number}')]\n"
+        "def generate_launch_description():\n"
+        "    return LaunchDescription([end_with_launch(), *renewed(make, 'the simulator')])\n"
+    )
+    launch = processes.start("ros2", "launch", str(file))
+    if hangs == 1:
+        launch.wait_for("works with 1")
+        until(lambda: sum("trap" in command for command in launch.session().values()) == 1)
+        assert "start 1" in launch.output
+        launch.process.send_signal(signal.SIGINT)
+    assert launch.wait() == (0 if hangs == 1 else 1)
+    assert launch.output.count("another one takes its place") == (1 if hangs == 1 else RENEWALS)
+    launch.wait_for_session(20)
+
+
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_program_that_has_to_succeed_ends_the_launch_if_it_fails(
     processes: Processes, tmp_path: Path, code: int

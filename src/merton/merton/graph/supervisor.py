@@ -27,6 +27,8 @@ FIRST_DOMAIN, LAST_DOMAIN = 1, 100
 """Domains whose ports lie below Linux' ephemeral ones."""
 LAST_USER_DOMAIN = 232
 """ROS domains beyond have no UDP ports."""
+RENEW_CODE = os.EX_TEMPFAIL
+"""Exit code of a node whose simulator hangs: both are to be started anew."""
 
 
 @dataclass(frozen=True)

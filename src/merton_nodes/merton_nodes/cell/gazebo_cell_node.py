@@ -32,6 +32,7 @@ from merton_nodes.cell.gazebo_cameras import GazeboCameras
 from merton_nodes.cell.gazebo_fingers import GazeboFingers
 from merton_nodes.cell.gazebo_joints import GazeboJoints
 from merton_nodes.cell.gazebo_things import GazeboThings
+from merton_nodes.cell.gazebo_watch import GazeboWatch
 from merton_nodes.cell.gazebo_world import GazeboWorld
 from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.lockstep import Lockstep
@@ -62,7 +63,7 @@ class GazeboCellNode(StageNode):
             "idle_period_s", 0.5, "wall time between two frames while nothing moves [s]", minimum=0.1, maximum=60.0
         )
         self.patience_s = self.parameter(
-            "patience_s", 30.0, "wall time after which Gazebo counts as dead in a reset [s]", minimum=1.0, maximum=600.0
+            "patience_s", 30.0, "wall time after which Gazebo counts as dead [s]", minimum=1.0, maximum=600.0
         )
         self.cell = declared_cell(self)
         self.gripper_times = Gripper.from_cell(self.cell)
@@ -87,6 +88,7 @@ class GazeboCellNode(StageNode):
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset, callback_group=ReentrantCallbackGroup())
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
         self.create_timer_s(idle_s, self.idle)
+        GazeboWatch(self, self.time, self.patience_s)
 
     def start(self) -> None:
         self.publish_safety()

@@ -26,8 +26,8 @@ from launch.actions import (
     SetLaunchConfiguration,
 )
 from launch.event_handlers import OnProcessExit
-from launch.events import Shutdown
-from launch.events.process import ProcessExited
+from launch.events import Shutdown, matches_action
+from launch.events.process import ProcessExited, SignalProcess
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
@@ -37,9 +37,10 @@ from launch_ros.substitutions import FindPackageShare
 from merton.errors import InfrastructureError, MissingDependencyError
 from merton.experiment.run import RunDirectory
 from merton.files import resource
-from merton.graph.spec import GraphSpec, load_graph
+from merton.graph.spec import GraphSpec, NodeSpec, load_graph
 from merton.graph.supervisor import (
     ORPHANS_END,
+    RENEW_CODE,
     claim_domain,
     enclave,
     environment,
@@ -50,6 +51,8 @@ from merton.graph.supervisor import (
 
 Builder: TypeAlias = Callable[[LaunchContext], list[Any]]
 """Makes launch actions once the arguments are known."""
+RENEWALS = 3
+"""Of a simulator that hangs, in one launch. Ours: one that hangs more often is to be looked at."""
 
 
 def describe(
@@ -57,10 +60,12 @@ def describe(
     arguments: Sequence[Any] = (),
     builders: Sequence[Builder] = (),
     change: Callable[[GraphSpec, LaunchContext], GraphSpec] = lambda graph, _: graph,
+    apart: Sequence[str] = (),
 ) -> LaunchDescription:
     """The launch description of a graph: arguments, environment of the nodes, nodes, actions of `builders`.
 
-    `change` makes another variant of the graph once the arguments are known.
+    `change` makes another variant of the graph once the arguments are known. The nodes named in `apart` are started by
+    `builders`, which get them from `graph_node`.
 
     Everything is built before anything is started: a launch that fails while it starts processes leaves them behind.
     Raises UnknownNameError if there is no such graph.
@@ -77,7 +82,9 @@ def describe(
         _claim_domain(context)
         values = {argument: LaunchConfiguration(argument).perform(context) for argument in graph.arguments}
         chosen = graph.with_arguments({key: value for key, value in values.items() if value})
-        return graph_actions(change(chosen, context)) + [action for builder in builders for action in builder(context)]
+        changed = change(chosen, context)
+        context.extend_globals({"merton_graph": changed})
+        return graph_actions(changed, apart) + [action for builder in builders for action in builder(context)]
 
     default_domain = EnvironmentVariable("ROS_DOMAIN_ID", default_value="0")
     return LaunchDescription(
@@ -93,14 +100,23 @@ def describe(
     )
 
 
-def graph_actions(graph: GraphSpec) -> list[Any]:
-    """Every node of a graph; one that ends is reported and ends the launch, as with `merton up`."""
+def graph_actions(graph: GraphSpec, apart: Sequence[str] = ()) -> list[Any]:
+    """Every node of a graph but those `apart`; one that ends is reported and ends the launch, as with `merton up`."""
     actions: list[Any] = []
     for spec in graph.nodes:
-        arguments = ros_arguments(spec, graph)
-        node = program(spec.package, spec.executable, output="screen", ros_arguments=arguments)
-        actions += supervised(node, spec.name, optional=graph.can_do_without(spec.name))
+        if spec.name not in apart:
+            actions += supervised(_program_of(spec, graph), spec.name, optional=graph.can_do_without(spec.name))
     return actions
+
+
+def graph_node(name: str, context: LaunchContext) -> Node:
+    """A node of the graph that is launched, for a builder of `describe`."""
+    graph: GraphSpec = context.locals.merton_graph
+    return _program_of(next(spec for spec in graph.nodes if spec.name == name), graph)
+
+
+def _program_of(spec: NodeSpec, graph: GraphSpec) -> Node:
+    return program(spec.package, spec.executable, output="screen", ros_arguments=ros_arguments(spec, graph))
 
 
 def program(package: str, executable: str, **options: Any) -> Node:
@@ -140,6 +156,38 @@ def watched(process: ExecuteProcess, rule: Callable[[int], list[Any]]) -> list[A
         return [] if context.is_shutdown else rule(event.returncode)
 
     return [process, RegisterEventHandler(OnProcessExit(target_action=process, on_exit=ended))]
+
+
+def renewed(
+    make: Callable[[int], tuple[ExecuteProcess, ExecuteProcess, Sequence[Any]]], name: str, number: int = 0
+) -> list[Any]:
+    """A simulator and the node that works with it. If the node ends with `RENEW_CODE`, both are started anew.
+
+    The simulator is killed first, as one that hangs is deaf to other signals. Every other end of one of the two ends
+    the launch with exit code 1, as does the last of `RENEWALS`.
+
+    Args:
+        make: the node, the simulator and further actions of the start with a number: 0, and one more each time.
+        name: of the simulator, in messages.
+        number: of this start.
+    """
+    node, simulator, others = make(number)
+    hangs = False
+
+    def node_ended(code: int) -> list[Any]:
+        nonlocal hangs
+        hangs = code == RENEW_CODE and number < RENEWALS
+        if not hangs:
+            raise InfrastructureError(f"the node of {name} has ended with exit code {code}, and with it the launch")
+        kill = SignalProcess(signal_number=signal.SIGKILL, process_matcher=matches_action(simulator))
+        return [LogInfo(msg=f"{name} hangs: it is killed, and another one takes its place"), EmitEvent(event=kill)]
+
+    def simulator_ended(code: int) -> list[Any]:
+        if not hangs:
+            raise InfrastructureError(f"{name} has ended with exit code {code}, and with it the launch")
+        return renewed(make, name, number + 1)
+
+    return [*watched(node, node_ended), *watched(simulator, simulator_ended), *others]
 
 
 def end_with_launch() -> SetLaunchConfiguration:

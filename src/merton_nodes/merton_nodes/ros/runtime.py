@@ -52,6 +52,7 @@ class StageNode(LifecycleNode):
         closing: ends the node's resources, the newest first, before the node is cleaned up or destroyed. `set_up`
             registers the end of each when it opens it; all that the node itself makes (publishers, timers, servers of
             actions, ..) ends by itself afterwards.
+        exit_code: of the process, if the node ends it by ending its context.
 
     Args:
         sole_topic: one that this process alone may publish in a ROS domain; empty for none.
@@ -61,6 +62,7 @@ class StageNode(LifecycleNode):
         super().__init__(name, **kwargs)
         self.uniqueness = Uniqueness(self, sole_topic)
         self.active = self.configured = False
+        self.exit_code = 1
         self.closing = contextlib.ExitStack()
         self.counters: Counter[str] = Counter()
         """Number of events by name, shown in diagnostics. Names that start with "dropped" or "error" make a warning."""
@@ -302,8 +304,8 @@ class Spinner:
 def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> int:
     """Start a node, bring it up unless its parameter `autostart` is false, and spin until one of `ENDING`.
 
-    Called in the main thread. Returns the exit code: 0 after a signal, 1 if the node could not be configured, is not
-    alone, or something in the process ended its context, such as a stop path that failed.
+    Called in the main thread. Returns the exit code: 0 after a signal, 1 if the node could not be configured or is not
+    alone, the node's `exit_code` if something in the process ended its context, such as a stop path that failed.
     """
     keep_freed_memory()
     # not rclpy's handlers: their thread ends the context under the callbacks, and triggers guards that may be gone
@@ -324,7 +326,7 @@ def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> in
             gc.freeze()  # objects of the start-up live on: scanning them again would delay a stop
             with ended_by_signals(spinner):
                 spinner.spin()
-            code = 0 if spinner.ending else 1
+            code = 0 if spinner.ending else node.exit_code
     except KeyboardInterrupt:
         pass
     except MertonError as error:
