@@ -86,7 +86,7 @@ MEMBERS = {
     "glance-hardened": Member(seed=3, distortions=HARDENED_AGAINST, steps=3600),
     "glance-pair": Member(seed=4, cameras=("top", "side")),
     "glance-uncalibrated": Member(seed=6, light=False, calibrated=False),
-    "glance-twice": Member(seed=5, second="wrist", begins_as="glance"),
+    "glance-twice": Member(seed=5, second="wrist", begins_as="glance", steps=2000),
 }
 
 

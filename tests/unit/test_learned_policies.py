@@ -330,3 +330,14 @@ def test_the_first_movement_ends_where_the_hand_turns():
     deltas[4:, 2] = -0.05
     assert np.array_equal(glance.first_movement(deltas), deltas[:4])
     assert np.array_equal(glance.first_movement(deltas[:1]), deltas[:1])
+
+
+def test_the_camera_of_the_second_look_does_not_count_before_it(ports):
+    policy = POLICIES["glance-twice"].build()
+    instruction = ports.reset("test-pick", scene_seeds("test-pick", 1)[0])
+    observation = ports.view().observation("reference", instruction)
+    wrist = observation.views["wrist"]
+    dark = replace(observation, views=observation.views | {"wrist": replace(wrist, color=np.zeros_like(wrist.color))})
+    assert np.array_equal(policy.act(observation).deltas, policy.act(dark).deltas)
+    later = [policy.act(replace(each, step=1)).deltas for each in (observation, dark)]
+    assert len(later[0]) != len(later[1]) or not np.array_equal(*later)
