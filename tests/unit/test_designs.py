@@ -25,7 +25,7 @@ from merton.errors import ErrorCode, InputError
 from merton.experiment import trial as trial_module
 from merton.experiment.dry_run import outline
 from merton.experiment.local import LocalPorts
-from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
+from merton.experiment.plan import DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner
 from merton.experiment.trial import TrialReport, run_trial
@@ -53,16 +53,18 @@ def shipped(name: str) -> ExperimentSpec:
     return load(resource("merton_bringup", f"config/experiments/{name}.yaml"), ExperimentSpec)
 
 
-def test_the_execution_study_of_five_agents_has_1500_trials_of_one_level_each() -> None:
-    five = tuple(AgentSpec(id=f"agent{number}", vla="servo") for number in range(5))
-    spec = shipped("execution_study").model_copy(update={"agents": five})
+def test_the_execution_study_has_five_learned_agents_and_one_level_for_each_scene_and_type() -> None:
+    spec = shipped("execution_study")
     trials = spec.trials()
-    assert Counter(trial.case.is_reference for trial in trials) == {False: 1500, True: 50}
+    assert Counter(trial.case.is_reference for trial in trials) == {False: 2100, True: 70}
+    verbs = {task.removeprefix("test-") for task in spec.tasks}
+    for agent in spec.agents:
+        assert verbs <= set(POLICIES[agent.vla].settings["verbs"]), f"{agent.id} claims all of them"
     levels: dict[tuple, set[int]] = {}
     for trial in trials:
         if not trial.case.is_reference:
             levels.setdefault((trial.case.task, trial.case.seed, trial.case.distortion), set()).add(trial.case.level)
-    assert len(levels) == 300
+    assert len(levels) == 420
     assert all(len(level) == 1 for level in levels.values()), "the same for every agent"
     histogram = Counter(level for (level,) in levels.values())
     assert sorted(histogram) == [1, 2, 3, 4, 5]
