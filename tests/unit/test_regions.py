@@ -104,10 +104,15 @@ def test_forks_are_the_trials_of_their_own_regions(ports: LocalPorts) -> None:
             np.testing.assert_array_equal(one.distorted, other.distorted)
 
 
-def test_a_cell_that_does_not_know_the_pixels_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(PlantedPorts, "things")
+class UnsegmentedPorts(PlantedPorts):
+    """A class of its own, as Python remembers of a class which protocols it fits."""
+
+    things = None  # type: ignore[assignment]
+
+
+def test_a_cell_that_does_not_know_the_pixels_says_so() -> None:
     with pytest.raises(InfrastructureError, match="does not know which pixels show which thing"):
-        run(PlantedPorts(()), *trial_in("things"))
+        run(UnsegmentedPorts(()), *trial_in("things"))
 
 
 def test_over_ros_it_is_refused_before_anything_starts(tmp_path: Path) -> None:
