@@ -1,7 +1,7 @@
 """Gazebo Harmonic as the hardware: the world, the robot, its controllers, the bridges; Merton's nodes above it.
 
 ros2 launch merton_bringup gazebo.launch.py headless:=true
-ros2 launch merton_bringup gazebo.launch.py headless:=true experiment:=quickstart.yaml
+ros2 launch merton_bringup gazebo.launch.py headless:=true experiment:=gazebo_quickstart.yaml
 """
 
 import os

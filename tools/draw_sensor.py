@@ -16,8 +16,8 @@ import numpy as np
 
 from merton.perception.camera import d455_intrinsics
 from merton.seeding import generator
+from merton.simulation import imaging, stereo
 from merton.simulation import sensor as sensing
-from merton.simulation import stereo
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.simulation.sensor import D455, IDEAL, Exposure, Sensor
@@ -68,12 +68,12 @@ def noise(time_s: float, gain: float) -> tuple[float, float]:
     lens, exposure = Intrinsics(400, 250, 640.0, 640.0, 199.5, 124.5), Exposure(time_s, gain)
     sensor = Sensor(shot_noise=True, read_noise=True)
     light = np.full((lens.height, lens.width, 3), LIGHT, np.float32)
-    picture = sensing.exposed(sensor, light, lens, exposure, generator("figure", time_s, gain))
+    picture = imaging.exposed(sensor, light, lens, exposure, generator("figure", time_s, gain))
     electrons = LIGHT * exposure.brightness * sensing.FULL_WELL_E / gain
     variance = (electrons + sensing.READ_NOISE_E**2) * (gain / sensing.FULL_WELL_E) ** 2
     signal = LIGHT * exposure.brightness
     step = 2.4 / 1.055 * signal ** (1.4 / 2.4) / 255 if signal > 0.0031308 else 1 / 12.92 / 255  # of the 8 bits
-    return float(sensing.linear(picture).std()), math.sqrt(variance + step**2 / 12)
+    return float(imaging.linear(picture).std()), math.sqrt(variance + step**2 / 12)
 
 
 def error(depth_m: float, width: int) -> tuple[float, float]:

@@ -100,7 +100,7 @@ def embedded_run(experiment: Path, runs: Path) -> Path:
             states[trial.id] = {thing.name: thing.base_from_object[:3, 3].tolist() for thing in things}
 
         runner = Runner(run.spec, run.id, ports, run.reference_run)
-        run_all(runner, run, (), record, on_trial=lambda *_: None, on_fault=print)
+        run_all(runner, run, {}, record, on_trial=lambda *_: None, on_fault=print)
     run.write_json(STATES, states)
     return run.path
 

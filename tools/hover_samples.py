@@ -7,21 +7,18 @@ has been touched yet, so the arm is put there without physics.
 
 from __future__ import annotations
 
-import argparse
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from split_samples import BLOCK, HEIGHT, WIDTH, _joined, _parts, _report
+from split_samples import HEIGHT, WIDTH, Arrays, apart, blocks, draw_by_command, joined
 
 from merton.decision.models import table_view
 from merton.decision.models.glance import first_movement
 from merton.decision.models.oracle import Oracle
 from merton.execution.kinematics import UR5, base_from_tcp
-from merton.processes import worker_pool
 from merton.seeding import generator
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
@@ -59,23 +56,12 @@ class HoverSamples:
 
 def load(folder: Path, split: str, seeds: range, workers: int = 1) -> HoverSamples:
     """The scenes of a split, drawn into `folder` where they are not there yet; `seeds` are whole blocks."""
-    folder.mkdir(parents=True, exist_ok=True)
-    blocks = [(folder, split, range(first, first + BLOCK)) for first in seeds[::BLOCK]]
-    missing = [block for block in blocks if not _file(*block).exists()]
-    if workers == 1:
-        _report(map(_draw, missing), len(missing))
-    else:
-        with worker_pool(workers) as pool:
-            _report(pool.map(_draw, missing), len(missing))
-    parts = []
-    for block in blocks:
-        with np.load(_file(*block), allow_pickle=False) as stored:
-            parts.append({name: stored[name] for name in stored.files})
+    parts = blocks(folder, split, seeds, _draw, workers)
     return HoverSamples(
-        {name: [code for part in parts for code in _parts(part, name)] for name in CAMERAS},
+        {name: [code for part in parts for code in apart(part, name)] for name in CAMERAS},
         np.concatenate([part["poses"] for part in parts]),
         np.concatenate([part["gripper_open"] for part in parts]),
-        [chunk for part in parts for chunk in _parts(part, "deltas")],
+        [chunk for part in parts for chunk in apart(part, "deltas")],
     )
 
 
@@ -88,13 +74,8 @@ def moved(pose: Matrix, deltas: NDArray[np.float64]) -> Matrix:
     return pose
 
 
-def _file(folder: Path, split: str, seeds: range) -> Path:
-    return folder / f"{split}_{seeds.start:06d}_{len(seeds)}.npz"
-
-
-def _draw(block: tuple[Path, str, range]) -> str:
-    """Draw a block and write its file."""
-    _, split, seeds = block
+def _draw(split: str, seeds: range) -> Arrays:
+    """What `HoverSamples` has of some seeds."""
     cell, cameras, oracle = SimulatedCell(), SceneCameras(WIDTH, HEIGHT), Oracle()
     coded: dict[str, list[NDArray[np.uint8]]] = {name: [] for name in CAMERAS}
     poses, grippers, chunks = [], [], []
@@ -116,15 +97,10 @@ def _draw(block: tuple[Path, str, range]) -> str:
                 table = table_view.from_above(cameras.render(tasks[0], seed, qpos, name, depth=False))
                 coded[name].append(cv2.imencode(".png", table[..., ::-1])[1].ravel())
     cameras.close()
-    target = _file(*block)
-    temporary = target.with_suffix(f".{os.getpid()}.npz")
-    np.savez(
-        temporary,
-        poses=np.array(poses), gripper_open=np.array(grippers), **_joined("deltas", chunks),
-        **{key: values for name in CAMERAS for key, values in _joined(name, coded[name]).items()},
-    )  # fmt: skip
-    temporary.rename(target)
-    return target.name
+    return {
+        "poses": np.array(poses), "gripper_open": np.array(grippers), **joined("deltas", chunks),
+        **{key: values for name in CAMERAS for key, values in joined(name, coded[name]).items()},
+    }  # fmt: skip
 
 
 def _off(
@@ -145,17 +121,5 @@ def _off(
     return qpos, cell.base_from_tcp
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--split", default="train")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--scenes", type=int, default=1000)
-    parser.add_argument("--workers", type=int, default=1)
-    arguments = parser.parse_args()
-    seeds = range(arguments.first, arguments.first + arguments.scenes)
-    load(arguments.folder, arguments.split, seeds, arguments.workers)
-
-
 if __name__ == "__main__":
-    main()
+    draw_by_command(__doc__, _draw)

@@ -16,9 +16,10 @@ from typing import Any
 WARM_TRIALS = 8
 """Trials before the measurement begins."""
 PART = {
-    "tasks": ("reach", "pick"),
+    "tasks": ("test-place", "test-press"),
     "distortions": ("gaussian_blur", "jpeg"),
     "levels": (0, 2, 4),
+    "scenes": 2,
     "reference_scenes": 1,
 }
 LIMIT_S = 600.0

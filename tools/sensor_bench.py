@@ -10,8 +10,7 @@ from typing import Any
 from timing import seconds
 
 from merton.seeding import generator
-from merton.simulation import sensor as sensing
-from merton.simulation import stereo
+from merton.simulation import imaging, stereo
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.simulation.sensor import AS_RENDERED, D455, IDEAL, Sensor
@@ -40,7 +39,7 @@ def parts(cell: SimulatedCell, cameras: SceneCameras) -> dict[str, float]:
     """The same for cameras of one size."""
     rng, lens = generator("bench"), cameras.intrinsics
     view = cameras.render("pick", 0, cell.qpos, "top")
-    light = sensing.linear(view.color)
+    light = imaging.linear(view.color)
     assert view.depth_m is not None
     depth_m = view.depth_m
 
@@ -48,7 +47,7 @@ def parts(cell: SimulatedCell, cameras: SceneCameras) -> dict[str, float]:
         return 1e3 * seconds(work, 25, time.process_time)
 
     def exposed(sensor: Sensor) -> float:
-        return ms(lambda: sensing.exposed(sensor, light, lens, AS_RENDERED, rng))
+        return ms(lambda: imaging.exposed(sensor, light, lens, AS_RENDERED, rng))
 
     def measured(sensor: Sensor) -> float:
         return ms(lambda: stereo.measured(sensor, depth_m, view.color, lens.fx, rng))
@@ -63,9 +62,9 @@ def parts(cell: SimulatedCell, cameras: SceneCameras) -> dict[str, float]:
         "rendering_color_and_depth": ideal,
         "d455_adds": rendered(D455) - ideal,
         "d455_moving_adds": rendered(D455, joint_velocities=[SPEED_RAD_S] * 6) - ideal,
-        "to_light": ms(lambda: sensing.linear(view.color)),
-        "auto_exposure": ms(lambda: sensing.mean_light(light)),
-        "lens_blur": ms(lambda: sensing.blurred(light, lens)),
+        "to_light": ms(lambda: imaging.linear(view.color)),
+        "auto_exposure": ms(lambda: imaging.mean_light(light)),
+        "lens_blur": ms(lambda: imaging.blurred(light, lens)),
         "from_light": plain,
         "noise": exposed(Sensor(shot_noise=True, read_noise=True)) - plain,
         "vignetting": exposed(Sensor(vignetting=True)) - plain,

@@ -157,11 +157,15 @@ from merton.cognition.text import bleu
 from merton.execution.kinematics import UR5
 from merton.perception.distortion.compiled import compile_all
 from merton.rating import agi_elo
+from merton.simulation import imaging, sensor
+from merton.world.observation import Intrinsics
 compile_all()
 q = np.array([0.1, -1.7, 1.7, -1.5, -1.5, 0.0])
 UR5.solve(UR5.forward(q), q), UR5.inverse(UR5.forward([q])), UR5.jacobian(q), UR5.link_frames(q)
 agi_elo.rate([("a", "b", 0.5)], 0)
 bleu("a", "a b")
+light, lens = np.zeros((2, 2, 3), np.float32), Intrinsics(2, 2, 2.0, 2.0, 1.0, 1.0)
+imaging.exposed(sensor.D455, light, lens, sensor.AS_RENDERED, np.random.default_rng(0))
 '
 }
 
@@ -175,6 +179,6 @@ step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')
 step interfaces "$version $(hash_of src/merton_interfaces tools/wheel_includes.cmake requirements/ros.txt)" \
   "[4/6] merton_interfaces (about 30 s)" "remove build/merton_interfaces and try again" build_interfaces
 step merton "$version $root $(hash_of src/merton/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[5/6] merton" "remove .venv and try again" install_merton
-step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics/closed_form.py src/merton/merton/execution/kinematics/universal_robot.py src/merton/merton/rating/glicko.py src/merton/merton/cognition/ngrams.py src/merton/merton/perception/distortion/compiled.py requirements/base.txt)" \
-  "[6/6] compiling kinematics, ratings, text scores and distortions" "the output above is a fault in Merton: please report it" compile_kernels
+step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics/closed_form.py src/merton/merton/execution/kinematics/universal_robot.py src/merton/merton/rating/glicko.py src/merton/merton/cognition/ngrams.py src/merton/merton/perception/distortion/compiled.py src/merton/merton/simulation/imaging.py requirements/base.txt)" \
+  "[6/6] compiling kinematics, ratings, text scores, distortions and the camera" "the output above is a fault in Merton: please report it" compile_kernels
 [ $((SECONDS - started)) -lt 5 ] || say "ready after $((SECONDS - started)) s"

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -33,6 +35,11 @@ BLOCK = 50
 WIDTH, HEIGHT = 424, 240
 POINTS = 3
 """What an instruction refers to: the thing that is handled, the target, the landmark that tells it from its like."""
+
+Arrays = dict[str, NDArray[np.generic]]
+"""What is in a file."""
+Draw = Callable[[str, range], Arrays]
+"""Draws some seeds of a split; a function at the top of its module, so that other processes find it."""
 
 
 @dataclass(frozen=True)
@@ -68,44 +75,48 @@ class SplitSamples:
 
 def load(folder: Path, split: str, seeds: range, workers: int = 1) -> SplitSamples:
     """The scenes of a split, drawn into `folder` where they are not there yet; `seeds` are whole blocks."""
-    folder.mkdir(parents=True, exist_ok=True)
-    blocks = [(folder, split, range(first, first + BLOCK)) for first in seeds[::BLOCK]]
-    missing = [block for block in blocks if not _file(*block).exists()]
-    if workers == 1:
-        _report(map(_draw, missing), len(missing))
-    else:
-        with worker_pool(workers) as pool:
-            _report(pool.map(_draw, missing), len(missing))
-    parts = []
-    for block in blocks:
-        with np.load(_file(*block), allow_pickle=False) as stored:
-            parts.append({name: stored[name] for name in stored.files})
+    parts = blocks(folder, split, seeds, _draw, workers)
     first = parts[0]
     return SplitSamples(
         split,
-        range(seeds.start, seeds.start + BLOCK * len(blocks)),
-        {name: [code for part in parts for code in _parts(part, name)] for name in CAMERAS},
+        range(seeds.start, seeds.start + BLOCK * len(parts)),
+        {name: [code for part in parts for code in apart(part, name)] for name in CAMERAS},
         {name: first[f"base_from_{name}"] for name in CAMERAS},
         Intrinsics(WIDTH, HEIGHT, *(float(number) for number in first["lens"])),
         [str(text) for part in parts for text in part["instructions"]],
-        [chunk for part in parts for chunk in _parts(part, "deltas")],
+        [chunk for part in parts for chunk in apart(part, "deltas")],
         np.concatenate([part["keypoints"] for part in parts]),
         first["start"],
     )
 
 
-def _report(names: Iterator[str], number: int) -> None:
-    for done, name in enumerate(names, 1):
-        print(f"drew {name}: {done} of {number} files", flush=True)
+def blocks(folder: Path, split: str, seeds: range, draw: Draw, workers: int = 1) -> list[Arrays]:
+    """The arrays of each block of `BLOCK` seeds, from a file each in `folder`; `draw` gives those without one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {folder / f"{split}_{first:06d}_{BLOCK}.npz": range(first, first + BLOCK) for first in seeds[::BLOCK]}
+    missing = [file for file in files if not file.exists()]
+    write = partial(_write, split, draw)
+    with worker_pool(workers) if workers > 1 else nullcontext() as pool:
+        written = (map if pool is None else pool.map)(write, missing, [files[file] for file in missing])
+        for done, name in enumerate(written, 1):
+            print(f"drew {name}: {done} of {len(missing)} files", flush=True)
+    parts = []
+    for file in files:
+        with np.load(file, allow_pickle=False) as stored:
+            parts.append({name: stored[name] for name in stored.files})
+    return parts
 
 
-def _file(folder: Path, split: str, seeds: range) -> Path:
-    return folder / f"{split}_{seeds.start:06d}_{len(seeds)}.npz"
+def _write(split: str, draw: Draw, file: Path, seeds: range) -> str:
+    """Draw a block, and write its file whole or not at all; its name."""
+    temporary = file.with_suffix(f".{os.getpid()}.npz")
+    np.savez(temporary, **draw(split, seeds))
+    temporary.rename(file)
+    return file.name
 
 
-def _draw(block: tuple[Path, str, range]) -> str:
-    """Draw a block and write its file."""
-    _, split, seeds = block
+def _draw(split: str, seeds: range) -> Arrays:
+    """What `SplitSamples` has of some seeds."""
     cell, cameras, oracle = SimulatedCell(), SceneCameras(WIDTH, HEIGHT), Oracle()
     coded: dict[str, list[NDArray[np.uint8]]] = {name: [] for name in CAMERAS}
     instructions, chunks, keypoints = [], [], []
@@ -128,18 +139,14 @@ def _draw(block: tuple[Path, str, range]) -> str:
             landmark = noun(scene.command.object).landmark
             keypoints.append([_place(state, name) for name in (scene.meant.object, scene.meant.target, landmark)])
     cameras.close()
-    target, lens = _file(*block), cameras.intrinsics
-    temporary = target.with_suffix(f".{os.getpid()}.npz")
-    np.savez(
-        temporary,
-        instructions=np.array(instructions), keypoints=np.array(keypoints),
-        lens=np.array([lens.fx, lens.fy, lens.cx, lens.cy]), start=cell.base_from_tcp[:3, 3],
-        **_joined("deltas", chunks),
+    lens = cameras.intrinsics
+    return {
+        "instructions": np.array(instructions), "keypoints": np.array(keypoints),
+        "lens": np.array([lens.fx, lens.fy, lens.cx, lens.cy]), "start": cell.base_from_tcp[:3, 3],
+        **joined("deltas", chunks),
         **{f"base_from_{name}": pose for name, pose in poses.items()},
-        **{key: values for name in CAMERAS for key, values in _joined(name, coded[name]).items()},
-    )  # fmt: skip
-    temporary.rename(target)
-    return target.name
+        **{key: values for name in CAMERAS for key, values in joined(name, coded[name]).items()},
+    }  # fmt: skip
 
 
 def _place(state: SceneState, name: str | None) -> NDArray[np.float64]:
@@ -147,17 +154,19 @@ def _place(state: SceneState, name: str | None) -> NDArray[np.float64]:
     return np.full(2, np.nan) if name is None else state.find(name).base_from_object[:2, 3]
 
 
-def _joined(name: str, arrays: Sequence[NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
-    """Arrays of different lengths as one, with their lengths; `_parts` takes them apart."""
+def joined(name: str, arrays: Sequence[NDArray[np.generic]]) -> Arrays:
+    """Arrays of different lengths as one, with their lengths; `apart` is the inverse."""
     return {name: np.concatenate(arrays), f"{name}_lengths": np.array([len(array) for array in arrays])}
 
 
-def _parts(stored: dict[str, NDArray[np.generic]], name: str) -> list[NDArray[np.generic]]:
+def apart(stored: Arrays, name: str) -> list[NDArray[np.generic]]:
+    """The arrays that `joined` made one."""
     return np.split(stored[name], np.cumsum(stored[f"{name}_lengths"])[:-1])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def draw_by_command(description: str | None, draw: Draw) -> None:
+    """The command line that draws scenes before they are needed."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--split", default="train")
     parser.add_argument("--first", type=int, default=0)
@@ -165,8 +174,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.scenes)
-    load(arguments.folder, arguments.split, seeds, arguments.workers)
+    blocks(arguments.folder, arguments.split, seeds, draw, arguments.workers)
 
 
 if __name__ == "__main__":
-    main()
+    draw_by_command(__doc__, _draw)

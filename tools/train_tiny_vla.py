@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from scene_samples import HELD_OUT_SEEDS, TRAINING_SEEDS, Samples, load
 from torch import Tensor, nn
-from training_loop import Loss, train
+from training_loop import Loss, save, train
 
 from merton.decision.models import tiny_vla
 from merton.decision.models.tiny_vla import (
@@ -50,7 +50,7 @@ SIZE = tuple((side.stop - side.start) // STRIDE for side in CROP)
 
 
 class TinyVlaNetwork(nn.Module):
-    """`merton.decision.models.tiny_vla._Network` in torch, for batches and with gradients."""
+    """`merton.decision.models.tiny_vla.Network` in torch, for batches and with gradients."""
 
     def __init__(self, words: int, pixel_to_table: NDArray[np.float64], mean: Tensor, spread: Tensor) -> None:
         super().__init__()
@@ -183,14 +183,6 @@ def loss_of_steps(network: TinyVlaNetwork, data: dict[str, Tensor], device: str)
         return parts[0] + 0.3 * parts[1] + parts[2], parts
 
     return loss_of
-
-
-def save(network: TinyVlaNetwork, words: tuple[str, ...], path: Path) -> None:
-    """Weights as float16, and the words."""
-    arrays = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
-    np.savez_compressed(
-        path, words=np.array(words), **{name: value.astype(np.float16) for name, value in arrays.items()}
-    )
 
 
 def closed_loop(tasks: list[str], scenes: int) -> dict[str, float]:

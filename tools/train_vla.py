@@ -21,8 +21,8 @@ import torch
 from numpy.typing import NDArray
 from split_samples import TASKS_PER_SCENE, SplitSamples, load
 from torch import Tensor, nn
-from training_loop import Loss, train
-from vla_networks import GlanceNetwork
+from training_loop import Light, Loss, relit, save, train
+from vla_networks import GistNetwork, GlanceNetwork
 
 from merton.decision.models import picture_view, table_view
 from merton.decision.models.glance import COLUMNS, FOLDER, ROLES, ROWS, STRIDE, hand_state
@@ -31,14 +31,17 @@ from merton.execution.kinematics import base_from_tcp
 from merton.perception.distortion import distort
 from merton.seeding import generator
 from merton.world.cell import load_cell
-from merton.world.observation import CameraView
+from merton.world.observation import CameraView, Image
 
 SCENES_PER_BATCH = 12
+LIGHT = Light(gain=0.4, tint=0.16, offset=0.08)
 HARDENED_AGAINST = (
     "gaussian_blur", "motion_blur", "color_shift", "hsv_saturation", "webp", "color_noise", "multiplicative_noise",
     "max_darken", "mean_darken", "block_exchange", "resolution_limit", "sharpness_change",
 )  # fmt: skip
 """Twelve types of distortion that are quick to compute; the others show how far the training carries."""
+
+AnyNetwork = GlanceNetwork | GistNetwork
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Member:
         cameras: the views that it uses.
         light: whether light, colour and contrast of the images vary.
         calibrated: whether it sees the table from above (`table_view`), or the picture as it is (`picture_view`).
+        pools: whether it regresses its motion from pooled features of the picture, its light not levelled (`gist`).
         distortions: types of distortion, of which one at a random level is in two of three images.
         second: the camera of a second look, from where the first movement ends; "" for a member that looks once.
         begins_as: the member whose weights are its first ones, with zeros for the inputs that only it has; "" for
@@ -61,10 +65,18 @@ class Member:
     cameras: tuple[str, ...] = ("top",)
     light: bool = True
     calibrated: bool = True
+    pools: bool = False
     distortions: tuple[str, ...] = ()
     second: str = ""
     begins_as: str = ""
     steps: int = 2400
+
+    @property
+    def view(self) -> Callable[[CameraView], Image]:
+        """What it sees of a picture."""
+        if self.calibrated:
+            return table_view.from_above
+        return picture_view.part if self.pools else picture_view.from_picture
 
 
 @dataclass(frozen=True)
@@ -87,19 +99,20 @@ MEMBERS = {
     "glance-pair": Member(seed=4, cameras=("top", "side")),
     "glance-uncalibrated": Member(seed=6, light=False, calibrated=False),
     "glance-twice": Member(seed=5, second="wrist", begins_as="glance", steps=2000),
+    "gist": Member(seed=7, light=False, calibrated=False, pools=True, steps=3600),
 }
 
 
 def tables(samples: SplitSamples, camera: str, member: Member, copy: int) -> NDArray[np.uint8]:
     """The table of each scene (n, 3, rows, columns); copies from 1 on are distorted."""
-    seen, on_grid = [], table_view.from_above if member.calibrated else picture_view.from_picture
+    seen = []
     for seed, image in zip(samples.seeds, samples.images(camera), strict=True):
         if copy:
             rng = generator("hardened", samples.split, seed, camera, copy)
             name, level = str(rng.choice(list(member.distortions))), int(rng.integers(1, 6))
             image = distort(image, name, level, rng)
         view = CameraView(camera, image, None, samples.intrinsics, samples.base_from_camera[camera])
-        seen.append(on_grid(view).transpose(2, 0, 1))
+        seen.append(member.view(view).transpose(2, 0, 1))
     return np.stack(seen)
 
 
@@ -165,7 +178,8 @@ def prepared(
     gripper_open: NDArray[np.float64],
 ) -> dict[str, Tensor]:
     """What the tasks of n scenes ask and want: (n, 5, ...), with chunks, poses of the hand and grippers of them all."""
-    places = samples.keypoints if member.calibrated else in_picture(samples)
+    on_grid = samples.keypoints if member.calibrated else in_picture(samples)
+    places = samples.keypoints if member.pools else on_grid
     segments = np.zeros((len(chunks), SEGMENTS, SEGMENT_SIZE))
     for index, deltas in enumerate(chunks):
         found = from_deltas(deltas, poses[index, :3, 3])
@@ -177,18 +191,9 @@ def prepared(
         "segments": torch.from_numpy(segments).float(),
         "hands": torch.from_numpy(np.stack([hand_state(*hand) for hand in zip(poses, gripper_open, strict=True)])),
         "places": torch.from_numpy(places).float(),
-        "pixels": torch.from_numpy((table_view.pixels(places) - 0.5 * (STRIDE - 1)) / STRIDE).float(),
+        "pixels": torch.from_numpy((table_view.pixels(on_grid) - 0.5 * (STRIDE - 1)) / STRIDE).float(),
     }
     return {name: values.unflatten(0, (-1, TASKS_PER_SCENE)) for name, values in rows.items()}
-
-
-def relit(images: Tensor, rng: torch.Generator) -> Tensor:
-    """Random strength and colour of light, and contrast; (batch, 3 cameras, h, w) 0..1."""
-    count = len(images)
-    gain = 0.8 + 0.4 * torch.rand(count, 1, 1, 1, generator=rng)
-    tint = 0.92 + 0.16 * torch.rand(count, images.shape[1], 1, 1, generator=rng)
-    offset = 0.08 * (torch.rand(count, 1, 1, 1, generator=rng) - 0.5)
-    return (images * gain * tint + offset).clamp(0, 1)
 
 
 def losses(segments: Tensor, places: Tensor, logits: Tensor, truth: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
@@ -208,7 +213,7 @@ def losses(segments: Tensor, places: Tensor, logits: Tensor, truth: dict[str, Te
     return motion, (distance.mean(-1) * known).sum() / known.sum(), elsewhere.mean()
 
 
-def loss_of_steps(network: GlanceNetwork, member: Member, views: Sequence[Look]) -> Callable[[int], Loss]:
+def loss_of_steps(network: AnyNetwork, member: Member, views: Sequence[Look]) -> Callable[[int], Loss]:
     """The loss of a step, each of which takes scenes of the next look."""
 
     def loss_of(step: int) -> Loss:
@@ -219,26 +224,20 @@ def loss_of_steps(network: GlanceNetwork, member: Member, views: Sequence[Look])
         copies = torch.randint(look.images.shape[0], (count,), generator=rng)
         batch = look.images[copies, scenes].float().contiguous(memory_format=torch.channels_last) / 255
         chosen = {name: values[scenes] for name, values in look.tasks.items()}
-        found = network(relit(batch, rng) if member.light else batch, chosen["words"], chosen["hands"])
+        found = network(relit(batch, rng, LIGHT) if member.light else batch, chosen["words"], chosen["hands"])
         parts = losses(*found, {name: values.flatten(0, 1) for name, values in chosen.items()})
         return parts[0] + 0.3 * parts[1] + parts[2], parts
 
     return loss_of
 
 
-def found_share(network: GlanceNetwork, look: Look) -> list[float]:
+def found_share(network: AnyNetwork, look: Look) -> list[float]:
     """Share of tasks of each difficulty in which everything that is named is found within 2 cm."""
     with torch.no_grad():
         places = network(look.images[0].float() / 255, look.tasks["words"], look.tasks["hands"])[1]
     wanted = look.tasks["places"].reshape(-1, TASKS_PER_SCENE, ROLES, 2)
     away = (places.reshape(wanted.shape) - wanted)[..., :2, :].norm(dim=-1).nan_to_num()
     return [float(share) for share in (away < 0.02).all(-1).float().mean(0)]
-
-
-def save(network: GlanceNetwork, words: tuple[str, ...], path: Path) -> None:
-    """Weights as float16, and the words."""
-    arrays = {name: value.detach().numpy().astype(np.float16) for name, value in network.state_dict().items()}
-    np.savez_compressed(path, words=np.array(words), **arrays)
 
 
 def vocabulary(samples: SplitSamples, member: Member) -> tuple[str, ...]:
@@ -249,13 +248,15 @@ def vocabulary(samples: SplitSamples, member: Member) -> tuple[str, ...]:
     return tuple(sorted({word for text in samples.instructions for word in text.split()}))
 
 
-def new_network(words: tuple[str, ...], segments: Tensor, member: Member) -> GlanceNetwork:
+def new_network(words: tuple[str, ...], segments: Tensor, member: Member) -> AnyNetwork:
     """Before its training: random weights scaled to the motions of the data, or those of another member."""
     torch.manual_seed(member.seed)
     used = segments[segments[..., 8] > 0]
     mean, spread = used.mean(0), used.std(0).clamp(min=0.05)
     mean[8], spread[8] = 0.0, 1.0
     cameras = len(member.cameras) + bool(member.second)
+    if member.pools:
+        return GistNetwork(len(words), mean, spread).to(memory_format=torch.channels_last)
     network = GlanceNetwork(len(words), cameras, mean, spread, knows_hand=bool(member.second))
     if member.begins_as:
         with np.load(FOLDER / f"{member.begins_as}.npz") as stored, torch.no_grad():

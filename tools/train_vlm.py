@@ -19,15 +19,17 @@ import torch
 import training_loop
 from split_samples import SplitSamples, load
 from torch import Tensor, nn
-from training_loop import Loss
+from training_loop import Light, Loss, relit, save
 from vlm_lessons import gaze_losses, gaze_truth, scribe_losses, scribe_truth, scribe_words
 from vlm_networks import GazeNetwork, ScribeNetwork
 from vlm_samples import PictureThings, things_of
 
-from merton.cognition.models.gaze import FOLDER, prepared
+from merton.cognition.models.gaze import prepared
+from merton.cognition.models.learned import FOLDER
 from merton.world.nouns import noun
 
 SCENES_PER_BATCH = 8
+LIGHT = Light(gain=0.6, tint=0.3, offset=0.16)
 LOSSES = {"gaze": ("things", "neighbours", "names"), "scribe": ("words", "looks")}
 
 
@@ -97,15 +99,6 @@ def new_network(words: tuple[str, ...], member: Member) -> nn.Module:
     return network.to(memory_format=torch.channels_last)
 
 
-def relit(images: Tensor, rng: torch.Generator) -> Tensor:
-    """Random strength and colour of light, and contrast; (batch, channels, h, w) 0..1."""
-    count = len(images)
-    gain = 0.7 + 0.6 * torch.rand(count, 1, 1, 1, generator=rng)
-    tint = 0.85 + 0.3 * torch.rand(count, images.shape[1], 1, 1, generator=rng)
-    offset = 0.16 * (torch.rand(count, 1, 1, 1, generator=rng) - 0.5)
-    return (images * gain * tint + offset).clamp(0, 1)
-
-
 def train(
     network: nn.Module, member: Member, images: Tensor, truth: dict[str, Tensor], state_file: Path
 ) -> Iterator[tuple[int, tuple[float, ...]]]:
@@ -117,17 +110,10 @@ def train(
         scenes = torch.randint(len(images), (SCENES_PER_BATCH,), generator=rng)
         batch = images[scenes].float().contiguous(memory_format=torch.channels_last) / 255
         chosen = {name: values[scenes] for name, values in truth.items()}
-        parts = losses(network, (relit(batch, rng) if member.light else batch) - 0.5, chosen, rng)
+        parts = losses(network, (relit(batch, rng, LIGHT) if member.light else batch) - 0.5, chosen, rng)
         return torch.stack(parts).sum(), parts
 
     return training_loop.train(network, member.steps, state_file, loss_of, rate=3e-3, weight_decay=1e-3)
-
-
-def save(network: nn.Module, words: tuple[str, ...], path: Path) -> None:
-    """Weights as float16, and the words."""
-    arrays = {name: value.detach().numpy().astype(np.float16) for name, value in network.state_dict().items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, words=np.array(words), **arrays)
 
 
 def main() -> None:

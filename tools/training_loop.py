@@ -1,10 +1,12 @@
-"""The loop that trains a network: AdamW with one cycle of the learning rate; it goes on after an interruption."""
+"""Parts that trainings of small networks share: the loop, which goes on after an interruption; light; weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +15,31 @@ SAVED_STEPS = 200
 
 Loss = tuple[Tensor, tuple[Tensor, ...]]
 """The number that is made small, and the parts of it that are reported."""
+
+
+@dataclass(frozen=True)
+class Light:
+    """How far light is varied: widths of the ranges of strength and colour, about 1, and of the offset of contrast."""
+
+    gain: float
+    tint: float
+    offset: float
+
+
+def relit(images: Tensor, rng: torch.Generator, light: Light) -> Tensor:
+    """Random strength and colour of light, and contrast; (batch, channels, h, w) 0..1."""
+    count = len(images)
+    gain = 1 - light.gain / 2 + light.gain * torch.rand(count, 1, 1, 1, generator=rng)
+    tint = 1 - light.tint / 2 + light.tint * torch.rand(count, images.shape[1], 1, 1, generator=rng)
+    offset = light.offset * (torch.rand(count, 1, 1, 1, generator=rng) - 0.5)
+    return (images * gain * tint + offset).clamp(0, 1)
+
+
+def save(network: nn.Module, words: tuple[str, ...], path: Path) -> None:
+    """The weights as float16, and the words that the network knows; makes the folder."""
+    arrays = {name: value.detach().cpu().numpy().astype(np.float16) for name, value in network.state_dict().items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(path, words=np.array(words), **arrays)
 
 
 def train(

@@ -3,7 +3,7 @@
 In closed loop, through the whole gate, in one process. Prints a row for each verb and one for all: the successes with
 the exact 95 % interval (Clopper and Pearson) over the scenes, and those of each difficulty. Undistorted, or with
 `--level N`: then each scene has one type of distortion, drawn by its verb and seed, the same for all policies and
-levels.
+levels; the last column is the mean decision score of the first chunk against that of the undistorted images.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from scipy.stats import beta
 
 from merton.decision.models.base import POLICIES
+from merton.decision.score import score
 from merton.errors import MertonError
 from merton.experiment.local import LocalPorts
 from merton.perception.distortion import DISTORTIONS
@@ -24,19 +26,37 @@ from merton.simulation.varied import DIFFICULTIES
 from merton.world.tasks import SPLITS, TASKS
 
 
-def attempt(ports: LocalPorts, policy: str, task: str, seed: int, max_steps: int) -> tuple[bool, str]:
-    """Whether the policy does a task as the ports distort it, and why not if it or the gate says so."""
-    instruction, said = ports.reset(task, seed), ""
+@dataclass(frozen=True)
+class Attempt:
+    """A task that was tried once.
+
+    Attributes:
+        success: the task was done.
+        said: why not, if the policy or the gate says so.
+        decision: score of the first chunk against that of the undistorted images, 0..1; 0 for none.
+    """
+
+    success: bool
+    said: str
+    decision: float
+
+
+def attempt(ports: LocalPorts, policy: str, task: str, seed: int, max_steps: int) -> Attempt:
+    """What the policy does in a task as the ports distort it."""
+    instruction, said, decision = ports.reset(task, seed), "", 0.0
     for step in range(max_steps):
         view = ports.view(POLICIES[policy].cameras)
         try:
             chunk = ports.act(policy, view.observation("distorted", instruction, step), "distorted")
+            if step == 0:
+                undistorted = ports.act(policy, view.observation("reference", instruction), "reference")
+                decision = score(undistorted, chunk).total
         except MertonError as refusal:
-            return False, str(refusal)
+            return Attempt(False, str(refusal), decision)
         said = ports.execute(chunk, view).error_message
         if chunk.done or said:
             break
-    return ports.cell.success(), said
+    return Attempt(ports.cell.success(), said, decision)
 
 
 def interval(successes: int, trials: int) -> tuple[float, float]:
@@ -46,13 +66,15 @@ def interval(successes: int, trials: int) -> tuple[float, float]:
     return low, high
 
 
-def row(name: str, done: dict[int, list[bool]]) -> str:
+def row(name: str, done: dict[int, list[Attempt]]) -> str:
     """One verb, or all, in Markdown."""
-    everything = [success for column in done.values() for success in column]
+    attempts = [each for column in done.values() for each in column]
+    everything = [each.success for each in attempts]
     low, high = interval(sum(everything), len(everything))
-    cells = [f"{sum(done[level])} of {len(done[level])}" for level in DIFFICULTIES]
+    cells = [f"{sum(each.success for each in done[level])} of {len(done[level])}" for level in DIFFICULTIES]
     share = f"{sum(everything)} of {len(everything)}, {100 * low:.0f} to {100 * high:.0f} %"
-    return f"| {name} | {share} | {' | '.join(cells)} |"
+    decision = sum(each.decision for each in attempts) / max(len(attempts), 1)
+    return f"| {name} | {share} | {' | '.join(cells)} | {decision:.3f} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -66,21 +88,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--max-steps", type=int, default=6, help="chunks of a trial")
     parser.add_argument("--failures", action="store_true", help="print every failure")
     chosen = parser.parse_args(arguments)
-    print("| verb | success | 1 | 2 | 3 | 4 | 5 |\n|---|---|---|---|---|---|---|")
-    everything = defaultdict[int, list[bool]](list)
+    print("| verb | success | 1 | 2 | 3 | 4 | 5 | decision |\n|---|---|---|---|---|---|---|---|")
+    everything = defaultdict[int, list[Attempt]](list)
     with LocalPorts() as ports:
         for verb in chosen.verbs:
-            task, done = f"{chosen.split}-{verb}", defaultdict[int, list[bool]](list)
+            task, done = f"{chosen.split}-{verb}", defaultdict[int, list[Attempt]](list)
             for seed in scene_seeds(task, chosen.scenes):
                 distortion = chosen.types[derive_seed(0, "type", verb, seed) % len(chosen.types)]
                 ports.set_distortion(distortion, chosen.level, derive_seed(0, "distortion", task, seed))
-                success, said = attempt(ports, chosen.policy, task, seed, chosen.max_steps)
+                tried = attempt(ports, chosen.policy, task, seed, chosen.max_steps)
                 scene = make_scene(task, seed)
-                for successes in (done, everything):
-                    successes[scene.difficulty].append(success)
-                if chosen.failures and not success:
+                for attempts in (done, everything):
+                    attempts[scene.difficulty].append(tried)
+                if chosen.failures and not tried.success:
                     seen = f" ({distortion})" if chosen.level else ""
-                    print(f"failed: {task} {seed}{seen}, {scene.command.instruction}: {said}", flush=True)
+                    print(f"failed: {task} {seed}{seen}, {scene.command.instruction}: {tried.said}", flush=True)
             print(row(f"`{verb}`", done), flush=True)
     print(row("all", everything))
 

@@ -137,7 +137,7 @@ def embedded_run(file: Path, runs: Path) -> RunDirectory:
     run = RunDirectory.create(runs, file)
     with ResultStore(run.database) as store:
         runner = Runner(run.spec, run.id, LocalPorts(), run.reference_run)
-        run_all(runner, run, (), store.record, on_trial=lambda *_: None, on_fault=pytest.fail)
+        run_all(runner, run, {}, store.record, on_trial=lambda *_: None, on_fault=pytest.fail)
     return run
 
 

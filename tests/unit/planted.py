@@ -40,6 +40,9 @@ class PlantedPorts:
     def set_sensor(self, name: str) -> None:
         assert name == "ideal"
 
+    def set_latency(self, latency_s: float) -> None:
+        pass  # its world stands still whenever it is looked at
+
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         self.white = 255 if level else 0
 

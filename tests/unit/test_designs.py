@@ -72,6 +72,11 @@ def test_the_execution_study_has_five_learned_agents_and_one_level_for_each_scen
     assert trials == spec.trials()
 
 
+@pytest.mark.parametrize("name", ["quickstart", "ten_verbs", "execution_study"])
+def test_a_study_looks_through_cameras_with_errors(name: str) -> None:
+    assert shipped(name).sensor == "d455"
+
+
 def test_a_drawn_level_follows_from_seed_task_scene_and_type() -> None:
     spec = design("seed: 7\nlevels: one\ndistortions: [jpeg]\nscenes: 2\n")
     for case in spec.cases():
@@ -86,7 +91,7 @@ def test_a_drawn_level_follows_from_seed_task_scene_and_type() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("levels: two\n", r"line 4: levels: must be 'one' or a list of levels such as \[0, 3\], got 'two'"),
+        ("levels: two\n", r"line 4: levels: must be 'one', 'staircase' or a list .* such as \[0, 3\], got 'two'"),
         (
             "distort: {cameras: [x]}\n",
             r"line 4: distort\.cameras\.0: unknown camera 'x'; choose one of: side, top, wrist",
@@ -126,6 +131,7 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
         "couple": None,
         "stop_rule": "gate",
         "sensor": "ideal",
+        "latency_s": 0.0,
     }
     run.check_experiment(file)
     run.amend(design={**written, "prompt": "Say {instruction}."})
@@ -138,10 +144,10 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
 
 def test_a_dry_run_counts_trials_and_levels(tmp_path: Path) -> None:
     lines = outline(shipped("ten_verbs"))
-    assert lines[0] == "ten-verbs: 840 trials, 120 reference and 720 distorted"
+    assert lines[0] == "ten-verbs: 1120 trials, 160 reference and 960 distorted"
     assert [line.split(":")[0] for line in lines[2:7]] == [f"level {level}" for level in range(1, 6)]
-    assert sum(int(line.split()[2]) for line in lines[2:7]) == 720
-    assert lines[7].startswith("about 6 min")
+    assert sum(int(line.split()[2]) for line in lines[2:7]) == 960
+    assert lines[7].startswith("about 7 min")
     file = tmp_path / "x.yaml"
     dry = ["run", str(file), "--dry-run", "--runs", str(tmp_path / "runs")]
     for field in ("stop_rule: contact", "sensor: d455"):

@@ -68,14 +68,14 @@ def test_a_cell_goes_on_from_a_snapshot_as_without_one(task: str, seed: int) -> 
     assert go_on(other) == first
 
 
-def experiment(distortion: str = "max_darken", **part: object) -> ExperimentSpec:
+def experiment(distortion: str = "max_darken", max_steps: int = 5, **part: object) -> ExperimentSpec:
     return ExperimentSpec(
         name="forks",
         agents=(AgentSpec(id="servo", vla="servo"), AgentSpec(id="tiny", vla="tiny-vla")),
         tasks=("pick",),
         distortions=(distortion,),
         levels=(5,),
-        max_steps=5,
+        max_steps=max_steps,
         sensor="d455",
         distort=DistortedPart(**part),
     )
@@ -113,7 +113,7 @@ def test_a_fork_holds_what_the_hand_held(ports: LocalPorts) -> None:
 
 
 def test_a_fault_of_time_goes_on_in_each_fork_by_itself(ports: LocalPorts) -> None:
-    specs = [experiment("frozen", **part) for part in ({}, {"steps": (2, 3)})]
+    specs = [experiment("frozen", 4, **part) for part in ({}, {"steps": (2, 3)})]
     trial = Trial(specs[0].agents[0], specs[0].cases()[1])
     for spec, run in zip(specs, run_forked(ports, specs, trial), strict=True):
         assert told(run.report("id", None, (), Reference.OWN)) == told(run_trial(ports, spec, "id", trial, None, ()))

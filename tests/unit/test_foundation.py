@@ -263,13 +263,17 @@ def test_data_files_are_installed_with_the_code() -> None:
 
 
 def test_the_quickstart_has_enough_trials_scenes_and_distortions() -> None:
+    from merton.decision.models.base import POLICIES
     from merton.perception.distortion import DISTORTIONS
 
     spec = load(resource("merton_bringup", "config/experiments/quickstart.yaml"), ExperimentSpec)
-    assert len(spec.trials()) >= 150
-    assert spec.levels == (0, 3, 5), "the same in every scene, or curves by level compare scenes"
-    assert spec.scenes >= 2, "an interval counts scenes, and a floor of chance compares two"
-    assert {"cover", "insert"} <= set(spec.tasks), "they fail by millimetres"
-    assert {agent.vla for agent in spec.agents} == {"oracle", "servo", "tiny-vla", "hold"}
-    assert len(spec.distortions) >= 6
-    assert len({DISTORTIONS[name].category for name in spec.distortions}) >= 4
+    assert 150 <= len(spec.trials()) <= 460, "the demo may take four minutes"
+    assert spec.levels == (0, 5), "the same in every scene, or curves by level compare scenes"
+    assert len({case.scene for case in spec.cases()}) >= 12, "an interval counts scenes"
+    assert {"test-press", "test-twist"} <= set(spec.tasks), "the precise ones: a button, a knob"
+    assert {"oracle", "hold"} < {agent.vla for agent in spec.agents}, "the ceiling and the floor"
+    verbs = {task.removeprefix("test-") for task in spec.tasks}
+    learned = [entry for agent in spec.agents if "verbs" in (entry := POLICIES[agent.vla]).settings]
+    assert len(learned) >= 2
+    assert all(verbs <= set(entry.settings["verbs"]) for entry in learned), "they claim all of them"
+    assert len({DISTORTIONS[name].category for name in spec.distortions}) >= 6

@@ -553,10 +553,10 @@ def test_gazebo_makes_every_joint_and_shape_of_that_file(fingers: str, tmp_path:
     assert len(model.findall("link/collision")) == len(whole.findall("link/collision"))
 
 
-def test_the_tasks_of_the_quickstart_run_in_gazebo() -> None:
-    tasks = load("config/experiments/quickstart.yaml")["tasks"]
+def test_the_tasks_of_the_quickstart_of_gazebo_run_there() -> None:
+    tasks = load("config/experiments/gazebo_quickstart.yaml")["tasks"]
     assert set(tasks) <= set(gazebo.tasks_in_gazebo()) < set(TASKS)
-    for task in tasks:
+    for task in gazebo.tasks_in_gazebo():
         scene = gazebo.gazebo_scene(task, 5)
         assert scene == make_scene(task, 5)
         objects = gazebo.places(scene, CELL).keys() - set(scene.props)

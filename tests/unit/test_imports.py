@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -142,6 +144,13 @@ def test_ratings_know_no_robot_and_no_model(part: str) -> None:
                 continue
             if module.startswith("merton.") and not module.startswith(FORMULAS.get(part, ())):
                 assert module.split(".")[1] in allowed, f"{name(file)} imports {module}"
+
+
+def test_reading_an_experiment_compiles_nothing() -> None:
+    """Five processes of a graph, and every command, read experiments: they do not wait for compilers and simulators."""
+    heavy = {"mujoco", "numba", "scipy", "torch"}
+    code = f"import sys, merton.experiment.run; print(*sorted({heavy} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == []
 
 
 def test_the_command_line_stands_above_all() -> None:

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from merton.cognition.models import gaze, scribe
+from merton.cognition.models import gaze, learned, scribe
 from merton.cognition.models.base import MODELS, question_for
 from merton.cognition.models.gaze import Sight, sentence
 from merton.errors import InputError, UnknownNameError
@@ -215,7 +215,7 @@ def test_numpy_scribe_writes_the_likeliest_words_of_torch(tools, pictures, tmp_p
 @pytest.mark.parametrize("name", MEMBERS)
 def test_a_member_keeps_its_contract(name, pictures):
     model = MODELS[name].build()
-    assert (gaze.FOLDER / f"{name}.npz").stat().st_size <= 1e6
+    assert (learned.FOLDER / f"{name}.npz").stat().st_size <= 1e6
     image, instructions = pictures[0]
     answers = [model.answer([image], question_for(text)).text for text in instructions]
     assert answers == [model.answer([image], question_for(text)).text for text in instructions]

@@ -176,8 +176,8 @@ def test_a_design_counts_distorted_scenes_and_others() -> None:
 def test_plan_on_the_command_line(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["plan", str(QUICKSTART)])
     assert shown.exit_code == 0, shown.output
-    assert "4 agents, 10 scenes of 12 distorted trials" in shown.output
-    assert "520 trials" in shown.output
+    assert "4 agents, 12 scenes of 8 distorted trials" in shown.output
+    assert "448 trials" in shown.output
     assert "assumed" in shown.output
     run = tmp_path / "run"
     with ResultStore(run / "results.sqlite") as store:

@@ -17,8 +17,8 @@ from merton.experiment.plan import ExperimentSpec, single_trial
 from merton.experiment.runner import Runner
 from merton.perception.camera import d455_intrinsics
 from merton.seeding import generator
+from merton.simulation import imaging, stereo
 from merton.simulation import sensor as sensing
-from merton.simulation import stereo
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.simulation.sensor import AS_RENDERED, D455, IDEAL, AutoExposure, Exposure, Sensor
@@ -33,7 +33,7 @@ def flat(light: float, lens: Intrinsics) -> NDArray[np.float32]:
 
 
 def taken(sensor: Sensor, light: float, exposure: Exposure, lens: Intrinsics = FULL) -> Image:
-    return sensing.exposed(sensor, flat(light, lens), lens, exposure, generator("test", light))
+    return imaging.exposed(sensor, flat(light, lens), lens, exposure, generator("test", light))
 
 
 # Colour ---------------------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def taken(sensor: Sensor, light: float, exposure: Exposure, lens: Intrinsics = F
 def test_without_any_part_a_picture_is_as_it_is_rendered() -> None:
     values = np.arange(256, dtype=np.uint8).repeat(3).reshape(16, 16, 3)
     lens = d455_intrinsics(16, 16)
-    again = sensing.exposed(IDEAL, sensing.linear(values), lens, AS_RENDERED, generator("test"))
+    again = imaging.exposed(IDEAL, imaging.linear(values), lens, AS_RENDERED, generator("test"))
     assert np.array_equal(again, values)
 
 
@@ -62,14 +62,14 @@ def test_noise_has_the_variance_of_emva_1288(time_s: float, gain: float, lens: I
     electrons = 0.1 / gain * 6309.57 * pixels
     expected = (electrons + 2.512**2 * pixels) / electrons**2 * 0.1**2
 
-    error = sensing.linear(sensing.exposed(NOISE, light, lens, exposure, generator("test", gain))) - target
+    error = imaging.linear(imaging.exposed(NOISE, light, lens, exposure, generator("test", gain))) - target
     assert error.mean() == pytest.approx(0.0, abs=0.05 * step)
     assert error.var() == pytest.approx(expected + step**2 / 12, rel=0.05)
 
 
 def test_more_light_has_a_better_ratio_of_signal_to_noise_and_more_gain_has_not() -> None:
     def ratio(time_s: float, gain: float) -> float:
-        signal = sensing.linear(taken(Sensor(shot_noise=True), 0.2, Exposure(time_s, gain)))
+        signal = imaging.linear(taken(Sensor(shot_noise=True), 0.2, Exposure(time_s, gain)))
         return float(signal.mean() / signal.std())
 
     assert ratio(0.032, 2.0) / ratio(0.008, 8.0) == pytest.approx(2.0, rel=0.05), "four times the photons"
@@ -78,7 +78,7 @@ def test_more_light_has_a_better_ratio_of_signal_to_noise_and_more_gain_has_not(
 
 def test_vignetting_leaves_the_root_of_the_cosine() -> None:
     lens = d455_intrinsics(640, 400)
-    picture = sensing.linear(sensing.exposed(Sensor(vignetting=True), flat(0.5, lens), lens, AS_RENDERED, generator()))
+    picture = imaging.linear(imaging.exposed(Sensor(vignetting=True), flat(0.5, lens), lens, AS_RENDERED, generator()))
     angle = np.arctan(np.hypot(lens.cx / lens.fx, lens.cy / lens.fy))
     assert picture[0, 0, 0] / picture[200, 320, 0] == pytest.approx(np.sqrt(np.cos(angle)), rel=0.02)
     assert picture[200, 320, 0] == pytest.approx(0.5, rel=0.02)
@@ -87,7 +87,7 @@ def test_vignetting_leaves_the_root_of_the_cosine() -> None:
 def test_the_lens_spreads_a_point_and_keeps_its_light() -> None:
     light = np.zeros((41, 41, 3), np.float32)
     light[20, 20] = 1
-    spread = sensing.blurred(light, FULL)[:, :, 0]
+    spread = imaging.blurred(light, FULL)[:, :, 0]
     assert spread.sum() == pytest.approx(1, rel=1e-5)
     variance = (spread.sum(axis=0) * (np.arange(41) - 20) ** 2).sum()
     assert variance == pytest.approx(0.7**2 + 1 / 12, rel=0.02)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study.stages import stages
@@ -54,6 +55,25 @@ def test_levels_ceilings_and_correlations_of_planted_trials() -> None:
     assert math.isnan(by_name["decision", "success"].within), "within a level all succeed, or none"
     low, high = by_name["cognition", "execution"].interval
     assert low < 0.0 < high
+
+
+def test_falls_of_planted_trials_with_an_interval_by_scene() -> None:
+    records = [*trials("one", 0.0), *trials("two", 0.05)]
+    found = stages(records, ["one", "two"], {"decision": 0.2})
+    assert found is not None
+    losses = [1.0 - record.decision for record in records if record.case.level == 5 and record.decision is not None]
+    fall = found.falls["decision"]
+    assert fall.points == pytest.approx(100 * np.mean(losses))
+    by_scene = np.array(losses).reshape(2, 10).mean(axis=0)
+    half = 100 * t.ppf(0.975, 9) * by_scene.std(ddof=1) / math.sqrt(10)
+    assert fall.interval == pytest.approx((fall.points - half, fall.points + half))
+    assert fall.share == pytest.approx(fall.points / 0.8)
+    assert fall.share_interval == pytest.approx(np.array(fall.interval) / 0.8)
+    assert found.falls["execution"].points == pytest.approx(fall.points), "a hundredth of it, in points"
+    assert found.falls["cognition"].share is None, "no floor is known"
+    alone = stages([record for record in records if record.case.seed == 3], ["one", "two"])
+    assert alone is not None
+    assert alone.falls["decision"].interval is None, "one scene says nothing of another"
 
 
 def test_the_order_of_records_does_not_matter() -> None:

@@ -103,12 +103,13 @@ def test_numpy_gives_the_results_of_torch(tmp_path, monkeypatch, ports):
     training.save(network, words, tmp_path / "weights.npz")
     for name, value in network.state_dict().items():
         value.copy_(value.half().float()) if value.is_floating_point() else name
+    ports.reset("pick", 0)
     view = ports.view().reference["top"]
     numbers = tiny_vla.tokens("pick up the red cube", words)
     image = torch.from_numpy(tiny_vla.crop(view.color).transpose(2, 0, 1)[None].copy()) / 255
     with torch.no_grad():
         expected = network(image, torch.from_numpy(numbers)[None])[0][0].numpy()
-    found = tiny_vla._Network(tmp_path / "weights.npz").segments(view, numbers)
+    found = tiny_vla.Network(tmp_path / "weights.npz").segments(view, numbers)
     assert found == pytest.approx(expected, abs=1e-3)
 
 

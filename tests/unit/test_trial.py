@@ -290,6 +290,6 @@ def test_a_trial_is_repeated_while_the_infrastructure_fails_and_is_never_scored_
     monkeypatch.setattr(Runner, "run", fail)
     runner = Runner(run.spec, run.id, LocalPorts.__new__(LocalPorts))
     with pytest.raises(InfrastructureError, match=r"^oracle\.reach\.0\.reference\.0: arm/execute did not answer"):
-        run_all(runner, run, (), records.append, on_trial=lambda *_: None, on_fault=faults.append)
+        run_all(runner, run, {}, records.append, on_trial=lambda *_: None, on_fault=faults.append)
     assert [fault.partition("; ")[2] for fault in faults] == ["trying again (1 of 2)", "trying again (2 of 2)"]
     assert records == []

@@ -11,7 +11,7 @@ import pytest
 import runs
 from merton.experiment import workers
 from merton.experiment.run import RunDirectory
-from merton.experiment.workers import cells, complete, run_trials, unfinished
+from merton.experiment.workers import cells, complete
 from merton.results.store import ResultStore
 
 EXPERIMENT = """
@@ -48,20 +48,17 @@ def test_a_process_reads_a_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_two_processes_leave_the_record_of_one_and_go_on_after_a_kill(tmp_path: Path) -> None:
     run = runs.small_run(tmp_path, "parallel", EXPERIMENT)
+    trials = [trial.id for trial in run.spec.trials()]
     with ResultStore(run.database) as store, cells(2) as pool:
-        for number, trial in enumerate(run_trials(pool, run, run.spec.trials(), store.record)):
-            assert trial.id in store.ids(run.id)
-            if number == 3:
+        for done, _ in complete(pool, run, store):
+            assert set(store.ids(run.id)) == set(trials[:done])
+            if done == 4:
                 break
-        left = unfinished(run, store.ids(run.id))
-        assert [trial.id for trial in left] == [trial.id for trial in run.spec.trials()[4:]]
-        assert list(complete(pool, run, store)) == [(number + 1, len(left)) for number in range(len(left))]
+        left = len(trials) - 4
+        assert list(complete(pool, run, store)) == [(number + 1, left) for number in range(left)]
         assert list(complete(pool, run, store)) == []
-        assert unfinished(run, store.ids(run.id)) == []
     alone = runs.undisturbed_run(tmp_path, EXPERIMENT)
     ours, theirs = (
         [replace(record, wall_s=0.0, experiment="") for record in runs.records(directory)] for directory in (run, alone)
     )
     assert ours == theirs
-    (run.path / "trials" / "oracle.reach.0.reference.0" / "trial.json").unlink()
-    assert [trial.id for trial in unfinished(run, [record.id for record in ours])] == ["oracle.reach.0.reference.0"]

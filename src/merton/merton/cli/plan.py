@@ -30,10 +30,15 @@ def plan_command(
     """Say which differences between two agents an experiment resolves, and what more would cost."""
     from merton.config import load
     from merton.experiment.dry_run import SECONDS_A_TRIAL
-    from merton.experiment.plan import ExperimentSpec
+    from merton.experiment.plan import STAIRCASE, ExperimentSpec
     from merton.study.power import ASSUMED, Design, forecast
 
     spec = load(experiment, ExperimentSpec)
+    if spec.levels == STAIRCASE:
+        raise InputError(
+            f"{experiment}: levels: staircase drives every agent to the same success, so differences of means tell "
+            "nothing; docs/experiments.md says how exact thresholds are, merton run --dry-run how long it takes"
+        )
     design = Design.of(spec.cases(), len(spec.agents))
     parts, trial_s, trial_kb = (ASSUMED, SECONDS_A_TRIAL, TRIAL_KB) if record is None else _measured(record)
 
@@ -51,7 +56,7 @@ def plan_command(
         if found.needed is not None:
             enough = f"{found.needed} scenes ({cost(design.trials_with(found.needed))})"
         print_out(f"  {name}: these {design.scenes} scenes resolve {now}; {points:g} points need {enough}")
-    source = "assumed, those of servo and tiny; --from RUN takes them from a run" if record is None else f"of {record}"
+    source = "assumed, of five learned policies; --from RUN takes them from a run" if record is None else f"of {record}"
     print_out(f"Variances between and within scenes: {source}.")
 
 

@@ -28,6 +28,7 @@ from merton.graph.supervisor import (
 from merton.recording.writer import free_path, mcap_writer
 
 if TYPE_CHECKING:
+    from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory
     from merton.results.records import TrialRecord
 
@@ -68,21 +69,8 @@ def run_command(
     values = _values(argument)
     load_graph(graph).with_arguments(values)  # mistakes end the command before anything is written
     spec = load(experiment, ExperimentSpec)
-    if spec.stop_rule == "contact" and graph != "sim":
-        raise InputError(
-            f"{experiment}: with stop_rule: contact the arm runs into table and walls, so it is refused for the graph "
-            f"{graph}; only sim is for it"
-        )
-    if spec.sensor != "ideal" and graph != "sim":
-        raise InputError(
-            f"{experiment}: the cameras of the graph {graph} cannot imitate a sensor, so sensor: {spec.sensor} is "
-            f"refused; only sim is for it"
-        )
-    if not spec.distort.is_whole_image:
-        raise InputError(
-            f"{experiment}: over ROS images do not say which pixels show which thing, so distort.regions is refused; "
-            "run it with merton attribute, which needs no ROS"
-        )
+    if refused := _refused_by(graph, spec):
+        raise InputError(f"{experiment}: {refused}")
     if dry_run:
         for line in outline(spec):
             print_out(line)
@@ -95,6 +83,26 @@ def run_command(
         directory = RunDirectory(runs / name) if name else latest_run(runs, experiment)
         directory.check_experiment(experiment)
     _execute(directory, resume, record, graph, values)
+
+
+def _refused_by(graph: str, spec: ExperimentSpec) -> str:
+    """Why the graph cannot run the experiment, in words; empty if it can."""
+    if spec.stop_rule == "contact" and graph != "sim":
+        return (
+            f"with stop_rule: contact the arm runs into table and walls, so it is refused for the graph {graph}; only "
+            "sim is for it"
+        )
+    if spec.sensor != "ideal" and graph != "sim":
+        return (
+            f"the cameras of the graph {graph} cannot imitate a sensor, so sensor: {spec.sensor} is refused; only sim "
+            "is for it"
+        )
+    elsewhere = "run it with merton attribute or merton gate, which need no ROS"
+    if not spec.distort.is_whole_image:
+        return f"over ROS images do not say which pixels show which thing, so distort.regions is refused; {elsewhere}"
+    if spec.latency_s:
+        return f"over ROS images are taken at rest, so latency_s is refused; {elsewhere}"
+    return ""
 
 
 def report_command(run_directory: Annotated[Path, typer.Argument(help="A run, such as runs/quickstart-...")]) -> None:

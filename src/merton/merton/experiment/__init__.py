@@ -11,6 +11,7 @@ __all__ = [
     "run",
     "runner",
     "scoring",
+    "staircase",
     "trial",
     "workers",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sized
 
-from merton.experiment.plan import ExperimentSpec
+from merton.experiment.plan import STAIRCASE, ExperimentSpec
 
 SECONDS_A_TRIAL = 0.4
-"""Wall time of a trial in the graph `sim` [s]: the 520 trials of the quickstart take 3.5 minutes on two idle cores."""
+"""Wall time of a trial in the graph `sim` [s], as in the quickstart on two idle cores."""
 
 
 def outline(spec: ExperimentSpec) -> list[str]:
@@ -16,14 +16,19 @@ def outline(spec: ExperimentSpec) -> list[str]:
     trials = spec.trials()
     levels = Counter(trial.case.level for trial in trials if not trial.case.is_reference)
     references = sum(trial.case.is_reference for trial in trials)
+    distorted = spec.trial_count - references
+    by_level = [f"level {level}: {levels[level]} distorted trials" for level in sorted(levels)]
+    if spec.levels == STAIRCASE:
+        chains = len(spec.agents) * len(spec.distortions)
+        by_level = [f"{_count(range(chains), 'staircase')} of {distorted // max(chains, 1)} distorted trials"]
     scenes = _count(range(spec.scenes), "scene")
     return [
-        f"{spec.name}: {len(trials)} trials, {references} reference and {levels.total()} distorted",
+        f"{spec.name}: {spec.trial_count} trials, {references} reference and {distorted} distorted",
         f"{_count(spec.agents, 'agent')}, {_count(spec.tasks, 'task')}, {scenes} a task and "
         f"{spec.reference_scenes} more undistorted, {_count(spec.distortions, 'distortion')}",
-        *(f"level {level}: {levels[level]} distorted trials" for level in sorted(levels)),
-        f"about {max(1, round(len(trials) * SECONDS_A_TRIAL / 60))} min at {SECONDS_A_TRIAL:g} s a trial, as in the "
-        f"quickstart on two cores; larger models take longer",
+        *by_level,
+        f"about {max(1, round(spec.trial_count * SECONDS_A_TRIAL / 60))} min at {SECONDS_A_TRIAL:g} s a trial, as in "
+        f"the quickstart on two cores; larger models take longer",
     ]
 
 

@@ -28,6 +28,7 @@ from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell, Snapshot
+from merton.simulation.delay import DelayLine, Instant
 from merton.simulation.sensor import SENSORS, AutoExposure
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix, from_quaternion, quaternion_of
@@ -39,10 +40,11 @@ SLICE_S = 0.02
 
 @dataclass(frozen=True)
 class LocalSnapshot:
-    """The state of `LocalPorts` between two chunks: cell, exposures of the cameras, and what the hand holds."""
+    """The state of `LocalPorts` between two chunks: cell, what the cameras saw last, and what the hand holds."""
 
     cell: Snapshot
     exposures: Mapping[str, AutoExposure]
+    past: DelayLine
     hand: Hand
 
 
@@ -63,6 +65,8 @@ class LocalPorts:
         self.latch = EmergencyStopLatch()
         self.limits = Limits()
         self._hand = self._new_hand()
+        self._latency_s = 0.0
+        self._past = self._new_past()
         self._setting = DistortionSetting()
         self._policies: dict[str, Policy] = {}
         self._models: dict[str, VisionLanguageModel] = {}
@@ -73,10 +77,15 @@ class LocalPorts:
         instruction = self.cell.reset(task, scene).command.instruction
         self.cameras.begin_scene()
         self._hand = self._new_hand()
+        self._past = self._new_past()
         return instruction
 
     def set_sensor(self, name: str) -> None:
         self.cameras.imitate(SENSORS[name])
+
+    def set_latency(self, latency_s: float) -> None:
+        """Have views show the cell as it was `latency_s` before, to a slice of `SLICE_S`, from the next reset on."""
+        self._latency_s = latency_s
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Distort every camera from now on; raises InfrastructureError for an unknown distortion."""
@@ -89,27 +98,28 @@ class LocalPorts:
         cell, color = self.cell, self.cameras.names if color is None else color
         if cell.scene is None:
             raise InfrastructureError("the cell has no scene yet: reset it first")
-        base_from_tool0 = UR5.forward(cell.joints_rad)
+        seen, scene = self._seen() if color else Instant.of(cell), cell.scene
+        base_from_tool0 = UR5.forward(seen.joints_rad)
         reference, distorted = {}, {}
         for name in color:
             deep = depth is None or name in depth
-            scene, speeds = cell.scene, cell.joint_velocities
+            speeds = seen.joint_velocities
             view = self.cameras.render(
-                scene.task, scene.seed, cell.qpos, name, cell.time_ns, depth=deep, joint_velocities=speeds
+                scene.task, scene.seed, seen.qpos, name, seen.time_ns, depth=deep, joint_velocities=speeds
             )
             self.cameras.keep_exposure(name)
             pose = cell.config.base_from_camera(name, base_from_tool0)
             reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m), base_from_camera=pose)
             distorted[name] = self._distorted(reference[name])
-        opened = self.gripper.gripper_open(cell.gripper_opening_m)
-        judged = cell.judged()
-        return CellView(cell.time_ns, reference, distorted, cell.joints_rad, self._tcp(), opened, *judged)
+        opened = self.gripper.gripper_open(seen.gripper_opening_m)
+        tcp = base_from_tcp(seen.joints_rad, cell.config.tool0_from_tcp)
+        return CellView(cell.time_ns, reference, distorted, seen.joints_rad, tcp, opened, *cell.judged())
 
     def things(self, camera: str) -> NDArray[np.bool_]:
-        """The pixels (height, width) of a camera's image of this instant that belong to the region "things"."""
+        """The pixels (height, width) of a camera's newest image that belong to the region "things"."""
         if self.cell.scene is None:
             raise InfrastructureError("the cell has no scene yet: reset it first")
-        return self.cameras.things(self.cell.scene.task, self.cell.scene.seed, self.cell.qpos, camera)
+        return self.cameras.things(self.cell.scene.task, self.cell.scene.seed, self._seen().qpos, camera)
 
     def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
         """Ask a VLM of the catalogue; one that fails gives an empty answer, which scores as such.
@@ -154,7 +164,7 @@ class LocalPorts:
 
     def execute(self, chunk: ActionChunk, view: CellView, stop_rule: StopRule = "gate") -> Execution:
         """Carry out a chunk in lockstep; a stop by prediction or by contact ends it and latches."""
-        self._path = []
+        self._path, self._past = [], self._new_past()
         self._latch_contact()
         if self.latch.tripped:
             return Execution(0, (), int(self.latch.stop.verdict.code), self.latch.reason)
@@ -176,14 +186,14 @@ class LocalPorts:
         """
         if self.latch.tripped:
             raise InputError(f"no trial can go on from here: {self.latch.reason}")
-        return LocalSnapshot(self.cell.snapshot(), self.cameras.exposures(), copy(self._hand))
+        return LocalSnapshot(self.cell.snapshot(), self.cameras.exposures(), self._past.fork(), copy(self._hand))
 
     def restore(self, snapshot: LocalSnapshot) -> None:
         """Go back to a snapshot of these ports; a stop of the run in between is released."""
         self.latch.reset(StopEvent.RESET_BY_EXPERIMENT)
         self.cell.restore(snapshot.cell)
         self.cameras.restore_exposures(snapshot.exposures)
-        self._hand = copy(snapshot.hand)
+        self._past, self._hand = snapshot.past.fork(), copy(snapshot.hand)
 
     def judge(self, trial_id: str, instruction: str, view: CellView) -> Judgement:
         return Judgement(view.success, "cell", progress=view.progress)
@@ -222,6 +232,14 @@ class LocalPorts:
     def _new_hand(self) -> Hand:
         return Hand(self.gripper, lambda: self.cell.gripper_opening_m, self._tcp)
 
+    def _new_past(self) -> DelayLine:
+        """The past of a motion that begins now."""
+        return DelayLine(self._latency_s, Instant.of(self.cell))
+
+    def _seen(self) -> Instant:
+        """The instant that images show."""
+        return self._past.seen if self._latency_s else Instant.of(self.cell)
+
     def _carry_out(self, step: Step) -> None:
         """One step of a chunk, until everything has settled."""
         match step:
@@ -240,6 +258,7 @@ class LocalPorts:
         """Physics until everything commanded has been done and has settled."""
         while self.cell.busy:
             self.cell.advance(SLICE_S)
+            self._past.add(Instant.of(self.cell))
             x, y, z = self._tcp()[:3, 3].tolist()
             self._path.append((x, y, z))
             self._latch_contact()

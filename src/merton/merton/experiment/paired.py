@@ -17,8 +17,8 @@ from pathlib import Path
 from merton.cognition.models.base import MODELS
 from merton.config import dumps, validated
 from merton.decision.models.base import POLICIES
-from merton.errors import UnknownNameError
-from merton.experiment.plan import LEVELS, ONE_LEVEL, AgentSpec, ExperimentSpec, Trial
+from merton.errors import InputError, UnknownNameError
+from merton.experiment.plan import LEVELS, ONE_LEVEL, STAIRCASE, AgentSpec, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import attempt
 from merton.experiment.trial import run_trial
@@ -66,7 +66,13 @@ def paired_experiment(spec: ExperimentSpec, candidate: str, baseline: str, seed:
 
     Raises:
         UnknownNameError: no such agent.
+        InputError: levels that depend on earlier results; scenes are drawn independently.
     """
+    if spec.levels == STAIRCASE:
+        raise InputError(
+            "levels: staircase makes a scene's level depend on earlier results, and here scenes are drawn "
+            "independently: list levels, or use levels: one"
+        )
     agents = (agent_named(spec, candidate, CANDIDATE), agent_named(spec, baseline, BASELINE))
     values = {
         "name": "gate",

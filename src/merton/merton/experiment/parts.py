@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,7 @@ def lost_trials(
     found = {record.id: record for record in records if record.success is not None}
     lost: list[Trial] = []
     unharmed: list[Trial] = []
-    for trial in spec.trials():
+    for trial in chain.from_iterable(spec.rounds({id: record.success for id, record in found.items()})):
         reference = found.get(Trial(trial.agent, trial.case.reference).id)
         if trial.case.is_reference or reference is None or (agents and trial.agent.id not in agents):
             continue
@@ -171,7 +171,7 @@ def run_parts(
         recorded: results of the run.
 
     Raises:
-        InfrastructureError: as `workers.run_trials`.
+        InfrastructureError: as `workers.complete`.
         InputError: the record has results of other designs or of another Merton; or a trial of the run has other
             results today, so that nothing can be said about its loss.
     """

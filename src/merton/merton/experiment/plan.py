@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
@@ -14,10 +15,11 @@ from merton.config import Model, validated
 from merton.decision.models.base import POLICIES
 from merton.errors import UnknownNameError
 from merton.experiment.ports import REGIONS, STAGES, Region, Side, Stage, StopRule
+from merton.experiment.staircase import Staircase
 from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
 from merton.perception.distortion.faults import Fault
 from merton.results.records import TestCase
-from merton.seeding import derive_seed
+from merton.seeding import derive_seed, generator
 from merton.simulation.scene import scene_seeds
 from merton.simulation.sensor import SENSORS
 from merton.world.cell import load_cell
@@ -59,9 +61,9 @@ class AgentSpec(Model):
 
 
 def _one_or_list(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """A constraint of the levels: the word "one", or a list that `check` accepts."""
-    if isinstance(value, str) and value != ONE_LEVEL:
-        raise ValueError(f"must be {ONE_LEVEL!r} or a list of levels such as [0, 3], got {value!r}")
+    """A constraint of the levels: the word "one" or "staircase", or a list that `check` accepts."""
+    if isinstance(value, str) and value not in (ONE_LEVEL, STAIRCASE):
+        raise ValueError(f"must be {ONE_LEVEL!r}, {STAIRCASE!r} or a list of levels such as [0, 3], got {value!r}")
     return value if isinstance(value, str) else check(value)
 
 
@@ -79,6 +81,8 @@ Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
 SensorName = Annotated[str, _one_of("sensor", SENSORS.keys)]
 ONE_LEVEL: Literal["one"] = "one"
 """In place of a list of levels: `drawn_level`."""
+STAIRCASE: Literal["staircase"] = "staircase"
+"""In place of a list of levels: each follows from earlier results, see `ExperimentSpec.rounds`."""
 LEVELS = (1, 2, 3, 4, 5)
 """Levels that are distorted."""
 
@@ -120,7 +124,8 @@ class ExperimentSpec(Model):
         scenes: scenes of each task; of one of a split, such as "test-pick", the first that have it.
         reference_scenes: further scenes of each task, run undistorted only: the floors of chance compare a model's
             outputs for different scenes, and CIDEr's corpus are its reference answers, so both gain from them.
-        levels: of every distortion; "one": the one of `drawn_level`, as in Embodied-IQA (section 3.5).
+        levels: of every distortion; "one": the one of `drawn_level`, as in Embodied-IQA (section 3.5);
+            "staircase": one a scene, by `Staircase` from the agent's results in scenes before it.
         max_steps: chunks of a trial, at most.
         vlm_camera: the camera whose image the VLM is asked about.
         prompt: the question for the VLM, with the task as {instruction}.
@@ -130,6 +135,9 @@ class ExperimentSpec(Model):
             if the task took its place, an unreadable answer would do better than a wrong one.
         stop_rule: see `merton.experiment.ports.StopRule`.
         sensor: of the simulated cameras: "ideal", pictures as they are rendered, or "d455", with the errors of one.
+        latency_s: simulated time between the images of a chunk and its first delta; the arm is still carrying out the
+            chunk before. As in asynchronous inference (SmolVLA, arXiv 2506.01844; inference delay in 2506.07339), with
+            one chunk after the other; 0 stops the world while a model thinks.
     """
 
     name: Identifier
@@ -139,7 +147,7 @@ class ExperimentSpec(Model):
     tasks: Annotated[tuple[Task, ...], Field(min_length=1), _distinct("task")]
     distortions: Annotated[tuple[DistortionName, ...], _distinct("distortion")] = ()
     levels: Annotated[
-        Annotated[tuple[Level, ...], Field(min_length=1), _distinct("level")] | Literal["one"],
+        Annotated[tuple[Level, ...], Field(min_length=1), _distinct("level")] | Literal["one", "staircase"],
         WrapValidator(_one_or_list),
     ] = (0, 1, 2, 3, 4, 5)
     scenes: Annotated[int, Field(ge=1, le=100_000)] = 1
@@ -151,6 +159,7 @@ class ExperimentSpec(Model):
     couple: Literal["vlm -> vla"] | None = None
     stop_rule: StopRule = "gate"
     sensor: SensorName = "ideal"
+    latency_s: Annotated[float, Field(ge=0, le=10)] = 0.0
 
     @model_validator(mode="after")
     def _something_is_distorted(self) -> Self:
@@ -188,13 +197,18 @@ class ExperimentSpec(Model):
         return self.model_dump(mode="json", exclude={"name", "description", "agents", "tasks", "distortions", "seed"})
 
     def levels_of(self, task: str, scene: int, distortion: str) -> tuple[int, ...]:
-        """The distorted levels of a scene and distortion, in rising order."""
+        """The distorted levels of a scene and distortion that are known before a run, in rising order."""
         if self.levels == ONE_LEVEL:
             return (drawn_level(self.seed, task, scene, distortion),)
+        if self.levels == STAIRCASE:
+            return ()
         return tuple(sorted(level for level in self.levels if level > 0))
 
     def cases(self) -> list[TestCase]:
-        """Every test case, the reference (level 0) of each scene first: it is always included, since scores need it."""
+        """Every test case, the reference (level 0) of each scene first: it is always included, since scores need it.
+
+        Under `levels: staircase` the references alone: the others are known in the course of a run (`rounds`).
+        """
         cases = []
         for task in self.tasks:
             for number, scene in enumerate(scene_seeds(task, self.scenes + self.reference_scenes)):
@@ -209,13 +223,46 @@ class ExperimentSpec(Model):
         return cases
 
     def trials(self) -> list[Trial]:
-        """Every trial in the order of the run: all references before all distorted trials, the oracle's first.
+        """Every trial of `cases` in the order of the run: all references before all distorted ones, the oracle's first.
 
         The order is part of the method: a failure is measured against the final pose of a reference run, and
         CIDEr's document frequencies come from all reference answers.
         """
         trials = [Trial(agent, case) for agent in self.agents for case in self.cases()]
         return sorted(trials, key=lambda trial: trial.phase)
+
+    @property
+    def trial_count(self) -> int:
+        """The number of all trials of `rounds`."""
+        climbed = len(self.agents) * len(self.tasks) * self.scenes * len(self.distortions)
+        return len(self.trials()) + (climbed if self.levels == STAIRCASE else 0)
+
+    def rounds(self, successes: Mapping[str, bool | None]) -> Iterator[list[Trial]]:
+        """Every trial in the order of the run, in groups: a trial needs results of earlier groups alone.
+
+        Under `levels: staircase` the trials of an agent and distortion are a chain: one in each scene of each task, in
+        an order that is drawn from the seed and the same for all agents. So the level says nothing about the scene. A
+        round after the references has one trial of each chain.
+
+        Args:
+            successes: by id, of the trials that are finished; those of a group are entered before the next is asked
+                for. A missing one leaves the level of its chain.
+        """
+        for _, group in groupby(self.trials(), key=lambda trial: trial.phase):
+            yield list(group)
+        if self.levels != STAIRCASE:
+            return
+        scenes = [(task, scene) for task in sorted(self.tasks) for scene in scene_seeds(task, self.scenes)]
+        order = {name: generator("staircase", self.seed, name).permutation(len(scenes)) for name in self.distortions}
+        chains = {(agent, name): Staircase() for agent in self.agents for name in self.distortions}
+        for number in range(len(scenes)):
+            trials = []
+            for (agent, name), chain in chains.items():
+                task, scene = scenes[order[name][number]]
+                trials.append(Trial(agent, TestCase(task, scene, name, chain.level)))
+            yield trials
+            for chain, trial in zip(chains.values(), trials, strict=True):
+                chain.add(successes.get(trial.id))
 
 
 @dataclass(frozen=True)

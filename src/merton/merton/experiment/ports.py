@@ -40,8 +40,11 @@ contact, as in Embodied-IQA (section 3.5), in the embedded cell alone."""
 class CellView:
     """Images and state of the cell at one instant at which the arm is at rest.
 
+    With a latency (`Ports.set_latency`), images and the state of arm and gripper are older than that instant, and all
+    of one age, which the stamp of the images says. A view without images has the present state.
+
     Attributes:
-        stamp_ns: the instant on the cell's clock [ns].
+        stamp_ns: the instant at which the arm is at rest, on the cell's clock [ns].
         reference: camera name to undistorted view, of the cameras that were asked for.
         distorted: camera name to distorted view (the same pixels at level 0).
         joints_rad: (6,) joint angles.
@@ -124,6 +127,13 @@ class Ports(Protocol):
         """Have simulated cameras imitate a sensor of `merton.simulation.sensor.SENSORS` from the next reset on.
 
         Raises InfrastructureError if these cameras cannot.
+        """
+        ...
+
+    def set_latency(self, latency_s: float) -> None:
+        """Have views show the cell as it was `latency_s` before, from the next reset on; 0 is the present.
+
+        No view is older than the beginning of the last chunk. Raises InfrastructureError if this world cannot.
         """
         ...
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from typing import TypeVar
 
 from merton.errors import InfrastructureError
@@ -120,7 +121,7 @@ class Runner:
 def run_all(
     runner: Runner,
     run: RunDirectory,
-    done: Collection[str],
+    done: Mapping[str, bool | None],
     record: Callable[[TrialRecord], object],
     *,
     on_trial: Callable[[Trial, int, int], None],
@@ -131,7 +132,7 @@ def run_all(
 
     Args:
         run: saves pictures and details.
-        done: ids of trials whose results are durable.
+        done: trials whose results are durable, id to success.
         record: makes a result durable; a trial is finished only when this has returned.
         on_trial: called before each trial with the trial, the number of finished trials and the number of all.
         on_fault: called with a sentence before a trial is repeated.
@@ -140,16 +141,17 @@ def run_all(
     Raises:
         InfrastructureError: a trial failed in `ATTEMPTS` attempts; all results before it are saved.
     """
-    trials = runner.spec.trials()
-    for completed, trial in enumerate(trials):
+    total, successes = runner.spec.trial_count, dict(done)
+    for completed, trial in enumerate(chain.from_iterable(runner.spec.rounds(successes))):
         if cancelled():
             break
-        on_trial(trial, completed, len(trials))
+        on_trial(trial, completed, total)
         if trial.id in done and (not trial.case.is_reference or runner.reference_of(trial) is not None):
             continue
         report = attempt(trial, partial(runner.run, trial), on_fault)
         run.save(report)
         record(report.record)
+        successes[trial.id] = report.record.success
 
 
 def attempt(trial: Trial, run: Callable[[], _Result], on_fault: Callable[[str], None] = lambda fault: None) -> _Result:

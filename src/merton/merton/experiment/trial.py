@@ -188,12 +188,14 @@ class TrialRun:
         spec: the experiment, with the part of the images that is distorted from now on.
         steps: chunks carried out, and so the number of the next step.
         over: the model is done, the arm was stopped, or the step limit is reached.
+        waited_s: simulated time for which the arm has stood still because its next chunk was not there yet.
     """
 
     def __init__(self, ports: Ports, spec: ExperimentSpec, trial: Trial) -> None:
         self.ports, self.spec, self.trial, self.agent = ports, spec, trial, trial.agent
         self.started_s, case = time.monotonic(), trial.case
         ports.set_sensor(spec.sensor)
+        ports.set_latency(spec.latency_s)
         seed = distortion_seed(spec.seed, case)
         self.stream: FaultyStream | None = None
         if case.distortion in TEMPORAL_FAULTS:
@@ -205,6 +207,7 @@ class TrialRun:
         self.noise_seed = policy_seed(spec.seed, trial)
         self.cameras = POLICIES[self.agent.vla].cameras
         self.depth_cameras = self.cameras if POLICIES[self.agent.vla].needs_depth else ()
+        self.waited_s = 0.0
         self.view = self._look(tuple(dict.fromkeys((spec.vlm_camera, *self.cameras))))
         self.start_ns = self.view.stamp_ns
         self.answers = ("", "")
@@ -286,7 +289,7 @@ class TrialRun:
             reference_success=reference.success if reference else None,
             cut_short=self.cut_short,
             steps=self.steps,
-            simulated_s=(self.view.stamp_ns - self.start_ns) / 1e9,
+            simulated_s=(self.view.stamp_ns - self.start_ns) / 1e9 + self.waited_s,
             wall_s=time.monotonic() - self.started_s,
             error_code=self.error_code,
             error_message=self.error_message,
@@ -295,8 +298,15 @@ class TrialRun:
         return TrialReport(self.trial, record, evidence, scores, *texts, pictures)
 
     def _look(self, cameras: Sequence[str]) -> CellView:
-        """The next view of the cameras. A fault of time takes the place of the distortion."""
+        """The next view of the cameras. A fault of time takes the place of the distortion.
+
+        For the part of the latency in which no motion was under way the arm waits for the chunk: `waited_s`. Nothing
+        else moves then, so the cell stands still meanwhile.
+        """
         view = self.ports.view(cameras, self.depth_cameras)
+        if self.spec.latency_s:
+            taken_ns = min((seen.stamp_ns for seen in view.reference.values()), default=view.stamp_ns)
+            self.waited_s += max(0.0, self.spec.latency_s - (view.stamp_ns - taken_ns) / 1e9)
         self.things: dict[str, NDArray[np.bool_]] = {}
         if self.stream is None:
             return view

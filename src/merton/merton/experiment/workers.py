@@ -6,12 +6,12 @@ Nothing depends on the number of processes or on which of them runs a trial: the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,29 +42,11 @@ def cells(workers: int | None = None) -> Iterator[Executor]:
             stop_workers(pool)
 
 
-def run_trials(
-    pool: Executor, run: RunDirectory, trials: Sequence[Trial], record: Callable[[TrialRecord], object]
-) -> Iterator[Trial]:
-    """Run trials of a run as `runner.run_all` does; yields each once its result is durable, in the order of a run.
-
-    Args:
-        pool: of `cells`.
-        run: saves pictures and details.
-        trials: any of the run's. Those that others are measured against must be among them, or finished.
-        record: makes a result durable; called in the order of the trials.
-
-    Raises:
-        InfrastructureError: a trial failed in every attempt, or a process died; the results before it are saved.
-    """
-    for _, group in groupby(sorted(trials, key=lambda trial: trial.phase), key=lambda trial: trial.phase):
-        phase = list(group)
-        for trial, result in zip(phase, results(pool, _run_one, [(run.path, trial) for trial in phase]), strict=True):
-            record(result)
-            yield trial
-
-
 def complete(pool: Executor, run: RunDirectory, store: ResultStore) -> Iterator[tuple[int, int]]:
-    """Run every trial of a run that its record lacks; yields (trials run, trials to run) after each.
+    """Run every trial of a run that its record lacks, as `runner.run_all` does.
+
+    Yields (trials run, trials to run) once the result of each is durable, in the order of a run. The reference trials
+    whose saved results are unreadable are run again.
 
     Args:
         pool: of `cells`.
@@ -72,22 +54,21 @@ def complete(pool: Executor, run: RunDirectory, store: ResultStore) -> Iterator[
 
     Raises:
         InputError: as `RunDirectory.register`.
-        InfrastructureError: as `run_trials`.
+        InfrastructureError: a trial failed in every attempt, or a process died; the results before it are saved.
     """
     run.register(store)
-    trials = unfinished(run, store.ids(run.id))
-    for done, _ in enumerate(run_trials(pool, run, trials, store.record), start=1):
-        yield done, len(trials)
+    successes = {record.id: record.success for record in store.records(run.id)}
+    references = (trial.id for trial in run.spec.trials() if trial.case.is_reference)
+    finished = successes.keys() - {id for id in references if run.reference_run(id) is None}
+    done, left = 0, run.spec.trial_count - len(finished)
+    for group in run.spec.rounds(successes):
+        jobs = [(run.path, trial) for trial in group if trial.id not in finished]
+        for record in results(pool, _run_one, jobs):
+            store.record(record)
+            successes[record.id] = record.success
+            done += 1
+            yield done, left
     run.amend(finished=True)
-
-
-def unfinished(run: RunDirectory, done: Collection[str]) -> list[Trial]:
-    """The trials of a run that are not in `done`, and the reference trials whose saved results are unreadable."""
-
-    def is_finished(trial: Trial) -> bool:
-        return trial.id in done and (not trial.case.is_reference or run.reference_run(trial.id) is not None)
-
-    return [trial for trial in run.spec.trials() if not is_finished(trial)]
 
 
 def results(pool: Executor, work: Callable[..., _Result], jobs: Iterable[tuple], ahead: int = 64) -> Iterator[_Result]:

@@ -3,8 +3,10 @@
 __all__ = [
     "cameras",
     "cell",
+    "delay",
     "gazebo",
     "gazebo_props",
+    "imaging",
     "layout",
     "look",
     "model",

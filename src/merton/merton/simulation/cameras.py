@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.seeding import generator
+from merton.simulation import imaging, stereo, varied_model
 from merton.simulation import sensor as sensing
-from merton.simulation import stereo, varied_model
+from merton.simulation.imaging import Light
 from merton.simulation.look import SURFACES, make_look
 from merton.simulation.model import body_pose, build_model, focal_length_px, place_fixed
 from merton.simulation.props import body_of, props_of
 from merton.simulation.scene import Scene, make_scene
-from merton.simulation.sensor import IDEAL, AutoExposure, Exposure, Light, Sensor
+from merton.simulation.sensor import IDEAL, AutoExposure, Exposure, Sensor
 from merton.simulation.varied import Layout
 from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix
@@ -59,6 +60,10 @@ class _Stage:
             self.context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
         else:
             self.context = context
+            # The context keeps which material has which texture; their numbers differ from model to model.
+            for name in ("mat_texid", "mat_texuniform", "mat_texrepeat"):
+                of_materials, own = getattr(context, name), np.ravel(getattr(model, name))
+                of_materials.ravel()[: own.size] = own
             for surface in SURFACES:
                 mujoco.mjr_uploadTexture(model, context, model.texture(surface).id)
         self.context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
@@ -176,13 +181,13 @@ class SceneCameras:
             return generator("sensor", task, seed, camera, zlib.crc32(drawn.data), part)
 
         if self.sensor.changes_color:
-            light = sensing.linear(drawn)
+            light = imaging.linear(drawn)
             exposure = self._exposure_of(camera, stamp_ns, light)
             if self.sensor.sees_motion and joint_velocities is not None:
                 light = self._in_motion(view, light, exposure, qpos, joint_velocities)
             if self.sensor.lens_blur:
-                light = sensing.blurred(light, self.intrinsics)
-            color = sensing.exposed(self.sensor, light, self.intrinsics, exposure, noise("color"))
+                light = imaging.blurred(light, self.intrinsics)
+            color = imaging.exposed(self.sensor, light, self.intrinsics, exposure, noise("color"))
         if self.sensor.changes_depth and depth_m is not None:
             depth_m = stereo.measured(self.sensor, depth_m, drawn, self.intrinsics.fx, noise("depth"))
         return CameraView(camera, color, depth_m, self.intrinsics, pose, stamp_ns)
@@ -231,7 +236,7 @@ class SceneCameras:
     def _exposure_of(self, camera: str, stamp_ns: int, light: Light) -> Exposure:
         if not self.sensor.auto_exposure:
             return sensing.AS_RENDERED
-        return self._exposures[camera].measured(stamp_ns, sensing.mean_light(light))
+        return self._exposures[camera].measured(stamp_ns, imaging.mean_light(light))
 
     def _in_motion(
         self, view: mujoco.MjvCamera, light: Light, exposure: Exposure, qpos: Array, joint_velocities: Array
@@ -251,7 +256,7 @@ class SceneCameras:
             self._stage.data.qpos[:] = qpos
             self._stage.data.qpos[:6] += time_s * np.asarray(joint_velocities)
             self._update_poses()
-            mean += weight[:, None, None] * sensing.linear(self._draw(view, depth=False)[0])
+            mean += weight[:, None, None] * imaging.linear(self._draw(view, depth=False)[0])
         return mean
 
     def _plain_stage(self, props: tuple[str, ...]) -> _Stage:

@@ -12,7 +12,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.simulation.sensor import Sensor, draws, linear, normals
+from merton.simulation.imaging import draws, linear, normals
+from merton.simulation.sensor import Sensor
 from merton.world.observation import Image
 
 BASELINE_M = 0.095

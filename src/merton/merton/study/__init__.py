@@ -1,3 +1,3 @@
-"""Studies of a run: the report, floors of chance, pairs of agents, losses by part, variances, power, the models."""
+"""Studies of a run: the report, floors of chance, pairs, losses by part, variances, power, thresholds, the models."""
 
-__all__ = ["attribution", "gate", "gate_files", "power", "report", "sequential", "values", "variance"]
+__all__ = ["attribution", "gate", "gate_files", "power", "report", "sequential", "thresholds", "values", "variance"]

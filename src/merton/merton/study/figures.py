@@ -111,6 +111,20 @@ def _series(item: Series, x: Callable[[float], float], y: Callable[[float], floa
     return tag("g", *parts, class_=f"s{item.index % SERIES_COLORS}")
 
 
+def threshold_bar(level: float, interval: Interval) -> Markup:
+    """A level as a dot on its 95 % interval, on a line from 1 to 5; a ring at the end for a level beyond it."""
+    width, first, last = 120.0, 1.0, float(LEVELS[-1])
+
+    def x(value: float) -> float:
+        return 5.0 + (width - 10.0) * (min(max(value, first), last) - first) / (last - first)
+
+    low, high = interval
+    parts = [tag("line", x1=0, x2=width, y1=9, y2=9, class_="track")]
+    parts.append(tag("line", x1=x(low), x2=x(high), y1=9, y2=9, class_="interval"))
+    parts.append(tag("circle", cx=x(level), cy=9, r=4, class_="ring" if math.isinf(level) else "dot"))
+    return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", aria_hidden="true")
+
+
 def correlation_matrix(
     labels: Sequence[str], matrix: NDArray[np.float64], intervals: NDArray[np.float64], title: str, cell: float = 30.0
 ) -> Markup:

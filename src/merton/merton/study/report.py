@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -22,11 +23,13 @@ from merton.pages.words import date_and_time, percent
 from merton.results import trial_files
 from merton.results.metrics import METRICS
 from merton.results.records import TrialRecord
+from merton.results.statistics import mean
 from merton.results.store import ResultStore
 from merton.results.text import one_line, printable
-from merton.study import figures, floors, gallery, models, outputs, pairs, sections
+from merton.study import figures, floors, gallery, models, outputs, pairs, sections, thresholds
 from merton.study.attribution import Findings
 from merton.study.stages import stages
+from merton.study.thresholds import Threshold
 from merton.study.values import VALUES
 from merton.study.variance import Components, components
 
@@ -45,7 +48,7 @@ BLIND_DECISION = 0.999
 
 
 def write_report(run_directory: Path | str) -> Path:
-    """Write `report.html` into a run's directory and return its path.
+    """Write `report.html` into a run's directory and return its path; of a staircase `thresholds.csv` too.
 
     Reads run.json, experiment.yaml, results.sqlite and, for the gallery, trials/<id>/; files that a trial lacks are
     shown as missing. The page needs no other file and makes no request.
@@ -62,35 +65,42 @@ def write_report(run_directory: Path | str) -> Path:
         raise InputError(f"{run / 'run.json'} is missing or is not a JSON object")
     with ResultStore(run / "results.sqlite", read_only=True) as store:
         records = [record for experiment in store.experiments() for record in store.records(experiment)]
-    page = render(run, facts, records)
+    found = thresholds.thresholds(records) if _is_staircase(facts) else []
+    page = render(run, facts, records, found)
     target = run / "report.html"
     _write(target, page)
+    if found:
+        _write(run / "thresholds.csv", thresholds.as_csv(found))
     return target
 
 
-def render(run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord]) -> str:
+def render(
+    run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord], found_thresholds: Sequence[Threshold] = ()
+) -> str:
     """The page as text; `facts` is run.json, `run` the directory that holds trials/ and experiment.yaml."""
     board = snapshots.of_trials(records)
     agents = [row.id for row in board.agents]
     sensitive = [row.id for row in most_sensitive(board)] or agents
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     recorded = outputs.read(run, records)
+    chance, lookers = floors.floors(recorded, board), [row.id for row in looking(board.agents)]
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             facts=facts,
             when=date_and_time(facts.get("created")),
-            headline=headline(board),
+            headline=headline(board, found_thresholds),
+            thresholds=found_thresholds,
             records=records,
             board=board,
             by_metric=metric_table(board.agents),
             disagreements=disagreements(board),
             domain=svg.rating_domain(row.standing for row in board.agents if row.standing and not row.standing.flag),
-            floors=floors.floors(recorded, board),
+            floors=chance,
             model_studies=sections.model_studies(models.from_outputs(recorded)),
             decision_by_study_range=models.decision_by_study_range(recorded),
-            stages=stages(records, [row.id for row in looking(board.agents)]),
+            stages=stages(records, lookers, _mean_floors(chance, lookers)),
             legend=list(enumerate(agents)),
             overview={
                 stage: [sections.series(agent, index, records, stage) for index, agent in enumerate(agents)]
@@ -162,12 +172,21 @@ def variances(records: Sequence[TrialRecord]) -> dict[str, Components]:
     return {name: parts for name, parts in found.items() if parts is not None and parts.total > 0.0}
 
 
-def headline(board: Snapshot) -> str:
-    """One sentence: the size of the run, the agent that lost most success under distortion, the hardest distortion."""
+def headline(board: Snapshot, found_thresholds: Sequence[Threshold] = ()) -> str:
+    """One sentence: the size of the run, the agent that lost most success under distortion, the hardest distortion.
+
+    Of a staircase, which drives all agents to the same success, the lowest threshold in their place.
+    """
     agents, trials = len(board.agents), sum(row.trials + row.infrastructure for row in board.agents)
     scenes = len({case.unit for case in board.cases})
     size = f"{agents} agent{'s' * (agents != 1)}, {trials} trial{'s' * (trials != 1)}"
     size += f" in {scenes} scene{'s' * (scenes != 1)}" if scenes else ""
+    if found_thresholds:
+        lowest = min(found_thresholds, key=lambda item: (item.level, item.interval[1]))
+        where = f"{printable(lowest.agent, 40)} under {printable(lowest.distortion, 40)}"
+        if lowest.level == math.inf:
+            return f"{size}: no agent's success falls to 75\u00a0% within the five levels."
+        return f"{size}: success falls to 75\u00a0% first for {where} (level: {thresholds.words(lowest.level)})."
     sensitive = most_sensitive(board)
     if not sensitive:
         return f"{size}: no agent has lost success under distortion."
@@ -199,6 +218,15 @@ def looking(rows: Iterable[AgentRow]) -> list[AgentRow]:
     return [row for row in rows if row.decision is None or row.decision < BLIND_DECISION]
 
 
+def _mean_floors(chance: Mapping[str, Mapping[str, floors.Floor]], agents: Iterable[str]) -> dict[str, float]:
+    """Stage to the mean floor of these agents, of the two stages whose floor is the output for another scene."""
+    found = {
+        stage: mean(chance[agent][stage].floor for agent in agents if agent in chance)
+        for stage in ("cognition", "decision")
+    }
+    return {stage: floor for stage, floor in found.items() if floor is not None}
+
+
 def _write(target: Path, page: str) -> None:
     try:
         with written_whole(target) as file:
@@ -210,7 +238,12 @@ def _write(target: Path, page: str) -> None:
 @cache
 def _environment() -> jinja2.Environment:
     return environment(
-        "merton.study", figures=figures, METRICS=METRICS, MAXIMUM=MAXIMUM, DIMENSION_LABELS=sections.DIMENSION_LABELS
+        "merton.study",
+        figures=figures,
+        threshold_words=thresholds.words,
+        METRICS=METRICS,
+        MAXIMUM=MAXIMUM,
+        DIMENSION_LABELS=sections.DIMENSION_LABELS,
     )
 
 
@@ -236,6 +269,11 @@ def _hardest(cases: Iterable[CaseRow]) -> str:
         if whole := [name for name in sorted(seen) if seen[name] == scenes]:
             return max(whole, key=lambda name: round(float(np.mean(ratings[name])), 6))
     return ""
+
+
+def _is_staircase(facts: Mapping[str, Any]) -> bool:
+    design = facts.get("design")
+    return isinstance(design, Mapping) and design.get("levels") == "staircase"
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from merton.results.records import TrialRecord
+from merton.results.statistics import mean_scatter
 from merton.study.correlation import correlation_intervals, rank_correlations
 
 CEILINGS = {"cognition": 0.999, "decision": 0.999, "execution": 99.9, "success": 1.0, "progress": 1.0}
@@ -58,12 +59,31 @@ class Agreement:
 
 
 @dataclass(frozen=True)
+class Fall:
+    """How much lower a stage is at the highest level than undistorted: paired by agent, task and scene.
+
+    Attributes:
+        points: the fall, in points of 100.
+        interval: 95 %, clustered by scene; None for a single scene.
+        share: of the way from the undistorted mean to the floor, in per cent: 100 is as bad as the output for another
+            scene. None for a stage without a floor, or where the floor leaves no way.
+        share_interval: of `share`, the floor taken as known; None without either.
+    """
+
+    points: float
+    interval: tuple[float, float] | None
+    share: float | None
+    share_interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
 class Stages:
     """The stages of a run's agents that look.
 
     Attributes:
         agents: how many.
         levels: those of the run, ascending.
+        falls: stage to its fall from undistorted to the highest level, of the stages that have scores.
         at_ceiling: stage to the share of its distorted trials with a score of `CEILINGS`, 0..1.
         agreements: of `PAIRS`.
         trials, scenes: distorted ones.
@@ -71,17 +91,21 @@ class Stages:
 
     agents: int
     levels: tuple[Level, ...]
+    falls: dict[str, Fall]
     at_ceiling: dict[str, float]
     agreements: tuple[Agreement, ...]
     trials: int
     scenes: int
 
 
-def stages(records: Iterable[TrialRecord], agents: Collection[str]) -> Stages | None:
+def stages(
+    records: Iterable[TrialRecord], agents: Collection[str], floors: Mapping[str, float] | None = None
+) -> Stages | None:
     """The stages over the trials of some agents; None without distorted ones.
 
     Args:
         agents: those whose decisions depend on the image: trials of others tell nothing about how stages go together.
+        floors: stage to the score of the output for another scene (`merton.study.floors`), mean of these agents.
     """
     found = sorted((record for record in records if record.agent in agents), key=lambda item: (item.agent, item.case))
     distorted = [record for record in found if record.case.level]
@@ -109,8 +133,50 @@ def stages(records: Iterable[TrialRecord], agents: Collection[str]) -> Stages | 
     levels = [_level(level, found) for level in sorted({record.case.level for record in found})]
     count = len({record.agent for record in found})
     return Stages(
-        count, tuple(levels), shares, tuple(agreement(*pair) for pair in PAIRS), len(distorted), len(set(scenes))
+        count,
+        tuple(levels),
+        _falls(found, floors or {}),
+        shares,
+        tuple(agreement(*pair) for pair in PAIRS),
+        len(distorted),
+        len(set(scenes)),
     )
+
+
+def _falls(records: Iterable[TrialRecord], floors: Mapping[str, float]) -> dict[str, Fall]:
+    found = list(records)
+    undistorted = {(record.agent, record.case.reference): record for record in found if not record.case.level}
+    highest = max(record.case.level for record in found)
+    after = [
+        record
+        for record in found
+        if record.case.level == highest and (record.agent, record.case.reference) in undistorted
+    ]
+    if not after:
+        return {}
+    before = [undistorted[record.agent, record.case.reference] for record in after]
+    scenes = np.array([record.case.scene for record in after])
+    falls = {}
+    for name, start, end in zip(CEILINGS, _scores(before), _scores(after), strict=True):
+        known = ~np.isnan(start) & ~np.isnan(end)
+        if known.any():
+            scale = 100.0 if name == "execution" else 1.0
+            way = float(start[known].mean()) / scale - floors[name] if name in floors else 0.0
+            falls[name] = _fall((start - end)[known] / scale, scenes[known], way)
+    return falls
+
+
+def _fall(losses: NDArray[np.float64], scenes: NDArray[np.str_], way: float) -> Fall:
+    """Of losses of -1..1 in these scenes; `way` is the distance from the undistorted mean to the floor, 0..1."""
+    points = 100.0 * float(losses.mean())
+    interval = None
+    if len(set(scenes.tolist())) > 1:
+        # A difference of -1..1 has twice the scatter of a score of 0..1.
+        half = 200.0 * mean_scatter((losses + 1.0) / 2.0, scenes).half_width
+        interval = points - half, points + half
+    if way <= 0.0:
+        return Fall(points, interval, None, None)
+    return Fall(points, interval, points / way, interval and (interval[0] / way, interval[1] / way))
 
 
 def _level(level: int, records: Iterable[TrialRecord]) -> Level:

@@ -160,10 +160,10 @@ class ExperimentNode(StageNode):
     def run_experiment(self, goal: ServerGoalHandle) -> list[TrialRecord]:
         """Run the remaining trials of the goal's run; returns the records of all its trials."""
         run_directory = RunDirectory(Path(goal.request.run_directory))
-        done: list[str] = []
+        done: dict[str, bool | None] = {}
         if run_directory.database.exists():
             with ResultStore(run_directory.database, read_only=True) as store:
-                done = store.ids(run_directory.id)
+                done = {record.id: record.success for record in store.records(run_directory.id)}
         if done and not goal.request.resume:
             raise InputError(f"{run_directory.path} has {len(done)} results already; resume it, or start a new run")
 
@@ -184,7 +184,7 @@ class ExperimentNode(StageNode):
         run_all(
             runner,
             run_directory,
-            set(done),
+            done,
             lambda record: self.record(run_directory, record),
             on_trial=on_trial,
             on_fault=on_fault,

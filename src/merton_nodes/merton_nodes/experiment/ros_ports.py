@@ -103,6 +103,11 @@ class RosPorts(ServiceCaller):
         elif name != "ideal":
             raise InfrastructureError(f"the cameras of this cell cannot imitate a sensor {name!r}: choose 'ideal'")
 
+    def set_latency(self, latency_s: float) -> None:
+        """Raise InfrastructureError for any but 0: the graph takes images at rest alone."""
+        if latency_s:
+            raise InfrastructureError(f"over ROS images are taken at rest, so a latency of {latency_s:g} s is refused")
+
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Set all three parameters of distortion_node at once."""
         parameters = [Parameter("level", value=float(level)), Parameter("seed", value=seed)]

@@ -11,28 +11,22 @@ of the split `train`; docs/learned_vlms.md is the model card. Runs in plain nump
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.cognition.models.base import MAX_TOKENS, Answer, ModelEntry, VisionLanguageModel
 from merton.cognition.models.describe import PLANS
-from merton.errors import InputError, UnknownNameError
-from merton.models.convolution import convolve, fold, unfolded_weight
+from merton.cognition.models.learned import LearnedVlm
+from merton.models.convolution import fold
+from merton.models.networks import Floats, NumpyNetwork, relu, softmax
 from merton.world.nouns import COLORS, PLACES, SIZES, Noun, noun
 from merton.world.observation import Image
 from merton.world.tasks import Command, find
 
-Floats = NDArray[np.float32]
-
-FOLDER = Path(__file__).parent
-"""Folder of the members' weights, NAME.npz."""
 SIDE_PX = 240
 """The shorter side of an image before it is cropped; all pixels below are those of this size."""
 ROWS_PX, COLUMNS_PX, ABOVE_CENTER_PX = 112, 192, 12
@@ -89,40 +83,21 @@ def sentence(command: Command | None, thing: Sight, beside: Sight, target: Sight
     return f"{text[0].upper()}{text[1:]}."
 
 
-class Gaze(VisionLanguageModel):
-    """Says what it sees of the things of an instruction, and how to do it.
+class Gaze(LearnedVlm):
+    """Says what it sees of the things of an instruction, and how to do it."""
 
-    Args:
-        member: name of its weights in `FOLDER`.
-    """
+    kind = "gaze"
 
-    def __init__(self, member: str) -> None:
-        self.name = member
-        if not (FOLDER / f"{member}.npz").exists():
-            raise UnknownNameError("member", member, sorted(path.stem for path in FOLDER.glob("gaze*.npz")))
+    @cached_property
+    def network(self) -> Network:
+        """Its network, read when it is needed first."""
+        return Network(self.weights)
 
-    @classmethod
-    def from_entry(cls, entry: ModelEntry) -> Gaze:
-        """The member of the entry's name."""
-        return cls(entry.name)
-
-    def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
-        """Answer a question about the first image.
-
-        Args:
-            images: (height, width, 3) uint8 RGB of any size, from above with the robot at the bottom; the first counts.
-            question: contains an instruction of `merton.world.tasks`; without one the answer is about the thing that
-                stands out most.
-            max_tokens: most words in the answer, >= 1.
-
-        Raises:
-            InputError: no image, or no room for an answer.
-        """
-        started = time.perf_counter()
-        if not images or max_tokens < 1:
-            raise InputError(f"{self.name} needs an image and room for at least one word")
-        network = load_network(FOLDER / f"{self.name}.npz")
-        planes = network.planes(images[0])
+    def say(self, image: Image, question: str, most: int) -> tuple[str, bool]:
+        """See `LearnedVlm.say`; a question without an instruction of `merton.world.tasks` is about the thing that
+        stands out most."""
+        network = self.network
+        planes = network.planes(image)
         features = network.features(planes)
         command = find(question)
         if command is None:
@@ -133,27 +108,17 @@ class Gaze(VisionLanguageModel):
             target = network.sight(planes, network.look_for(features, said)) if said else None
         beside = network.sight(planes, network.look_beside(features, thing))
         words = sentence(command, thing, beside, target).split()
-        return Answer(" ".join(words[:max_tokens]), time.perf_counter() - started, truncated=len(words) > max_tokens)
+        return " ".join(words[:most]), len(words) <= most
 
 
-class Network:
+class Network(NumpyNetwork):
     """The network in numpy; `tools/vlm_networks.py` has the same in torch."""
 
     def __init__(self, path: Path) -> None:
-        with np.load(path) as stored:
-            self.shapes = tuple(str(word) for word in stored["words"])
-            self._weights = {name: stored[name].astype(np.float32) for name in stored.files if name != "words"}
-        self.channels = self._weights["fine1.weight"].shape[1] // 4
-        self.shrink = int(self._weights["shrink"])
-        for name in (
-            "fine1.weight",
-            "fine2.weight",
-            "coarse2.weight",
-            "coarse3.weight",
-            "look1.weight",
-            "look2.weight",
-        ):
-            self._weights[name] = unfolded_weight(self._weights[name])
+        super().__init__(path)
+        self.shapes = self.words
+        self.channels = self.weights["fine1.weight"].shape[1] // (9 * 4)  # 3 x 3 squares of 2 x 2 pixels
+        self.shrink = int(self.weights["shrink"])
         self.places_px = places_px(self.shrink)
 
     def planes(self, image: Image) -> Floats:
@@ -163,68 +128,57 @@ class Network:
     def features(self, planes: Floats) -> Floats:
         """Features (width, places) of the map."""
         halved = fold(planes).reshape(self.channels, 4, planes.shape[1] // 2, -1).mean(1)
-        signal = self._convolve("fine2", self._convolve("fine1", fold(halved)))
+        signal = relu(self.convolve("fine2", relu(self.convolve("fine1", fold(halved)))))
         coarse = fold(signal)
         shape = coarse.shape[1:]
-        coarse = np.maximum(self._pointwise("coarse1", coarse.reshape(len(coarse), -1)), 0)
-        coarse = self._convolve("coarse3", self._convolve("coarse2", coarse.reshape(-1, *shape)))
+        coarse = relu(self.linear("coarse1", coarse.reshape(len(coarse), -1))).reshape(-1, *shape)
+        coarse = relu(self.convolve("coarse3", relu(self.convolve("coarse2", coarse))))
         both = np.concatenate([signal, coarse.repeat(2, axis=1).repeat(2, axis=2)])
-        return np.maximum(self._pointwise("merge", both.reshape(len(both), -1)), 0)
+        return relu(self.linear("merge", both.reshape(len(both), -1)))
 
     def look_for(self, features: Floats, said: Noun) -> Floats:
         """The attention (places,) to the thing that a noun means."""
-        weights = self._weights
+        weights = self.weights
         logits = self._query(said.color, said.shape, said.size) @ features
-        first = _softmax(logits)
+        first = softmax(logits)
         shift = np.zeros_like(logits)
         if said.place:
             offsets = (self.places_px - first @ self.places_px) / np.float32(APART_PX)
             shift += np.tanh(offsets @ weights["direction.weight"][list(PLACES).index(said.place)])
         if said.landmark:
             other = noun(said.landmark)
-            landmark = _softmax(self._query(other.color, other.shape, other.size) @ features) @ self.places_px
+            landmark = softmax(self._query(other.color, other.shape, other.size) @ features) @ self.places_px
             away = np.hypot(*(self.places_px - landmark).T)
             shift += weights["nearness"] * np.tanh((first @ away - away) / np.float32(NEARER_PX))
-        return _softmax(logits + np.float32(SHIFT) * np.sqrt(first / first.max()) * shift)
+        return softmax(logits + np.float32(SHIFT) * np.sqrt(first / first.max()) * shift)
 
     def look_beside(self, features: Floats, thing: Sight) -> Floats:
         """The attention (places,) to the neighbour of a thing."""
         away = np.hypot(*(self.places_px - np.array(thing.place_px, np.float32)).T)
         itself = np.exp(-0.5 * np.square(away / np.float32(ITSELF_PX)))
-        far = np.logaddexp(0, self._weights["farness"]) * away / np.float32(APART_PX)
-        return _softmax(self._pointwise("occupied", features)[0] - far - np.float32(2 * SHIFT) * itself)
+        far = np.logaddexp(0, self.weights["farness"]) * away / np.float32(APART_PX)
+        return softmax(self.linear("occupied", features)[0] - far - np.float32(2 * SHIFT) * itself)
 
     def anything(self, features: Floats) -> Floats:
         """The attention (places,) to the thing that stands out most."""
-        return _softmax(self._pointwise("occupied", features)[0])
+        return softmax(self.linear("occupied", features)[0])
 
     def sight(self, planes: Floats, attention: Floats) -> Sight:
         """The thing where an attention is strongest, as the fovea sees it."""
         u, v = (float(number) for number in self.places_px[int(np.argmax(attention))])
         row, column = corner((u, v), self.shrink)
         padded = np.pad(planes, ((0, 0), (FOVEA // 2, FOVEA // 2), (FOVEA // 2, FOVEA // 2)))
-        signal = self._convolve("look1", fold(padded[:, row : row + FOVEA, column : column + FOVEA]))
-        seen = np.maximum(self._linear("look3", self._convolve("look2", signal, stride=2).ravel()), 0)
-        color = COLORS[int(np.argmax(self._linear("color_seen", seen)))] if self.channels == 3 else ""
-        return Sight(color, self.shapes[int(np.argmax(self._linear("shape_seen", seen)))], (u, v))
+        signal = relu(self.convolve("look1", fold(padded[:, row : row + FOVEA, column : column + FOVEA])))
+        seen = relu(self.linear("look3", relu(self.convolve("look2", signal, stride=2)).ravel()))
+        color = COLORS[int(np.argmax(self.linear("color_seen", seen)))] if self.channels == 3 else ""
+        return Sight(color, self.shapes[int(np.argmax(self.linear("shape_seen", seen)))], (u, v))
 
     def _query(self, color: str, shape: str, size: str | None) -> Floats:
-        weights = self._weights
+        weights = self.weights
         query = weights["size.weight"][SIZES.index(size) + 1 if size else 0]
         if shape in self.shapes:
             query = query + weights["shape.weight"][self.shapes.index(shape)]
         return query + weights["color.weight"][COLORS.index(color)] if self.channels == 3 else query
-
-    def _linear(self, name: str, values: Floats) -> Floats:
-        return np.asarray(self._weights[f"{name}.weight"] @ values + self._weights[f"{name}.bias"], np.float32)
-
-    def _pointwise(self, name: str, flat: Floats) -> Floats:
-        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
-        return np.asarray(weight.reshape(len(weight), -1) @ flat + bias[:, None], np.float32)
-
-    def _convolve(self, name: str, signal: Floats, stride: int = 1) -> Floats:
-        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
-        return np.maximum(convolve(signal, weight, bias[:, None], stride), 0)
 
 
 def prepared(image: Image, channels: int, shrink: int) -> NDArray[np.uint8]:
@@ -265,14 +219,3 @@ def corner(place_px: tuple[float, float], shrink: int) -> tuple[int, int]:
     """Row and column of the first pixel that the fovea sees around a place, in planes with half a fovea of border."""
     column, row = (np.asarray(place_px) + _CENTER_PX) / shrink + 0.5
     return int(np.clip(row, 0, ROWS_PX // shrink)), int(np.clip(column, 0, COLUMNS_PX // shrink))
-
-
-def _softmax(logits: Floats) -> Floats:
-    raised = np.exp(logits - logits.max())
-    return np.asarray(raised / raised.sum(), np.float32)
-
-
-@lru_cache(maxsize=8)
-def load_network(path: Path) -> Network:
-    """The network of a file of weights, read once."""
-    return Network(path)

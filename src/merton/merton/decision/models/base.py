@@ -85,6 +85,7 @@ ADAPTERS = {
     "plunge": AdapterClass(path=f"{_HERE}.plunge:Plunge"),
     "tiny_vla": AdapterClass(path=f"{_HERE}.tiny_vla:TinyVla"),
     "glance": AdapterClass(path=f"{_HERE}.glance:Glance"),
+    "gist": AdapterClass(path=f"{_HERE}.gist:Gist"),
     "second_glance": AdapterClass(path=f"{_HERE}.glance:SecondGlance"),
     "openvla": AdapterClass(path=f"{_HERE}.openvla:OpenVla", extra="models"),
     "openvla_rest": AdapterClass(path=f"{_HERE}.openvla_rest:OpenVlaRest", extra="remote"),

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +26,13 @@ from merton.decision.models import picture_view, table_view
 from merton.decision.models.base import Policy, example_observation
 from merton.decision.models.motions import STEP_S
 from merton.decision.models.tiny_vla import SEGMENT_SIZE, SEGMENTS, SLOTS, to_deltas, tokens
-from merton.errors import InputError, UnknownNameError
-from merton.models.convolution import convolve, fold, unfolded_weight
+from merton.errors import InputError
+from merton.models.convolution import fold
+from merton.models.networks import Floats, NumpyNetwork, relu, softmax, weights_file
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix
 from merton.world.observation import Image, Observation
 from merton.world.tasks import TASKS, Command, parse
-
-Floats = NDArray[np.float32]
 
 FOLDER = Path(__file__).parent
 """Folder of the members' weights, NAME.npz."""
@@ -65,6 +66,9 @@ class Glance(Policy):
         calibrated: whether it sees the table from above (`table_view`), or the picture as it is (`picture_view`).
     """
 
+    family: ClassVar[str] = "glance"
+    """With which the names of its members begin."""
+
     def __init__(
         self,
         member: str,
@@ -75,8 +79,12 @@ class Glance(Policy):
         self.name = member
         self.view = table_view.from_above if calibrated else picture_view.from_picture
         self.verbs, self.cameras = tuple(verbs), tuple(cameras)
-        if not (FOLDER / f"{member}.npz").exists():
-            raise UnknownNameError("member", member, sorted(path.stem for path in FOLDER.glob("glance*.npz")))
+        self._weights = weights_file(FOLDER, self.family, member)
+
+    @cached_property
+    def network(self) -> SceneNetwork:
+        """Its network, read when it is needed first."""
+        return Network(self._weights)
 
     def act(self, observation: Observation) -> ActionChunk:
         """The whole task at step 0, nothing afterwards.
@@ -98,10 +106,10 @@ class Glance(Policy):
 
     def motion(self, observation: Observation) -> NDArray[np.float64]:
         """The deltas (n, 7) of the whole task from where the hand is."""
-        network = load_network(FOLDER / f"{self.name}.npz")
         tables = self.tables(observation)
         hand = hand_state(observation.base_from_tcp, observation.gripper_open)
-        segments = network.segments(np.dstack(tables), tokens(observation.instruction, network.words), hand)
+        words = tokens(observation.instruction, self.network.words)
+        segments = self.network.segments(np.dstack(tables), words, hand)
         start = observation.base_from_tcp[:3, 3]
         return to_deltas(slow_enough(segments, start), start)
 
@@ -172,98 +180,81 @@ def slow_enough(segments: Floats, start: NDArray[np.float64]) -> Floats:
     return slow
 
 
-class Network:
-    """The network in numpy; `tools/vla_networks.py` has the same in torch."""
+class SceneNetwork(NumpyNetwork, ABC):
+    """Reads the words and the image; its kinds make a motion of them. `tools/vla_networks.py` has the same in torch."""
+
+    @abstractmethod
+    def segments(self, image: Image, numbers: NDArray[np.int64], hand: Floats) -> Floats:
+        """(SEGMENTS, SEGMENT_SIZE) for an image of the grid, 3 channels a camera, the words `numbers` (SLOTS,), and the
+        hand (HAND,)."""
+
+    def read(self, numbers: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """What the words say: the sentence (channels,), the queries (ROLES, channels), and how much each word belongs
+        to each role (SLOTS, ROLES)."""
+        weights = self.weights
+        words = np.pad(weights["embedding.weight"][numbers], ((WINDOW, WINDOW), (0, 0)))
+        windows = np.stack([words[slot : slot + 2 * WINDOW + 1].ravel() for slot in range(SLOTS)])
+        context = relu(windows @ weights["context.weight"].T + weights["context.bias"])
+        there = (numbers > 0)[:, None]
+        gates = there / (1 + np.exp(-(context @ weights["gates.weight"].T + weights["gates.bias"])))
+        queries = gates.T @ weights["meaning.weight"][numbers]
+        text = relu(self.linear("sentence", (context * there).sum(0)))
+        return text, queries.astype(np.float32), gates
+
+    def features(self, image: Image) -> Floats:
+        """Features (channels, ROWS * COLUMNS) of all places."""
+        signal = fold(np.ascontiguousarray(image.transpose(2, 0, 1), np.float32) / np.float32(255) - np.float32(0.5))
+        signal = relu(self.convolve("fine2", relu(self.convolve("fine1", signal))))
+        coarse = fold(signal[:, : ROWS - ROWS % 2])
+        shape = coarse.shape[1:]
+        coarse = relu(self.linear("coarse1", coarse.reshape(len(coarse), -1))).reshape(-1, *shape)
+        coarse = relu(self.convolve("coarse3", relu(self.convolve("coarse2", coarse))))
+        both = np.concatenate([signal, coarse.repeat(2, axis=1).repeat(2, axis=2)])
+        return relu(self.linear("merge", both.reshape(len(both), -1)))
+
+
+class Network(SceneNetwork):
+    """From places to the motion."""
 
     def __init__(self, path: Path) -> None:
-        with np.load(path) as stored:
-            self.words = tuple(str(word) for word in stored["words"])
-            self._weights = {name: stored[name].astype(np.float32) for name in stored.files if name != "words"}
-        text, channels = len(self._weights["sentence.bias"]), len(self._weights["merge.bias"])
-        self.knows_hand = self._weights["motion1.weight"].shape[1] > text + ROLES * (2 + channels)
-        for name in ("fine1.weight", "fine2.weight", "coarse2.weight", "coarse3.weight"):
-            self._weights[name] = unfolded_weight(self._weights[name])
+        super().__init__(path)
+        text, channels = len(self.weights["sentence.bias"]), len(self.weights["merge.bias"])
+        self.knows_hand = self.weights["motion1.weight"].shape[1] > text + ROLES * (2 + channels)
         rows, columns = np.mgrid[0:ROWS, 0:COLUMNS]
         pixels = STRIDE * np.stack([columns.ravel(), rows.ravel()], -1) + 0.5 * (STRIDE - 1)
         self._places = table_view.places(pixels).astype(np.float32)
 
     def segments(self, image: Image, numbers: NDArray[np.int64], hand: Floats) -> Floats:
-        """(SEGMENTS, SEGMENT_SIZE) for tables from above, 3 channels a camera, the words `numbers` (SLOTS,), and the
-        hand (HAND,), which only some members know."""
-        text, queries, direction, nearness = self.read(numbers)
-        features = self.features(image)
-        places, seen = self.attend(features, queries, direction, nearness)
+        """As `SceneNetwork.segments`; only some members know the hand."""
+        text, queries, gates = self.read(numbers)
+        places, seen = self.attend(self.features(image), queries, *self.selection(numbers, gates))
         return self._motion(places, seen, text, hand)
 
-    def read(self, numbers: NDArray[np.int64]) -> tuple[Floats, Floats, Floats, float]:
-        """What the words say: the sentence (channels,), the queries (ROLES, channels), the direction (2,) [1/m] in
-        which a thing stands further than its like, and how much the landmark counts."""
-        weights = self._weights
-        words = np.pad(weights["embedding.weight"][numbers], ((WINDOW, WINDOW), (0, 0)))
-        windows = np.stack([words[slot : slot + 2 * WINDOW + 1].ravel() for slot in range(SLOTS)])
-        context = np.maximum(windows @ weights["context.weight"].T + weights["context.bias"], 0)
-        there = (numbers > 0)[:, None]
-        gates = there / (1 + np.exp(-(context @ weights["gates.weight"].T + weights["gates.bias"])))
-        queries = gates.T @ weights["meaning.weight"][numbers]
-        direction = 10 * gates[:, 0] @ weights["direction.weight"][numbers]
-        text = np.maximum(self._linear("sentence", (context * there).sum(0)), 0)
-        nearness = 10 * float((weights["nearness.weight"][numbers] * there).sum())
-        return text, queries.astype(np.float32), direction.astype(np.float32), nearness
-
-    def features(self, image: Image) -> Floats:
-        """Features (channels, ROWS * COLUMNS) of all places."""
-        weights = self._weights
-        signal = fold(np.ascontiguousarray(image.transpose(2, 0, 1), np.float32) / np.float32(255) - np.float32(0.5))
-        signal = self._convolve("fine2", self._convolve("fine1", signal))
-        coarse = fold(signal[:, : ROWS - ROWS % 2])
-        shape = coarse.shape[1:]
-        coarse = np.maximum(_pointwise(weights, "coarse1", coarse.reshape(len(coarse), -1)), 0)
-        coarse = self._convolve("coarse3", self._convolve("coarse2", coarse.reshape(-1, *shape)))
-        both = np.concatenate([signal, coarse.repeat(2, axis=1).repeat(2, axis=2)])
-        return np.maximum(_pointwise(weights, "merge", both.reshape(len(both), -1)), 0)
+    def selection(self, numbers: NDArray[np.int64], gates: Floats) -> tuple[Floats, float]:
+        """The direction (2,) [1/m] in which a thing stands further than its like, and how much the landmark counts."""
+        direction = 10 * gates[:, 0] @ self.weights["direction.weight"][numbers]
+        nearness = 10 * float((self.weights["nearness.weight"][numbers] * (numbers > 0)[:, None]).sum())
+        return direction.astype(np.float32), nearness
 
     def attend(self, features: Floats, queries: Floats, direction: Floats, nearness: float) -> tuple[Floats, Floats]:
         """Places (ROLES, 2) [m], and the features (ROLES, channels) there."""
         logits = queries @ features
-        first = _softmax(logits[0])
-        away = np.hypot(*(self._places - _softmax(logits[2]) @ self._places).T)
+        first = softmax(logits[0])
+        away = np.hypot(*(self._places - softmax(logits[2]) @ self._places).T)
         aside = np.tanh((self._places - first @ self._places) @ direction)
         closer = np.tanh((first @ away - away) / np.float32(NEARER_M))
         like = np.sqrt(first / first.max())
         logits[0] += np.float32(SHIFT) * like * (aside + np.float32(nearness) * closer)
-        attention = np.stack([_softmax(row) for row in logits])
+        attention = softmax(logits)
         return attention @ self._places, attention @ features.T
 
     def _motion(self, places: Floats, seen: Floats, text: Floats, hand: Floats) -> Floats:
         centered = (places - np.array(CENTER_M, np.float32)).ravel()
-        mixture = self._linear("mixture", text).reshape(SEGMENTS, 2, 2 * ROLES)
+        mixture = self.linear("mixture", text).reshape(SEGMENTS, 2, 2 * ROLES)
         known = [hand] if self.knows_hand else []
         hidden = np.concatenate([text, centered / np.float32(PLACE_SCALE_M), seen.ravel(), *known])
-        hidden = np.maximum(self._linear("motion1", hidden), 0)
-        hidden = np.maximum(self._linear("motion2", hidden), 0)
-        segments = self._linear("motion3", hidden).reshape(SEGMENTS, SEGMENT_SIZE)
-        segments = segments * self._weights["spread"] + self._linear("script", text).reshape(SEGMENTS, SEGMENT_SIZE)
+        hidden = relu(self.linear("motion2", relu(self.linear("motion1", hidden))))
+        segments = self.linear("motion3", hidden).reshape(SEGMENTS, SEGMENT_SIZE)
+        segments = segments * self.weights["spread"] + self.linear("script", text).reshape(SEGMENTS, SEGMENT_SIZE)
         segments[:, :2] += mixture @ centered
         return segments
-
-    def _linear(self, name: str, values: Floats) -> Floats:
-        return np.asarray(self._weights[f"{name}.weight"] @ values + self._weights[f"{name}.bias"], np.float32)
-
-    def _convolve(self, name: str, signal: Floats) -> Floats:
-        return np.maximum(convolve(signal, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"][:, None]), 0)
-
-
-def _pointwise(weights: dict[str, Floats], name: str, flat: Floats) -> Floats:
-    """A 1 x 1 convolution of (inputs, positions)."""
-    return np.asarray(weights[f"{name}.weight"][:, :, 0, 0] @ flat + weights[f"{name}.bias"][:, None], np.float32)
-
-
-def _softmax(logits: Floats) -> Floats:
-    raised = np.exp(logits - logits.max())
-    return np.asarray(raised / raised.sum(), np.float32)
-
-
-@lru_cache(maxsize=8)
-def load_network(path: Path) -> Network:
-    """The network of a file of weights, read once."""
-    return Network(path)

@@ -1,4 +1,4 @@
-"""A fixed part of the picture, its light levelled: for a network that is not told where the camera stands.
+"""A fixed part of the picture, for a network that is not told where the camera stands; its light can be levelled.
 
 The grid has the size of `table_view`'s, so that the same network reads either. Of the camera only the angle of view is
 used: the picture is brought to the focal length of the training. A camera that was moved is not noticed.
@@ -27,11 +27,16 @@ def pixels(lens: Intrinsics, image_px: NDArray[np.floating]) -> NDArray[np.float
     return centered * (FOCAL_PX / lens.fx, FOCAL_PX / lens.fy) + CENTER_PX
 
 
-def from_picture(view: CameraView) -> Image:
-    """The part of the picture, (`ROWS`, `COLUMNS`, 3) uint8 RGB, with mean `MEAN` and standard deviation `SPREAD`."""
+def part(view: CameraView) -> Image:
+    """The part of the picture, (`ROWS`, `COLUMNS`, 3) uint8 RGB."""
     scale = FOCAL_PX / view.intrinsics.fx, FOCAL_PX / view.intrinsics.fy
     corner = pixels(view.intrinsics, np.zeros(2))
     grid_from_image = np.array([[scale[0], 0.0, corner[0]], [0.0, scale[1], corner[1]]])
-    part = cv2.warpAffine(view.color, grid_from_image, (COLUMNS, ROWS), flags=cv2.INTER_LINEAR)
-    levelled = (part - part.mean(dtype=np.float64)) * (SPREAD / max(float(part.std()), 1.0)) + MEAN
+    return np.asarray(cv2.warpAffine(view.color, grid_from_image, (COLUMNS, ROWS), flags=cv2.INTER_LINEAR), np.uint8)
+
+
+def from_picture(view: CameraView) -> Image:
+    """As `part`, with mean `MEAN` and standard deviation `SPREAD`."""
+    seen = part(view)
+    levelled = (seen - seen.mean(dtype=np.float64)) * (SPREAD / max(float(seen.std()), 1.0)) + MEAN
     return np.clip(np.rint(levelled), 0, 255).astype(np.uint8)

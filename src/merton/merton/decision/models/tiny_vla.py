@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import cv2
@@ -22,11 +22,10 @@ from scipy.spatial.transform import Rotation
 from merton.decision.models.base import Policy
 from merton.decision.models.motions import STEP_S
 from merton.errors import InputError
-from merton.models.convolution import convolve, fold, unfolded_weight
+from merton.models.convolution import fold
+from merton.models.networks import Floats, NumpyNetwork, relu, softmax
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.observation import CameraView, Image, Observation
-
-Floats = NDArray[np.float32]
 
 WEIGHTS = Path(__file__).with_name("tiny_vla.npz")
 
@@ -56,6 +55,11 @@ class TinyVla(Policy):
     name = "tiny-vla"
     cameras = (CAMERA,)
 
+    @cached_property
+    def network(self) -> Network:
+        """Its network, read when it is needed first."""
+        return Network(WEIGHTS)
+
     def act(self, observation: Observation) -> ActionChunk:
         """The whole task at step 0, nothing afterwards; raises InputError if the view from above is missing."""
         if CAMERA not in observation.views:
@@ -64,9 +68,8 @@ class TinyVla(Policy):
         if observation.step > 0:
             deltas = np.empty((0, 7))
         else:
-            network = _network()
-            view = observation.views[CAMERA]
-            segments = network.segments(view, tokens(observation.instruction, network.words))
+            words = tokens(observation.instruction, self.network.words)
+            segments = self.network.segments(observation.views[CAMERA], words)
             deltas = to_deltas(segments, observation.base_from_tcp[:3, 3])
         return checked_chunk(deltas, STEP_S, model=self.name, latency_s=time.perf_counter() - started, done=True)
 
@@ -136,15 +139,8 @@ def to_deltas(segments: NDArray[np.floating], start: NDArray[np.float64]) -> NDA
     return np.vstack(parts)
 
 
-class _Network:
+class Network(NumpyNetwork):
     """The network in numpy; `tools/train_tiny_vla.py` has the same in torch."""
-
-    def __init__(self, path: Path) -> None:
-        with np.load(path) as stored:
-            self.words = tuple(str(word) for word in stored["words"])
-            self._weights = {name: stored[name].astype(np.float32) for name in stored.files if name != "words"}
-        for name in ("conv1.weight", "conv2.weight"):
-            self._weights[name] = unfolded_weight(self._weights[name])
 
     def segments(self, view: CameraView, numbers: NDArray[np.int64]) -> Floats:
         """(SEGMENTS, SEGMENT_SIZE) for the words `numbers` (SLOTS,)."""
@@ -154,51 +150,35 @@ class _Network:
         points = table_points(view, pixels).astype(np.float32)
         return self._motion(points, seen, text)
 
-    def _linear(self, name: str, values: Floats) -> Floats:
-        return np.asarray(self._weights[f"{name}.weight"] @ values + self._weights[f"{name}.bias"], np.float32)
-
     def _text(self, numbers: NDArray[np.int64]) -> Floats:
-        embedded = self._weights["words_embedded"][np.arange(SLOTS), numbers].sum(axis=0)
-        return np.maximum(self._linear("text2", np.maximum(self._linear("text1", embedded), 0)), 0)
+        embedded = self.weights["words_embedded"][np.arange(SLOTS), numbers].sum(axis=0)
+        return relu(self.linear("text2", relu(self.linear("text1", embedded))))
 
     def _features(self, image: Image, text: Floats) -> Floats:
         """(channels, height / STRIDE, width / STRIDE)."""
-        weights = self._weights
         signal = fold(np.ascontiguousarray(image.transpose(2, 0, 1), np.float32) / np.float32(255) - np.float32(0.5))
-        signal = np.maximum(convolve(signal, weights["conv1.weight"], weights["conv1.bias"][:, None]), 0)
-        signal = convolve(signal, weights["conv2.weight"], weights["conv2.bias"][:, None])
-        scale, shift = np.split(self._linear("film", text), 2)
-        signal = np.maximum(signal * (1 + scale[:, None, None]) + shift[:, None, None], 0)
-        flat = signal.reshape(len(signal), -1)
-        flat = np.maximum(weights["point1.weight"][:, :, 0, 0] @ flat + weights["point1.bias"][:, None], 0)
-        flat = weights["point2.weight"][:, :, 0, 0] @ flat + weights["point2.bias"][:, None]
+        signal = self.convolve("conv2", relu(self.convolve("conv1", signal)))
+        scale, shift = np.split(self.linear("film", text), 2)
+        signal = relu(signal * (1 + scale[:, None, None]) + shift[:, None, None])
+        flat = self.linear("point2", relu(self.linear("point1", signal.reshape(len(signal), -1))))
         return flat.reshape(-1, *signal.shape[1:])
 
     def _attend(self, features: Floats, text: Floats) -> tuple[Floats, Floats]:
         """Points (POINTS, 2) (u, v) in the feature map, and the features (POINTS, channels) there."""
         channels, height, width = features.shape
-        queries = self._linear("queries", text).reshape(POINTS, channels)
+        queries = self.linear("queries", text).reshape(POINTS, channels)
         flat = features.reshape(channels, -1)
-        logits = queries @ flat
-        logits -= logits.max(axis=1, keepdims=True)
-        attention = np.exp(logits)
-        attention /= attention.sum(axis=1, keepdims=True)
+        attention = softmax(queries @ flat)
         v, u = np.divmod(np.arange(height * width), width)
         pixels = attention @ np.column_stack([u, v]).astype(np.float32)
         return pixels.astype(np.float32), (attention @ flat.T).astype(np.float32)
 
     def _motion(self, points: Floats, seen: Floats, text: Floats) -> Floats:
-        centered = points - self._weights["center"]
-        mixture = self._linear("mixture", text).reshape(SEGMENTS, 2, 2 * POINTS)
+        centered = points - self.weights["center"]
+        mixture = self.linear("mixture", text).reshape(SEGMENTS, 2, 2 * POINTS)
         hidden = np.concatenate([text, centered.ravel() / np.float32(0.15), seen.ravel()])
-        hidden = np.maximum(self._linear("motion1", hidden), 0)
-        hidden = np.maximum(self._linear("motion2", hidden), 0)
-        segments = self._linear("motion3", hidden).reshape(SEGMENTS, SEGMENT_SIZE)
-        segments = segments * self._weights["spread"] + self._weights["mean"]
+        hidden = relu(self.linear("motion2", relu(self.linear("motion1", hidden))))
+        segments = self.linear("motion3", hidden).reshape(SEGMENTS, SEGMENT_SIZE)
+        segments = segments * self.weights["spread"] + self.weights["mean"]
         segments[:, :2] += mixture @ centered.ravel()
         return segments
-
-
-@lru_cache(maxsize=1)
-def _network() -> _Network:
-    return _Network(WEIGHTS)

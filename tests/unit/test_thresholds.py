@@ -1,0 +1,127 @@
+"""The level at which success is 75 %: laws, honest ends, and how often the interval holds the truth."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_run import make_fake_run
+
+from merton.experiment.staircase import Staircase
+from merton.leaderboard.snapshot.store import of_trials
+from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.study import report, thresholds
+from merton.study.thresholds import TARGET, Threshold, as_csv, estimate, words
+
+
+def climb(rng: np.random.Generator, middle: float, scenes: int, tasks: int = 1) -> tuple[np.ndarray, ...]:
+    """Levels, successes and scenes of a staircase; scenes shift the middle by a normal of deviation 0.7."""
+    chain, levels, wins = Staircase(), [], []
+    order = rng.permutation(np.repeat(np.arange(scenes), tasks))
+    shifts = rng.normal(size=scenes) * 0.7
+    for scene in order:
+        levels.append(chain.level)
+        wins.append(rng.random() < 0.98 / (1.0 + math.exp((chain.level - middle - shifts[scene]) / 0.4)))
+        chain.add(wins[-1])
+    return np.array(levels), np.array(wins), order
+
+
+def test_many_trials_find_the_planted_threshold_at_any_level() -> None:
+    for at in (1.6, 3.0, 4.2):
+        levels = np.tile(np.arange(1, 6), 200)
+        chance = 0.98 / (1.0 + np.exp((levels - at) / 0.4) * (0.98 / 0.75 - 1.0))
+        won = np.random.default_rng(7).random(len(levels)) < chance
+        found, low, high = estimate(levels, won, np.arange(len(levels)), [True] * 98 + [False] * 2)
+        assert found == pytest.approx(at, abs=0.2)
+        assert low < at < high
+        assert high - low < 0.5
+
+
+def test_nothing_is_said_beyond_the_levels_that_were_seen() -> None:
+    levels = np.full(20, 5)
+    found, low, high = estimate(levels, levels > 0, np.arange(20), [True] * 20)
+    assert (found, high) == (math.inf, math.inf)
+    assert low > 4.0
+    found, low, high = estimate(np.full(20, 1), np.zeros(20, bool), np.arange(20), [True] * 20)
+    assert (found, low) == (-math.inf, -math.inf)
+    assert words(found) == "below 1"
+    assert estimate([3], [True], [0])[1:] == (-math.inf, math.inf), "a single trial tells nothing"
+
+
+def test_an_agent_that_fails_undistorted_has_no_threshold() -> None:
+    levels = np.tile(np.arange(1, 6), 8)
+    won = np.arange(40) % 2 == 0
+    found, _, high = estimate(levels, won, np.arange(40), [True, False] * 20)
+    assert (found, high) == (-math.inf, -math.inf)
+
+
+def test_trials_of_one_scene_count_as_one() -> None:
+    levels, won, _ = climb(np.random.default_rng(9), 3.4, 24)
+    alone = estimate(levels, won, np.arange(24), [True] * 24)
+    copies = estimate(np.tile(levels, 4), np.tile(won, 4), np.tile(np.arange(24), 4), [True] * 24)
+    independent = estimate(np.tile(levels, 4), np.tile(won, 4), np.arange(96), [True] * 24)
+    width = [found[2] - found[1] for found in (alone, copies, independent)]
+    assert width[2] < 0.65 * width[0]
+    assert width[1] > 0.85 * width[0]
+
+
+@pytest.mark.parametrize(("scenes", "tasks"), [(20, 1), (8, 4)])
+def test_the_interval_holds_the_truth(scenes: int, tasks: int) -> None:
+    rng, middle = np.random.default_rng(11), 3.2
+    shift = rng.normal(size=20_000) * 0.7
+    grid = np.linspace(0.0, 6.0, 601)
+    mean = np.array([(0.98 / (1.0 + np.exp((x - middle - shift) / 0.4))).mean() for x in grid])
+    truth = float(np.interp(-TARGET, -mean, grid))
+    held = 0
+    for _ in range(200):
+        undistorted = rng.random(scenes * tasks) < 0.98
+        _, low, high = estimate(*climb(rng, middle, scenes, tasks), undistorted.tolist())
+        held += low <= truth <= high
+    assert held >= 182, "91 % of 200: .95 less 2.6 standard errors"
+
+
+def test_each_agent_and_type_has_a_line() -> None:
+    def record(agent: str, seed: int, distortion: str, level: int, done: bool | None) -> TrialRecord:
+        outcome = {True: Outcome.SUCCESS, False: Outcome.FAILURE, None: Outcome.INFRASTRUCTURE}[done]
+        return TrialRecord("e", agent, TestCase("pick", seed, distortion, level), outcome)
+
+    records = [record("b", seed, "jpeg", 3, True) for seed in range(4)] + [record("a", 0, "jpeg", 2, False)]
+    records += [record("a", 1, "jpeg", 2, None), record("a", 0, "reference", 0, True)]
+    first, second = thresholds.thresholds(records)
+    assert (first.agent, first.trials, first.scenes, first.undistorted) == ("a", 1, 1, 1.0)
+    assert (second.agent, second.trials, second.undistorted) == ("b", 4, None)
+    assert second.seen == (None, None, (1.0, 4), None, None)
+    assert thresholds.thresholds(records[::-1]) == [first, second]
+    lines = as_csv([first, second]).splitlines()
+    assert lines[0] == "agent,distortion,threshold,low,high,undistorted_success,trials,scenes"
+    assert lines[1].startswith("a,jpeg,")
+
+
+def test_the_report_of_a_staircase_begins_with_its_thresholds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+    make_fake_run(run, distortions=("gaussian_blur",), tasks=("pick",))
+    given: list[Sequence[Threshold]] = []
+    monkeypatch.setattr(report, "render", lambda run, facts, records, found=(): given.append(found) or "page")
+    report.write_report(run)
+    assert (given.pop(), (run / "thresholds.csv").exists()) == ([], False)
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(facts | {"design": {"levels": "staircase"}}))
+    report.write_report(run)
+    (found,) = given
+    assert [item.agent for item in found] == ["hold", "oracle", "servo"]
+    assert (run / "thresholds.csv").read_text() == as_csv(found)
+    section = report._environment().get_template("thresholds.html.j2").render(thresholds=found)
+    assert section.count('<svg viewBox="0 0 120 18" class="bar"') == 3
+    assert words(found[0].level) == "below 1", "it does nothing"
+    records = [TrialRecord("e", item.agent, TestCase("pick", 0, "jpeg", 1), Outcome.SUCCESS) for item in found]
+    says = "3 agents, 3 trials in 1 scene: success falls to 75\u00a0% first for hold under gaussian_blur"
+    assert report.headline(of_trials(records), found) == f"{says} (level: below 1)."
+    above = [replace(item, level=math.inf) for item in found]
+    assert report.headline(of_trials(records), above).endswith(
+        "no agent's success falls to 75\u00a0% within the five levels."
+    )
