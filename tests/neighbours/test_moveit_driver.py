@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,9 @@ def test_the_controller_follows_a_chunk_on_the_paths_of_moveit(
     assert isinstance(arm.planner, MoveItPlanner)
     of_moveit = arm.planner.plan
 
-    def asking(request: Request) -> JointSpline:
+    def asking(request: Request, accept: Callable[[JointSpline], Any]) -> Any:
         asked.append(request)
-        return of_moveit(request)
+        return of_moveit(request, accept)
 
     monkeypatch.setattr(arm.planner, "plan", asking)
     ros.until(lambda: arm.arm.joints_rad is not None)

@@ -8,6 +8,7 @@ import importlib.util
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -30,6 +31,7 @@ from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.world.linkage import joint_positions
 from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.arm.moveit_planner import (
+    ATTEMPTS,
     GROUP,
     PLANNERS,
     MoveIt,
@@ -63,9 +65,28 @@ def aside() -> Any:
     return lambda request: way(request.start_rad, request.goal_rad, ASIDE_RAD)
 
 
-def through_the_table() -> Any:
+def into_the_table(request: Request) -> tuple[Any, Any, Any]:
     down = np.array([0, 0.75, 0, 0, 0, 0])
-    return lambda r: ([0.0, 2.0, 4.0], [r.start_rad, r.start_rad + down, r.goal_rad], np.zeros((3, 6)))
+    return [0.0, 2.0, 4.0], [request.start_rad, request.start_rad + down, request.goal_rad], np.zeros((3, 6))
+
+
+def through_the_table() -> Any:
+    return into_the_table
+
+
+def aside_when_it_searches_again() -> Any:
+    """As where MoveIt's shapes are slimmer than the gate's: the straight way and the first search are refused."""
+    searches: list[Request] = []
+
+    def plan_something(request: Request) -> Any:
+        searches.extend([request] * request.search)
+        return into_the_table(request) if len(searches) < 2 else way(request.start_rad, request.goal_rad, ASIDE_RAD)
+
+    return plan_something
+
+
+def straight_or_aside() -> Any:
+    return lambda request: way(request.start_rad, request.goal_rad, ASIDE_RAD * request.search)
 
 
 def moody() -> Any:
@@ -92,11 +113,25 @@ def test_ways_and_failures_come_out_of_the_process_and_it_is_started_again() -> 
     with contextlib.closing(MoveItPlanner(moody)) as one:
         for opening_m, says in ((0.01, "found no way"), (0.02, "ValueError: no such group"), (0.03, "has ended")):
             with pytest.raises(InfrastructureError, match=says):
-                one.plan(request(opening_m=opening_m))
-        spline = one.plan(request())
+                one.plan(request(opening_m=opening_m), lambda way: way)
+        spline = one.plan(request(), lambda way: way)
         assert np.allclose(spline.joints_rad[[0, -1]], [HOME, HOME + 0.1])
     with pytest.raises(InfrastructureError, match="has ended"):
-        one.plan(request())
+        one.plan(request(), lambda way: way)
+
+
+def test_a_way_that_is_refused_is_searched_anew_a_few_times() -> None:
+    asked: list[JointSpline] = []
+
+    def refuse(found: JointSpline) -> None:
+        asked.append(found)
+        raise InfrastructureError(f"way {len(asked)} was refused")
+
+    one = MoveItPlanner(straight_or_aside)
+    with contextlib.closing(one), pytest.raises(InfrastructureError, match=f"^way {ATTEMPTS} was refused$"):
+        one.plan(request(), refuse)
+    turned = [float(found.joints_rad[1, 0] - HOME[0]) for found in asked]
+    assert turned == pytest.approx([0.05] + [0.05 + ASIDE_RAD] * (ATTEMPTS - 1)), "straight, then searches"
 
 
 @pytest.mark.skipif(has_moveit, reason="moveit_py is installed")
@@ -236,6 +271,9 @@ def test_the_calls_that_moveit_py_gets(moveit_py: SimpleNamespace) -> None:
     assert times == [0.0, 1.0]
     assert np.allclose(joints, [HOME, HOME + 0.1]), "in the arm's order"
     assert component.tried == list(PLANNERS)
+    component.answers = [answer(0.0, 1.0)]
+    backend(replace(request(), search=True))
+    assert component.tried[2:] == ["search"], "the straight way was refused"
     assert {name: component.goal.joint_positions[name] for name in FINGER_JOINTS} == dict.fromkeys(FINGER_JOINTS, 0.07)
     component.answers = [None, None]
     with pytest.raises(InfrastructureError, match="MoveIt found no way"):
@@ -370,6 +408,8 @@ def test_the_arm_goes_the_planned_way_to_the_same_pose_and_nowhere_if_it_is_refu
     assert np.allclose(robot.position - begin, [0, 0, 0.06], atol=0.002), "the pose that the chunk asked for"
     turned = max(abs(message.position[0] - HOME[0]) for message in robot.joints[seen:])
     assert turned > 0.6 * ASIDE_RAD, "on a way that was not its own"
+    with contextlib.closing(MoveItPlanner(aside_when_it_searches_again)) as arm.runner.planner:
+        assert robot.execute(*[UP] * 2).error_code == 0, "the gate refused two ways, and took the third"
     here = robot.position
     with contextlib.closing(MoveItPlanner(through_the_table)) as arm.runner.planner:
         result = robot.execute(*[UP] * 3)

@@ -16,6 +16,7 @@ from merton.errors import InfrastructureError, InputError, MertonError, UnknownN
 from merton.execution.gate.carrying import Carrying, Grip, Move, PredictedStop, SegmentDone
 from merton.execution.gate.planner import MotionPlan, Segment, detour
 from merton.execution.gate.safety import Limits, Verdict
+from merton.execution.trajectory import JointSpline
 from merton.world.action import ActionChunk
 from merton_nodes.arm.arm_driver import ArmDriver
 from merton_nodes.arm.markers import motion_markers, stop_markers
@@ -157,14 +158,17 @@ class ChunkRunner:
         """The segment as it is, or on a way of MoveIt's that has passed the gate; raises InfrastructureError."""
         if self.planner is None or not segment.moves:
             return segment
-        planner = self.planner
-        opening_m, held, found = self.arm.opening_m, self.arm.hand.held(), Future()
+        planner, opening_m, held, found = self.planner, self.arm.opening_m, self.arm.hand.held(), Future()
         executor = self.arm.node.executor
         request = Request(segment.joints_rad[0], segment.joints_rad[-1], opening_m, held)
+        opened = self.arm.gripper.gripper_open(opening_m)
+
+        def through_the_gate(way: JointSpline) -> Segment:
+            return detour(segment, way, self.cell, self.limits, opened, held)
 
         def work() -> None:
             try:
-                found.set_result(planner.plan(request))
+                found.set_result(planner.plan(request, through_the_gate))
             except Exception as error:
                 found.set_result(error)
             if executor is not None:
@@ -174,4 +178,5 @@ class ChunkRunner:
         answer = await found
         if isinstance(answer, Exception):
             raise answer
-        return detour(segment, answer, self.cell, self.limits, self.arm.gripper.gripper_open(opening_m), held)
+        assert isinstance(answer, Segment)
+        return answer

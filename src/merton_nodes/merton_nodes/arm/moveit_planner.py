@@ -1,5 +1,8 @@
 """MoveIt as the planner of the ways between the poses of a chunk; each of its ways passes the gate afterwards.
 
+MoveIt checks the shapes of the URDF, the gate keeps a margin around the capsules that enclose them: of the ways that
+MoveIt finds around an obstacle the gate refuses some. A search is random, so that another one finds another way.
+
 It runs in a process of its own: a search can take a second, and the stop path must not wait for it.
 """
 
@@ -10,11 +13,11 @@ import multiprocessing
 import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +34,26 @@ HELD = "held"
 """Name of the held object in MoveIt's scene."""
 PLANNERS = ("straight", "search")
 """Of config/moveit/pipelines.yaml, tried in this order: a straight way in joint space, a search around obstacles."""
+ATTEMPTS = 4
+"""So many ways are asked for at most, until one is accepted."""
 START_LIMIT_S, ANSWER_LIMIT_S = 60.0, 5.0
 ENDED = "MoveIt has ended: the log has its reasons"
 _FILES = ("kinematics", "joint_limits", "pipelines")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Request:
-    """A way to plan: between joint angles (6,) [rad], with the fingers `opening_m` apart and the object they hold."""
+    """A way to plan: between joint angles (6,) [rad], with the fingers `opening_m` apart and the object they hold.
+
+    `search`: without trying the straight way first.
+    """
 
     start_rad: NDArray[np.float64]
     goal_rad: NDArray[np.float64]
     opening_m: float
     held: HeldObject | None
+    search: bool = False
 
 
 class Backend(Protocol):
@@ -97,13 +107,13 @@ class MoveIt:
         self._arm = self._moveit.get_planning_component(GROUP)
         # bounds of a base that drives [m]; without any MoveIt warns at each plan, although this base is fixed
         self._arm.set_workspace(-1.0, -1.0, -1.0, 1.0, 1.0, 1.0)
-        self._parameters = [PlanRequestParameters(self._moveit, name) for name in PLANNERS]
+        self._straight, self._search = (PlanRequestParameters(self._moveit, name) for name in PLANNERS)
 
     def __call__(self, request: Request) -> tuple[Any, Any, Any]:
         scene = self._scene(request)
         self._arm.set_start_state(robot_state=scene.current_state)
         self._arm.set_goal_state(robot_state=self._state(request.goal_rad, request.opening_m))
-        for parameters in self._parameters:
+        for parameters in (self._search,) if request.search else (self._straight, self._search):
             if plan := self._arm.plan(single_plan_parameters=parameters, planning_scene=scene):
                 return arrays_of(plan.trajectory.get_robot_trajectory_msg().joint_trajectory)
         raise InfrastructureError("MoveIt found no way")
@@ -221,11 +231,27 @@ class MoveItPlanner:
         self._lock, self._closed = threading.Lock(), False
         self._begin()
 
-    def plan(self, request: Request) -> JointSpline:
-        """A way from the start to the goal; raises InfrastructureError if there is none, or no answer.
+    def plan(self, request: Request, accept: Callable[[JointSpline], T]) -> T:
+        """What `accept` makes of the first way from the start to the goal that it accepts, of `ATTEMPTS` at most.
 
         After its end, or a request without an answer, MoveIt is started again for the next request.
+
+        Args:
+            accept: raises InfrastructureError for a way that it refuses.
+
+        Raises:
+            InfrastructureError: there is no way, no answer, or none of the ways was accepted.
         """
+        for attempt in range(ATTEMPTS):
+            way = self._way(replace(request, search=request.search or attempt > 0))
+            try:
+                return accept(way)
+            except InfrastructureError as error:
+                refusal = error
+        raise refusal
+
+    def _way(self, request: Request) -> JointSpline:
+        """MoveIt's way, or InfrastructureError."""
         with self._lock:
             if not self._process.is_alive() and not self._closed:
                 self._begin()
