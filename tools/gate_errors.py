@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.experiment.paired import BASELINE, CANDIDATE
+from merton.results.records import TestCase
 from merton.results.store import open_record
 from merton.seeding import generator
 from merton.study.sequential import Verdict, first_verdict
@@ -26,14 +27,15 @@ LOSSES = (0.0, 0.05, 0.10, 0.15, 0.20)
 Successes = NDArray[np.float64]
 
 
-def successes(run: Path) -> tuple[Successes, float]:
-    """The (scenes, 2) successes of candidate and baseline, by id of the case, and the mean wall time of a trial [s]."""
+def successes(run: Path) -> tuple[list[TestCase], Successes, float]:
+    """The cases by id, the (scenes, 2) successes of candidate and baseline, and the mean wall time of a trial [s]."""
     with open_record(run, read_only=True) as store:
         records = store.records()
     sides = [{record.case.id: record for record in records if record.agent == agent} for agent in (CANDIDATE, BASELINE)]
     both = sorted(sides[0].keys() & sides[1].keys())
     values = [[float(bool(side[case].success)) for side in sides] for case in both]
-    return np.array(values), float(np.mean([record.wall_s for record in records]))
+    trial_s = float(np.mean([record.wall_s for record in records]))
+    return [sides[0][case].case for case in both], np.array(values), trial_s
 
 
 def study(found: Successes, loss: float, scenes: int, rng: np.random.Generator) -> list[float]:
@@ -51,7 +53,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--scenes", type=int, default=2000, help="the budget of a study")
     arguments = parser.parse_args()
-    found, trial_s = successes(arguments.run)
+    _, found, trial_s = successes(arguments.run)
     apart = float(np.mean(found[:, 0] != found[:, 1]))
     print(f"{len(found)} scenes; successes {found[:, 0].mean():.3f} and {found[:, 1].mean():.3f}; ", end="")
     print(f"the two differ in {100 * apart:.1f} % of scenes; {trial_s:.2f} s a trial")
