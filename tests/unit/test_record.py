@@ -61,6 +61,8 @@ def test_every_score_is_read_back_and_exported(where: str, tmp_path: Path) -> No
     with ResultStore(where) as store:
         store.record_all([scored, done, lost])
         assert store.records("study") == [scored, done, lost]
+        assert repr(store.successes("study")) == repr({scored.id: False, done.id: True, lost.id: None})
+        assert store.successes("another") == {}
         assert [type(record.cut_short) for record in store.records()] == [bool, bool, type(None)]
         export(store, tmp_path / "trials.csv")
     lines = list(csv.DictReader((tmp_path / "trials.csv").open(encoding="utf-8")))

@@ -57,7 +57,7 @@ def complete(pool: Executor, run: RunDirectory, store: ResultStore) -> Iterator[
         InfrastructureError: a trial failed in every attempt, or a process died; the results before it are saved.
     """
     run.register(store)
-    successes = {record.id: record.success for record in store.records(run.id)}
+    successes = store.successes(run.id)
     references = (trial.id for trial in run.spec.trials() if trial.case.is_reference)
     finished = successes.keys() - {id for id in references if run.reference_run(id) is None}
     done, left = 0, run.spec.trial_count - len(finished)

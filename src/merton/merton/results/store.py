@@ -197,6 +197,14 @@ class ResultStore:
         with self.database.reading() as connection:
             return list(connection.scalars(statement))
 
+    def successes(self, experiment: str) -> dict[str, bool | None]:
+        """The success of each stored trial of the experiment by its id, in their order; None where none is known."""
+        statement = (
+            sa.select(TRIALS.c.id, TRIALS.c.success).where(TRIALS.c.experiment == experiment).order_by(TRIALS.c.id)
+        )
+        with self.database.reading() as connection:
+            return {id: None if success is None else bool(success) for id, success in connection.execute(statement)}
+
     def records(self, experiment: str | None = None) -> list[TrialRecord]:
         """The stored trials of an experiment, or of all, ordered by experiment and trial id."""
         statement = _TRIALS_AND_CASES.order_by(TRIALS.c.experiment, TRIALS.c.id)

@@ -163,7 +163,7 @@ class ExperimentNode(StageNode):
         done: dict[str, bool | None] = {}
         if run_directory.database.exists():
             with ResultStore(run_directory.database, read_only=True) as store:
-                done = {record.id: record.success for record in store.records(run_directory.id)}
+                done = store.successes(run_directory.id)
         if done and not goal.request.resume:
             raise InputError(f"{run_directory.path} has {len(done)} results already; resume it, or start a new run")
 
