@@ -9,6 +9,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -162,6 +163,14 @@ class RunDirectory:
         except OSError as error:
             raise InfrastructureError(f"cannot write {folder}: {error.strerror}") from None
         self.write_json(f"trials/{report.record.id}/trial.json", report.details)
+
+    def finished(self, recorded: Iterable[str]) -> set[str]:
+        """The ids of the trials that need not be run again, of those whose results are recorded.
+
+        A reference trial whose saved results cannot be read is not among them: other trials are measured against it.
+        """
+        references = {trial.id for trial in self.spec.trials() if trial.case.is_reference}
+        return {id for id in recorded if id not in references or self.reference_run(id) is not None}
 
     def reference_run(self, trial_id: str) -> ReferenceRun | None:
         """The results of a finished reference trial; None if it has not been run or its trial.json cannot be read."""

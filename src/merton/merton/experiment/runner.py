@@ -128,10 +128,10 @@ def run_all(
     on_fault: Callable[[str], None],
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Run every trial of a run that is not in `done`, and every reference trial whose saved results are unreadable.
+    """Run every trial of a run that is not finished (`RunDirectory.finished`).
 
     Args:
-        run: saves pictures and details.
+        run: saves pictures and details, and has those that are saved.
         done: trials whose results are durable, id to success.
         record: makes a result durable; a trial is finished only when this has returned.
         on_trial: called before each trial with the trial, the number of finished trials and the number of all.
@@ -141,12 +141,12 @@ def run_all(
     Raises:
         InfrastructureError: a trial failed in `ATTEMPTS` attempts; all results before it are saved.
     """
-    total, successes = runner.spec.trial_count, dict(done)
+    total, successes, finished = runner.spec.trial_count, dict(done), run.finished(done)
     for completed, trial in enumerate(chain.from_iterable(runner.spec.rounds(successes))):
         if cancelled():
             break
         on_trial(trial, completed, total)
-        if trial.id in done and (not trial.case.is_reference or runner.reference_of(trial) is not None):
+        if trial.id in finished:
             continue
         report = attempt(trial, partial(runner.run, trial), on_fault)
         run.save(report)

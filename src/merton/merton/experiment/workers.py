@@ -43,10 +43,9 @@ def cells(workers: int | None = None) -> Iterator[Executor]:
 
 
 def complete(pool: Executor, run: RunDirectory, store: ResultStore) -> Iterator[tuple[int, int]]:
-    """Run every trial of a run that its record lacks, as `runner.run_all` does.
+    """Run every trial of a run that is not finished, as `runner.run_all` does.
 
-    Yields (trials run, trials to run) once the result of each is durable, in the order of a run. The reference trials
-    whose saved results are unreadable are run again.
+    Yields (trials run, trials to run) once the result of each is durable, in the order of a run.
 
     Args:
         pool: of `cells`.
@@ -58,8 +57,7 @@ def complete(pool: Executor, run: RunDirectory, store: ResultStore) -> Iterator[
     """
     run.register(store)
     successes = store.successes(run.id)
-    references = (trial.id for trial in run.spec.trials() if trial.case.is_reference)
-    finished = successes.keys() - {id for id in references if run.reference_run(id) is None}
+    finished = run.finished(successes)
     done, left = 0, run.spec.trial_count - len(finished)
     for group in run.spec.rounds(successes):
         jobs = [(run.path, trial) for trial in group if trial.id not in finished]
