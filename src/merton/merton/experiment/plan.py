@@ -234,8 +234,9 @@ class ExperimentSpec(Model):
     @property
     def trial_count(self) -> int:
         """The number of all trials of `rounds`."""
-        climbed = len(self.agents) * len(self.tasks) * self.scenes * len(self.distortions)
-        return len(self.trials()) + (climbed if self.levels == STAIRCASE else 0)
+        levels = 1 if isinstance(self.levels, str) else sum(level > 0 for level in self.levels)
+        in_scenes = self.scenes * (1 + len(self.distortions) * levels) + self.reference_scenes
+        return len(self.agents) * len(self.tasks) * in_scenes
 
     def rounds(self, successes: Mapping[str, bool | None]) -> Iterator[list[Trial]]:
         """Every trial in the order of the run, in groups: a trial needs results of earlier groups alone.
