@@ -30,7 +30,8 @@ def plan_command(
     """Say which differences between two agents an experiment resolves, and what more would cost."""
     from merton.config import load
     from merton.experiment.dry_run import SECONDS_A_TRIAL
-    from merton.experiment.plan import STAIRCASE, ExperimentSpec
+    from merton.experiment.plan import ExperimentSpec
+    from merton.results.records import STAIRCASE
     from merton.study.power import ASSUMED, Design, forecast
 
     spec = load(experiment, ExperimentSpec)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sized
 
-from merton.experiment.plan import STAIRCASE, ExperimentSpec
+from merton.experiment.plan import ExperimentSpec
+from merton.results.records import STAIRCASE
 
 SECONDS_A_TRIAL = 0.4
 """Wall time of a trial in the graph `sim` [s], as in the quickstart on two idle cores."""

@@ -18,12 +18,12 @@ from merton.cognition.models.base import MODELS
 from merton.config import dumps, validated
 from merton.decision.models.base import POLICIES
 from merton.errors import InputError, UnknownNameError
-from merton.experiment.plan import LEVELS, ONE_LEVEL, STAIRCASE, AgentSpec, ExperimentSpec, Trial
+from merton.experiment.plan import LEVELS, ONE_LEVEL, AgentSpec, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import attempt
 from merton.experiment.trial import run_trial
 from merton.experiment.workers import cells, opened, results
-from merton.results.records import TestCase, TrialRecord
+from merton.results.records import STAIRCASE, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.simulation.scene import scene_has
 

@@ -18,7 +18,7 @@ from merton.experiment.ports import REGIONS, STAGES, Region, Side, Stage, StopRu
 from merton.experiment.staircase import Staircase
 from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
 from merton.perception.distortion.faults import Fault
-from merton.results.records import TestCase
+from merton.results.records import STAIRCASE, TestCase
 from merton.seeding import derive_seed, generator
 from merton.simulation.scene import scene_seeds
 from merton.simulation.sensor import SENSORS
@@ -81,8 +81,6 @@ Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
 SensorName = Annotated[str, _one_of("sensor", SENSORS.keys)]
 ONE_LEVEL: Literal["one"] = "one"
 """In place of a list of levels: `drawn_level`."""
-STAIRCASE: Literal["staircase"] = "staircase"
-"""In place of a list of levels: each follows from earlier results, see `ExperimentSpec.rounds`."""
 LEVELS = (1, 2, 3, 4, 5)
 """Levels that are distorted."""
 

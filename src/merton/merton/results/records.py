@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
 
 FLOOR_AGENT = "hold"
 """The agent that does nothing; its score is the chance floor."""
+STAIRCASE: Final = "staircase"
+"""In place of an experiment's list of levels, in its file and in run.json: each follows from earlier results."""
 
 
 class Outcome(str, enum.Enum):

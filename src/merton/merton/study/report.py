@@ -22,7 +22,7 @@ from merton.pages.environment import environment
 from merton.pages.words import date_and_time, percent
 from merton.results import trial_files
 from merton.results.metrics import METRICS
-from merton.results.records import TrialRecord
+from merton.results.records import STAIRCASE, TrialRecord
 from merton.results.statistics import mean
 from merton.results.store import ResultStore
 from merton.results.text import one_line, printable
@@ -273,7 +273,7 @@ def _hardest(cases: Iterable[CaseRow]) -> str:
 
 def _is_staircase(facts: Mapping[str, Any]) -> bool:
     design = facts.get("design")
-    return isinstance(design, Mapping) and design.get("levels") == "staircase"
+    return isinstance(design, Mapping) and design.get("levels") == STAIRCASE
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
