@@ -12,7 +12,6 @@ of the split `train`; docs/learned_vlms.md is the model card. Runs in plain nump
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import cv2
@@ -83,34 +82,6 @@ def sentence(command: Command | None, thing: Sight, beside: Sight, target: Sight
     return f"{text[0].upper()}{text[1:]}."
 
 
-class Gaze(LearnedVlm):
-    """Says what it sees of the things of an instruction, and how to do it."""
-
-    kind = "gaze"
-
-    @cached_property
-    def network(self) -> Network:
-        """Its network, read when it is needed first."""
-        return Network(self.weights)
-
-    def say(self, image: Image, question: str, most: int) -> tuple[str, bool]:
-        """See `LearnedVlm.say`; a question without an instruction of `merton.world.tasks` is about the thing that
-        stands out most."""
-        network = self.network
-        planes = network.planes(image)
-        features = network.features(planes)
-        command = find(question)
-        if command is None:
-            thing, target = network.sight(planes, network.anything(features)), None
-        else:
-            thing = network.sight(planes, network.look_for(features, noun(command.object)))
-            said = noun(command.target) if command.target else None
-            target = network.sight(planes, network.look_for(features, said)) if said else None
-        beside = network.sight(planes, network.look_beside(features, thing))
-        words = sentence(command, thing, beside, target).split()
-        return " ".join(words[:most]), len(words) <= most
-
-
 class Network(NumpyNetwork):
     """The network in numpy; `tools/vlm_networks.py` has the same in torch."""
 
@@ -179,6 +150,30 @@ class Network(NumpyNetwork):
         if shape in self.shapes:
             query = query + weights["shape.weight"][self.shapes.index(shape)]
         return query + weights["color.weight"][COLORS.index(color)] if self.channels == 3 else query
+
+
+class Gaze(LearnedVlm[Network]):
+    """Says what it sees of the things of an instruction, and how to do it."""
+
+    kind = "gaze"
+    network_class = Network
+
+    def say(self, image: Image, question: str, most: int) -> tuple[str, bool]:
+        """See `LearnedVlm.say`; a question without an instruction of `merton.world.tasks` is about the thing that
+        stands out most."""
+        network = self.network
+        planes = network.planes(image)
+        features = network.features(planes)
+        command = find(question)
+        if command is None:
+            thing, target = network.sight(planes, network.anything(features)), None
+        else:
+            thing = network.sight(planes, network.look_for(features, noun(command.object)))
+            said = noun(command.target) if command.target else None
+            target = network.sight(planes, network.look_for(features, said)) if said else None
+        beside = network.sight(planes, network.look_beside(features, thing))
+        words = sentence(command, thing, beside, target).split()
+        return " ".join(words[:most]), len(words) <= most
 
 
 def prepared(image: Image, channels: int, shrink: int) -> NDArray[np.uint8]:

@@ -10,7 +10,6 @@ answer; `merton.cognition.models.gaze` has a grammar for both. `tools/train_vlm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -29,26 +28,6 @@ SLOTS = 16
 """Most words of an instruction that it reads."""
 END, UNKNOWN = 0, 1
 """Numbers of the end of a text, which is also its start, and of an unknown word; the first word has number 2."""
-
-
-class Scribe(LearnedVlm):
-    """Reads the instruction inside a question, and writes an answer about the first image."""
-
-    kind = "scribe"
-
-    @cached_property
-    def network(self) -> Network:
-        """Its network, read when it is needed first."""
-        return Network(self.weights)
-
-    def say(self, image: Image, question: str, most: int) -> tuple[str, bool]:
-        """See `LearnedVlm.say`; of a question without an instruction of `merton.world.tasks` it reads the first
-        words."""
-        network, command = self.network, find(question)
-        asked = numbers(question if command is None else command.instruction, network.words)
-        written, ended = network.write(network.tokens(image), network.read(asked), most)
-        text = " ".join(network.words[number - 2] for number in written)
-        return text[:1].upper() + text[1:], ended
 
 
 def numbers(text: str, words: Sequence[str]) -> NDArray[np.int64]:
@@ -105,6 +84,22 @@ class Network(NumpyNetwork):
         kept = np.split(weights[f"{name}.weight_hh"] @ state + weights[f"{name}.bias_hh"], 3)
         reset, update = _sigmoid(given[0] + kept[0]), _sigmoid(given[1] + kept[1])
         return np.asarray((1 - update) * np.tanh(given[2] + reset * kept[2]) + update * state, np.float32)
+
+
+class Scribe(LearnedVlm[Network]):
+    """Reads the instruction inside a question, and writes an answer about the first image."""
+
+    kind = "scribe"
+    network_class = Network
+
+    def say(self, image: Image, question: str, most: int) -> tuple[str, bool]:
+        """See `LearnedVlm.say`; of a question without an instruction of `merton.world.tasks` it reads the first
+        words."""
+        network, command = self.network, find(question)
+        asked = numbers(question if command is None else command.instruction, network.words)
+        written, ended = network.write(network.tokens(image), network.read(asked), most)
+        text = " ".join(network.words[number - 2] for number in written)
+        return text[:1].upper() + text[1:], ended
 
 
 def spots() -> Floats:
