@@ -132,7 +132,10 @@ def test_a_metric_that_the_record_does_not_allow_is_left_out_with_its_reason() -
     assert "needs distorted trials of hold" in table.remarks[2]
     solved = metric_table(snapshots.of_trials([trial("hold", 0, Outcome.SUCCESS, 100.0, 1.0), RECORDS[5]]).agents)
     assert [item.mean for item in solved.rows[0].metrics] == [1.0, 1.0, None, 1.0], "doing nothing solves the task"
-    assert solved.remarks[0].startswith("None of 2 agents have another place by success than by execution")
+    assert solved.remarks[0] == "Both agents have the same place by success as by execution, the paper's score."
+    several = [replace(RECORDS[5], agent=name) for name in ("a", "b", "c")]
+    assert metric_table(snapshots.of_trials(several).agents).remarks[0].startswith("All 3 agents have the same place")
+    assert "place" not in metric_table(snapshots.of_trials(several[:1]).agents).remarks[0], "it is the only one"
     assert metric_table(()).columns == ()
 
 

@@ -53,19 +53,23 @@ def metric_table(agents: Sequence[AgentRow]) -> MetricTable:
 
 
 def _moves(rows: Sequence[AgentRow]) -> Iterator[str]:
-    """How places change from the paper's score to success, if an agent has both."""
+    """How places change from the paper's score to success, if several agents have both."""
     places = []
     for row in rows:
         rank = {item.metric: item.rank for item in row.metrics}
         if rank[SUBJECT] is not None and rank[PAPERS] is not None:
             places.append((row, rank[SUBJECT], rank[PAPERS]))
-    if not places:
+    if len(places) < 2:
         return
     moved = [item for item in places if item[1] != item[2]]
-    start = f"{len(moved) or 'None'} of {len(places)} agents {'has' if len(moved) == 1 else 'have'} another place"
+    if not moved:
+        everyone = "Both agents" if len(places) == 2 else f"All {len(places)} agents"
+        yield f"{everyone} have the same place by {SUBJECT} as by {PAPERS}, the paper's score."
+        return
+    start = f"{len(moved)} of {len(places)} agents {'has' if len(moved) == 1 else 'have'} another place"
     shown = "; ".join(f"{printable(row.id, 40)} {ours}, not {papers}" for row, ours, papers in moved[:MOVES_SHOWN])
     more = f"; and {len(moved) - MOVES_SHOWN} more" if len(moved) > MOVES_SHOWN else ""
-    yield f"{start} by {SUBJECT} than by {PAPERS}, the paper's score{': ' if shown else ''}{shown}{more}."
+    yield f"{start} by {SUBJECT} than by {PAPERS}, the paper's score: {shown}{more}."
 
 
 def _idle(row: AgentRow) -> str:
