@@ -175,18 +175,15 @@ def variances(records: Sequence[TrialRecord]) -> dict[str, Components]:
 def headline(board: Snapshot, found_thresholds: Sequence[Threshold] = ()) -> str:
     """One sentence: the size of the run, the agent that lost most success under distortion, the hardest distortion.
 
-    Of a staircase, which drives all agents to the same success, the lowest threshold in their place.
+    Of a staircase, which drives all agents to the same success, the lowest threshold in their place, and the next one
+    if the two cannot be told apart.
     """
     agents, trials = len(board.agents), sum(row.trials + row.infrastructure for row in board.agents)
     scenes = len({case.unit for case in board.cases})
     size = f"{agents} agent{'s' * (agents != 1)}, {trials} trial{'s' * (trials != 1)}"
     size += f" in {scenes} scene{'s' * (scenes != 1)}" if scenes else ""
     if found_thresholds:
-        lowest = min(found_thresholds, key=lambda item: (item.level, item.interval[1]))
-        where = f"{printable(lowest.agent, 40)} under {printable(lowest.distortion, 40)}"
-        if lowest.level == math.inf:
-            return f"{size}: no agent's success falls to 75\u00a0% within the five levels."
-        return f"{size}: success falls to 75\u00a0% first for {where} (level: {thresholds.words(lowest.level)})."
+        return f"{size}: {_first_threshold(found_thresholds)}."
     sensitive = most_sensitive(board)
     if not sensitive:
         return f"{size}: no agent has lost success under distortion."
@@ -196,6 +193,24 @@ def headline(board: Snapshot, found_thresholds: Sequence[Threshold] = ()) -> str
     loss = f"{name} loses most under distortion, its success falls from {before} to {after}\u00a0%"
     hardest = _hardest(board.cases)
     return f"{size}: {loss}" + (f"; hardest: {hardest}." if hardest else ".")
+
+
+def _first_threshold(found: Sequence[Threshold]) -> str:
+    first, *rivals = thresholds.lowest(found)
+    if first.level == math.inf:
+        return "no agent's success falls to 75\u00a0% within the five levels"
+    text = f"success falls to 75\u00a0% first for {_place(first)}"
+    if rivals:
+        text += f", which cannot be told apart from {_place(rivals[0])}"
+    if len(rivals) > 1:
+        text += f" and {len(rivals) - 1} other{'s' * (len(rivals) > 2)}"
+    return text
+
+
+def _place(item: Threshold) -> str:
+    """Such as "servo under jpeg (level: 2.4)"."""
+    where = f"{printable(item.agent, 40)} under {printable(item.distortion, 40)}"
+    return f"{where} (level: {thresholds.words(item.level)})"
 
 
 def most_sensitive(board: Snapshot) -> list[AgentRow]:

@@ -117,6 +117,12 @@ def estimate(
     return middle, low, high
 
 
+def lowest(found: Iterable[Threshold]) -> list[Threshold]:
+    """The lowest threshold, and then those that cannot be told apart from it: their intervals overlap."""
+    first, *others = sorted(found, key=lambda item: (item.level, item.interval[1]))
+    return [first, *(item for item in others if item.interval[0] <= first.interval[1])]
+
+
 def words(level: float) -> str:
     """A threshold as text, such as "2.4", "below 1" or "above 5"."""
     if math.isinf(level):
