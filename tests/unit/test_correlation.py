@@ -6,12 +6,21 @@ import math
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from merton.study.correlation import correlation_intervals, rank_correlations
+from merton.study.correlation import correlations_with_intervals, rank_correlations
 
 VIEWS = 12
+
+
+def correlation_intervals(
+    scores: NDArray[np.float64], scenes: ArrayLike, strata: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """The intervals, which come with the correlations."""
+    correlations, intervals = correlations_with_intervals(scores, scenes, strata)
+    np.testing.assert_array_equal(correlations, rank_correlations(scores, strata))
+    return intervals
 
 
 def study(rng: np.random.Generator, scenes: int, share: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -41,10 +41,10 @@ def rank_correlations(scores: NDArray[np.float64], strata: ArrayLike | None = No
     return found
 
 
-def correlation_intervals(
+def correlations_with_intervals(
     scores: NDArray[np.float64], scenes: ArrayLike, strata: ArrayLike | None = None
-) -> NDArray[np.float64]:
-    """95 % intervals of `rank_correlations`, clustered by scene.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """`rank_correlations` and their 95 % intervals, clustered by scene.
 
     A jackknife that leaves out one scene after the other (Efron and Tibshirani 1993, section 11.5), in Fisher's
     transform, with Student's quantile for scenes less one degrees of freedom. Ours: its coverage is in docs/scores.md.
@@ -55,22 +55,23 @@ def correlation_intervals(
         strata: as of `rank_correlations`.
 
     Returns:
-        (models, models, 2) lower and upper ends; NaN where a correlation is undefined, as a whole or without a scene,
-        and where it is 1 or -1. Of a single scene all are NaN.
+        The correlations, and (models, models, 2) lower and upper ends; these are NaN where a correlation is undefined,
+        as a whole or without a scene, and where it is 1 or -1. Of a single scene all are NaN.
     """
     names, scene = np.unique(np.asarray(scenes), return_inverse=True)
     groups = min(len(names), GROUPS)
     intervals = np.full((len(scores), len(scores), 2), np.nan)
-    if groups < 2:
-        return intervals
     stratum = np.zeros(len(scene)) if strata is None else np.asarray(strata)
-    whole = _fisher(rank_correlations(scores, stratum))
+    correlations = rank_correlations(scores, stratum)
+    if groups < 2:
+        return correlations, intervals
+    whole = _fisher(correlations)
     kept = [scene % groups != group for group in range(groups)]
     parts = np.stack([_fisher(rank_correlations(scores[:, rest], stratum[rest])) for rest in kept])
     deviation = np.sqrt((groups - 1) / groups * ((parts - parts.mean(axis=0)) ** 2).sum(axis=0))
     half = float(student(groups - 1)) * deviation
     intervals[..., 0], intervals[..., 1] = np.tanh(whole - half), np.tanh(whole + half)
-    return intervals
+    return correlations, intervals
 
 
 def _correlated(scores: NDArray[np.float64], stratum: NDArray[np.intp]) -> NDArray[np.float64]:

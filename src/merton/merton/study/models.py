@@ -14,7 +14,7 @@ from merton.decision.score import Normalisation, compare, normalised
 from merton.errors import InputError
 from merton.results.statistics import Interval
 from merton.results.tables import read_columns
-from merton.study.correlation import correlation_intervals, rank_correlations
+from merton.study.correlation import correlations_with_intervals
 from merton.study.outputs import DIMENSIONS, Output
 from merton.world.action import ActionChunk
 
@@ -152,7 +152,7 @@ def correlation(table: ScoreTable, dimension: str) -> Correlation:
     scores = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0).reshape(shape)
     scenes = np.empty(shape[1], table.scene.dtype)
     scenes[sample] = table.scene[rows]
-    matrix, intervals = rank_correlations(scores), correlation_intervals(scores, scenes)
+    matrix, intervals = correlations_with_intervals(scores, scenes)
     pairs = matrix[np.triu_indices(len(models), 1)]
     defined = pairs[~np.isnan(pairs)]
     average = float(defined.mean()) if len(defined) else float("nan")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from merton.results.records import TrialRecord
 from merton.results.statistics import mean_scatter
-from merton.study.correlation import correlation_intervals, rank_correlations
+from merton.study.correlation import correlations_with_intervals
 
 CEILINGS = {"cognition": 0.999, "decision": 0.999, "execution": 99.9, "success": 1.0, "progress": 1.0}
 """Stage to the score from which on distortion has cost nothing. Ours."""
@@ -114,8 +114,8 @@ def stages(
     scores = _scores(distorted)
     scenes = [record.case.scene for record in distorted]
     strata = [f"{record.case.level} {record.agent}" for record in distorted]
-    whole, whole_ends = rank_correlations(scores), correlation_intervals(scores, scenes)
-    within, within_ends = rank_correlations(scores, strata), correlation_intervals(scores, scenes, strata)
+    whole, whole_ends = correlations_with_intervals(scores, scenes)
+    within, within_ends = correlations_with_intervals(scores, scenes, strata)
     names = list(CEILINGS)
 
     def agreement(one: str, other: str) -> Agreement:
