@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from scene_samples import FOLDER, HELD_OUT_SEEDS, TRAINING_SEEDS, Samples, load
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor, nn
+from training_loop import Loss, train
 from transformers import (
     CLIPImageProcessorPil,
     GPT2Config,
@@ -164,30 +166,12 @@ def augmented(images: Tensor, rng: torch.Generator) -> Tensor:
     return 2 * (images.float() / 255 * gain * tint).clamp(0, 1) - 1
 
 
-def train(
-    model: VisionEncoderDecoderModel,
-    names: nn.Linear,
-    places: Tensor,
-    data: dict[str, Tensor],
-    steps: int,
-    state_file: Path,
-    device: str,
-) -> None:
-    """AdamW with one cycle of the learning rate; the state is saved every 500 steps."""
-    parameters = [*model.parameters(), *names.parameters()]
-    optimizer = torch.optim.AdamW(parameters, lr=1.5e-3, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.5e-3, total_steps=steps, pct_start=0.1)
-    whole = nn.ModuleDict({"model": model, "names": names}).to(device)
-    first = 0
-    if state_file.exists():
-        state = torch.load(state_file, weights_only=True)
-        whole.load_state_dict(state["whole"])
-        optimizer.load_state_dict(state["optimizer"])
-        schedule.load_state_dict(state["schedule"])
-        first = state["step"]
-    whole.train()
-    started = time.monotonic()
-    for step in range(first, steps):
+def loss_of_steps(
+    model: VisionEncoderDecoderModel, names: nn.Linear, places: Tensor, data: dict[str, Tensor], device: str
+) -> Callable[[int], Loss]:
+    """The loss of a step: of the next words, of the patches' colours and places, and of where the decoder looks."""
+
+    def loss_of(step: int) -> Loss:
         rng = torch.Generator().manual_seed(step)
         rows = torch.randint(len(data["images"]), (BATCH,), generator=rng)
         batch = {name: values[rows].to(device) for name, values in data.items()}
@@ -210,20 +194,9 @@ def train(
         there = (batch["patches"][:, None] == due[..., None]) & (due > 0)[..., None]
         counted = there.any(-1)
         look = -((eye * there).sum(-1)[counted] + 1e-6).log().mean()
-        optimizer.zero_grad()
-        (words + 0.3 * patches + 0.1 * look).backward()
-        nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
-        schedule.step()
-        if (step + 1) % 100 == 0:
-            left = (time.monotonic() - started) / (step + 1 - first) * (steps - step - 1)
-            print(
-                f"step {step + 1}: words {words:.3f}, patches {patches:.3f}, look {look:.2f}; {left / 60:.1f} min left",
-                flush=True,
-            )
-        if (step + 1) % 500 == 0:
-            saved = {"whole": whole.state_dict(), "optimizer": optimizer.state_dict()}
-            torch.save({**saved, "schedule": schedule.state_dict(), "step": step + 1}, state_file)
+        return words + 0.3 * patches + 0.1 * look, (words, patches, look)
+
+    return loss_of
 
 
 def encoded(tokenizer: PreTrainedTokenizerFast, samples: Samples) -> dict[str, Tensor]:
@@ -292,7 +265,14 @@ def main() -> None:
     patches, places = patch_labels(samples)
     data = {**encoded(tokenizer, samples), "patches": patches}
     state_file = FOLDER / "tiny_vlm_training.pt"
-    train(model, names, places.to(device), data, arguments.steps, state_file, device)
+    whole = nn.ModuleDict({"model": model, "names": names}).to(device).train()
+    loss_of = loss_of_steps(model, names, places.to(device), data, device)
+    started = time.process_time()
+    for step, parts in train(whole, arguments.steps, state_file, loss_of, rate=1.5e-3, weight_decay=0.01, clip=1.0):
+        if step % 100 == 0:
+            words, patch, look = parts
+            spent_s = time.process_time() - started
+            print(f"step {step}: words {words:.3f}, patches {patch:.3f}, look {look:.2f}; {spent_s:.0f} s", flush=True)
     model.half().save_pretrained(arguments.output)
     tokenizer.save_pretrained(arguments.output)
     CLIPImageProcessorPil(

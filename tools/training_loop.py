@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-RATE = 2e-3
+RATE, CLIP = 2e-3, 5.0
 SAVED_STEPS = 200
 
 Loss = tuple[Tensor, tuple[Tensor, ...]]
@@ -49,6 +49,7 @@ def train(
     loss_of: Callable[[int], Loss],
     rate: float = RATE,
     weight_decay: float = 1e-4,
+    clip: float = CLIP,
 ) -> Iterator[tuple[int, tuple[float, ...]]]:
     """Train up to `steps` steps, from where the state in `state_file` ends; it is saved every 200 steps.
 
@@ -58,6 +59,7 @@ def train(
         state_file: network, optimizer, rate and step.
         loss_of: the loss of a step, 0 .. steps - 1, on a batch that depends on the step alone.
         rate, weight_decay: of AdamW; the rate is the largest of the cycle.
+        clip: the largest norm of the gradient.
 
     Yields:
         The number of steps done, and the parts of the last one's loss.
@@ -75,7 +77,7 @@ def train(
         loss, parts = loss_of(step)
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+        nn.utils.clip_grad_norm_(network.parameters(), clip)
         optimizer.step()
         schedule.step()
         if (step + 1) % SAVED_STEPS == 0 or step + 1 == steps:
