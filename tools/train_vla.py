@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import hover_samples
 import numpy as np
@@ -41,6 +42,13 @@ HARDENED_AGAINST = (
 )  # fmt: skip
 """Twelve types of distortion that are quick to compute; the others show how far the training carries."""
 
+VIEWS: dict[str, Callable[[CameraView], Image]] = {
+    "table": table_view.from_above,
+    "levelled picture": picture_view.from_picture,
+    "picture": picture_view.part,
+}
+"""What members see: the table from above, or a part of the picture, with its light levelled or as it is."""
+
 AnyNetwork = GlanceNetwork | GistNetwork
 
 
@@ -52,8 +60,8 @@ class Member:
         seed: of the first weights and of the batches.
         cameras: the views that it uses.
         light: whether light, colour and contrast of the images vary.
-        calibrated: whether it sees the table from above (`table_view`), or the picture as it is (`picture_view`).
-        pools: whether it regresses its motion from pooled features of the picture, its light not levelled (`gist`).
+        view: what it sees, of `VIEWS`. From a "picture" it regresses its motion by pooled features (`gist`); from the
+            others it finds places (`glance`).
         distortions: types of distortion, of which one at a random level is in two of three images.
         second: the camera of a second look, from where the first movement ends; "" for a member that looks once.
         begins_as: the member whose weights are its first ones, with zeros for the inputs that only it has; "" for
@@ -64,19 +72,11 @@ class Member:
     seed: int
     cameras: tuple[str, ...] = ("top",)
     light: bool = True
-    calibrated: bool = True
-    pools: bool = False
+    view: Literal["table", "levelled picture", "picture"] = "table"
     distortions: tuple[str, ...] = ()
     second: str = ""
     begins_as: str = ""
     steps: int = 2400
-
-    @property
-    def view(self) -> Callable[[CameraView], Image]:
-        """What it sees of a picture."""
-        if self.calibrated:
-            return table_view.from_above
-        return picture_view.part if self.pools else picture_view.from_picture
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ MEMBERS = {
     "glance-plain": Member(seed=2, light=False),
     "glance-hardened": Member(seed=3, distortions=HARDENED_AGAINST, steps=3600),
     "glance-pair": Member(seed=4, cameras=("top", "side")),
-    "glance-uncalibrated": Member(seed=6, light=False, calibrated=False),
+    "glance-uncalibrated": Member(seed=6, light=False, view="levelled picture"),
     "glance-twice": Member(seed=5, second="wrist", begins_as="glance", steps=2000),
-    "gist": Member(seed=7, light=False, calibrated=False, pools=True, steps=3600),
+    "gist": Member(seed=7, light=False, view="picture", steps=3600),
 }
 
 
@@ -112,7 +112,7 @@ def tables(samples: SplitSamples, camera: str, member: Member, copy: int) -> NDA
             name, level = str(rng.choice(list(member.distortions))), int(rng.integers(1, 6))
             image = distort(image, name, level, rng)
         view = CameraView(camera, image, None, samples.intrinsics, samples.base_from_camera[camera])
-        seen.append(member.view(view).transpose(2, 0, 1))
+        seen.append(VIEWS[member.view](view).transpose(2, 0, 1))
     return np.stack(seen)
 
 
@@ -178,8 +178,8 @@ def prepared(
     gripper_open: NDArray[np.float64],
 ) -> dict[str, Tensor]:
     """What the tasks of n scenes ask and want: (n, 5, ...), with chunks, poses of the hand and grippers of them all."""
-    on_grid = samples.keypoints if member.calibrated else in_picture(samples)
-    places = samples.keypoints if member.pools else on_grid
+    on_grid = samples.keypoints if member.view == "table" else in_picture(samples)
+    places = samples.keypoints if member.view == "picture" else on_grid
     segments = np.zeros((len(chunks), SEGMENTS, SEGMENT_SIZE))
     for index, deltas in enumerate(chunks):
         found = from_deltas(deltas, poses[index, :3, 3])
@@ -255,7 +255,7 @@ def new_network(words: tuple[str, ...], segments: Tensor, member: Member) -> Any
     mean, spread = used.mean(0), used.std(0).clamp(min=0.05)
     mean[8], spread[8] = 0.0, 1.0
     cameras = len(member.cameras) + bool(member.second)
-    if member.pools:
+    if member.view == "picture":
         return GistNetwork(len(words), mean, spread).to(memory_format=torch.channels_last)
     network = GlanceNetwork(len(words), cameras, mean, spread, knows_hand=bool(member.second))
     if member.begins_as:
