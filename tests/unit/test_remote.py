@@ -24,6 +24,7 @@ from merton.models.remote import (
     optional,
     wait_of,
 )
+from patience import stretched
 from wire import LIMIT_S, closed_port, dripping, garbage, half_closed, http_server, replying, silent, vanishing
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
@@ -79,7 +80,7 @@ def test_the_deadline_holds_for_any_server(step: Any) -> None:
         started = time.monotonic()
         with pytest.raises(InfrastructureError, match=r"no answer within the deadline of 0\.4 s"):
             asking(HttpServer(wire.http, Patience(deadline_s=0.4)))()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < stretched(5)
 
 
 def test_retry_after_is_honoured_and_not_waited_for_in_vain() -> None:
@@ -91,7 +92,7 @@ def test_retry_after_is_honoured_and_not_waited_for_in_vain() -> None:
         started = time.monotonic()
         with pytest.raises(InfrastructureError, match="would be in 3600 s, after the deadline"):
             asking(HttpServer(wire.http, QUICK))()
-        assert time.monotonic() - started < LIMIT_S / 2
+        assert time.monotonic() - started < stretched(LIMIT_S / 2)
 
 
 def test_retry_after_values() -> None:

@@ -21,7 +21,7 @@ from merton.execution.robots.rtde import RobotReading, RtdeRobot
 from merton.execution.robots.rtde_driver import CONTROLLER, JOINT_SPEED_RAD_S, RtdeDriver
 from merton.execution.robots.watchdog import Watchdog
 from merton.execution.trajectory import JointSpline
-from patience import until
+from patience import stretched, until
 from simulated_ur import SimulatedUr, free_address, simulated_ur
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")
@@ -39,7 +39,7 @@ def ur() -> Iterator[SimulatedUr]:
 @pytest.fixture
 def robot(ur: SimulatedUr) -> Iterator[RtdeRobot]:
     robot = RtdeRobot(ur.address, TIMEOUT_S)
-    robot.connect(30.0)
+    robot.connect(stretched(30.0))
     try:
         yield robot
     finally:
@@ -101,7 +101,7 @@ def test_the_unmodified_client_moves_and_sees_stops(ur: SimulatedUr) -> None:
         until(receive.isProtectiveStopped)
         began_s = time.monotonic()
         assert control.moveJ(goal) is False, "and no exception"
-        assert time.monotonic() - began_s < 10.0
+        assert time.monotonic() - began_s < stretched(10.0)
         assert dashboard.safetymode() == "Safetymode: PROTECTIVE_STOP"
         dashboard.unlockProtectiveStop()
         until(lambda: not receive.isProtectiveStopped())
@@ -124,7 +124,7 @@ def test_the_unmodified_client_moves_and_sees_stops(ur: SimulatedUr) -> None:
 def test_a_protective_stop_is_locked_for_a_while() -> None:
     with simulated_ur("--unlock-delay", "600") as ur:
         robot = RtdeRobot(ur.address, TIMEOUT_S)
-        robot.connect(30.0)
+        robot.connect(stretched(30.0))
         ur.fault("protective_stop")
         until(lambda: reading(robot).stopped)
         with pytest.raises(InfrastructureError, match="5s after occurrence"):
@@ -138,7 +138,7 @@ def test_a_protective_stop_is_locked_for_a_while() -> None:
 def test_it_servos_for_ten_seconds_at_125_hz(ur: SimulatedUr) -> None:
     readings: list[tuple[float, RobotReading]] = []
     robot = RtdeRobot(ur.address, TIMEOUT_S, lambda reading: reading and readings.append((time.monotonic(), reading)))
-    robot.connect(30.0)
+    robot.connect(stretched(30.0))
     start = reading(robot).joints_rad
     direction = np.array([1.0, -0.5, 0.4, 0.3, -0.2, 0.8])
     times = np.linspace(0.0, 10.0, 101)
@@ -168,7 +168,7 @@ def test_it_servos_for_ten_seconds_at_125_hz(ur: SimulatedUr) -> None:
     assert np.abs(np.diff(along)).max() <= fastest * max(0.008, np.diff(clock).max()) + 0.01, "it never jumps"
     spline = JointSpline(times, path)
     lag = np.median([abs((spline.at(t - 0.07)[0] - q) @ direction) for t, q in zip(stamps, joints, strict=True)])
-    assert lag < 0.05, "it follows about 70 ms behind"
+    assert lag < (0.5 if starved else 0.05), "it follows about 70 ms behind"
 
 
 def test_a_stop_takes_effect_in_the_middle_of_a_motion(robot: RtdeRobot) -> None:
@@ -181,7 +181,7 @@ def test_a_stop_takes_effect_in_the_middle_of_a_motion(robot: RtdeRobot) -> None
 
 def test_an_arm_without_heartbeat_is_held(ur: SimulatedUr) -> None:
     robot = RtdeRobot(ur.address, 1.0)
-    robot.connect(30.0)
+    robot.connect(stretched(30.0))
     try:
         number = begin(robot)
         assert until(lambda: robot.result_of(number)) == "held: no heartbeat for 1 s"
@@ -254,7 +254,7 @@ def test_an_emergency_stop_is_not_unlocked_from_here(ur: SimulatedUr, robot: Rtd
 @pytest.mark.parametrize("fault", ["drop_connections", "stall 4"])
 def test_it_survives_a_lost_connection(ur: SimulatedUr, fault: str) -> None:
     robot = RtdeRobot(ur.address, 1.0)
-    robot.connect(30.0)
+    robot.connect(stretched(30.0))
     try:
         number = begin(robot)
         goal = reading(robot).joints_rad + 0.5
@@ -276,7 +276,7 @@ def test_it_survives_a_lost_connection(ur: SimulatedUr, fault: str) -> None:
 
 def test_the_controller_holds_the_arm_if_the_driver_dies(ur: SimulatedUr) -> None:
     robot = RtdeRobot(ur.address, 1.0)
-    robot.connect(30.0)
+    robot.connect(stretched(30.0))
     try:
         number = begin(robot, turn_rad=5.0)
         assert robot.driver_pid is not None
@@ -292,7 +292,7 @@ def test_the_controller_holds_the_arm_if_the_driver_dies(ur: SimulatedUr) -> Non
 
 def test_the_driver_stops_the_arm_if_its_parent_dies(ur: SimulatedUr) -> None:
     robot = RtdeRobot(ur.address, 0)  # no watchdog anywhere: nothing else would stop it
-    robot.connect(30.0)
+    robot.connect(stretched(30.0))
     try:
         number = begin(robot, turn_rad=5.0)
         assert robot._driver._link is not None
@@ -380,7 +380,7 @@ def test_a_controller_that_accepts_and_stays_silent_blocks_nothing() -> None:
             robot.connect(1.0)
         began_s = time.monotonic()
         robot.close()
-        assert time.monotonic() - began_s < 8.0
+        assert time.monotonic() - began_s < stretched(8.0)
     assert not [thread for thread in threading.enumerate() if thread.name == "rtde"]
 
 

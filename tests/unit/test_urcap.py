@@ -201,7 +201,7 @@ def test_nonsense_is_one_clear_error_in_time(server: object, message: str) -> No
     began_s = time.monotonic()
     with pytest.raises(InfrastructureError, match=message) as raised:
         link.get("POS")
-    assert time.monotonic() - began_s < 5.0
+    assert time.monotonic() - began_s < stretched(5.0)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 300
     link.close()
