@@ -17,7 +17,7 @@ from merton.decision.models.base import example_observation
 from merton.world.observation import Observation
 from patience import stretched
 
-LIMIT_S = stretched(20.0)
+LIMIT_S = stretched(60.0)
 """Longest that anything here waits."""
 
 

@@ -16,6 +16,7 @@ from std_srvs.srv import Trigger
 
 from merton_nodes.ros import executor as executors
 from merton_nodes.ros.runtime import Spinner, StageNode
+from patience import stretched
 from ros import LIMIT_S, Ros
 
 
@@ -162,8 +163,8 @@ def test_the_exception_of_a_callback_or_of_a_task_ends_spinning(ros: Ros) -> Non
         thread = spinner.start("failing", failed.set)
         future.set_result(None)
         spinner.executor.wake()
-        assert failed.wait(LIMIT_S), how
-        thread.join(LIMIT_S)
+        assert failed.wait(stretched(LIMIT_S)), how
+        thread.join(stretched(LIMIT_S))
         spinner.end()
         node.destroy_node()
 

@@ -23,6 +23,7 @@ from merton_nodes.cell.messages import cell_state
 from merton_nodes.experiment.view_collector import ViewCollector
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from patience import stretched
 from ros import Probe, Ros, up
 
 HOLES = DistortionSetting("depth_holes", 4, 7)
@@ -120,7 +121,7 @@ def test_a_view_over_ros_has_the_faulty_depth_of_one_process(
     set_to(node, setting)
     collector.expect(setting.name, 5.0, setting.seed)
     probe.create_timer(0.1, partial(publish, probe, ports, local))
-    view = collector.wait(30.0, ("top", "side"), deep)
+    view = collector.wait(stretched(60), ("top", "side"), deep)
     for camera in ("top", "side"):
         for side in ("reference", "distorted"):
             over_ros, here = view.images(side)[camera], local.images(side)[camera]

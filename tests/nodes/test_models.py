@@ -62,7 +62,7 @@ class Parrot(VisionLanguageModel):
 
     def answer_batch(self, questions: Sequence[Question]) -> list[Answer]:
         type(self).batches.append([question.text for question in questions])
-        assert self.gate.wait(LIMIT_S)
+        assert self.gate.wait(stretched(LIMIT_S))
         return super().answer_batch(questions)
 
     def warm_up(self) -> None:

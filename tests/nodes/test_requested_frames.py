@@ -32,6 +32,7 @@ from merton_nodes.experiment.ros_ports import RosPorts
 from merton_nodes.experiment.view_collector import ViewCollector
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
+from patience import stretched
 from ros import Probe, Ros, up
 
 CAMERAS = load_cell().camera_names
@@ -241,7 +242,7 @@ class Simulation:
 
     def look(self, *cameras: Any) -> threading.Thread:
         """Wait for a view in a thread."""
-        thread = threading.Thread(target=lambda: self.views.append(self.collector.wait(30.0, *cameras)))
+        thread = threading.Thread(target=lambda: self.views.append(self.collector.wait(stretched(60), *cameras)))
         thread.start()
         return thread
 
@@ -265,7 +266,7 @@ def test_a_view_has_the_cameras_that_were_asked_for(ros: Ros, probe: Probe, cell
     assert (list(simulation.requests[0].color), list(simulation.requests[0].depth)) == (["top", "side"], ["top"])
     for camera in ("top", "side"):
         simulation.expose(camera, 1000, depth=camera == "top")
-    waiting.join(30)
+    waiting.join(stretched(60))
     view = simulation.views[0]
     assert list(view.reference) == list(view.distorted) == ["top", "side"]
     assert {camera: image.depth_m is not None for camera, image in view.reference.items()} == {
@@ -282,7 +283,7 @@ def test_a_lost_request_is_repeated_with_the_state(ros: Ros, probe: Probe, cell:
     simulation.state.publish(state_of(cell, 1000, at_rest=True))
     ros.until(lambda: simulation.state.publish(state_of(cell, 1000, at_rest=True)) or len(simulation.requests) > 1)
     ros.until(lambda: simulation.expose("side", 1000, depth=False) or simulation.views)
-    waiting.join(30)
+    waiting.join(stretched(60))
     assert simulation.views[0].stamp_ns == 1000
 
 
@@ -293,6 +294,6 @@ def test_a_view_without_cameras_waits_for_the_rest_alone(ros: Ros, probe: Probe,
     simulation.state.publish(state_of(cell, 1000, at_rest=True))
     simulation.state.publish(state_of(cell, 2000, at_rest=False))
     simulation.state.publish(state_of(cell, 3000, at_rest=True))
-    waiting.join(30)
+    waiting.join(stretched(60))
     assert [(view.stamp_ns, dict(view.reference)) for view in simulation.views] == [(3000, {})]
     assert not simulation.requests

@@ -22,6 +22,7 @@ from merton_nodes.arm.arm_node import ArmNode
 from merton_nodes.ros import names
 from merton_nodes.ros.entities import DESTROY
 from merton_nodes.ros.runtime import StageNode
+from patience import stretched
 from ros import Probe, Ros, trigger, up
 
 IMPATIENT = """
@@ -60,7 +61,9 @@ sys.exit(run(lambda: Slow("slow")))
 
 
 def test_a_second_signal_interrupts_a_callback_but_not_the_closing_of_a_node() -> None:
-    ended = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=stretched(60), check=False
+    )
     assert (ended.returncode, ended.stdout) == (0, "failed 1\na child\nbraked True True NO\n"), ended.stderr
     assert "Traceback" not in ended.stderr
 

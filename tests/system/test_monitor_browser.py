@@ -17,7 +17,7 @@ from merton_interfaces.msg import SafetyState, TrialResult
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Supervisor, environment, find_executable
 from merton_nodes.ros import names
-from patience import until
+from patience import stretched, until
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
@@ -74,7 +74,7 @@ def window(request: pytest.FixtureRequest, browser: Any, cell: Cell) -> Iterator
     """The page, live; the test fails on any request to another machine and any error in its log."""
     width, height = WINDOWS[request.param]
     context = browser.new_context(viewport={"width": width, "height": height})
-    context.set_default_timeout(LIMIT_MS)
+    context.set_default_timeout(stretched(LIMIT_MS))
     window = Window(context.new_page())
     page = window.page
     context.on("request", lambda asking: window.asked.append(asking.url))
@@ -105,7 +105,7 @@ def fits(page: Any) -> bool:
 
 def wait_for(page: Any, script: str, argument: Any = None) -> None:
     """Until a script is true in the page."""
-    page.wait_for_function(script, arg=argument, timeout=LIMIT_MS)
+    page.wait_for_function(script, arg=argument, timeout=stretched(LIMIT_MS))
 
 
 DIFFERENCE = """camera => {

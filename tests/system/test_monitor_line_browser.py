@@ -16,6 +16,7 @@ pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/se
 from merton.monitor.buttons import PressReply
 from merton.monitor.hub import Hub
 from merton.monitor.server import MonitorServer
+from patience import stretched
 
 pytestmark = pytest.mark.xdist_group("system")
 LIMIT_MS = 60_000
@@ -68,7 +69,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     page = browser.new_page()
-    page.set_default_timeout(LIMIT_MS)
+    page.set_default_timeout(stretched(LIMIT_MS))
     page.add_init_script(WATCH)
     yield page
     page.close()

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from patience import stretched
+
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
 
@@ -24,7 +26,7 @@ END_S = 30.0
 def merton(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """The command, until it has ended."""
     command = [sys.executable, "-m", "merton", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=stretched(120), **options)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def address(run: Path) -> Iterator[str]:
             assert found, said
             yield found[0]
             server.send_signal(signal.SIGINT)
-            assert server.wait(END_S) == 130
+            assert server.wait(stretched(END_S)) == 130
         finally:
             server.kill()
 

@@ -13,6 +13,7 @@ from merton.leaderboard.site import write_site
 from merton.leaderboard.snapshot import store as snapshots
 from merton.results.store import open_record
 from merton.study.report import write_report
+from patience import stretched
 
 AGENTS = ("oracle", "servo", "blobs", "hold")
 KINDS = (
@@ -41,7 +42,7 @@ class Visit:
 
     def __init__(self, browser: Any, **options: Any) -> None:
         self.context = browser.new_context(**options)
-        self.context.set_default_timeout(60_000)
+        self.context.set_default_timeout(stretched(60_000))
         self.context.route(lambda address: not is_local(address), lambda route: route.abort())
         self.page = self.context.new_page()
         self.requests: list[str] = []

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from patience import Limit
+from patience import Limit, stretched
 
 START_S = 60.0
 _numbers = itertools.count()
@@ -107,4 +107,4 @@ def _answers(server: subprocess.Popen[bytes], folder: Path) -> bool:
 def _stop(server: subprocess.Popen[bytes], starter: int) -> None:
     if os.getpid() == starter:  # not in a child that a test forked
         server.send_signal(signal.SIGQUIT)  # at once: its unwritten data is not needed
-        server.wait(30)
+        server.wait(stretched(30))

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from patience import stretched
+
 CHECKOUT = Path(__file__).parents[2]
 DOCKERFILES = sorted((CHECKOUT / "docker").glob("Dockerfile.*"))
 COMPOSE = sorted((CHECKOUT / "docker").glob("compose*.yaml"))
@@ -51,7 +53,7 @@ def test_there_are_two_images_and_a_workflow() -> None:
 @pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
 def test_hadolint_reports_nothing(file: Path) -> None:
     command = [tool("hadolint"), "--config", str(CHECKOUT / ".hadolint.yaml"), "--format", "json", str(file)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=stretched(60))
     assert ran.stderr == ""
     found = [finding for finding in json.loads(ran.stdout) if finding["level"] in ("error", "warning")]
     assert not found
@@ -64,7 +66,7 @@ def test_hadolint_reports_nothing(file: Path) -> None:
 )
 def test_files_are_valid_by_their_schema(schema: str, file: Path) -> None:
     command = [tool("check-jsonschema"), "--builtin-schema", f"vendor.{schema}", str(file)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=stretched(120))
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

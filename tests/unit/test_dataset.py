@@ -40,6 +40,7 @@ from merton.perception.quality import measure, psnr
 from merton.simulation.scene import make_scene
 from merton.simulation.varied import verbs_of
 from merton.world.tasks import parse
+from patience import stretched
 
 TASKS = ["Push the cup", "Pick the cup", "Move the cup", "Place the cup here", "Pour the cup out"]
 ENTRY = {"domain": "real", "perspective": "first_person", "object": "container", "background": "table", "tasks": TASKS}
@@ -145,7 +146,10 @@ if __name__ == "__main__":
 """
     # returns when every end of the pipe is closed: the workers have ended too
     killed = subprocess.run(
-        [sys.executable, "-c", script, str(references), str(out)], capture_output=True, text=True, timeout=240
+        [sys.executable, "-c", script, str(references), str(out)],
+        capture_output=True,
+        text=True,
+        timeout=stretched(240),
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     workers = [int(pid) for pid in killed.stdout.split()]

@@ -34,6 +34,7 @@ from merton.world.cell import ARM_JOINTS, FINGER_JOINTS, load_cell
 from merton.world.geometry import Matrix, from_rpy, inverse, transform
 from merton.world.tasks import TASKS
 from merton_nodes.ros import names
+from patience import stretched
 from sdf import numbers, sdformat
 
 CELL = load_cell()
@@ -132,7 +133,7 @@ def test_every_variant_passes_check_urdf(hardware: str, fingers: str, tmp_path: 
         pytest.skip("no `check_urdf`: apt install liburdfdom-tools")
     file = tmp_path / "robot.urdf"
     file.write_text(description(hardware, fingers))
-    ran = subprocess.run([tool, str(file)], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([tool, str(file)], capture_output=True, text=True, timeout=stretched(60))
     assert ran.returncode == 0
     assert ran.stderr == ""
     assert "Successfully Parsed XML" in ran.stdout

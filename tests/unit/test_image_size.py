@@ -22,6 +22,7 @@ from merton.perception.camera.folder import FolderCamera
 from merton.perception.dataset import intake
 from merton.perception.image_size import LARGEST_IMAGE_PX, check_size
 from merton.perception.images import decode_image
+from patience import stretched
 
 SIDE = 30_000
 KINDS = (".png", ".jpg", ".webp", "lossy.webp", ".jp2", ".bmp", ".tiff")
@@ -159,7 +160,7 @@ def test_the_command_line_says_so_in_one_sentence_and_stays_small(tmp_path: Path
     (tmp_path / "bomb.png").write_bytes(png_bomb())
     arguments = ["distort", "bomb.png", "--name", "lens_blur", "--level", "3", "-o", "out.png"]
     done = subprocess.run(
-        [sys.executable, "-c", COMMAND, *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=60
+        [sys.executable, "-c", COMMAND, *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=stretched(60)
     )
     expected = "merton: 'bomb.png' is too large: 30000 x 30000 pixels, at most 134 million are possible"
     assert done.stderr.strip() == expected
@@ -175,7 +176,7 @@ def test_a_served_model_refuses_it_and_stays_small(reader: str) -> None:
     parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "what?"}]
     body = json.dumps({"messages": [{"content": parts}]})
     done = subprocess.run(
-        [sys.executable, "-c", REQUEST, reader], input=body, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", REQUEST, reader], input=body, capture_output=True, text=True, timeout=stretched(60)
     )
     says, _, peak = done.stdout.rpartition("peak ")
     assert "an image cannot be read" in says, done.stderr

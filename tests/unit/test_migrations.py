@@ -20,6 +20,7 @@ from merton.results import migrations
 from merton.results.records import AgentRecord, CaseRecord, ExperimentRecord, Outcome, Reference, TestCase, TrialRecord
 from merton.results.schema import SCHEMA_VERSION, TRIALS
 from merton.results.store import ResultStore
+from patience import stretched
 
 VERSION_1 = """
 CREATE TABLE trials (
@@ -140,7 +141,7 @@ def test_two_that_open_an_old_file_at_once_migrate_it_once(old: Path) -> None:
 
     def work() -> None:
         try:
-            barrier.wait(30)
+            barrier.wait(stretched(60))
             with ResultStore(old) as store:
                 check(store)
         except BaseException as error:

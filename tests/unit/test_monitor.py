@@ -35,6 +35,7 @@ from merton.monitor.scene import SceneView
 from merton.monitor.server import MonitorServer
 from merton.web.access import Tokens
 from merton.world.cell import load_cell
+from patience import stretched
 
 TOKEN = "a token of forty random characters, say"
 BASE = "http://localhost:8090"
@@ -283,7 +284,7 @@ def test_a_mistake_on_the_command_line_is_one_sentence(tmp_path: Path) -> None:
         (["--tokens", str(tmp_path / "tokens.yaml")], "tokens.yaml, line 1"),
     ):
         command = [sys.executable, "-m", "merton", "monitor", *options]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=stretched(120))
         assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
         assert said in ended.stderr
 
@@ -431,7 +432,7 @@ def test_writers_in_many_threads_lose_nothing() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(stretched(30))
     assert hub.since(0).sections == {f"{k}": 499 for k in range(4)}
     assert hub.since(0).version == 2000
     assert not hub.since(2000)

@@ -37,12 +37,12 @@ from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.web import access
 from merton.web.access import is_from_elsewhere
-from patience import until
+from patience import stretched, until
 
 NOVEMBER = datetime(2026, 11, 21, 8, 0, tzinfo=timezone.utc)
 AGENTS = ("hold", "plunge", "servo")
 CASES = [TestCase("pick", seed, "gaussian_blur", level) for seed in range(3) for level in (1, 3, 5)]
-PATIENCE_S = 30.0
+PATIENCE_S = stretched(60.0)
 FORM = "multipart/form-data; boundary=x"
 
 

@@ -28,6 +28,7 @@ from merton.decision.models.openvla_rest import ActSettings, OpenVlaRest
 from merton.errors import InvalidActionError, InvalidAnswerError
 from merton.models import serving
 from merton.models.remote import Patience
+from patience import stretched
 from wire import LIMIT_S, observation
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
@@ -385,7 +386,7 @@ def test_the_command_and_the_file_alone(tmp_path: Path, how: str, protocol: str)
 
 def test_a_mistake_on_the_command_line_is_one_line() -> None:
     command = [sys.executable, "-m", "merton", "serve", "nowhere:M", "--protocol", "act"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=stretched(60), check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "merton: cannot import nowhere:M: there is no module 'nowhere' here\n"
 
