@@ -39,7 +39,7 @@ class Bench:
         self, ros: Any, probe: Probe, ur: SimulatedUr, timeout_s: float = 2.0, arm: ArmNode | None = None
     ) -> None:
         self.ros, self.probe = ros, probe
-        self.node = up(ros, UrRobotNode, hostname=ur.address, heartbeat_timeout_s=timeout_s, connect_timeout_s=30.0)
+        self.node = up(ros, UrRobotNode, hostname=ur.address, heartbeat_timeout_s=timeout_s, connect_timeout_s=60.0)
         self.states = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
         self.safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         self.permits = Permits(probe, arm and arm.stop.safety)
