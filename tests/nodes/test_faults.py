@@ -579,7 +579,7 @@ def test_row_7_a_node_that_is_ended_in_mid_motion_halts_the_arm_itself(
 
 def test_row_7_without_joint_states_a_motion_is_given_up(ros: Ros, probe: Probe) -> None:
     cell = up(ros, MujocoCellNode, real_time_factor=1.0)
-    arm = up(ros, ArmNode, patience_s=0.5)
+    arm = up(ros, ArmNode, patience_s=1.5)
     robot = Robot(ros, probe, cell)
     ros.until(lambda: arm.arm.joints_rad is not None)
     begin = robot.position[2]

@@ -372,6 +372,7 @@ def test_a_request_that_takes_too_long_is_an_infrastructure_failure(ros: Ros, pr
         assert asked.answer.result.error_code == 405
         assert "0.3 s" in asked.answer.result.error_msg
     assert node.counters["too late"] == 2
+    node.deadline_s = stretched(LIMIT_S)
     Parrot.gate.set()
     assert ros.act(probe, AnswerQuestion, names.ANSWER, question("hello")).answer == "hello"
     assert ["queued"] not in Parrot.batches
