@@ -34,8 +34,8 @@ HELD = "held"
 """Name of the held object in MoveIt's scene."""
 PLANNERS = ("straight", "search")
 """Of config/moveit/pipelines.yaml, tried in this order: a straight way in joint space, a search around obstacles."""
-ATTEMPTS = 4
-"""So many ways are asked for at most, until one is accepted."""
+ATTEMPTS = 8
+"""So many ways are asked for at most, until one is accepted. Around a wall one in five is refused."""
 START_LIMIT_S, ANSWER_LIMIT_S = 60.0, 5.0
 ENDED = "MoveIt has ended: the log has its reasons"
 _FILES = ("kinematics", "joint_limits", "pipelines")
