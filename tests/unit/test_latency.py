@@ -102,6 +102,13 @@ def test_a_view_shows_the_moving_arm_as_it_was(ports: LocalPorts, monkeypatch: p
     np.testing.assert_allclose(view.reference["wrist"].base_from_camera, drawn(None).base_from_camera, atol=1e-6)
 
 
+def test_without_latency_no_instant_is_recorded(ports: LocalPorts, monkeypatch: pytest.MonkeyPatch) -> None:
+    ports.set_latency(0.0)
+    ports.reset("pick", 0)
+    monkeypatch.setattr(DelayLine, "add", lambda line, instant: pytest.fail("a copy of the state for nothing"))
+    assert len(ports.execute(DOWNWARDS, ports.view((), ())).path) > 10
+
+
 def test_no_view_is_older_than_the_last_chunk(ports: LocalPorts) -> None:
     ports.set_sensor("ideal")
     ports.set_latency(9.0)

@@ -13,14 +13,16 @@ from planted import PlantedPorts
 from typer.testing import CliRunner
 
 from merton.cli.main import app
+from merton.cognition.models.base import Answer
 from merton.errors import InfrastructureError
 from merton.experiment.forks import run_forked
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import DistortedPart, ExperimentSpec, Trial, single_trial
-from merton.experiment.ports import REGIONS, Ports, Region
+from merton.experiment.ports import REGIONS, Ports, Region, Side
 from merton.experiment.trial import TrialReport, run_trial
 from merton.results.records import Reference
-from merton.world.observation import CameraView
+from merton.world.action import ActionChunk
+from merton.world.observation import CameraView, Image, Observation
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +115,27 @@ class UnsegmentedPorts(PlantedPorts):
 def test_a_cell_that_does_not_know_the_pixels_says_so() -> None:
     with pytest.raises(InfrastructureError, match="does not know which pixels show which thing"):
         run(UnsegmentedPorts(()), *trial_in("things"))
+
+
+class WatchedPorts(PlantedPorts):
+    """Keeps the distorted images that the models are shown."""
+
+    def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
+        if side == "distorted":
+            self.asked_about = image
+        return super().answer(model, image, question, side)
+
+    def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
+        if side == "distorted" and observation.step == 0:
+            self.acted_on = observation.views["top"].color
+        return super().act(model, observation, side)
+
+
+def test_a_picture_is_cut_up_once_for_both_stages() -> None:
+    ports = WatchedPorts(())
+    pictures = run(ports, *trial_in("things")).pictures
+    top = next(picture for picture in pictures if (picture.step, picture.camera) == (0, "top"))
+    assert top.distorted is ports.asked_about is ports.acted_on
 
 
 def test_over_ros_it_is_refused_before_anything_starts(tmp_path: Path) -> None:

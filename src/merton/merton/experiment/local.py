@@ -258,7 +258,8 @@ class LocalPorts:
         """Physics until everything commanded has been done and has settled."""
         while self.cell.busy:
             self.cell.advance(SLICE_S)
-            self._past.add(Instant.of(self.cell))
+            if self._latency_s:
+                self._past.add(Instant.of(self.cell))
             x, y, z = self._tcp()[:3, 3].tolist()
             self._path.append((x, y, z))
             self._latch_contact()

@@ -188,7 +188,7 @@ class TrialRun:
         spec: the experiment, with the part of the images that is distorted from now on.
         steps: chunks carried out, and so the number of the next step.
         over: the model is done, the arm was stopped, or the step limit is reached.
-        waited_s: simulated time for which the arm has stood still because its next chunk was not there yet.
+        waited_ns: simulated time for which the arm has stood still because its next chunk was not there yet [ns].
     """
 
     def __init__(self, ports: Ports, spec: ExperimentSpec, trial: Trial) -> None:
@@ -207,7 +207,7 @@ class TrialRun:
         self.noise_seed = policy_seed(spec.seed, trial)
         self.cameras = POLICIES[self.agent.vla].cameras
         self.depth_cameras = self.cameras if POLICIES[self.agent.vla].needs_depth else ()
-        self.waited_s = 0.0
+        self.waited_ns = 0
         self.view = self._look(tuple(dict.fromkeys((spec.vlm_camera, *self.cameras))))
         self.start_ns = self.view.stamp_ns
         self.answers = ("", "")
@@ -257,7 +257,7 @@ class TrialRun:
         """The same run so far, going on as one of `spec`, which may distort another part from here on."""
         forked = copy(self)
         forked.spec, forked.path, forked.pictures = spec, list(self.path), list(self.pictures)
-        forked.stream = self.stream and self.stream.fork()
+        forked.stream, forked.mixed = self.stream and self.stream.fork(), {}
         return forked
 
     def report(
@@ -289,7 +289,7 @@ class TrialRun:
             reference_success=reference.success if reference else None,
             cut_short=self.cut_short,
             steps=self.steps,
-            simulated_s=(self.view.stamp_ns - self.start_ns) / 1e9 + self.waited_s,
+            simulated_s=(self.view.stamp_ns - self.start_ns + self.waited_ns) / 1e9,
             wall_s=time.monotonic() - self.started_s,
             error_code=self.error_code,
             error_message=self.error_message,
@@ -300,14 +300,15 @@ class TrialRun:
     def _look(self, cameras: Sequence[str]) -> CellView:
         """The next view of the cameras. A fault of time takes the place of the distortion.
 
-        For the part of the latency in which no motion was under way the arm waits for the chunk: `waited_s`. Nothing
+        For the part of the latency in which no motion was under way the arm waits for the chunk: `waited_ns`. Nothing
         else moves then, so the cell stands still meanwhile.
         """
         view = self.ports.view(cameras, self.depth_cameras)
         if self.spec.latency_s:
             taken_ns = min((seen.stamp_ns for seen in view.reference.values()), default=view.stamp_ns)
-            self.waited_s += max(0.0, self.spec.latency_s - (view.stamp_ns - taken_ns) / 1e9)
+            self.waited_ns += max(0, round(self.spec.latency_s * 1e9) - (view.stamp_ns - taken_ns))
         self.things: dict[str, NDArray[np.bool_]] = {}
+        self.mixed: dict[str, CameraView] = {}
         if self.stream is None:
             return view
         return replace(view, distorted={name: self.stream.next(seen) for name, seen in view.reference.items()})
@@ -340,7 +341,9 @@ class TrialRun:
         }
 
     def _mixed(self, camera: str) -> CameraView:
-        """The view of a camera that is distorted in one region alone."""
+        """The view of a camera that is distorted in one region alone, made once for all who look at it."""
+        if camera in self.mixed:
+            return self.mixed[camera]
         if camera not in self.things:
             if not isinstance(self.ports, SegmentingPorts):
                 raise InfrastructureError("distort.regions: this cell does not know which pixels show which thing")
@@ -350,7 +353,9 @@ class TrialRun:
         depth_m = reference.depth_m
         if depth_m is not None and distorted.depth_m is not None:
             depth_m = np.where(inside, distorted.depth_m, depth_m)
-        return replace(reference, color=np.where(inside[..., None], distorted.color, reference.color), depth_m=depth_m)
+        color = np.where(inside[..., None], distorted.color, reference.color)
+        self.mixed[camera] = replace(reference, color=color, depth_m=depth_m)
+        return self.mixed[camera]
 
     def _update_outcome(self, execution: Execution) -> None:
         """Error and outcome that follow from how a chunk was executed."""
