@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +42,12 @@ def records(run: RunDirectory) -> list[TrialRecord]:
         return []
     with ResultStore(run.database, read_only=True) as store:
         return store.records(run.id)
+
+
+def details(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """Trial to the content of its trial.json without the wall time."""
+    files = {record.id: run.path / "trials" / record.id / "trial.json" for record in records(run)}
+    return {trial: {**json.loads(file.read_text()), "wall_s": 0} for trial, file in files.items()}
 
 
 def undisturbed_run(folder: Path, experiment: str = EXPERIMENT) -> RunDirectory:

@@ -287,6 +287,30 @@ def test_a_lost_request_is_repeated_with_the_state(ros: Ros, probe: Probe, cell:
     assert simulation.views[0].stamp_ns == 1000
 
 
+def test_a_view_of_the_past_is_of_its_own_request(ros: Ros, probe: Probe, cell: SimulatedCell) -> None:
+    """Images of the same instant that an earlier view has left do not count; what was judged is of the present."""
+    simulation = Simulation(ros, probe)
+    past, rest = (state_of(cell, stamp_ns, at_rest=stamp_ns == 3000) for stamp_ns in (1000, 3000))
+    past.joints.position = [position + 0.01 for position in past.joints.position]
+    past.progress, rest.success = 0.5, True
+    simulation.expose("top", 1000, depth=False)
+    ros.until(lambda: len(simulation.collector.latest.messages) == 4)
+    simulation.state.publish(rest)
+    waiting = simulation.look(("top",), (), past)
+    ros.until(lambda: simulation.requests)
+    assert simulation.requests[0].past == past
+    assert not simulation.collector.latest.messages.keys() & {"top color", "top distorted"}
+    simulation.expose("top", 3000, depth=False)
+    ros.until(lambda: len(simulation.collector.latest.messages) == 5)
+    assert waiting.is_alive()
+    simulation.expose("top", 1000, depth=False)
+    waiting.join(30)
+    view = simulation.views[0]
+    assert (view.stamp_ns, view.reference["top"].stamp_ns, view.success) == (3000, 1000, True)
+    assert (view.joints_rad == past.joints.position[:6]).all()
+    assert len(simulation.requests) == 1
+
+
 def test_a_view_without_cameras_waits_for_the_rest_alone(ros: Ros, probe: Probe, cell: SimulatedCell) -> None:
     simulation = Simulation(ros, probe)
     simulation.collector.minimum_stamp_ns = 2000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -20,7 +19,7 @@ from merton.results.comparison import compare
 from merton.results.records import Outcome
 from merton.results.store import ResultStore
 from patience import stretched, until
-from runs import EXPERIMENT, TRIALS, records, small_run, undisturbed_run
+from runs import EXPERIMENT, TRIALS, details, records, small_run, undisturbed_run
 
 pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
 
@@ -118,12 +117,6 @@ def test_a_run_killed_at_every_node_has_the_results_of_an_undisturbed_one(
     assert process.returncode == 0, output
     assert f"identical: {TRIALS} trials" in output
     assert run_is_complete(run)
-
-
-def details(run: RunDirectory) -> dict[str, dict]:
-    """Trial to the content of its trial.json without the wall time."""
-    files = {record.id: run.path / "trials" / record.id / "trial.json" for record in records(run)}
-    return {trial: {**json.loads(file.read_text()), "wall_s": 0} for trial, file in files.items()}
 
 
 DESIGN = f"""{EXPERIMENT.replace("levels: [0, 5]", "levels: one")}

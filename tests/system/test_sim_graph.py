@@ -15,18 +15,21 @@ from typing import Any
 import pytest
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from merton_interfaces.action import RunTrial
+from merton_interfaces.action import RunExperiment, RunTrial
 from merton_interfaces.msg import SafetyState, TrialResult
 from rclpy.node import Node
 from sensor_msgs.msg import CameraInfo, Image
 from std_srvs.srv import Trigger
+from typer.testing import CliRunner
 
+from merton.cli.main import app
 from merton.graph.spec import load_graph
 from merton.graph.supervisor import Supervisor, environment, last_lines
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.uniqueness import LEAST_PATIENCE_S
 from patience import stretched
+from runs import details, small_run, undisturbed_run
 
 pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
 
@@ -119,6 +122,61 @@ def test_a_second_process_sees_nodes_and_cameras_and_runs_trials(graph: Supervis
     result = ros.act(node, RunTrial, names.RUN_TRIAL, goal).result
     assert result.outcome == TrialResult.INFRASTRUCTURE
     assert "unknown vla 'gpt'; choose one of: " in result.error_msg
+
+
+LATE = """
+name: late
+agents: [{id: servo, vla: servo}, {id: glance-twice, vla: glance-twice}]
+tasks: [pick]
+distortions: [white_noise]
+levels: [3]
+sensor: d455
+latency_s: 0.3
+max_steps: 4
+"""
+THINGS = """
+name: things
+agents: [{id: servo, vla: servo}]
+tasks: [reach, pick]
+distortions: [color_noise, depth_shift]
+levels: [4]
+distort: {regions: [things]}
+max_steps: 3
+"""
+LATE_SURROUNDINGS = """
+name: late-surroundings
+agents: [{id: servo, vla: servo}]
+tasks: [pick]
+distortions: [color_noise, late]
+levels: [4]
+sensor: d455
+latency_s: 9.0
+distort: {regions: [surroundings]}
+max_steps: 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("experiment", "trials"), [(LATE, 4), (THINGS, 6), (LATE_SURROUNDINGS, 3)], ids=["late", "things", "both"]
+)
+def test_latency_and_regions_have_the_results_of_one_process(
+    experiment: str, trials: int, graph: Supervisor, ros: Any, tmp_path: Path
+) -> None:
+    """To the last point of every path and the last byte of every picture."""
+    node = ros.add(Node, "observer")
+    ros.action_client(node, RunExperiment, names.RUN_EXPERIMENT)
+    local, run = undisturbed_run(tmp_path, experiment), small_run(tmp_path, "graph", experiment)
+    result = ros.act(node, RunExperiment, names.RUN_EXPERIMENT, RunExperiment.Goal(run_directory=str(run.path)))
+    assert (result.error_code, result.error_msg, result.trials) == (0, "", trials)
+    assert details(run) == details(local)
+    pictures = [
+        {file.relative_to(one.path): file.read_bytes() for file in one.path.rglob("*.jpg")} for one in (run, local)
+    ]
+    assert pictures[0] == pictures[1]
+    assert len(pictures[0]) > 2 * trials
+    compared = CliRunner().invoke(app, ["compare", str(run.path), str(local.path)])
+    assert compared.exit_code == 0, compared.output
+    assert f"identical: {trials} trials" in compared.output
 
 
 def test_an_agent_that_dives_is_stopped_and_the_latch_holds(graph: Supervisor, ros: Any) -> None:

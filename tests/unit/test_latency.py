@@ -62,6 +62,10 @@ def test_the_newest_instant_that_is_old_enough_is_seen(latency_ns: int) -> None:
         line.add(instant(time_ns))
         old_enough = [t for t in times_ns[:count] if time_ns - t >= latency_ns]
         assert line.seen.time_ns == max(old_enough, default=times_ns[0])
+        kept_ns = [t for t in times_ns[:count] if t >= line.seen.time_ns]
+        for wanted_ns in range(0, 120, 3):
+            not_later = [t for t in kept_ns if t <= wanted_ns]
+            assert line.at(wanted_ns).time_ns == max(not_later, default=kept_ns[0])
     forked = line.fork()
     line.add(instant(5000))
     assert forked.seen.time_ns == max((t for t in times_ns if 107 - t >= latency_ns), default=20)
@@ -159,10 +163,11 @@ def test_a_latency_out_of_range_is_refused(latency: str) -> None:
         loads(f"{MINIMAL}latency_s: {latency}\n", ExperimentSpec, "x")
 
 
-def test_over_ros_it_is_refused_before_anything_starts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("graph", ["gazebo", "lab"])
+def test_without_images_of_the_past_it_is_refused_before_anything_starts(graph: str, tmp_path: Path) -> None:
     file = tmp_path / "experiment.yaml"
     file.write_text(f"{MINIMAL}latency_s: 0.3\n")
-    refused = CliRunner().invoke(app, ["run", str(file), "--runs", str(tmp_path / "runs")]).exception
+    refused = CliRunner().invoke(app, ["run", str(file), "--graph", graph, "--runs", str(tmp_path / "runs")]).exception
     assert isinstance(refused, InputError)
-    assert "so latency_s is refused" in str(refused)
+    assert f"in the graph {graph} there are no images of the past, so latency_s is refused; only sim" in str(refused)
     assert not (tmp_path / "runs").exists()

@@ -92,16 +92,8 @@ def _refused_by(graph: str, spec: ExperimentSpec) -> str:
             f"with stop_rule: contact the arm runs into table and walls, so it is refused for the graph {graph}; only "
             "sim is for it"
         )
-    if spec.sensor != "ideal" and graph != "sim":
-        return (
-            f"the cameras of the graph {graph} cannot imitate a sensor, so sensor: {spec.sensor} is refused; only sim "
-            "is for it"
-        )
-    elsewhere = "run it with merton attribute or merton gate, which need no ROS"
-    if not spec.distort.is_whole_image:
-        return f"over ROS images do not say which pixels show which thing, so distort.regions is refused; {elsewhere}"
-    if spec.latency_s:
-        return f"over ROS images are taken at rest, so latency_s is refused; {elsewhere}"
+    if spec.only_rendered and graph != "sim":
+        return f"in the graph {graph} {spec.only_rendered}; only sim is for it"
     return ""
 
 

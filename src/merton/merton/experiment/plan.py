@@ -20,6 +20,7 @@ from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
 from merton.perception.distortion.faults import Fault
 from merton.results.records import STAIRCASE, TestCase
 from merton.seeding import derive_seed, generator
+from merton.simulation.delay import LONGEST_LATENCY_S
 from merton.simulation.scene import scene_seeds
 from merton.simulation.sensor import SENSORS
 from merton.world.cell import load_cell
@@ -157,7 +158,7 @@ class ExperimentSpec(Model):
     couple: Literal["vlm -> vla"] | None = None
     stop_rule: StopRule = "gate"
     sensor: SensorName = "ideal"
-    latency_s: Annotated[float, Field(ge=0, le=10)] = 0.0
+    latency_s: Annotated[float, Field(ge=0, le=LONGEST_LATENCY_S)] = 0.0
 
     @model_validator(mode="after")
     def _something_is_distorted(self) -> Self:
@@ -193,6 +194,17 @@ class ExperimentSpec(Model):
     def design(self) -> dict[str, Any]:
         """All that shapes a trial beside its agent and case, with the defaults that hold: part of run.json."""
         return self.model_dump(mode="json", exclude={"name", "description", "agents", "tasks", "distortions", "seed"})
+
+    @property
+    def only_rendered(self) -> str:
+        """What only a cell can fulfil whose images Merton renders, and why, in words; empty if there is nothing."""
+        if self.sensor != "ideal":
+            return f"cameras cannot imitate a sensor, so sensor: {self.sensor} is refused"
+        if not self.distort.is_whole_image:
+            return "images do not say which pixels show which thing, so distort.regions is refused"
+        if self.latency_s:
+            return "there are no images of the past, so latency_s is refused"
+        return ""
 
     def levels_of(self, task: str, scene: int, distortion: str) -> tuple[int, ...]:
         """The distorted levels of a scene and distortion that are known before a run, in rising order."""

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from merton.simulation.cell import SimulatedCell
 
 
+LONGEST_LATENCY_S = 10.0
+"""How old the seen instant of an experiment may be [s]."""
+
+
 @dataclass(frozen=True)
 class Instant:
     """All that cameras and joint sensors show of one instant.
@@ -54,8 +58,12 @@ class DelayLine:
         """The newest instant that is `latency_s` older than the last one, or else the start."""
         return self._instants[0]
 
+    def at(self, time_ns: int) -> Instant:
+        """The newest instant that is not later than `time_ns`, or else the oldest that is kept."""
+        return next((instant for instant in reversed(self._instants) if instant.time_ns <= time_ns), self._instants[0])
+
     def add(self, instant: Instant) -> None:
-        """Add the present instant, which is later than all before."""
+        """Add the present instant, which is not earlier than any before."""
         self._instants.append(instant)
         while len(self._instants) > 1 and self._instants[1].time_ns <= instant.time_ns - self._latency_ns:
             self._instants.popleft()

@@ -22,8 +22,10 @@ from trajectory_msgs.msg import JointTrajectory
 from merton.errors import ErrorCode, InputError, MertonError
 from merton.execution.robots.watchdog import Watchdog
 from merton.simulation.cell import SimulatedCell
+from merton.simulation.delay import Instant
 from merton.simulation.model import urdf
 from merton.world.cell import ARM_JOINTS
+from merton_nodes.cell.cell_past import CellPast, joints_message
 from merton_nodes.cell.guarded_commands import GuardedCommands
 from merton_nodes.cell.messages import cell_safety, cell_state, is_carried_out, spline_of
 from merton_nodes.ros import conversions as convert
@@ -83,6 +85,7 @@ class MujocoCellNode(StageNode):
             self.create_subscription(Header, names.HEARTBEAT, self.on_heartbeat, names.RELIABLE_QOS)
         self.create_service(ResetCell, names.CELL_RESET, self.on_reset)
         self.create_service(Trigger, names.CELL_RELEASE, self.on_release)
+        self.past = CellPast(self, self.cell)
         pause_s = SLICE_S / self.real_time_factor if self.real_time_factor else 1e-4
         self.motion = self.create_timer_s(pause_s, self.advance, autostart=False)
         self.idle = self.create_timer_s(idle_s, self.publish_all)
@@ -97,6 +100,7 @@ class MujocoCellNode(StageNode):
             raise InputError(f"the arm is held, {self.fault}: call {names.RESET_STOP} first")
         self.cell.reset(task, seed)
         self.scenes += 1
+        self.past.begin_scene(self.scenes)
         self.motion.cancel()
         self.waits_for_heartbeat = False
         self.publish_safety()
@@ -177,6 +181,7 @@ class MujocoCellNode(StageNode):
             self.motion.cancel()
             return
         self.cell.advance(SLICE_S)
+        self.past.add()
         if self.cell.stopped != self.reported_stop:
             self.publish_safety()
         if not self.cell.busy:
@@ -190,14 +195,7 @@ class MujocoCellNode(StageNode):
             self.next_state_ns = self.cell.time_ns + self.state_period_ns
 
     def joints_message(self) -> JointState:
-        cell = self.cell
-        return convert.joint_state_message(
-            cell.time_ns,
-            cell.joints_rad,
-            cell.joint_velocities,
-            cell.gripper_opening_m,
-            linkage=cell.config.gripper.linkage,
-        )
+        return joints_message(Instant.of(self.cell), linkage=self.cell.config.gripper.linkage)
 
     def publish_joints(self) -> None:
         """Publish joint states, as a robot does all the time, and the clock to its subscribers, if there are any."""

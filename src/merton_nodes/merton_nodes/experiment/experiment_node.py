@@ -51,8 +51,10 @@ class ExperimentNode(StageNode):
         lockstep = self.parameter(
             "lockstep", True, "all messages of an instant have one stamp, as in a simulated cell; false: real cameras"
         )
-        imitates = self.parameter(
-            "imitates_sensors", False, "camera_node renders the cell, and imitates the sensor that an experiment names"
+        renders = self.parameter(
+            "renders_cell",
+            False,
+            "camera_node renders the cell, for an experiment's sensor, latency_s, distort.regions",
         )
         reset_limit_s = self.parameter(
             "reset_limit_s",
@@ -64,7 +66,7 @@ class ExperimentNode(StageNode):
         cell = declared_cell(self)
         desk = OperatorDesk(self, limit_s) if success == "operator" else None
         self.ports = RosPorts(
-            self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s, imitates=imitates
+            self, cell, deadline_s, desk, lockstep=lockstep, reset_limit_s=reset_limit_s, renders=renders
         )
         self.recorder = self.create_client(RecordTrial, names.RECORD)
         self.evidence = self.create_publisher(TrialEvidence, names.TRIAL_EVIDENCE, names.KEPT_QOS)
@@ -160,6 +162,8 @@ class ExperimentNode(StageNode):
     def run_experiment(self, goal: ServerGoalHandle) -> list[TrialRecord]:
         """Run the remaining trials of the goal's run; returns the records of all its trials."""
         run_directory = RunDirectory(Path(goal.request.run_directory))
+        if run_directory.spec.only_rendered and not self.ports.renders:
+            raise InputError(f"in this cell {run_directory.spec.only_rendered}")
         done: dict[str, bool | None] = {}
         if run_directory.database.exists():
             with ResultStore(run_directory.database, read_only=True) as store:

@@ -14,7 +14,9 @@ import numpy as np
 from merton_interfaces.action import AnswerQuestion, ExecuteActions
 from merton_interfaces.msg import ActionChunk as ActionChunkMessage
 from merton_interfaces.msg import Answer as AnswerMessage
-from merton_interfaces.srv import PredictActions, ResetCell, ScoreTrial
+from merton_interfaces.msg import CellState
+from merton_interfaces.srv import GetPastState, PredictActions, ResetCell, ScoreTrial, SegmentThings
+from numpy.typing import NDArray
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.action import ActionClient
 from rclpy.node import Node
@@ -57,7 +59,7 @@ class RosPorts(ServiceCaller):
         operator: judges whether a task is done; None leaves that to the cell.
         lockstep: false for cameras that run on their own; see `ViewCollector`.
         reset_limit_s: how long a reset may take [s]; 0 is `deadline_s`.
-        imitates: whether camera_node renders a cell, and so can imitate a sensor.
+        renders: whether camera_node renders the cell, which then has sensors, images of the past and pixels of things.
     """
 
     def __init__(
@@ -69,16 +71,19 @@ class RosPorts(ServiceCaller):
         *,
         lockstep: bool = True,
         reset_limit_s: float = 0.0,
-        imitates: bool = False,
+        renders: bool = False,
     ) -> None:
         super().__init__(node, deadline_s)
         self.operator = operator
         self.lockstep = lockstep
-        self.imitates = imitates
+        self.renders = renders
         self.reset_limit_s = reset_limit_s or deadline_s
         self.views = ViewCollector(node, cell, lockstep)
         self.gripper = self.views.gripper
         self.view_stamp_ns = 0  # of the newest view
+        self.latency_ns = 0
+        self.chunk_begin_ns = 0
+        """The beginning of the last chunk, or the reset: no image is older."""
         self.command_trial, self.command_sequence = uuid.uuid4().hex, 0
         """Identify a command to the arm. Not the trial's id: a trial that is run again sends new commands."""
         create_publisher = node.create_publisher
@@ -90,6 +95,8 @@ class RosPorts(ServiceCaller):
         self.distortion = create(SetParametersAtomically, f"{names.DISTORTION_NODE}/set_parameters_atomically")
         self.stop_rule = create(SetParametersAtomically, f"{names.ARM_NODE}/set_parameters_atomically")
         self.arm_stops_by: StopRule | None = None  # unknown
+        self.past_state = create(GetPastState, names.CELL_PAST_STATE)
+        self.segment = create(SegmentThings, names.SEGMENT_THINGS)
         self.sensor = create(SetParametersAtomically, f"{names.CAMERA_NODE}/set_parameters_atomically")
         self.predict = create(PredictActions, names.PREDICT)
         self.scorer = create(ScoreTrial, names.SCORE)
@@ -98,15 +105,18 @@ class RosPorts(ServiceCaller):
 
     def set_sensor(self, name: str) -> None:
         """Set the parameter of camera_node. Cameras that render no cell are what they are: that is "ideal"."""
-        if self.imitates:
+        if self.renders:
             self.set_parameters(self.sensor, [Parameter("sensor", value=name)])
         elif name != "ideal":
             raise InfrastructureError(f"the cameras of this cell cannot imitate a sensor {name!r}: choose 'ideal'")
 
     def set_latency(self, latency_s: float) -> None:
-        """Raise InfrastructureError for any but 0: the graph takes images at rest alone."""
-        if latency_s:
-            raise InfrastructureError(f"over ROS images are taken at rest, so a latency of {latency_s:g} s is refused")
+        """As `Ports.set_latency`. Only images that are rendered can be of the past."""
+        if latency_s and not self.renders:
+            raise InfrastructureError(
+                f"this cell has no images of the past, so a latency of {latency_s:g} s is refused"
+            )
+        self.latency_ns = round(latency_s * 1e9)
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Set all three parameters of distortion_node at once."""
@@ -132,14 +142,31 @@ class RosPorts(ServiceCaller):
             raise OperatorStopError(f"the arm was stopped: {released.message}; call {names.RESET_STOP}, then resume")
         request = ResetCell.Request(task=task, seed=scene, id=self.command_trial)
         state = self.call(self.reset_cell, request, self.reset_limit_s, again=self.lockstep).state
-        self.views.minimum_stamp_ns = convert.nanoseconds_of(state.header.stamp)
+        self.views.minimum_stamp_ns = self.chunk_begin_ns = convert.nanoseconds_of(state.header.stamp)
         self.views.minimum_scene = state.scene
         return str(state.instruction)
 
     def view(self, color: Collection[str] | None = None, depth: Collection[str] | None = None) -> CellView:
-        view = self.views.wait(self.deadline_s, color, depth)
+        past = None
+        if self.latency_ns and (color is None or color):
+            self.views.minimum_stamp_ns = rest_ns = self.views.wait(self.deadline_s, ()).stamp_ns
+            past = self.state_at(max(self.chunk_begin_ns, rest_ns - self.latency_ns))
+        view = self.views.wait(self.deadline_s, color, depth, past)
         self.view_stamp_ns = view.stamp_ns
         return view
+
+    def state_at(self, stamp_ns: int) -> CellState:
+        """The cell as cameras and joint sensors saw it at the newest instant up to `stamp_ns` of the scene."""
+        return self.call(self.past_state, GetPastState.Request(stamp=convert.time_message(stamp_ns))).state
+
+    def things(self, camera: str) -> NDArray[np.bool_]:
+        """The pixels (height, width) of a camera's image of the newest view that belong to the region "things"."""
+        if not self.renders:
+            raise InfrastructureError(
+                "distort.regions: the images of this cell do not say which pixels show which thing"
+            )
+        request = SegmentThings.Request(camera=camera, state=self.views.seen)
+        return convert.mask_array(self.call(self.segment, request).things)
 
     def once_loaded(self, ask: Callable[[], Result]) -> Result:
         """The answer of a model, asked again while it is being loaded; raises LoadingError after `LOADING_LIMIT_S`."""
@@ -203,6 +230,7 @@ class RosPorts(ServiceCaller):
         """Send the chunk to arm_node and wait until the arm is at rest; sent twice, it is carried out once."""
         self.set_stop_rule(stop_rule)
         self.command_sequence += 1
+        self.chunk_begin_ns = view.stamp_ns
         goal = ExecuteActions.Goal(
             chunk=convert.chunk_message(chunk, view.stamp_ns), trial=self.command_trial, sequence=self.command_sequence
         )

@@ -27,9 +27,9 @@ from merton_nodes.ros.newest_messages import NewestMessages
 class ViewCollector:
     """Waits for the cell to be at rest, and for the images of that instant, distorted as wanted.
 
-    In lockstep with a simulated cell, all of them carry the stamp of the cell's state, and are requested: its cameras
-    render nothing else. Cameras that run on their own have no stamp in common: then a view has their newest images
-    since the cell came to rest.
+    In lockstep with a simulated cell, all of them carry the stamp of the cell's state, or of a past one that they are
+    to show, and are requested: its cameras render nothing else. Cameras that run on their own have no stamp in common:
+    then a view has their newest images since the cell came to rest.
 
     Args:
         node: subscribes; spun by another thread.
@@ -39,6 +39,7 @@ class ViewCollector:
     Attributes:
         minimum_stamp_ns: older views are not accepted.
         minimum_scene: views of earlier scenes are not accepted.
+        seen: the state that the images of the newest view show, in lockstep.
     """
 
     def __init__(self, node: Node, cell: CellConfig, lockstep: bool) -> None:
@@ -53,6 +54,8 @@ class ViewCollector:
         self.minimum_scene = 0
         self.color: tuple[str, ...] = ()
         self.depth: tuple[str, ...] = ()
+        self.past: CellState | None = None
+        self.seen = CellState()
         self.waiting = False
         self._subscribe(node)
         self.requests = node.create_publisher(FrameRequest, names.FRAME_REQUEST, names.RELIABLE_QOS)
@@ -84,16 +87,24 @@ class ViewCollector:
             self.free_cameras.parts = self.parts
 
     def wait(
-        self, deadline_s: float, color: Collection[str] | None = None, depth: Collection[str] | None = None
+        self,
+        deadline_s: float,
+        color: Collection[str] | None = None,
+        depth: Collection[str] | None = None,
+        past: CellState | None = None,
     ) -> CellView:
         """The next view, with the cameras of `merton.experiment.ports.Ports.view`.
+
+        Images, arm and gripper are those of the state `past` of a simulated cell in lockstep, if there is one.
 
         Raises InfrastructureError naming what is missing after `deadline_s`.
         """
         self.at_rest_since_ns = 0
         self.color = tuple(self.cell.camera_names if color is None else color)
         self.depth = tuple(camera for camera in self.color if depth is None or camera in depth)
-        self.waiting = True
+        self.past, self.waiting = past, True
+        if past is not None:  # an earlier view may have left images of that instant, which camera_node shows no more
+            self.latest.forget([f"{camera} {part}" for camera in self.color for part in self.parts])
         self._request_frames()
         try:
             return self.latest.wait(self._complete_view, deadline_s, self._missing)
@@ -103,7 +114,8 @@ class ViewCollector:
     def _request_frames(self) -> None:
         if self.color:
             header = convert.header(self.minimum_stamp_ns, "")
-            self.requests.publish(FrameRequest(header=header, color=self.color, depth=self.depth))
+            past = self.past or CellState()
+            self.requests.publish(FrameRequest(header=header, color=self.color, depth=self.depth, past=past))
 
     def _on_state(self, state: CellState) -> None:
         """Keep the state; if it is repeated while its view is incomplete, a request or an image was lost."""
@@ -127,15 +139,20 @@ class ViewCollector:
             messages = self.free_cameras.messages(self.color, self.at_rest_since_ns, self.distortion)
             stamps = (convert.nanoseconds_of(messages[f"{camera} color"].header.stamp) for camera in self.color)
             stamp_ns = min(stamps, default=stamp_ns)
-        elif self._stale(stamp_ns):
+        elif self._stale(self._taken_ns(state)):
             return None
         try:
             return self._view_of(state, stamp_ns, messages)
         except InputError as error:
             raise InfrastructureError(f"a message of the cell is unusable: {error}") from None
 
+    def _taken_ns(self, state: CellState) -> int:
+        """The stamp of the images that are wanted at a rest, in lockstep [ns]."""
+        return convert.nanoseconds_of((self.past or state).header.stamp)
+
     def _view_of(self, state: CellState, stamp_ns: int, messages: dict[str, Any]) -> CellView:
-        joints, opening_m = convert.joints_of(state.joints)
+        self.seen = self.past or state
+        joints, opening_m = convert.joints_of(self.seen.joints)
         base_from_tool0 = UR5.forward(joints)
         reference, distorted = {}, {}
         for camera in self.color:
@@ -145,7 +162,7 @@ class ViewCollector:
                 convert.depth_array(messages[f"{camera} depth"]) if camera in self.depth else None,
                 convert.intrinsics_of(messages[f"{camera} camera_info"]),
                 self.cell.base_from_camera(camera, base_from_tool0),
-                stamp_ns,
+                stamp_ns if self.past is None else self._taken_ns(state),
             )
             color, depth_m = convert.color_array(messages[f"{camera} distorted"]), reference[camera].depth_m
             if depth_m is not None and FAULTY_DEPTH in self.parts:
@@ -196,4 +213,4 @@ class ViewCollector:
             return "the cell to come to rest"
         if self.free_cameras is not None:
             return "anything newer than the moment the cell came to rest from " + ", ".join(self._not_seen_at_rest())
-        return "images of one instant; stale: " + ", ".join(self._stale(stamp_ns))
+        return "images of one instant; stale: " + ", ".join(self._stale(self._taken_ns(state)))

@@ -58,6 +58,21 @@ def color_message(pixels: NDArray[np.uint8], stamp_ns: int, frame: str) -> Image
     return message
 
 
+def mask_message(inside: NDArray[np.bool_], stamp_ns: int, frame: str) -> Image:
+    """A mono8 image from (height, width) booleans: 255 where they are true."""
+    height, width = inside.shape
+    message = Image(header=header(stamp_ns, frame), height=height, width=width, encoding="mono8", step=width)
+    message._data = _bytes(np.where(inside, np.uint8(255), np.uint8(0)))
+    return message
+
+
+def mask_array(message: Image) -> NDArray[np.bool_]:
+    """(height, width) of a mono8 image, true where it is not black. Raises InputError as `color_array`."""
+    if message.encoding != "mono8":
+        raise InputError(f"mask encoding {message.encoding!r} is not supported; use mono8")
+    return _plane(message, 1) > 0
+
+
 def depth_message(depth_m: NDArray[np.float32], stamp_ns: int, frame: str) -> Image:
     """A 16UC1 image in millimetres, as a D455 gives it, from (height, width) metres; 0 where unknown or beyond 65 m."""
     millimetres = depth_m * np.float32(1000.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from merton.errors import InfrastructureError
@@ -32,6 +32,12 @@ class NewestMessages:
                 self.changed.notify_all()
 
         return callback
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Forget the messages under these keys."""
+        with self.changed:
+            for key in keys:
+                self.messages.pop(key, None)
 
     def wait(
         self, ready: Callable[[dict[str, Any]], Message | None], deadline_s: float, missing: Callable[[], str]
