@@ -45,7 +45,7 @@ step() { # NAME HASH TITLE HINT COMMAND...: run COMMAND unless its stamp says it
   if [ "$code" != 0 ]; then
     say "failed"
     tail -n 15 "$log" | sed 's/^/    /' >&2
-    fail "'$title' failed; the whole output is in build/setup.log" "$hint"
+    fail "'$title' failed; the whole output is in ${log#"$root/"}" "$hint"
   fi
   mkdir -p "$stamps"
   printf '%s' "$hash" >"$stamps/$name"
@@ -90,8 +90,13 @@ install_debian_packages() {
 
 make_venv() { "$python" -m venv --clear "$venv"; }
 
-install_requirements() {
-  "$venv/bin/pip" install --disable-pip-version-check --prefer-binary --no-compile -r requirements/ros.txt -r requirements/base.txt -r requirements/dev.txt -r requirements/models.txt -r requirements/build.txt
+install_requirements() { # NAMES: of files in requirements/
+  "$venv/bin/pip" install --disable-pip-version-check --prefer-binary --no-compile $(printf -- '-r requirements/%s.txt ' "$@")
+}
+
+# All are named again, so that what is installed already is only replaced where these lists need it.
+install_other_requirements() {
+  install_requirements ros base build dev models
   compile_requirements
 }
 
@@ -122,7 +127,7 @@ make_ament_prefix() {
 build_interfaces() {
   AMENT_PREFIX_PATH="$venv" cmake -S src/merton_interfaces -B "$build/merton_interfaces" \
     -DCMAKE_PREFIX_PATH="$venv" -DCMAKE_INSTALL_PREFIX="$venv" -DPython3_EXECUTABLE="$venv/bin/python" \
-    -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_PROJECT_INCLUDE="$root/tools/wheel_includes.cmake" &&
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" -DBUILD_TESTING=OFF -DCMAKE_PROJECT_INCLUDE="$root/tools/wheel_includes.cmake" &&
     AMENT_PREFIX_PATH="$venv" cmake --build "$build/merton_interfaces" -j "$(nproc)" &&
     cmake --install "$build/merton_interfaces" &&
     "$venv/bin/python" -c 'import merton_interfaces.msg, merton_interfaces.srv, merton_interfaces.action'
@@ -169,16 +174,36 @@ imaging.exposed(sensor.D455, light, lens, sensor.AS_RENDERED, np.random.default_
 '
 }
 
+compile_all() {
+  step interfaces "$version $(hash_of src/merton_interfaces tools/wheel_includes.cmake requirements/ros.txt)" \
+    "[5/6] merton_interfaces" "remove build/merton_interfaces and try again" build_interfaces
+  step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics/closed_form.py src/merton/merton/execution/kinematics/universal_robot.py src/merton/merton/rating/glicko.py src/merton/merton/cognition/ngrams.py src/merton/merton/perception/distortion/compiled.py src/merton/merton/simulation/imaging.py requirements/base.txt)" \
+    "[5/6] kinematics, ratings, text scores, distortions and the camera" "the output above is a fault in Merton: please report it" compile_kernels
+}
+
+# Compiling keeps the cores busy and downloading waits for the network: beside each other they take as long as the longer.
+compile_beside_other_requirements() {
+  set -m # a process group of its own, so that Ctrl-C and a failure end all of it
+  (log="$build/compile.log" && compile_all) 2>"$build/compile.said" &
+  local compiling=$!
+  set +m
+  trap "kill -- -$compiling 2>/dev/null; wait" EXIT
+  step other_requirements "$version $(hash_of requirements)" "[6/6] requirements of tests and models, while [5/6] is compiled" \
+    "check the network, then try again: what was downloaded is kept" install_other_requirements
+  local code=0
+  wait "$compiling" || code=$?
+  trap - EXIT
+  cat "$build/compile.said" >&2
+  return "$code"
+}
+
 check_python
 install_debian_packages
 version=$("$python" --version)
 step venv "$version $root" "[1/6] virtual environment" "remove .venv and try again" make_venv
-step requirements "$version $(hash_of requirements)" "[2/6] ROS 2 Jazzy and the other requirements (a few minutes when nothing is cached)" \
-  "check the network, then try again: what was downloaded is kept" install_requirements
+step requirements "$version $(hash_of requirements/ros.txt requirements/base.txt requirements/build.txt)" "[2/6] ROS 2 Jazzy and Merton's requirements (minutes when nothing is cached)" \
+  "check the network, then try again: what was downloaded is kept" install_requirements ros base build
 step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')" "[3/6] ament prefix" "remove .venv and try again" make_ament_prefix
-step interfaces "$version $(hash_of src/merton_interfaces tools/wheel_includes.cmake requirements/ros.txt)" \
-  "[4/6] merton_interfaces (about 30 s)" "remove build/merton_interfaces and try again" build_interfaces
-step merton "$version $root $(hash_of src/merton/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[5/6] merton" "remove .venv and try again" install_merton
-step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics/closed_form.py src/merton/merton/execution/kinematics/universal_robot.py src/merton/merton/rating/glicko.py src/merton/merton/cognition/ngrams.py src/merton/merton/perception/distortion/compiled.py src/merton/merton/simulation/imaging.py requirements/base.txt)" \
-  "[6/6] compiling kinematics, ratings, text scores, distortions and the camera" "the output above is a fault in Merton: please report it" compile_kernels
+step merton "$version $root $(hash_of src/merton/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[4/6] merton" "remove .venv and try again" install_merton
+compile_beside_other_requirements
 [ $((SECONDS - started)) -lt 5 ] || say "ready after $((SECONDS - started)) s"

@@ -23,3 +23,15 @@ function(compile_type_supports_together)
   endforeach()
 endfunction()
 cmake_language(DEFER CALL compile_type_supports_together)
+
+# Python uses the type supports of C alone. Those of C++ are built because the generators come together: not optimized, they
+# take half the time.
+function(do_not_optimize_what_only_cpp_uses)
+  get_property(targets DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    if(target MATCHES "typesupport_(cpp|fastrtps_cpp|introspection_cpp)$")
+      target_compile_options(${target} PRIVATE -O0)
+    endif()
+  endforeach()
+endfunction()
+cmake_language(DEFER CALL do_not_optimize_what_only_cpp_uses)
