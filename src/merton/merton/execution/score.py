@@ -12,7 +12,7 @@ from merton.errors import InputError, UnknownNameError
 from merton.results.records import Outcome
 from merton.world.geometry import Array, Matrix, rotation_vector_of
 
-_PAIRS_AT_ONCE = 200_000
+_PAIRS_AT_ONCE = 20_000
 
 
 def score(outcome: Outcome | str, distance_m: float | None = None) -> float | None:
@@ -66,15 +66,23 @@ def _turning_points(path: ArrayLike) -> Array:
 
 def _farthest_m(points: Array, line: Array) -> float:
     """The largest distance of the points (n, 3) from a line through points (m, 3) [m]."""
-    start, along = line, np.diff(line, axis=0, append=line[-1:])
-    square = np.maximum((along**2).sum(axis=1), np.finfo(float).tiny)
+    # by coordinate: numpy's sum over the three takes eight times as long, and adds in the same order
+    start, along = line.T, np.diff(line, axis=0, append=line[-1:]).T
+    square = np.maximum(_dot(along, along), np.finfo(float).tiny)
     farthest = 0.0
     for few in np.array_split(points, len(points) * len(line) // _PAIRS_AT_ONCE + 1):
-        offset = few[:, None] - start
-        share = np.clip((offset * along).sum(axis=2) / square, 0.0, 1.0)
-        apart = ((offset - share[:, :, None] * along) ** 2).sum(axis=2)
-        farthest = max(farthest, float(apart.min(axis=1).max(initial=0.0)))
+        offset = few.T[:, :, None] - start[:, None]
+        share = _dot(offset, along[:, None])
+        share /= square
+        share.clip(0.0, 1.0, out=share)
+        offset -= share * along[:, None]
+        farthest = max(farthest, float(_dot(offset, offset).min(axis=1).max(initial=0.0)))
     return math.sqrt(farthest)
+
+
+def _dot(first: Array, second: Array) -> Array:
+    """The sum over the first axis, of three coordinates, of the product."""
+    return first[0] * second[0] + first[1] * second[1] + first[2] * second[2]
 
 
 def angle_rad(reference_pose: Matrix, pose: Matrix) -> float:
