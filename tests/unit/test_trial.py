@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from merton.decision.models.base import POLICIES
 from merton.errors import ErrorCode, InfrastructureError, InputError, InvalidActionError
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec, Trial, single_trial
+from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
 from merton.perception.distortion import distort
@@ -22,6 +25,7 @@ from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 from merton.seeding import generator
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.observation import CameraView, Observation
+from patience import stretched
 from runs import small_run
 
 
@@ -293,3 +297,39 @@ def test_a_trial_is_repeated_while_the_infrastructure_fails_and_is_never_scored_
         run_all(runner, run, {}, records.append, on_trial=lambda *_: None, on_fault=faults.append)
     assert [fault.partition("; ")[2] for fault in faults] == ["trying again (1 of 2)", "trying again (2 of 2)"]
     assert records == []
+
+
+def test_results_are_saved_in_order_while_the_next_trial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, records = small_run(tmp_path, "saving"), []
+    begun = [threading.Event() for _ in range(run.spec.trial_count + 1)]
+    begun[-1].set()  # after the last trial
+
+    def save(self: RunDirectory, report: TrialReport) -> None:
+        assert begun[len(records) + 1].wait(stretched(5.0)), "the next trial waits for this"
+
+    def ran(self: Runner, trial: Trial) -> Any:
+        next(event for event in begun if not event.is_set()).set()
+        return SimpleNamespace(record=SimpleNamespace(id=trial.id, success=True))
+
+    monkeypatch.setattr(Runner, "run", ran)
+    monkeypatch.setattr(RunDirectory, "save", save)
+    runner = Runner(run.spec, run.id, LocalPorts.__new__(LocalPorts))
+    run_all(runner, run, {}, records.append, on_trial=lambda *_: None, on_fault=pytest.fail)
+    assert [record.id for record in records] == [trial.id for trial in run.spec.trials()]
+
+
+def test_a_run_ends_where_results_cannot_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, records = small_run(tmp_path, "full"), []
+
+    def save(self: RunDirectory, report: Any) -> None:
+        if len(records) == 2:
+            raise InfrastructureError("cannot write: No space left on device")
+
+    monkeypatch.setattr(
+        Runner, "run", lambda self, trial: SimpleNamespace(record=SimpleNamespace(id=trial.id, success=True))
+    )
+    monkeypatch.setattr(RunDirectory, "save", save)
+    runner = Runner(run.spec, run.id, LocalPorts.__new__(LocalPorts))
+    with pytest.raises(InfrastructureError, match="No space left"):
+        run_all(runner, run, {}, records.append, on_trial=lambda *_: None, on_fault=pytest.fail)
+    assert [record.id for record in records] == [trial.id for trial in run.spec.trials()][:2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
@@ -130,28 +131,41 @@ def run_all(
 ) -> None:
     """Run every trial of a run that is not finished (`RunDirectory.finished`).
 
+    The results of a trial are saved, in a thread, while the next trial runs: a kill loses those two trials at most.
+
     Args:
         run: saves pictures and details, and has those that are saved.
         done: trials whose results are durable, id to success.
-        record: makes a result durable; a trial is finished only when this has returned.
-        on_trial: called before each trial with the trial, the number of finished trials and the number of all.
+        record: makes a result durable; called from that thread, in the order of the trials.
+        on_trial: called before each trial with the trial, the number of trials before it and the number of all.
         on_fault: called with a sentence before a trial is repeated.
         cancelled: called before each trial; true ends the run.
 
     Raises:
-        InfrastructureError: a trial failed in `ATTEMPTS` attempts; all results before it are saved.
+        InfrastructureError: a trial failed in `ATTEMPTS` attempts, or its results could not be saved; those of all
+            trials before it are.
     """
     total, successes, finished = runner.spec.trial_count, dict(done), run.finished(done)
-    for completed, trial in enumerate(chain.from_iterable(runner.spec.rounds(successes))):
-        if cancelled():
-            break
-        on_trial(trial, completed, total)
-        if trial.id in finished:
-            continue
-        report = attempt(trial, partial(runner.run, trial), on_fault)
+
+    def keep(report: TrialReport) -> None:
         run.save(report)
         record(report.record)
-        successes[trial.id] = report.record.success
+
+    with ThreadPoolExecutor(1, "results") as thread:
+        kept: Future[None] | None = None
+        for completed, trial in enumerate(chain.from_iterable(runner.spec.rounds(successes))):
+            if cancelled():
+                break
+            on_trial(trial, completed, total)
+            if trial.id in finished:
+                continue
+            report = attempt(trial, partial(runner.run, trial), on_fault)
+            if kept is not None:
+                kept.result()
+            kept = thread.submit(keep, report)
+            successes[trial.id] = report.record.success
+        if kept is not None:
+            kept.result()
 
 
 def attempt(trial: Trial, run: Callable[[], _Result], on_fault: Callable[[str], None] = lambda fault: None) -> _Result:
