@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from merton_interfaces.action import ExecuteActions
 from merton_interfaces.srv import ResetCell
+from rclpy.node import Node
 from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from merton.errors import ErrorCode
@@ -16,7 +18,7 @@ from merton.experiment.local import LocalPorts
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.observation import Observation
 from merton_nodes.arm.arm_node import ArmNode
-from merton_nodes.cell.mujoco_cell_node import MujocoCellNode
+from merton_nodes.cell.mujoco_cell_node import SLICE_S, MujocoCellNode
 from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from ros import Probe, Ros, up
@@ -108,3 +110,30 @@ def test_an_arm_that_may_not_touch_anything_keeps_its_rule(ros: Ros) -> None:
     assert not arm.runner.stop_rule.until_contact
     assert arm.set_parameters([Parameter("stop_rule", value="gate")])[0].successful
     assert "read-only" in arm.set_parameters([Parameter("contact_allowed", value=True)])[0].reason
+
+
+def test_no_joint_state_is_lost_while_the_cell_runs_ahead_of_a_reader(ros: Ros) -> None:
+    """Half a minute of motion, of which the reader takes nothing until it is over."""
+    cell = up(ros, MujocoCellNode, real_time_factor=0.0, heartbeat_timeout_s=0.0)
+    late, stamps_ns = Node("late", context=ros.context), []
+    late.create_subscription(
+        JointState,
+        names.JOINT_STATES,
+        lambda message: stamps_ns.append(convert.nanoseconds_of(message.header.stamp)),
+        names.JOINTS_QOS,
+    )
+    ros.nodes.append(late)
+    ros.until(lambda: cell.joints.get_subscription_count() == 1)
+    start_ns, home = cell.cell.time_ns, np.array(cell.cell.config.home_joints)
+
+    def begin() -> None:
+        cell.cell.command_trajectory([0.0, 30.0], [home, home + 0.1])
+        cell.move()
+
+    ros.executor.create_task(begin)
+    ros.until(lambda: cell.cell.time_ns > start_ns + 30e9 and cell.motion.is_canceled())
+    end_ns = cell.cell.time_ns
+    ros.executor.add_node(late)
+    ros.until(lambda: end_ns in stamps_ns)
+    passed_ns = set(range(start_ns + round(SLICE_S * 1e9), end_ns, round(SLICE_S * 1e9)))
+    assert passed_ns <= set(stamps_ns)

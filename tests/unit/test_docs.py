@@ -95,7 +95,7 @@ def test_every_name_is_documented() -> None:
 def test_queue_depths_are_those_of_the_nodes() -> None:
     source = (NODES / "ros" / "names.py").read_text(encoding="utf-8")
     depths = dict(re.findall(r"^(\w+)_QOS = _profile\(.*, (\d+)\)$", source, re.MULTILINE))
-    for name in ("SENSOR", "RELIABLE", "LATCHED"):
+    for name in ("SENSOR", "RELIABLE", "JOINTS", "LATCHED"):
         assert re.search(rf"\*\*{name.lower()}\*\* is [^;:]*keep last {depths[name]}\b", INTERFACES), name
 
 

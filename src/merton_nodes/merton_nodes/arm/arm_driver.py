@@ -71,7 +71,7 @@ class ArmDriver:
         self.since = stop.state.epoch
         self.waits = Waits(node)
         self.gripper_commands = node.create_publisher(Float64MultiArray, names.GRIPPER, names.RELIABLE_QOS)
-        node.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.RELIABLE_QOS)
+        node.create_subscription(JointState, names.JOINT_STATES, self.on_joints, names.JOINTS_QOS)
 
     def on_joints(self, message: JointState) -> None:
         """Store where the arm is; may end waits."""

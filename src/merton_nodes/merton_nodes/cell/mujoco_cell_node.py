@@ -76,7 +76,7 @@ class MujocoCellNode(StageNode):
         self.next_state_ns = 0
         self.reported_stop = False
         self.clock_publisher = self.create_publisher(ClockMessage, names.CLOCK, names.RELIABLE_QOS)
-        self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+        self.joints = self.create_publisher(JointState, names.JOINT_STATES, names.JOINTS_QOS)
         self.state = self.create_publisher(CellState, names.CELL_STATE, names.RELIABLE_QOS)
         self.safety = self.create_publisher(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
         self.description = self.create_publisher(String, names.ROBOT_DESCRIPTION, names.LATCHED_QOS)

@@ -138,6 +138,9 @@ LATEST_QOS = _profile(ReliabilityPolicy.BEST_EFFORT, DurabilityPolicy.VOLATILE, 
 """For a reader that may be slower than the writer: it gets the newest message, older ones are dropped."""
 RELIABLE_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 500)
 """Commands and joint states: none may be lost."""
+JOINTS_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.VOLATILE, 4000)
+"""Joint states between a simulated cell and arm_node: the path of a trial has each of them. A cell that runs ahead of
+arm_node, as on a busy machine, may be 80 s of motion ahead."""
 KEPT_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 500)
 """Results of a trial: a recorder that is discovered a moment late still gets all of them."""
 LATCHED_QOS = _profile(ReliabilityPolicy.RELIABLE, DurabilityPolicy.TRANSIENT_LOCAL, 1)
