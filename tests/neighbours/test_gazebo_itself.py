@@ -19,7 +19,6 @@ from merton_interfaces.srv import ResetCell
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from merton.execution.braking import BRAKE_S
 from merton.execution.gate.permit import permit_text
 from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
@@ -61,9 +60,8 @@ max_steps: 6
 ORACLE, PLUNGE = "  - {id: oracle, vla: oracle}", "  - {id: plunge, vla: plunge}"
 OURS = re.compile(r"^\[\w+_node-\d+\] .*\[(?:WARN|ERROR|FATAL)\].*$", re.MULTILINE)
 APART_PX = 6.0
-MOTION_S, REST_S = 3.0, 1.2
-"""Simulated: of a motion of 2 rad at up to 1 rad/s that meets the table at 0.6 rad, 1.9 s before its end; and from the
-contact on. Braking takes 0.18 s, but on a busy machine the controller takes the stop late."""
+REST_S = 0.3
+"""From the contact on, simulated: 0.18 s of braking, and the messages."""
 
 
 def test_the_oracle_solves_the_tasks_and_a_planned_collision_stops(processes: Processes, tmp_path: Path) -> None:
@@ -196,29 +194,27 @@ def test_a_contact_stops_the_arm(processes: Processes, ros: Any, probe: Probe, l
     safety = probe.listen(SafetyState, names.CELL_SAFETY, names.LATCHED_QOS)
     permits = probe.listen(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
     joints = probe.listen(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
-    sent = probe.listen(JointTrajectory, names.GAZEBO_ARM, names.RELIABLE_QOS)
     commands = probe.create_publisher(JointTrajectory, names.TRAJECTORY, names.RELIABLE_QOS)
     reset = probe.create_client(ResetCell, names.CELL_RESET)
     until(lambda: reset.service_is_ready() and permits, 120.0, meanwhile=launch.check)
     until(commands.get_subscription_count, 30.0, meanwhile=launch.check)
     answer = ros.result(reset.call_async(ResetCell.Request(task="reach", seed=0)), 300.0)
     assert answer.error_code == 0, answer.error_msg
-    down = load_cell().home_joints + np.array([0.0, 2.0, 0.0, 0.0, 0.0, 0.0])
-    commands.publish(permitted(motion_to(down, MOTION_S), permits[-1]))
+    down = load_cell().home_joints + np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    commands.publish(permitted(motion_to(down, 1.5), permits[-1]))
     stop = ros.until(lambda: next((s for s in safety if s.mode == SafetyState.COLLISION_STOP), None), 120.0)
     assert stop.link_b == "table"
     stop_ns = convert.nanoseconds_of(stop.header.stamp)
-    states = ros.until(lambda: after(joints, stop_ns, REST_S), 120.0)
-    durations_s = [convert.nanoseconds_of(motion.points[-1].time_from_start) / 1e9 for motion in sent]
+    states = ros.until(lambda: after(joints, stop_ns, 0.5), 120.0)
     launch.end()
     times_s, joints_rad, speeds_rad_s = states
     moving = times_s[np.abs(speeds_rad_s).max(axis=1) > 0.01]
     turned_rad = np.abs(joints_rad[-1] - joints_rad[0]).max()
     peak_rad_s2 = np.abs(np.diff(speeds_rad_s, axis=0) / np.diff(times_s)[:, None]).max()
     print(f"{stop.message}: at rest after {moving[-1]:.2f} s, {turned_rad:.4f} rad, {peak_rad_s2:.1f} rad/s2")
-    assert set(durations_s[durations_s.index(MOTION_S) + 1 :]) == {BRAKE_S}, "the controller was told to stop"
-    assert moving[-1] <= REST_S - BRAKE_S, "at rest, and still so"
-    assert load_cell().home_joints[1] < joints_rad[-1][1] < down[1] - 1.0, "it stopped on its way"
+    assert moving[-1] <= REST_S
+    assert turned_rad <= np.abs(speeds_rad_s[0]).max() * REST_S
+    assert load_cell().home_joints[1] < joints_rad[-1][1] < down[1] - 0.1, "it stopped on its way"
 
 
 def permitted(motion: JointTrajectory, state: SafetyState) -> JointTrajectory:
