@@ -22,6 +22,7 @@ from scipy.special import stdtrit
 from merton.experiment.local import LocalPorts
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
+from merton.experiment.trial import TrialReport
 from merton.leaderboard.snapshot import store as snapshots
 from merton.pages.svg import marker, tag
 from merton.results.records import Outcome, TrialRecord
@@ -94,13 +95,12 @@ def embedded_run(experiment: Path, runs: Path) -> Path:
     states = {}
     with ResultStore(run.database) as store, LocalPorts() as ports:
 
-        def record(trial: TrialRecord) -> None:
-            store.record(trial)
+        def look(report: TrialReport) -> None:
             things = ports.cell.scene_state().objects
-            states[trial.id] = {thing.name: thing.base_from_object[:3, 3].tolist() for thing in things}
+            states[report.record.id] = {thing.name: thing.base_from_object[:3, 3].tolist() for thing in things}
 
-        runner = Runner(run.spec, run.id, ports, run.reference_run)
-        run_all(runner, run, {}, record, on_trial=lambda *_: None, on_fault=print)
+        runner = Runner(run.spec, run.id, ports, run.reference_run, look)
+        run_all(runner, run, {}, store.record, on_trial=lambda *_: None, on_fault=print)
     run.write_json(STATES, states)
     return run.path
 

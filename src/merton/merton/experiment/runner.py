@@ -30,7 +30,7 @@ class Runner:
     Attributes:
         experiment_id: id under which results are recorded.
         stored: returns the reference run that an earlier process saved, by trial id; None if there is none.
-        on_report: called with every trial's report.
+        on_report: called with each trial's report at once, while the cell is as the trial left it.
     """
 
     spec: ExperimentSpec
