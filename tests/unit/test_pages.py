@@ -9,7 +9,7 @@ import pytest
 from merton.leaderboard.snapshot.contents import Standing
 from merton.pages import words
 from merton.pages.environment import environment
-from merton.pages.svg import rating_domain
+from merton.pages.svg import SERIES_COLORS, marker, rating_domain, series_slots
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,18 @@ def test_every_template_is_escaped_strict_and_has_the_shared_names(package: str)
     assert "--paper" in made.get_template("palette.css.j2").module.light()  # type: ignore[attr-defined]
     with pytest.raises(jinja2.UndefinedError):
         made.from_string("{{ unknown }}").render()
+
+
+def test_a_name_keeps_its_colour_whatever_stands_beside_it() -> None:
+    alone = {name: series_slots([name])[name] for name in ("oracle", "glance", "twice", "hold")}
+    assert alone == {"oracle": 2, "glance": 7, "twice": 4, "hold": 0}
+    assert series_slots(reversed(alone)) == alone, "no two of these hash to one slot, and the order does not count"
+    assert series_slots(["oracle", "blobs"]) == {"blobs": 2, "oracle": 3}, "both hash to 2; the next one is free"
+    many = [f"agent-{number}" for number in range(3 * SERIES_COLORS + 1)]
+    assert len(set(series_slots(many).values())) == len(many)
+    assert series_slots([]) == {}
+
+
+def test_colour_and_marker_together_tell_32_agents_apart() -> None:
+    drawn = {(index % SERIES_COLORS, str(marker(index, 0.0, 0.0))) for index in range(4 * SERIES_COLORS)}
+    assert len(drawn) == 4 * SERIES_COLORS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable
 from typing import Protocol
@@ -12,6 +13,22 @@ from merton.results.statistics import Interval
 
 SERIES_COLORS = 8
 """How many series the style sheet has a colour for (classes s0 .. s7); more than that start again."""
+
+
+def series_slots(names: Iterable[str]) -> dict[str, int]:
+    """The colour and marker of each agent or model, 0 or more: from its name, so it is the same on every page.
+
+    A name has the slot of its hash. Where several hash to one, the first in alphabetical order has it and the others
+    have the next free ones; neither a rank nor the order of `names` counts.
+    """
+    wanted = {name: hashlib.sha256(name.encode("utf-8", "replace")).digest()[0] % SERIES_COLORS for name in names}
+    slots: dict[int, str] = {}
+    for name in sorted(wanted):
+        slots.setdefault(wanted[name], name)
+    places = SERIES_COLORS * math.ceil(len(wanted) / SERIES_COLORS)
+    for name in sorted(set(wanted) - set(slots.values())):
+        slots[next(at for at in range(wanted[name], wanted[name] + places) if at % places not in slots) % places] = name
+    return {name: slot for slot, name in slots.items()}
 
 
 class Rating(Protocol):
@@ -125,7 +142,7 @@ def swatch(index: int) -> Markup:
 
 
 def marker(index: int, x: float, y: float) -> Markup:
-    """Circle, square, diamond or triangle: agents can be told apart without colour."""
+    """Circle, square, diamond or triangle: up to 32 series can be told apart by colour and marker, four by marker."""
     size = 3.4
     outlines = (
         None,
@@ -133,7 +150,7 @@ def marker(index: int, x: float, y: float) -> Markup:
         ((0, -1.45), (1.45, 0), (0, 1.45), (-1.45, 0)),
         ((0, -1.3), (1.3, 1.0), (-1.3, 1.0)),
     )
-    outline = outlines[index % len(outlines)]
+    outline = outlines[(index + index // SERIES_COLORS) % len(outlines)]
     if outline is None:
         return tag("circle", cx=float(x), cy=float(y), r=size, class_="mark")
     return tag(

@@ -12,7 +12,7 @@ from merton.leaderboard.site import figures
 from merton.leaderboard.site.record_extras import Earlier, RecordExtras
 from merton.leaderboard.site.view import View
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
-from merton.pages.svg import SERIES_COLORS
+from merton.pages.svg import SERIES_COLORS, series_slots
 from merton.rating.diagnostics import HeldOut
 from merton.rating.predictions import MASTERY, oracle
 from merton.results.statistics import Interval
@@ -58,9 +58,10 @@ def history_page(extras: RecordExtras, today: Snapshot) -> dict[str, Any]:
     snapshots = (*extras.history, Earlier(extras.taken_utc, today))
     rows = [{agent.id: agent for agent in item.snapshot.agents} for item in snapshots]
     leaders = [agent.id for agent in today.agents if agent.rank is not None][:SERIES_COLORS]
+    slots = series_slots(agent.id for agent in today.agents)
     tracks = [
-        figures.Track(printable(name, 40), index, tuple(_point(row.get(name)) for row in rows))
-        for index, name in enumerate(leaders)
+        figures.Track(printable(name, 40), slots[name], tuple(_point(row.get(name)) for row in rows))
+        for name in leaders
     ]
     current = {agent.id: index for index, agent in enumerate(today.agents)}
     start = max(len(snapshots) - COLUMNS, 0)
