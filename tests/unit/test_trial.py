@@ -288,7 +288,7 @@ def test_a_trial_is_repeated_while_the_infrastructure_fails_and_is_never_scored_
 ) -> None:
     run, records, faults = small_run(tmp_path, "failing"), [], []
 
-    def fail(self: Runner, trial: Trial) -> TrialReport:
+    def fail(self: Runner, trial: Trial, on_stage: Any) -> TrialReport:
         raise InfrastructureError("arm/execute did not answer within 120 s")
 
     monkeypatch.setattr(Runner, "run", fail)
@@ -307,7 +307,7 @@ def test_results_are_saved_in_order_while_the_next_trial_runs(tmp_path: Path, mo
     def save(self: RunDirectory, report: TrialReport) -> None:
         assert begun[len(records) + 1].wait(stretched(5.0)), "the next trial waits for this"
 
-    def ran(self: Runner, trial: Trial) -> Any:
+    def ran(self: Runner, trial: Trial, on_stage: Any) -> Any:
         next(event for event in begun if not event.is_set()).set()
         return SimpleNamespace(record=SimpleNamespace(id=trial.id, success=True))
 
@@ -326,7 +326,7 @@ def test_a_run_ends_where_results_cannot_be_saved(tmp_path: Path, monkeypatch: p
             raise InfrastructureError("cannot write: No space left on device")
 
     monkeypatch.setattr(
-        Runner, "run", lambda self, trial: SimpleNamespace(record=SimpleNamespace(id=trial.id, success=True))
+        Runner, "run", lambda self, trial, on_stage: SimpleNamespace(record=SimpleNamespace(id=trial.id, success=True))
     )
     monkeypatch.setattr(RunDirectory, "save", save)
     runner = Runner(run.spec, run.id, LocalPorts.__new__(LocalPorts))

@@ -8,6 +8,7 @@ __all__ = [
     "parts",
     "plan",
     "ports",
+    "progress",
     "run",
     "runner",
     "scoring",

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import TypeVar
 
 from merton.errors import InfrastructureError
 from merton.experiment.forks import ForkingPorts, run_forked
 from merton.experiment.plan import ExperimentSpec, Trial
 from merton.experiment.ports import Ports
+from merton.experiment.progress import Tracker
 from merton.experiment.run import RunDirectory
 from merton.experiment.trial import ReferenceRun, TrialReport, run_trial
-from merton.results.records import Reference, TrialRecord
+from merton.results.records import STAIRCASE, Reference, TrialRecord
 
 _Result = TypeVar("_Result")
 
@@ -128,6 +130,7 @@ def run_all(
     on_trial: Callable[[Trial, int, int], None],
     on_fault: Callable[[str], None],
     cancelled: Callable[[], bool] = lambda: False,
+    tracker: Tracker | None = None,
 ) -> None:
     """Run every trial of a run that is not finished (`RunDirectory.finished`).
 
@@ -137,15 +140,19 @@ def run_all(
         run: saves pictures and details, and has those that are saved.
         done: trials whose results are durable, id to success.
         record: makes a result durable; called from that thread, in the order of the trials.
-        on_trial: called before each trial with the trial, the number of trials before it and the number of all.
+        on_trial: called before each trial with the trial, the number of trials that are finished and the number of all.
         on_fault: called with a sentence before a trial is repeated.
         cancelled: called before each trial; true ends the run.
+        tracker: follows the run from its beginning to its last trial; its end is the caller's to say.
 
     Raises:
         InfrastructureError: a trial failed in `ATTEMPTS` attempts, or its results could not be saved; those of all
             trials before it are.
     """
-    total, successes, finished = runner.spec.trial_count, dict(done), run.finished(done)
+    spec, successes, finished = runner.spec, dict(done), run.finished(done)
+    tracker = tracker or Tracker(lambda progress: None)
+    total, completed = spec.trial_count, len(finished)
+    tracker.begin(run.id, spec.name, total, trials_left(spec, finished))
 
     def keep(report: TrialReport) -> None:
         run.save(report)
@@ -153,19 +160,41 @@ def run_all(
 
     with ThreadPoolExecutor(1, "results") as thread:
         kept: Future[None] | None = None
-        for completed, trial in enumerate(chain.from_iterable(runner.spec.rounds(successes))):
+        for trial, next_trial in with_next(spec, successes, finished):
             if cancelled():
                 break
             on_trial(trial, completed, total)
-            if trial.id in finished:
-                continue
-            report = attempt(trial, partial(runner.run, trial), on_fault)
+            tracker.trial(trial, next_trial)
+            report = attempt(trial, partial(runner.run, trial, tracker.stage), on_fault)
             if kept is not None:
                 kept.result()
             kept = thread.submit(keep, report)
             successes[trial.id] = report.record.success
+            completed += 1
         if kept is not None:
             kept.result()
+
+
+def trials_left(spec: ExperimentSpec, finished: Collection[str]) -> dict[str, int]:
+    """The number of trials that each agent has still to run, by its id."""
+    done = Counter(trial_id.partition(".")[0] for trial_id in finished)
+    each = spec.trial_count // len(spec.agents)
+    return {agent.id: each - done[agent.id] for agent in spec.agents}
+
+
+def with_next(
+    spec: ExperimentSpec, successes: Mapping[str, bool | None], finished: Collection[str]
+) -> Iterator[tuple[Trial, str]]:
+    """The trials of a run that are not finished, in order, each with the id of the next one.
+
+    That is empty after the last trial, and where it may depend on the result of this one (`levels: staircase`).
+    """
+    groups: Iterable[Iterable[Trial]] = spec.rounds(successes)
+    if spec.levels != STAIRCASE:
+        groups = [chain.from_iterable(groups)]
+    for group in groups:
+        trials = [trial for trial in group if trial.id not in finished]
+        yield from zip_longest(trials, (trial.id for trial in trials[1:]), fillvalue="")
 
 
 def attempt(trial: Trial, run: Callable[[], _Result], on_fault: Callable[[str], None] = lambda fault: None) -> _Result:

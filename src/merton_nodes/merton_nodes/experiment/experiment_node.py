@@ -18,12 +18,14 @@ from rclpy.task import Future
 
 from merton.errors import ErrorCode, InputError, MertonError
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed, single_trial
+from merton.experiment.progress import State
 from merton.experiment.run import RunDirectory
 from merton.experiment.runner import Runner, run_all
 from merton.experiment.trial import TrialReport
 from merton.results.records import Outcome, TrialRecord
 from merton.results.store import ResultStore
 from merton_nodes.cell.operator_desk import OperatorDesk
+from merton_nodes.experiment.progress_topic import published_tracker
 from merton_nodes.experiment.ros_ports import RosPorts
 from merton_nodes.ros import names, trial_messages
 from merton_nodes.ros.declared_cell import declared_cell
@@ -70,6 +72,7 @@ class ExperimentNode(StageNode):
         )
         self.recorder = self.create_client(RecordTrial, names.RECORD)
         self.evidence = self.create_publisher(TrialEvidence, names.TRIAL_EVIDENCE, names.KEPT_QOS)
+        self.tracker = published_tracker(self)
         self.busy = False
         common: dict[str, Any] = {"goal_callback": self.on_goal, "callback_group": ReentrantCallbackGroup()}
         between_trials = {"cancel_callback": lambda goal: CancelResponse.ACCEPT}
@@ -112,9 +115,12 @@ class ExperimentNode(StageNode):
 
         def work() -> TrialRecord:
             def on_stage(stage: str, progress: float) -> None:
+                self.tracker.stage(stage)
                 goal.publish_feedback(RunTrial.Feedback(stage=stage, progress=progress))
 
             spec, trial = one_trial(request)
+            self.tracker.begin(request.experiment_id, spec.name, 1, {trial.agent.id: 1})
+            self.tracker.trial(trial)
             runner = Runner(spec, request.experiment_id or "live", self.ports, on_report=self.publish_evidence)
             return runner.run_single(trial, on_stage).record
 
@@ -122,8 +128,11 @@ class ExperimentNode(StageNode):
             record = await self.in_thread(work)
         except Exception as error:  # the goal must end with a sentence for any error
             record = None
-            result.result = trial_messages.fault_message(*self.code_and_sentence(error))
+            code, sentence = self.code_and_sentence(error)
+            self.tracker.end(State.FAILED, sentence)
+            result.result = trial_messages.fault_message(code, sentence)
         if record is not None:
+            self.tracker.end(State.FINISHED)
             result.result = trial_messages.result_message(record, distortion_seed(request.seed, record.case))
         goal.succeed()
         return result
@@ -148,8 +157,10 @@ class ExperimentNode(StageNode):
             records = await self.in_thread(lambda: self.run_experiment(goal))
         except Exception as error:  # the goal must end with a sentence for any error
             result.error_code, result.error_msg = self.code_and_sentence(error)
+            self.tracker.end(State.FAILED, result.error_msg)
             goal.abort()
             return result
+        self.tracker.end(State.CANCELLED if goal.is_cancel_requested else State.FINISHED)
         count = {outcome: sum(record.outcome is outcome for record in records) for outcome in Outcome}
         result.trials = len(records)
         result.successes, result.failures = count[Outcome.SUCCESS], count[Outcome.FAILURE]
@@ -193,6 +204,7 @@ class ExperimentNode(StageNode):
             on_trial=on_trial,
             on_fault=on_fault,
             cancelled=lambda: goal.is_cancel_requested,
+            tracker=self.tracker,
         )
         with ResultStore(run_directory.database, read_only=True) as store:
             return store.records(run_directory.id)

@@ -11,6 +11,7 @@ from merton_interfaces.msg import (
     CellState,
     ConfirmationRequest,
     DistortionInfo,
+    ExperimentProgress,
     FrameRequest,
     RatingArray,
     SafetyState,
@@ -44,6 +45,7 @@ def recorded_topics(cameras: Sequence[str]) -> Iterator[tuple[str, type, QoSProf
     yield names.LEADERBOARD, String, latched
     yield names.AWAITING_CONFIRMATION, ConfirmationRequest, latched
     yield names.AWAITING_ARRANGEMENT, ConfirmationRequest, latched
+    yield names.PROGRESS, ExperimentProgress, latched
     yield names.CLOCK, Clock, reliable
     yield names.JOINT_STATES, JointState, reliable
     yield names.WANTED_LAYOUT, Image, latched

@@ -72,6 +72,7 @@ RUN_TRIAL = "experiment/run_trial"
 RUN_EXPERIMENT = "experiment/run"
 CONFIRM = "experiment/confirm"
 AWAITING_CONFIRMATION = "experiment/awaiting_confirmation"
+PROGRESS = "experiment/progress"
 TRIAL_RESULTS = "trial_results"
 TRIAL_EVIDENCE = "trial_evidence"
 
