@@ -1,8 +1,8 @@
 """Rates of the small models: in this process, in their node, and behind each protocol.
 
 One request is under way at a time; a rate is the inverse of the median time. Images are 640x480, and 224x224 from
-openpi's client. Behind a protocol the model is in a process of `merton serve`, on loopback. The actions of a policy
-there are not judged, because no protocol has the camera's calibration.
+openpi's client. Behind a protocol the model is in a process of `merton model serve`, on loopback. The actions of a
+policy there are not judged, because no protocol has the camera's calibration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CONVENTION = "bridge"
 
 
 class Served:
-    """A model of the catalogue in the form of a class for `merton serve`."""
+    """A model of the catalogue in the form of a class for `merton model serve`."""
 
     def __init__(self) -> None:
         from merton.cognition.models.base import MODELS

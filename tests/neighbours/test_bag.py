@@ -67,6 +67,6 @@ def test_a_recording_is_played_and_recorded_again_without_overrides_of_its_qos(
     assert again["/joint_states"] > 0.5 * recorded["/joint_states"]
     (file,) = bag.glob("*.mcap")
     until(lambda: file.stat().st_size)
-    replay = processes.start(sys.executable, "-m", "merton", "replay", file)
+    replay = processes.start(sys.executable, "-m", "merton", "recording", "rescore", file)
     assert replay.wait() == 0, replay.output
     assert "identical: " in replay.output

@@ -137,7 +137,7 @@ def test_the_recording_has_the_whole_run_for_both_readers(recorded: RunDirectory
 
 
 def test_it_is_rescored_to_the_same_numbers(recorded: RunDirectory) -> None:
-    code, output = merton("replay", recorded.path / "recording.mcap")
+    code, output = merton("recording", "rescore", recorded.path / "recording.mcap")
     assert (code, f"identical: {TRIALS} trials, all scores" in output) == (0, True), output
     found = rescored(recorded.path / "recording.mcap")
     assert set(found.checked) == {record.id for record in records(recorded)}
@@ -162,7 +162,7 @@ def test_a_score_that_does_not_follow_from_its_evidence_is_shown(recorded: RunDi
                 changed, data = message.trial_id, serialize_message(message)
             writer.put(Channel(entry.topic, entry.type_name), data, entry.log_time_ns)
         writer.close()
-        code, output = merton("replay", path)
+        code, output = merton("recording", "rescore", path)
         assert code == code_wanted, output
         assert (changed in output, "cognition" in output) == ((True, True) if code else (False, False)), output
 
@@ -187,9 +187,9 @@ def test_the_file_of_a_killed_recorder_is_read_up_to_its_tear(
     stamps = [entry.log_time_ns for entry in reader.entries()]
     assert "torn" in reader.torn
     assert killed_ns - max(stamps) < 20e9, "it was flushed on the way; a niced recorder may be seconds behind"
-    code, output = merton("replay", path)
+    code, output = merton("recording", "rescore", path)
     assert (code, "the messages before it were used" in output, "identical: " in output) == (0, True, True), output
-    code, output = merton("replay", path, "--repair", tmp_path / "whole.mcap")
+    code, output = merton("recording", "repair", path, "--out", tmp_path / "whole.mcap")
     assert (code, f"{len(stamps)} messages" in output) == (0, True), output
     with Reader(tmp_path / "whole.mcap") as bag:
         assert bag.message_count == len(stamps)
@@ -197,7 +197,7 @@ def test_the_file_of_a_killed_recorder_is_read_up_to_its_tear(
 
 def test_its_cameras_are_played_on_their_topics(recorded: RunDirectory, ros: Ros, probe: Probe) -> None:
     images = probe.listen(Image, names.color("top"), names.SENSOR_QOS)
-    command = [sys.executable, "-m", "merton", "replay", str(recorded.path / "recording.mcap"), "--publish"]
+    command = [sys.executable, "-m", "merton", "recording", "play", str(recorded.path / "recording.mcap")]
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         ros.until(lambda: len(images) >= 3)
@@ -216,7 +216,7 @@ def test_a_file_that_is_no_recording_is_one_sentence(content: bytes | None, says
     path = tmp_path / "x.mcap"
     if content is not None:
         path.write_bytes(content)
-    code, output = merton("replay", path)
+    code, output = merton("recording", "rescore", path)
     assert code in (1, 2)
     assert says in output
     assert "Traceback" not in output

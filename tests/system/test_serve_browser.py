@@ -40,7 +40,7 @@ def run(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for agent in ("servo", "blobs"):
         out = ("--out", folder / f"{agent}.zip")
         who = ("--agent", agent, "--manufacturer", "Acme Robotics", "--version", "1.0", "--weights-sha256", "none")
-        packed = merton("leaderboard", "pack", folder / "run", *who, *out)
+        packed = merton("submission", "pack", folder / "run", *who, *out)
         assert packed.returncode == 0, packed.stderr
     return folder / "run"
 
@@ -160,7 +160,7 @@ def test_an_archive_that_is_too_large_is_refused_on_a_page(page: Any, address: s
 @pytest.fixture
 def used_up(address: str, run: Path) -> None:
     """Acme's month."""
-    sent = merton("leaderboard", "submit", address, run.parent / "servo.zip")
+    sent = merton("submission", "send", address, run.parent / "servo.zip")
     assert sent.returncode == 0, sent.stderr
     assert "Acme Robotics" in sent.stdout
 
@@ -178,10 +178,10 @@ def test_without_scripts_the_form_works_too(browser: Any, address: str, run: Pat
 
 @pytest.mark.usefixtures("used_up")
 def test_the_command_sends_to_a_server(address: str, run: Path) -> None:
-    sent = merton("leaderboard", "submit", address, run.parent / "blobs.zip")
+    sent = merton("submission", "send", address, run.parent / "blobs.zip")
     assert sent.returncode == 2
     assert "one a calendar month is accepted" in sent.stderr
     assert "Traceback" not in sent.stderr
-    unreachable = merton("leaderboard", "submit", "http://127.0.0.1:9", run.parent / "servo.zip")
+    unreachable = merton("submission", "send", "http://127.0.0.1:9", run.parent / "servo.zip")
     assert unreachable.returncode == 1
     assert "cannot reach" in unreachable.stderr

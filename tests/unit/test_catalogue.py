@@ -1,4 +1,4 @@
-"""The catalogue: every model of the paper, errors with file and line, a lab's own entries, and `merton models`."""
+"""The catalogue: every model of the paper, errors with file and line, a lab's own entries, and `merton model`."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def test_checkpoints_are_found_in_the_hubs_cache(tmp_path: Path, monkeypatch: py
 
 
 def run(*words: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["models", *words])
+    result = CliRunner().invoke(app, ["model", *words])
     return result.exit_code, result.output
 
 
@@ -311,7 +311,7 @@ def test_show_prints_an_entry() -> None:
     entries = [("vlm" if isinstance(entry, ModelEntry) else "vla", entry) for entry in ENTRIES]
     copies = as_yaml(entries)  # what `show` prints is an entry that says the same
     assert [*loads(copies, MODELS.file_model).vlm, *loads(copies, POLICIES.file_model).vla] == ENTRIES
-    assert CliRunner().invoke(app, ["models", "show", "gpt"]).exception.args == (
+    assert CliRunner().invoke(app, ["model", "show", "gpt"]).exception.args == (
         UnknownNameError("model", "gpt", [entry.name for entry in ENTRIES]).args
     )
 
@@ -344,7 +344,7 @@ def test_check_names_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_tables_of_the_documents_are_the_catalogue() -> None:
-    """To renew them: merton models list --markdown."""
+    """To renew them: merton model list --markdown."""
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     assert tables() in page
     assert conventions_table() in page

@@ -140,7 +140,7 @@ def test_a_metric_that_the_record_does_not_allow_is_left_out_with_its_reason() -
 
 
 def test_rate_shows_how_places_change_and_what_doing_nothing_earns(record: Path, tmp_path: Path) -> None:
-    shown = CliRunner().invoke(app, ["rate", str(record), "--metric", "success"])
+    shown = CliRunner().invoke(app, ["leaderboard", "show", str(record), "--metric", "success"])
     assert shown.exit_code == 0, shown.output
     assert "Trials are rated by success." in shown.output
     table = shown.output[shown.output.index("By every metric") :]
@@ -148,8 +148,8 @@ def test_rate_shows_how_places_change_and_what_doing_nothing_earns(record: Path,
     assert [word for word in lines["hold"] if not word.endswith((",", "]"))][:4] == ["0.0", "(2)", "0.0", "(3)"]
     assert [word for word in lines["done"] if not word.endswith((",", "]"))][:4] == ["50.0", "(1)", "50.0", "(2)"]
     assert "2 of 3 agents have another place by success than by execution" in " ".join(shown.output.split())
-    unknown = CliRunner().invoke(app, ["rate", str(record), "--metric", "speed"])
+    unknown = CliRunner().invoke(app, ["leaderboard", "show", str(record), "--metric", "speed"])
     assert isinstance(unknown.exception, UnknownNameError)
     (tmp_path / "matrix.csv").write_text("agent,a,b\nx,0.5,1\ny,0,1\n")
-    refused = CliRunner().invoke(app, ["rate", str(tmp_path / "matrix.csv"), "--metric", "success"])
+    refused = CliRunner().invoke(app, ["leaderboard", "show", str(tmp_path / "matrix.csv"), "--metric", "success"])
     assert "--metric success is for records of trials" in str(refused.exception)

@@ -1,4 +1,4 @@
-"""The chat adapter against servers that behave and servers that do not, and against `merton serve`."""
+"""The chat adapter against servers that behave and servers that do not, and against `merton model serve`."""
 
 from __future__ import annotations
 

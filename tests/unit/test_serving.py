@@ -1,4 +1,4 @@
-"""`merton serve`: any class behind a protocol, called by our adapters, by other clients, and with arbitrary bytes."""
+"""`merton model serve`: a class behind a protocol, called by our adapters, other clients, and with arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -360,11 +360,11 @@ class Mine:
 
 
 @pytest.mark.parametrize("protocol", ["act", "openpi"])
-@pytest.mark.parametrize("how", ["merton serve", "the file alone"])
+@pytest.mark.parametrize("how", ["merton model serve", "the file alone"])
 def test_the_command_and_the_file_alone(tmp_path: Path, how: str, protocol: str) -> None:
     (tmp_path / "mine.py").write_text(MINE)
-    if how == "merton serve":
-        start = [sys.executable, "-m", "merton", "serve"]
+    if how == "merton model serve":
+        start = [sys.executable, "-m", "merton", "model", "serve"]
     else:
         (tmp_path / "serving.py").write_bytes(Path(serving.__file__).read_bytes())
         start = [sys.executable, "serving.py"]
@@ -385,7 +385,7 @@ def test_the_command_and_the_file_alone(tmp_path: Path, how: str, protocol: str)
 
 
 def test_a_mistake_on_the_command_line_is_one_line() -> None:
-    command = [sys.executable, "-m", "merton", "serve", "nowhere:M", "--protocol", "act"]
+    command = [sys.executable, "-m", "merton", "model", "serve", "nowhere:M", "--protocol", "act"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=stretched(60), check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "merton: cannot import nowhere:M: there is no module 'nowhere' here\n"

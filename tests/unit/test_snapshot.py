@@ -314,9 +314,9 @@ def test_a_board_by_another_metric_has_no_submissions_and_the_command_says_so(tm
         assert snapshot.to_json(snapshot.take(store)) == before
         assert [snapshot.left_out(store, metric) for metric in ("success", "execution")] == [1, 0]
     said = "1 submission is on the board by execution alone: --metric execution"
-    shown = CliRunner().invoke(app, ["rate", str(tmp_path / "r.sqlite")])
+    shown = CliRunner().invoke(app, ["leaderboard", "show", str(tmp_path / "r.sqlite")])
     assert (shown.exit_code, said in shown.stderr) == (0, True)
-    shown = CliRunner().invoke(app, ["rate", str(tmp_path / "r.sqlite"), "--metric", "execution"])
+    shown = CliRunner().invoke(app, ["leaderboard", "show", str(tmp_path / "r.sqlite"), "--metric", "execution"])
     assert (shown.exit_code, said in shown.stderr) == (0, False)
 
 
@@ -402,7 +402,7 @@ def test_rate_and_verify_on_the_command_line(tmp_path: Path) -> None:
     record, file = str(tmp_path / "r.sqlite"), tmp_path / "snapshot.json"
     filled(tmp_path / "r.sqlite", trials(3), []).close()
     runner = CliRunner()
-    rated = runner.invoke(app, ["rate", record, "--json", str(file)])
+    rated = runner.invoke(app, ["leaderboard", "show", record, "--json", str(file)])
     assert rated.exit_code == 0
     for text in ("likelihood [95 %]", "AGI-Elo (RD)", "pairs of neighbours", "oracle", "inputs"):
         assert text in rated.output
@@ -411,7 +411,7 @@ def test_rate_and_verify_on_the_command_line(tmp_path: Path) -> None:
         store.record_all(trials(4))
     changed = runner.invoke(app, ["leaderboard", "verify", record, str(file)])
     assert (changed.exit_code, "other content" in changed.output) == (1, True)
-    absent = runner.invoke(app, ["rate", str(tmp_path / "absent.sqlite")])
+    absent = runner.invoke(app, ["leaderboard", "show", str(tmp_path / "absent.sqlite")])
     assert isinstance(absent.exception, InputError)
 
 
@@ -432,7 +432,10 @@ def test_a_response_matrix_is_rated_as_if_it_were_imported(tmp_path: Path, endin
         parquet.write_table(pyarrow.table(columns), file)
     with ResultStore(record) as store:
         import_matrix(store, read_matrix(file))
-    shown = [CliRunner().invoke(app, ["rate", str(path), "--json", f"{path}.json"]).output for path in (file, record)]
+    shown = [
+        CliRunner().invoke(app, ["leaderboard", "show", str(path), "--json", f"{path}.json"]).output
+        for path in (file, record)
+    ]
     assert shown[0] == shown[1]
     assert "a3" in shown[0]
     assert Path(f"{file}.json").read_bytes() == Path(f"{record}.json").read_bytes()
@@ -440,10 +443,12 @@ def test_a_response_matrix_is_rated_as_if_it_were_imported(tmp_path: Path, endin
 
 def test_a_file_that_is_no_matrix_is_refused_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("agent,one\na,2\n")
-    refused = CliRunner().invoke(app, ["rate", str(tmp_path / "m.csv")]).exception
+    refused = CliRunner().invoke(app, ["leaderboard", "show", str(tmp_path / "m.csv")]).exception
     assert isinstance(refused, InputError)
     assert "the score 2.0 is not in 0 .. 1" in str(refused)
-    assert isinstance(CliRunner().invoke(app, ["rate", str(tmp_path / "none.csv")]).exception, InputError)
+    assert isinstance(
+        CliRunner().invoke(app, ["leaderboard", "show", str(tmp_path / "none.csv")]).exception, InputError
+    )
 
 
 def test_progress_names_the_long_steps() -> None:

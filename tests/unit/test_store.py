@@ -194,10 +194,10 @@ EXPERIMENT = Path(__file__).parents[2] / "config" / "experiments" / "emergency_s
 COMMANDS = (
     "report RUN",
     "compare RUN RUN",
-    "rate RUN",
+    "leaderboard show RUN",
     "results list RUN",
     "results export RUN out.csv",
-    "leaderboard list RUN",
+    "submission list RUN",
     "leaderboard build RUN --out pages",
 )
 

@@ -20,7 +20,7 @@ from postgres import new_database
 from typer.testing import CliRunner
 
 from merton import __version__
-from merton.cli.leaderboard import app
+from merton.cli.submissions import app
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.submissions import receipts, rules
 from merton.leaderboard.submissions.archive import pack, unpack
@@ -459,14 +459,14 @@ def test_the_commands_lead_from_a_run_to_the_board(tmp_path: Path) -> None:
     options = ["--agent", "servo", "--manufacturer", "ACME", "--version", "1", "--weights-sha256", "none"]
     run("pack", record, *options, "--out", out)
     assert "servo 1 of ACME: 4 scores of study" in run("check", out, "--record", record)
-    accepted = run("submit", record, out)
+    accepted = run("send", record, out)
     assert "accepted: servo 1 (ACME)" in accepted
-    assert "was received before" in run("submit", record, out)
+    assert "was received before" in run("send", record, out)
     run("pack", record, *options[:-4], "--version", "2", "--weights-sha256", "none", "--out", out)
     with pytest.raises(RefusedError, match="one a calendar month"):
-        run("submit", record, out)
+        run("send", record, out)
     assert "withdrawn: servo 1 (ACME)" in run("withdraw", record, accepted.split(", ")[1])
     assert "withdrawn" in run("list", record)
     assert run("list", record, "--attempts").count("acme") >= 3
     with pytest.raises(InputError, match="there is no file"):
-        run("submit", record, "absent.zip")
+        run("send", record, "absent.zip")

@@ -27,7 +27,7 @@ PAGE = "models.html"
 
 def annotate_command(
     dataset: Annotated[Path, typer.Argument(help="A folder that `merton dataset build` has finished.")],
-    model: Annotated[list[str], typer.Option(help="A name of `merton models list`; once for each model.")],
+    model: Annotated[list[str], typer.Option(help="A name of `merton model list`; once for each model.")],
     out: Annotated[Path, typer.Option(help="Folder for the tables.")],
     cache: Annotated[Path | None, typer.Option(help="File of responses; ~/.cache/merton/responses.sqlite.")] = None,
     engine: Annotated[str, typer.Option(help="local: processes of this machine; ray: a Ray cluster.")] = "local",

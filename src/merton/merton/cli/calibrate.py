@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from merton.cli.console import STDOUT, print_out
+from merton.cli.tree import App
 from merton.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 AHEAD_M = 0.5
 """Distance of the point `look_at` from the camera [m], straight ahead."""
 
-app = typer.Typer(
-    help="Find where a camera stands, with a ChArUco board; see docs/calibration.md.", no_args_is_help=True
-)
+app = App("Find where a camera stands, with a ChArUco board; see docs/calibration.md.")
 _Columns = Annotated[int, typer.Option(help="Squares across.")]
 _Rows = Annotated[int, typer.Option(help="Squares down.")]
 _Square = Annotated[float, typer.Option("--square-mm", help="Edge of a square [mm], as measured on the paper.")]

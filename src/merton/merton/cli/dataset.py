@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_err, print_out, progress
+from merton.cli.tree import App
 
-app = typer.Typer(help="Build datasets of distorted images, and verify them.", no_args_is_help=True)
+app = App("Build datasets of distorted images, and verify them.")
 
 
 @app.command("sample")

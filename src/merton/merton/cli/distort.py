@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
-from typer.core import TyperGroup
 
 from merton.cli.console import STDOUT, add_row
+from merton.cli.tree import App, Group
 
 
-class _ImageFirst(TyperGroup):
+class _ImageFirst(Group):
     """`merton distort IMAGE ...`: a first argument that is no command is an image to distort."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -23,10 +23,9 @@ class _ImageFirst(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
+app = App(
+    "Distort an image: merton distort IMAGE --name lens_blur --level 3 -o out.png; or see the list.",
     cls=_ImageFirst,
-    help="Distort an image: merton distort IMAGE --name lens_blur --level 3 -o out.png; or see the list.",
-    no_args_is_help=True,
 )
 _Source = Annotated[Path, typer.Argument(metavar="IMAGE", help="A PNG, JPEG or WEBP file.")]
 

@@ -1,4 +1,4 @@
-"""`merton rate` and `merton leaderboard`: boards of a record on the terminal and as pages, and their verification."""
+"""`merton leaderboard`: boards of a record on the terminal and as pages, and their verification."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli import boards, submissions
+from merton.cli import boards
 from merton.cli.console import STDERR, Record, print_err, print_out
+from merton.cli.tree import App
 from merton.errors import InfrastructureError, InputError
 from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC
 
@@ -18,15 +19,7 @@ if TYPE_CHECKING:
     from merton.leaderboard.board import Board
     from merton.leaderboard.snapshot.compute import Progress
 
-app = typer.Typer(help="Leaderboards from a record of results.", no_args_is_help=True)
-app.command("arena")(boards.arena_command)
-app.command("world-model")(boards.world_model_command)
-app.command("pack")(submissions.pack_command)
-app.command("check")(submissions.check_command)
-app.command("submit")(submissions.submit_command)
-app.command("withdraw")(submissions.withdraw_command)
-app.command("list")(submissions.list_command)
-
+app = App("Leaderboards from a record of results.")
 
 NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
 METRIC_OPTION = typer.Option(
@@ -34,7 +27,8 @@ METRIC_OPTION = typer.Option(
 )
 
 
-def rate_command(
+@app.command("show")
+def show_command(
     record: Annotated[
         str,
         typer.Argument(
@@ -128,7 +122,8 @@ def serve(
 def verify(
     record: Record,
     snapshot_file: Annotated[
-        Path, typer.Argument(metavar="SNAPSHOT", help="A site's board.json, or a file written by `merton rate --json`.")
+        Path,
+        typer.Argument(metavar="SNAPSHOT", help="A site's board.json, or a file written by `leaderboard show --json`."),
     ],
 ) -> None:
     """Compute a snapshot again from the record; exit code 1 if a single byte differs."""
@@ -160,6 +155,10 @@ def coverage(
         progress("simulating annotators")
         by_videos = intervals.measure_agreement(studies)
     print(intervals.table(by_size, by_videos, studies), end="")
+
+
+app.command("arena")(boards.arena_command)
+app.command("world-model")(boards.world_model_command)
 
 
 @contextmanager

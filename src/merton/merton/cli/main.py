@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from merton import __version__
-from merton.cli import calibrate, dataset, distort, leaderboard, models, results, runs
+from merton.cli import calibrate, dataset, distort, leaderboard, models, recordings, results, runs, submissions
 from merton.cli.annotate import annotate_command
 from merton.cli.attribute import attribute_command
 from merton.cli.console import print_err, print_out
@@ -17,44 +17,60 @@ from merton.cli.doctor import doctor_command
 from merton.cli.gate import gate_command
 from merton.cli.monitor import monitor_command
 from merton.cli.plan import plan_command
-from merton.cli.recordings import replay_command
+from merton.cli.tree import App, Root
 from merton.errors import ErrorCode, InputError, MertonError
 from merton.processes import ENDING
 
 USER_MISTAKE = 2
 INTERRUPTED = 130
 
-app = typer.Typer(
-    help="Measures how well embodied AI can use what it sees.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+app = App(
+    "Measures how well embodied AI can use what it sees.",
+    cls=Root,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-app.command("demo")(runs.demo_command)
-app.command("run")(runs.run_command)
-app.command("plan")(plan_command)
-app.command("gate")(gate_command)
-app.command("report")(runs.report_command)
-app.command("compare")(runs.compare_command)
-app.command("rate")(leaderboard.rate_command)
-app.command("attribute")(attribute_command)
-app.command("replay")(replay_command)
-app.command("up")(runs.up_command)
-app.command("monitor")(monitor_command)
-app.command("annotate")(annotate_command)
-app.command("doctor")(doctor_command)
-app.add_typer(calibrate.app, name="calibrate")
-app.add_typer(dataset.app, name="dataset")
-app.add_typer(distort.app, name="distort")
-app.add_typer(leaderboard.app, name="leaderboard")
-app.add_typer(models.app, name="models")
-app.add_typer(results.app, name="results")
+
+
+def errors_command() -> None:
+    """Print the error codes of messages and records, and their meaning."""
+    for code in ErrorCode:
+        print_out(f"{int(code):>3}  {code.name:<18}  {code.meaning}")
+
+
+COMMANDS = (
+    ("Start here", "demo", runs.demo_command, "Run the quickstart experiment and write its report"),
+    ("Start here", "run", runs.run_command, "Run an experiment and write its report"),
+    ("Start here", "report", runs.report_command, "Write the report of a run again, and show its board"),
+    ("Start here", "doctor", doctor_command, "Check this machine, and name each remedy"),
+    ("Studies", "plan", plan_command, "What an experiment can tell, before it runs"),
+    ("Studies", "gate", gate_command, "Is a candidate worse than a baseline? An exit code for CI"),
+    ("Studies", "compare", runs.compare_command, "Compare scores and ratings of two runs"),
+    ("Studies", "attribute", attribute_command, "Where agents lose: stage, camera, step, region"),
+    ("Studies", "annotate", annotate_command, "Models on a dataset, every answer kept"),
+    ("Boards", "leaderboard", leaderboard.app, "Boards: in the terminal, as pages, served, verified"),
+    ("Boards", "submission", submissions.app, "Pack, check, send and withdraw submissions to a board"),
+    ("Boards", "results", results.app, "List, export, import and merge records of results"),
+    ("Data", "dataset", dataset.app, "Build datasets of distorted images, and verify them"),
+    ("Data", "distort", distort.app, "Distort an image; a gallery, a list of distortions"),
+    ("Data", "recording", recordings.app, "Score recorded runs again, play them, repair them"),
+    ("Lab", "up", runs.up_command, "Start a graph of nodes alone, until Ctrl-C"),
+    ("Lab", "monitor", monitor_command, "The operator's page: stop, judge, watch"),
+    ("Lab", "model", models.app, "The catalogue of models; serve one, check one"),
+    ("Lab", "calibrate", calibrate.app, "Find where a camera stands"),
+    ("Lab", "errors", errors_command, "Error codes and their meaning"),
+)
+"""Panel of `merton --help`, name, function or group, and its line in the panel."""
+
+for _panel, _name, _what, _line in COMMANDS:
+    if isinstance(_what, typer.Typer):
+        app.add_typer(_what, name=_name, short_help=_line, rich_help_panel=_panel)
+    else:
+        app.command(_name, short_help=_line, rich_help_panel=_panel)(_what)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        version()
+        print_out(__version__)
         raise typer.Exit
 
 
@@ -67,41 +83,12 @@ def options(
     """Options of `merton` itself."""
 
 
-@app.command()
-def serve(
-    model: Annotated[str, typer.Argument(help="MODULE:CLASS; found in this folder or installed.")],
-    protocol: Annotated[str, typer.Option(help="openpi, act or chat.")],
-    host: Annotated[str, typer.Option(help="Where to listen. Nothing but loopback is private.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and says which.")] = 8000,
-) -> None:
-    """Put a model class behind a protocol until Ctrl-C; see docs/serving.md."""
-    from merton.models import serving
-
-    try:
-        serving.serve(model, protocol, host, port)
-    except serving.ServingError as error:
-        raise InputError(str(error)) from None
-
-
-@app.command()
-def errors() -> None:
-    """Print the error codes of messages and records, and their meaning."""
-    for code in ErrorCode:
-        print_out(f"{int(code):>3}  {code.name:<18}  {code.meaning}")
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    print_out(__version__)
-
-
 def main() -> None:
     """Entry point: a user's mistake is one line and exit code 2; Ctrl-C is 130."""
     for number in set(ENDING) - {signal.SIGINT}:  # that one is Python's KeyboardInterrupt
         signal.signal(number, lambda received, _: sys.exit(128 + received))
     try:
-        sys.exit(app(standalone_mode=False) or 0)  # typer.Exit comes back as its code
+        sys.exit(app(prog_name="merton", standalone_mode=False) or 0)  # typer.Exit comes back as its code
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except MertonError as error:

@@ -1,4 +1,4 @@
-"""`merton models`: the catalogue, one entry of it, and whether a model can be used here."""
+"""`merton model`: the catalogue, one entry of it, whether a model can be used here, and a class behind a protocol."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from merton.cli.console import STDOUT, print_out
+from merton.cli.tree import App
 from merton.config import dumps
-from merton.errors import UnknownNameError
+from merton.errors import InputError, UnknownNameError
 from merton.models.catalogue import Entry, examine
 
 if TYPE_CHECKING:
     from merton.cognition.models.base import ModelEntry
     from merton.decision.models.base import PolicyEntry
 
-app = typer.Typer(help="The catalogue of models, and which of them work here.", no_args_is_help=True)
+app = App("The catalogue of models, and which of them work here.")
 
 
 @app.command("list")
@@ -41,14 +42,14 @@ def list_command(
 
 
 @app.command("show")
-def show_command(name: Annotated[str, typer.Argument(help="A name of `merton models list`.")]) -> None:
+def show_command(name: Annotated[str, typer.Argument(help="A name of `merton model list`.")]) -> None:
     """Print the entry of a model as YAML; a copy in a catalogue of your own replaces it."""
     typer.echo(as_yaml(_named(name)), nl=False)
 
 
 @app.command("check")
 def check_command(
-    name: Annotated[str | None, typer.Argument(help="A name of `merton models list`; without it, all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A name of `merton model list`; without it, all.")] = None,
 ) -> None:
     """Check models without downloading anything; exit code 1 if something is missing.
 
@@ -70,6 +71,22 @@ def check_command(
         print_out(f"{checked - missing} of {checked} can be used here")
     if missing:
         raise typer.Exit(1)
+
+
+@app.command("serve")
+def serve_command(
+    model: Annotated[str, typer.Argument(help="MODULE:CLASS; found in this folder or installed.")],
+    protocol: Annotated[str, typer.Option(help="openpi, act or chat.")],
+    host: Annotated[str, typer.Option(help="Where to listen. Nothing but loopback is private.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one and says which.")] = 8000,
+) -> None:
+    """Put a model class behind a protocol until Ctrl-C; see docs/serving.md."""
+    from merton.models import serving
+
+    try:
+        serving.serve(model, protocol, host, port)
+    except serving.ServingError as error:
+        raise InputError(str(error)) from None
 
 
 def as_yaml(entries: Iterable[tuple[str, Entry]]) -> str:

@@ -1,4 +1,4 @@
-"""`merton replay`."""
+"""`merton recording`: recorded runs scored again, played and repaired."""
 
 from __future__ import annotations
 
@@ -10,32 +10,44 @@ from typing import Annotated
 import typer
 
 from merton.cli.console import print_out
-from merton.errors import InputError
+from merton.cli.tree import App
 from merton.graph.supervisor import environment, find_executable
-from merton.recording.reader import RecordingReader, repair
 
-RepairOption = Annotated[
-    Path | None, typer.Option("--repair", help="Write the readable messages of a torn recording as a new file.")
-]
-PublishOption = Annotated[bool, typer.Option("--publish", help="Play its cameras in this ROS domain until Ctrl-C.")]
+app = App("Score recorded runs again, play them, repair them.")
+
+Recording = Annotated[Path, typer.Argument(metavar="RECORDING", help="Such as runs/<id>/recording.mcap.")]
 
 
-def replay_command(
-    recording: Annotated[Path, typer.Argument(help="A recording, such as runs/<id>/recording.mcap.")],
-    publish: PublishOption = False,
-    repaired: RepairOption = None,
-) -> None:
+@app.command("rescore")
+def rescore_command(recording: Recording) -> None:
     """Recompute the scores of a recorded run; exit code 1 if any differs from the recorded one."""
+    from merton.recording.reader import RecordingReader
+
+    RecordingReader(recording)  # reports a mistake before anything starts
+    _run(str(find_executable("merton_nodes", "rescore_recording")), str(recording))
+
+
+@app.command("play")
+def play_command(recording: Recording) -> None:
+    """Play the cameras of a recording in this ROS domain until Ctrl-C."""
+    from merton.recording.reader import RecordingReader
+
     RecordingReader(recording)
-    if publish and repaired:
-        raise InputError("--publish and --repair exclude each other: choose one")
-    if repaired:
-        count = repair(recording, repaired)
-        print_out(f"{count} messages are in {repaired}")
-        return
-    if publish:
-        command = [str(find_executable("merton_nodes", "camera_node")), "--ros-args", "-p", "source:=bag"]
-        command += ["-p", f"bag:={json.dumps(str(recording.resolve()))}"]
-    else:
-        command = [str(find_executable("merton_nodes", "rescore_recording")), str(recording)]
+    bag = f"bag:={json.dumps(str(recording.resolve()))}"
+    _run(str(find_executable("merton_nodes", "camera_node")), "--ros-args", "-p", "source:=bag", "-p", bag)
+
+
+@app.command("repair")
+def repair_command(
+    recording: Recording,
+    out: Annotated[Path, typer.Option("-o", "--out", help="The new file.")],
+) -> None:
+    """Write the readable messages of a torn recording as a new file."""
+    from merton.recording.reader import repair
+
+    print_out(f"{repair(recording, out)} messages are in {out}")
+
+
+def _run(*command: str) -> None:
+    """Run a program of the nodes and end with its exit code."""
     raise typer.Exit(subprocess.run(command, env=environment(), check=False).returncode)

@@ -9,8 +9,9 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, Record, add_row, print_out, progress
+from merton.cli.tree import App
 
-app = typer.Typer(help="List, export, import and merge records of results.", no_args_is_help=True)
+app = App("List, export, import and merge records of results.")
 
 
 @app.command("list")

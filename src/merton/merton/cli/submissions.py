@@ -1,4 +1,4 @@
-"""`merton leaderboard pack`, `check`, `submit`, `withdraw` and `list`."""
+"""`merton submission`: scores handed in to a leaderboard."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, Record, add_row, print_out
+from merton.cli.tree import App
 from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
+
+app = App("Hand scores in to a leaderboard.")
 
 Archive = Annotated[Path, typer.Argument(help="A submission: a .zip or a folder.")]
 
 
+@app.command("pack")
 def pack_command(
     record: Record,
     agent: Annotated[str, typer.Option(help="Id of the agent in the record.")],
@@ -42,6 +46,7 @@ def pack_command(
     print_out(f"{len(data)} bytes: {out}")
 
 
+@app.command("check")
 def check_command(
     archive: Archive,
     record: Annotated[str | None, typer.Option(help="Check the items too, against this record.")] = None,
@@ -63,7 +68,8 @@ def check_command(
     )
 
 
-def submit_command(
+@app.command("send")
+def send_command(
     record: Annotated[str, typer.Argument(help="A record, or the http:// address of a board that is served.")],
     archive: Archive,
 ) -> None:
@@ -83,6 +89,7 @@ def submit_command(
     print_out(f"{before}: {receipt.agent_id}, {receipt.id}, on the board from {receipt.window} (00:00 UTC) on")
 
 
+@app.command("withdraw")
 def withdraw_command(record: Record, id: Annotated[str, typer.Argument(help="Of the submission.")]) -> None:
     """Take a submission off the board; it stays in the list, and its month stays used up."""
     from merton.leaderboard.submissions.rules import withdraw
@@ -93,6 +100,7 @@ def withdraw_command(record: Record, id: Annotated[str, typer.Argument(help="Of 
     print_out(f"withdrawn: {receipt.agent_id}, {receipt.id}")
 
 
+@app.command("list")
 def list_command(
     record: Record,
     attempts: Annotated[bool, typer.Option("--attempts", help="Show every attempt, with the reasons.")] = False,

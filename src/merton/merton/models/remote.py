@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """The longest reply that is read."""
 _NO_SERVER = (
-    "start it there (docs/serving.md), or write its address as `url` into a copy of the entry: see `merton models show`"
+    "start it there (docs/serving.md), or write its address as `url` into a copy of the entry: see `merton model show`"
 )
 _TIMEOUTS = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError)  # one class from Python 3.11 on
 

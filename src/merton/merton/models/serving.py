@@ -4,9 +4,9 @@ Copy this one file into the environment of the model and run
 
     python serving.py MODULE:CLASS --protocol openpi|act|chat [--host 127.0.0.1] [--port 8000]
 
-or, where Merton is installed, `merton serve MODULE:CLASS ...`. It imports nothing of Merton, and runs on Python 3.7
-or later with numpy; openpi also needs websockets (11 or later) and msgpack, chat needs Pillow or OpenCV. The class is
-built without arguments and called for one request at a time:
+or, where Merton is installed, `merton model serve MODULE:CLASS ...`. It imports nothing of Merton, and runs on Python
+3.7 or later with numpy; openpi also needs websockets (11 or later) and msgpack, chat needs Pillow or OpenCV. The class
+is built without arguments and called for one request at a time:
 
     openpi, act:  act(self, observation: dict, noise_seed=None) -> array (n, d), or {"actions": array, ...}
     chat:         answer(self, images: list, question: str, max_tokens: int, noise_seed=None) -> str

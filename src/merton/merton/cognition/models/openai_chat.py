@@ -1,4 +1,4 @@
-"""VLMs behind a server that speaks OpenAI's chat protocol: vLLM, SGLang, llama.cpp, hosted ones, or `merton serve`.
+"""VLMs behind a server that speaks OpenAI's chat protocol: vLLM, SGLang, llama.cpp or `merton model serve`.
 
 Ours: httpx2 rather than the `openai` package. A request is one POST; retries, deadline and the rest for a dead server
 are those of `merton.models.remote`, the same for every protocol.
@@ -171,7 +171,7 @@ class OpenAIChat(VisionLanguageModel):
         if reply.status == 500:
             body = reply.value()
             error = body.get("error") if isinstance(body, dict) else None
-            if isinstance(error, dict) and error.get("type") == "model_error":  # from `merton serve`
+            if isinstance(error, dict) and error.get("type") == "model_error":  # from `merton model serve`
                 raise InvalidAnswerError(f"{self.name} failed behind {self._server.url}: {error.get('message')}")
         value = reply.json()
         try:

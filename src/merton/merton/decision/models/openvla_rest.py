@@ -28,7 +28,7 @@ class ActSettings(Model):
 
     Attributes:
         url: address of the server, without /act.
-        noise_seed: send the observation's seed as `noise_seed`; only servers of `merton serve` accept it.
+        noise_seed: send the observation's seed as `noise_seed`; only servers of `merton model serve` accept it.
         patience: deadline and retries.
     """
 

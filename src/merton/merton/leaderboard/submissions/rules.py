@@ -141,7 +141,7 @@ def withdraw(database: Database, id: str, now: datetime | None = None) -> Receip
     with database.transaction() as connection:
         row = connection.execute(sa.select(SUBMISSIONS).where(SUBMISSIONS.c.id == id)).mappings().one_or_none()
         if row is None:
-            raise InputError(f"there is no submission {one_line(id)!r}; merton leaderboard list shows those there are")
+            raise InputError(f"there is no submission {one_line(id)!r}; merton submission list shows those there are")
         if row["status"] == "withdrawn":
             raise InputError(f"the submission {id} is withdrawn already")
         change = {"status": "withdrawn", "withdrawn_utc": _text(_moment(connection, now))}

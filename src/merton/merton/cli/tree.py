@@ -1,0 +1,112 @@
+"""The tree of commands: groups that look alike, the page of `merton --help`, and names of earlier releases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
+
+from merton.cli.console import STDOUT, print_err
+
+PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
+"""Of `merton --help`, in their order."""
+
+MOVED: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("rate",): ("leaderboard", "show"),
+    ("serve",): ("model", "serve"),
+    ("models",): ("model",),
+    ("version",): ("--version",),
+    ("leaderboard", "pack"): ("submission", "pack"),
+    ("leaderboard", "check"): ("submission", "check"),
+    ("leaderboard", "submit"): ("submission", "send"),
+    ("leaderboard", "withdraw"): ("submission", "withdraw"),
+    ("leaderboard", "list"): ("submission", "list"),
+}
+"""Beginnings of command lines of release 0.1, and the present ones."""
+
+
+class _PlainFlags:
+    """Flags without a type: `--resume`, not `--resume <bool>`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters of the command, flags with an empty type."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_bool_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Command(_PlainFlags, TyperCommand):
+    """A command."""
+
+
+class Group(_PlainFlags, TyperGroup):
+    """A group of commands."""
+
+
+class App(typer.Typer):
+    """A group to which functions are added as commands; alone it shows its help."""
+
+    def __init__(self, help: str, cls: type[TyperGroup] = Group, **settings: Any) -> None:
+        super().__init__(help=help, cls=cls, no_args_is_help=True, pretty_exceptions_enable=False, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        """As `typer.Typer.command`."""
+        return super().command(name, **{"cls": Command, **settings})
+
+
+class Root(Group):
+    """`merton` itself: its help fits a screen, and the names of release 0.1 still work."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the present name of a command in the place of an earlier one."""
+        present = renamed(args)
+        if present is not None:
+            old, new, args = present
+            print_err(f"merton: `merton {old}` is now `merton {new}`; the old name ends with the next release")
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the commands by panel, one line each."""
+        panels: dict[str, list[Any]] = {panel: [] for panel in PANELS}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            if not command.hidden:
+                panels[command.rich_help_panel].append(command)
+        width = 2 + max(len(command.name) for commands in panels.values() for command in commands)
+        _print(Text("Usage: merton COMMAND ...       merton COMMAND --help says more"), Text(f"\n{self.help}\n"))
+        for panel, commands in panels.items():
+            _print(Text(panel, style="bold"))
+            for command in commands:
+                _print(Text.assemble("  ", (command.name.ljust(width), "cyan"), command.short_help or command.help))
+        options = [" ".join(param.opts) for param in self.get_params(ctx) if not param.hidden]
+        _print(Text(f"\nOptions: {', '.join(options)}"))
+
+
+def _print(*lines: Text) -> None:
+    for line in lines:
+        STDOUT.print(line, highlight=False, soft_wrap=True)
+
+
+def renamed(args: Sequence[str]) -> tuple[str, str, list[str]] | None:
+    """The old name of a command line that begins with one, the present name, and the line with that; else None."""
+    if args[:1] == ["replay"]:
+        new, rest = _replay(list(args[1:]))
+        return "replay", " ".join(new), [*new, *rest]
+    for old, present in MOVED.items():
+        if tuple(args[: len(old)]) == old:
+            return " ".join(old), " ".join(present), [*present, *args[len(old) :]]
+    return None
+
+
+def _replay(rest: list[str]) -> tuple[tuple[str, str], list[str]]:
+    """`merton replay FILE [--publish | --repair NEW]` as a command of `merton recording`, and its arguments."""
+    if "--publish" in rest:
+        return ("recording", "play"), [word for word in rest if word != "--publish"]
+    if any(word.partition("=")[0] == "--repair" for word in rest):
+        return ("recording", "repair"), [word.replace("--repair", "--out", 1) for word in rest]
+    return ("recording", "rescore"), rest
