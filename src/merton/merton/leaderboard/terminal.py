@@ -17,6 +17,9 @@ from merton.results.text import MISSING, formatted, printable
 COLUMNS_AT_ONCE = 6
 """Columns of a board that fit into a line; a wider board is drawn in several blocks."""
 
+LEAST_NAME = 16
+"""Characters of a name that stand in one line even where that breaks lines of the columns beside it."""
+
 
 def terminal_width() -> int:
     """Characters in a line of a board on this terminal, 100..160; 140 where there is none."""
@@ -61,7 +64,11 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) ->
     """A table of text, numbers to the right; every cell is safe to print."""
     table = Table(title=title, title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in headings:
-        table.add_column(Text(heading), justify="left" if heading == "agent" else "right")
+        if heading == "agent":  # a name that is too long goes on in the next line: names may differ in their ends alone
+            longest = max((len(row[headings.index(heading)]) for row in rows), default=0)
+            table.add_column(Text(heading), justify="left", overflow="fold", min_width=min(longest, LEAST_NAME))
+        else:
+            table.add_column(Text(heading), justify="right")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+
 MISSING = "–"
 """Shown in place of a value that is missing."""
 
@@ -25,3 +29,32 @@ def formatted(value: float | None, pattern: str = "{:.2f}") -> str:
 def count_of(n: int, scenes: int) -> str:
     """A number of trials beside that of their scenes, such as "132 in 4 scenes"; alone where there is no scene."""
     return f"{n} in {scenes} scene{'s' * (scenes != 1)}" if scenes else str(n)
+
+
+def places(best_and_worst: tuple[int, int] | None) -> str:
+    """A range of places, such as "1 to 9"; one number where both are the same, a dash for None."""
+    if best_and_worst is None:
+        return MISSING
+    best, worst = best_and_worst
+    return str(best) if best == worst else f"{best} to {worst}"
+
+
+def distinct_names(ids: Iterable[str], limit: int) -> dict[str, str]:
+    """Each id to one line of printable text of at most `limit` characters (20 or more); all different.
+
+    A long id loses its middle, since long names mostly differ at their ends. Ids that look alike even so, and those
+    that look like a shortened one, end in six digits of their SHA-256.
+    """
+    wanted = sorted(set(ids))
+    shown = {name: _without_middle(one_line(name, len(name) + 1), limit) for name in wanted}
+    taken = Counter(shown.values())
+    for name in wanted:
+        if taken[shown[name]] > 1:
+            digits = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+            shown[name] = f"{_without_middle(shown[name], limit - 9)} ({digits})"
+    return shown
+
+
+def _without_middle(text: str, limit: int) -> str:
+    head = limit // 2
+    return text if len(text) <= limit else f"{text[:head]}…{text[head + 1 - limit :]}"

@@ -45,6 +45,7 @@ _PLAIN = (
 _HEADINGS = [
     *_PLAIN,
     *(f"{name}_{end}" for name in ("score", "success") for end in ("low", "high")),
+    *("rank_best", "rank_worst"),
     *(f"likelihood_{part}" for part in ("rank", "rating", "low", "high", "flag")),
     *(f"agi_elo_{part}" for part in ("rank", "rating", "rd", "spread", "flag")),
 ]
@@ -57,6 +58,7 @@ def _line(agent: AgentRow) -> list[object]:
         *(getattr(agent, name) for name in _PLAIN),
         *_ends(agent.score_interval),
         *_ends(agent.success_interval),
+        *_ends(agent.rank_range),
         *(
             (likelihood.rank, likelihood.mean, *_ends(likelihood.interval), likelihood.flag)
             if likelihood

@@ -95,6 +95,8 @@ class AgentRow:
         trial_scenes: of its `trials`.
         metrics: its trials by every metric that the record allows; empty without a trial.
         success_reference, success_distorted: shares of its trials, 0..1.
+        rank_range: the best and the worst place that the intervals of the likelihood ratings allow, such as (1, 9): see
+            `rows.rank_ranges`; None without such a rating.
     """
 
     id: str
@@ -127,6 +129,7 @@ class AgentRow:
     metrics: tuple[MetricMean, ...] = ()
     success_reference: float | None = None
     success_distorted: float | None = None
+    rank_range: tuple[int, int] | None = None
 
     @property
     def standing(self) -> Standing | None:

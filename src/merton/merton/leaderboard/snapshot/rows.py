@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from merton.rating.checking import MatchTable
 from merton.rating.predictions import Gap
 from merton.results.metrics import METRICS, match_scores
 from merton.results.records import FLOOR_AGENT, AgentRecord, Outcome, TrialRecord
-from merton.results.statistics import Interval, mean, mean_interval, ranks
+from merton.results.statistics import DIGITS, Interval, mean, mean_interval, ranks
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,32 @@ def standings(ratings: Mapping[str, Any]) -> dict[str, Standing]:
     }
 
 
+def rank_ranges(ratings: Mapping[str, Standing]) -> dict[str, tuple[int, int]]:
+    """The best and the worst place of each agent that the 95 % intervals of the ratings allow, by id.
+
+    The best is 1 + the number of agents whose interval lies wholly above its own, the worst the number of agents whose
+    interval is not wholly below, itself among them. The best is the approximate rank of Chatbot Arena (Chiang et al.
+    2024, section 4); the worst is ours, the same rule from below. A bound is an interval without an end: from the
+    rating up after only wins, down after only losses. A rating from one scene alone may be anywhere.
+    """
+    ends = np.array([_ends(standing) for standing in ratings.values()]).reshape(-1, 2)
+    # As rounded as the intervals that are shown, so that the rule can be checked by them.
+    low, high = np.sort(ends[:, 0].round(DIGITS)), np.sort(ends[:, 1].round(DIGITS))
+    above = len(ends) - np.searchsorted(low, ends[:, 1].round(DIGITS), side="right")
+    below = np.searchsorted(high, ends[:, 0].round(DIGITS), side="left")
+    return {
+        name: (1 + int(wholly_above), len(ends) - int(wholly_below))
+        for name, wholly_above, wholly_below in zip(ratings, above, below, strict=True)
+    }
+
+
+def _ends(standing: Standing) -> tuple[float, float]:
+    """The interval that the place of a rating comes from; infinite where it has no end."""
+    if standing.flag:
+        return (standing.mean, math.inf) if standing.flag == "only wins" else (-math.inf, standing.mean)
+    return standing.interval or (-math.inf, math.inf)
+
+
 def chance_floor(trials: Iterable[TrialRecord]) -> float | None:
     """Mean execution score of doing nothing under distortion, 0..100; None if it was not measured."""
     return _distorted_mean([trial for trial in trials if trial.agent == FLOOR_AGENT], "execution")
@@ -63,6 +90,7 @@ def agent_rows(
     registered = {item.id: item for item in inputs.agents}
     submission_of = {item.agent: item.source for item in inputs.submitted}
     scores, metrics = _agent_scores(table), _metric_means(inputs.trials)
+    ranges = rank_ranges(rated.likelihood)
     rows = []
     for agent in sorted(trials.keys() | scores.keys() | registered.keys()):
         likelihood, agi_elo = rated.likelihood.get(agent), rated.agi_elo.get(agent)
@@ -88,6 +116,7 @@ def agent_rows(
                 missing="" if matches else _missing(own),
                 submission=submission_of.get(agent, ""),
                 metrics=metrics.get(agent, ()),
+                rank_range=ranges.get(agent),
             )
         )
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank, row.id)))

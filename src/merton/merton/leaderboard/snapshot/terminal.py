@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -11,24 +11,25 @@ from rich.text import Text
 from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.terminal import plain_console, print_warnings, table, whole
 from merton.results.records import FLOOR_AGENT
-from merton.results.text import MISSING, formatted, printable
+from merton.results.text import MISSING, distinct_names, formatted, places, printable
 
 if TYPE_CHECKING:  # these modules load all of the ratings, which a command that only draws does not need
     from merton.leaderboard.snapshot.contents import AgentRow, MetricMean, Snapshot, Standing
 
 NAME = 44
-"""Characters of an agent's name beside its ratings."""
+"""Characters of an agent's name beside its ratings, the least; a longer one loses its middle."""
 
 
 def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
     """The overall board of a snapshot as plain text: both ratings of every agent, and reasons to doubt them."""
     console, drawn = plain_console(width)
-    console.print(_agent_table("Leaderboard", _COLUMNS, snapshot.agents))
+    names = _names(snapshot)
+    console.print(_agent_table("Leaderboard", _COLUMNS, snapshot.agents, names))
     if any(row.trials or row.infrastructure for row in snapshot.agents):
-        console.print(_agent_table("Trials", _TRIAL_COLUMNS, snapshot.agents))
+        console.print(_agent_table("Trials", _TRIAL_COLUMNS, snapshot.agents, names))
     if (by_metric := metric_table(snapshot.agents)).columns:
         headings = ["agent", *(name.replace("_", " ") for name in by_metric.columns)]
-        lines = [[_name(row), *(_metric_cell(item) for item in row.metrics)] for row in by_metric.rows]
+        lines = [[names[row.id], *(_metric_cell(item) for item in row.metrics)] for row in by_metric.rows]
         console.print(table("By every metric: mean % [95 %] (place)", headings, lines))
         for line in by_metric.remarks:
             console.print(Text(line))
@@ -37,13 +38,13 @@ def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
         console.print(Text(f"Doing nothing ({FLOOR_AGENT}) scores {snapshot.chance_floor:.1f} under distortion."))
     for line in disagreements(snapshot):
         console.print(Text(printable(line, 400)))
-    if submitted := [printable(row.id, NAME) for row in snapshot.agents if row.submission]:
+    if submitted := [names[row.id] for row in snapshot.agents if row.submission]:
         console.print(Text("Measured by the manufacturers themselves:"))
         for line in _most(submitted, 12):
             console.print(Text(line))
     for row in snapshot.agents:
         if row.missing:
-            console.print(Text(f"{printable(row.id, NAME)} is not rated. {row.missing}"))
+            console.print(Text(f"{names[row.id]} is not rated. {row.missing}"))
     print_warnings(console, snapshot.warnings)
     return drawn.getvalue()
 
@@ -53,7 +54,7 @@ def disagreements(snapshot: Snapshot, most: int = 12) -> list[str]:
 
     Returns lines: a sentence for either, and below it the clearest examples, indented.
     """
-    lines = []
+    lines, names = [], _names(snapshot)
     rated = sum(row.agi_elo is not None for row in snapshot.agents)
     if rated > 1:
         swaps = sorted(snapshot.swaps, key=lambda swap: -swap.share)
@@ -62,7 +63,7 @@ def disagreements(snapshot: Snapshot, most: int = 12) -> list[str]:
             f"{snapshot.shuffles} orders of the matches{':' if swaps else '.'}"
         )
         examples = [
-            f"{printable(swap.lower, NAME)} is before {printable(swap.upper, NAME)} in "
+            f"{names[swap.lower]} is before {names[swap.upper]} in "
             f"{round(swap.share * snapshot.shuffles)} of {snapshot.shuffles}"
             for swap in swaps
         ]
@@ -76,7 +77,7 @@ def disagreements(snapshot: Snapshot, most: int = 12) -> list[str]:
         moved.sort(key=lambda item: -abs(item[1] - item[2]))
         lines.append(f"The two methods place {len(moved)} of {rated} agents differently:")
         lines += _most(
-            [f"{printable(row.id, NAME)}: {likely} by likelihood, {elo} by AGI-Elo" for row, likely, elo in moved], most
+            [f"{names[row.id]}: {likely} by likelihood, {elo} by AGI-Elo" for row, likely, elo in moved], most
         )
     return lines
 
@@ -90,9 +91,16 @@ Column = tuple[str, Callable[["AgentRow"], str]]
 """Heading, and the text of an agent's cell."""
 
 
-def _agent_table(title: str, columns: Sequence[Column], agents: Sequence[AgentRow]) -> Table:
-    headings = [heading for heading, _ in columns]
-    return table(title, headings, [[cell(agent) for _, cell in columns] for agent in agents])
+def _names(snapshot: Snapshot) -> dict[str, str]:
+    return distinct_names((row.id for row in snapshot.agents), NAME)
+
+
+def _agent_table(title: str, columns: Sequence[Column], agents: Sequence[AgentRow], names: Mapping[str, str]) -> Table:
+    """The table of these columns, in which the names stand behind the rank."""
+    (rank, rank_of), *others = columns
+    headings = [rank, "agent", *(heading for heading, _ in others)]
+    rows = [[rank_of(agent), names[agent.id], *(cell(agent) for _, cell in others)] for agent in agents]
+    return table(title, headings, rows)
 
 
 def _metric_cell(item: MetricMean) -> str:
@@ -130,32 +138,29 @@ def _rank(row: AgentRow) -> str:
     return whole(row.rank)
 
 
-def _name(row: AgentRow) -> str:
-    return printable(row.id, NAME)
+def _range(row: AgentRow) -> str:
+    return places(row.rank_range)
 
 
 _COLUMNS: tuple[Column, ...] = (
     ("#", _rank),
-    ("agent", _name),
+    ("range", _range),
     ("likelihood [95 %]", _likelihood),
     ("AGI-Elo (RD)", _agi_elo),
-    ("# by it", lambda row: whole(row.agi_elo.rank if row.agi_elo else None)),
-    ("spread", lambda row: formatted(row.agi_elo.spread if row.agi_elo else None, "{:.1f}")),
     ("score % [95 %]", lambda row: _with_interval(row.score, row.score_interval)),
     ("matches", lambda row: str(row.matches)),
     ("scenes", lambda row: whole(row.scenes or None)),
 )
 _TRIAL_COLUMNS: tuple[Column, ...] = (
     ("#", _rank),
-    ("agent", _name),
     ("n", lambda row: str(row.trials)),
     ("scenes", lambda row: str(row.trial_scenes)),
     ("success %\n[95 %]", lambda row: _with_interval(row.success, row.success_interval)),
     ("execution\nreference", lambda row: formatted(row.execution_reference, "{:.1f}")),
     ("execution\ndistorted", lambda row: formatted(row.execution_distorted, "{:.1f}")),
-    ("decision", lambda row: formatted(row.decision)),
-    ("cognition", lambda row: formatted(row.cognition)),
-    ("e-stops", lambda row: str(row.emergency_stops)),
-    ("invalid", lambda row: str(row.invalid_actions)),
-    ("infra-\nstructure", lambda row: str(row.infrastructure)),
+    ("deci-\nsion", lambda row: formatted(row.decision)),
+    ("cogni-\ntion", lambda row: formatted(row.cognition)),
+    ("e-\nstops", lambda row: str(row.emergency_stops)),
+    ("in-\nvalid", lambda row: str(row.invalid_actions)),
+    ("faults", lambda row: str(row.infrastructure)),
 )
