@@ -194,11 +194,13 @@ def test_shortened_names_stay_different() -> None:
 
 
 def test_the_terminal_shows_ranges_of_ranks_and_whole_names() -> None:
-    names = [f"jinaai__jina-embeddings-v5-text-nano-{end}" for end in ("clustering", "retrieval")]
+    names = [f"jinaai__jina-embeddings-v5-text-{end}" for end in ("nano", "small")]
     scores = [
         ForeignScore("m", name, f"{case}", (case + place) / 12) for place, name in enumerate(names) for case in range(9)
     ]
-    text = render_snapshot(compute(Inputs([], scores), "test", 3), 60)
-    columns = [line[3:19].strip() for line in text.splitlines()]
-    assert all(name in "".join(columns) for name in names)
+    text = render_snapshot(compute(Inputs([], scores), "test", 3), 90)
+    lines = text.splitlines()
+    start = next(line for line in lines if "agent" in line).index("agent")
+    column = "".join(line[start:].split("  ")[0] for line in lines)
+    assert all(name in column for name in names)
     assert text.count("1 to 2") == 2
