@@ -13,15 +13,18 @@ demo: setup ## run the quickstart experiment and write its report
 test: lint ## lint, types, and all tests
 	@$(RUN) $(BIN)/pytest -n 2 --dist loadgroup
 
-setup: ## create .venv, install everything, build the interfaces
+setup: ## create .venv with what experiments need
 	@PYTHON=$(PYTHON) tools/setup.sh
 
-lint: setup ## ruff and mypy
+develop: ## setup, and what models, tests and lint need
+	@PYTHON=$(PYTHON) tools/setup.sh all
+
+lint: develop ## ruff and mypy
 	@$(RUN) $(BIN)/ruff check $(CODE)
 	@$(RUN) $(BIN)/ruff format --check $(CODE)
 	@$(RUN) $(BIN)/mypy
 
-bench: setup ## measure; writes build/bench.json and docs/performance.md
+bench: develop ## measure; writes build/bench.json and docs/performance.md
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --upgrade --target build/peers -r requirements/bench.txt
 	@$(RUN) $(BIN)/python tools/bench.py build/bench.json
 	@$(RUN) $(BIN)/python tools/bench_page.py build/bench.json docs/performance.md
@@ -29,4 +32,4 @@ bench: setup ## measure; writes build/bench.json and docs/performance.md
 clean: ## remove .venv and build, keep runs
 	rm -rf .venv build
 
-.PHONY: help demo test setup lint bench clean
+.PHONY: help demo test setup develop lint bench clean

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Make .venv ready: ROS 2 Jazzy from wheels, Merton's interfaces built into it, Merton itself installed from this checkout.
+# `setup.sh` installs what experiments need, `setup.sh all` also what models, tests and lint need.
 # Each step leaves a stamp that holds the hash of what it was made from, so that a second run does nothing.
 set -euo pipefail
 
@@ -30,26 +31,18 @@ hash_of() { # PATHS: a hash over the contents of all files below them
   find "$@" -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16
 }
 
-step() { # NAME HASH TITLE HINT COMMAND...: run COMMAND unless its stamp says it was done from the same inputs
-  local name=$1 hash=$2 title=$3 hint=$4
+step() { # NAME HASH TITLE HINT OPTIONS... -- COMMAND...: run COMMAND unless its stamp says it was done from the same inputs
+  local name=$1 hash=$2 title=$3 hint=$4 options=()
   shift 4
+  while [ "$1" != -- ]; do options+=("$1"); shift; done
   [ "$(cat "$stamps/$name" 2>/dev/null)" = "$hash" ] && return 0
-  local begin=$SECONDS
-  printf '%s ... ' "$title" >&2
-  # not `if ! "$@"`: in a condition bash would go on after a command that failed
-  local code
-  set +e
-  (set -e; "$@") >"$log" 2>&1
-  code=$?
-  set -e
-  if [ "$code" != 0 ]; then
-    say "failed"
+  # in a bash of its own, where `set -e` holds: in a condition it would go on after a command that failed
+  if ! "$python" tools/progress.py --title "$title" --log "$log" "${options[@]}" -- bash -euo pipefail -c '"$@"' step "${@:2}"; then
     tail -n 15 "$log" | sed 's/^/    /' >&2
     fail "'$title' failed; the whole output is in ${log#"$root/"}" "$hint"
   fi
   mkdir -p "$stamps"
   printf '%s' "$hash" >"$stamps/$name"
-  say "$((SECONDS - begin)) s"
 }
 
 check_python() {
@@ -88,22 +81,23 @@ install_debian_packages() {
     { tail -n 5 "$log" >&2; fail "apt-get could not install: $packages" "run: sudo apt-get update && sudo apt-get install -y $packages"; }
 }
 
-make_venv() { "$python" -m venv --clear "$venv"; }
+# The pip that Python brings may be too old to tell how far a download is.
+make_venv() {
+  "$python" -m venv --clear "$venv"
+  "$venv/bin/pip" install --disable-pip-version-check "$(grep '^pip==' requirements/build.txt)"
+}
 
 install_requirements() { # NAMES: of files in requirements/
-  "$venv/bin/pip" install --disable-pip-version-check --prefer-binary --no-compile $(printf -- '-r requirements/%s.txt ' "$@")
+  "$venv/bin/pip" install --disable-pip-version-check --progress-bar raw --prefer-binary --no-compile $(printf -- '-r requirements/%s.txt ' "$@")
 }
 
-# All are named again, so that what is installed already is only replaced where these lists need it.
-install_other_requirements() {
-  install_requirements ros base build dev models
-  compile_requirements
-}
+# numpy, because the generators of messages need its headers
+install_ros() { install_requirements ros build; "$venv/bin/pip" install --disable-pip-version-check --no-compile --no-deps -c requirements/base.txt numpy; }
 
 # Byte-compiles on all cores; pip would use one. Tests of packages and rarely used models are compiled on their first
 # import instead. Some packages hold files of other Python versions: their failure is none of ours.
-compile_requirements() {
-  "$venv/bin/python" -m compileall -qq -j 0 -x '/site-packages/.*/tests?/|/transformers/models/' "$venv/lib" || true
+compile_python() {
+  "$venv/bin/python" -m compileall -j 0 -x '/site-packages/.*/tests?/|/transformers/models/' "$venv/lib" || true
 }
 
 # The virtual environment is an ament prefix: packages are found in it without sourcing anything.
@@ -134,7 +128,8 @@ build_interfaces() {
 }
 
 install_merton() {
-  "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --use-pep517 --config-settings editable_mode=compat -e src/merton -e src/merton_nodes &&
+  # by a path entry, not a finder: else a folder `merton` beside a script hides the library
+  "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --use-pep517 --config-settings editable_mode=compat -e . -e src/merton_nodes &&
     for package in merton merton_nodes; do
       "$venv/bin/python" - "$package" "$venv" <<'PYTHON' || return 1
 # where `ros2 run` and `ros2 launch` look for a package's programs
@@ -164,32 +159,49 @@ from merton.perception.distortion.compiled import compile_all
 from merton.rating import agi_elo
 from merton.simulation import imaging, sensor
 from merton.world.observation import Intrinsics
+print("1/5 distortions")
 compile_all()
+print("2/5 kinematics")
 q = np.array([0.1, -1.7, 1.7, -1.5, -1.5, 0.0])
 UR5.solve(UR5.forward(q), q), UR5.inverse(UR5.forward([q])), UR5.jacobian(q), UR5.link_frames(q)
+print("3/5 ratings")
 agi_elo.rate([("a", "b", 0.5)], 0)
+print("4/5 text scores")
 bleu("a", "a b")
+print("5/5 camera")
 light, lens = np.zeros((2, 2, 3), np.float32), Intrinsics(2, 2, 2.0, 2.0, 1.0, 1.0)
 imaging.exposed(sensor.D455, light, lens, sensor.AS_RENDERED, np.random.default_rng(0))
 '
 }
 
-compile_all() {
+interfaces_step() {
   step interfaces "$version $(hash_of src/merton_interfaces tools/wheel_includes.cmake requirements/ros.txt)" \
-    "[5/6] merton_interfaces" "remove build/merton_interfaces and try again" build_interfaces
+    "[3/5] merton_interfaces" "remove build/merton_interfaces and try again" "$@" -- build_interfaces
+}
+
+kernels_step() {
   step kernels "$version $root $(hash_of src/merton/merton/execution/kinematics/closed_form.py src/merton/merton/execution/kinematics/universal_robot.py src/merton/merton/rating/glicko.py src/merton/merton/cognition/ngrams.py src/merton/merton/perception/distortion/compiled.py src/merton/merton/simulation/imaging.py requirements/base.txt)" \
-    "[5/6] kinematics, ratings, text scores, distortions and the camera" "the output above is a fault in Merton: please report it" compile_kernels
+    "[5/5] numeric kernels" "the output above is a fault in Merton: please report it" "$@" -- compile_kernels
+}
+
+requirements_step() { # NAME TITLE MB FILES...: install these lists and compile their Python
+  local name=$1 title=$2 mb=$3
+  shift 3
+  step "$name" "$version $(hash_of "${@/#/requirements/}")" "$title" "$network" \
+    --about-mb "$mb" --packages "$packages" --beside "$status" -- install_requirements "${@%.txt}"
 }
 
 # Compiling keeps the cores busy and downloading waits for the network: beside each other they take as long as the longer.
-compile_beside_other_requirements() {
+beside() { # STEP COMMAND...: run the step, which a file tells the progress of, beside the command
+  local background=$1
+  shift
   set -m # a process group of its own, so that Ctrl-C and a failure end all of it
-  (log="$build/compile.log" && compile_all) 2>"$build/compile.said" &
+  (log="$build/compile.log" && "$background" --status "$status") 2>"$build/compile.said" &
   local compiling=$!
   set +m
   trap "kill -- -$compiling 2>/dev/null; wait" EXIT
-  step other_requirements "$version $(hash_of requirements)" "[6/6] requirements of tests and models, while [5/6] is compiled" \
-    "check the network, then try again: what was downloaded is kept" install_other_requirements
+  "$@"
+  wait_for "$compiling"
   local code=0
   wait "$compiling" || code=$?
   trap - EXIT
@@ -197,13 +209,44 @@ compile_beside_other_requirements() {
   return "$code"
 }
 
+wait_for() { # PROCESS: show its progress until it ends
+  local before="" after=$'\n'
+  [ ! -t 2 ] || before=$'\r\e[K' after=""
+  while [ -d "/proc/$1" ]; do
+    [ ! -s "$status" ] || printf '%s%s%s' "$before" "$(cat "$status")" "$after" >&2
+    sleep 3
+  done
+  printf '%s' "$before" >&2
+}
+
+bytecode_step() { # NAME TITLE
+  step "$1" "$version $(hash_of requirements)" "$2" "remove .venv and try again" \
+    --about-files "$(find "$venv/lib" -name '*.py' | wc -l)" -- compile_python
+}
+
+everything() {
+  requirements_step other_requirements "requirements of models and tests" 420 ros.txt base.txt sim.txt serve.txt build.txt dev.txt models.txt
+}
+
+version=$("$python" --version 2>&1 || true)
 check_python
 install_debian_packages
-version=$("$python" --version)
-step venv "$version $root" "[1/6] virtual environment" "remove .venv and try again" make_venv
-step requirements "$version $(hash_of requirements/ros.txt requirements/base.txt requirements/build.txt)" "[2/6] ROS 2 Jazzy and Merton's requirements (minutes when nothing is cached)" \
-  "check the network, then try again: what was downloaded is kept" install_requirements ros base build
-step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')" "[3/6] ament prefix" "remove .venv and try again" make_ament_prefix
-step merton "$version $root $(hash_of src/merton/setup.cfg src/merton_nodes/setup.cfg tools/setup.sh)" "[4/6] merton" "remove .venv and try again" install_merton
-compile_beside_other_requirements
+status="$build/compile.status"
+packages="$venv/lib/python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')/site-packages"
+network="check the network, then try again: what was downloaded is kept"
+export python venv build root packages
+export -f make_venv install_requirements install_ros compile_python make_ament_prefix build_interfaces install_merton compile_kernels
+rm -f "$status"
+step venv "$version $root $(grep '^pip==' requirements/build.txt)" "[1/5] virtual environment" "remove .venv and try again" -- make_venv
+step ros "$version $(hash_of requirements/ros.txt requirements/build.txt)" "[2/5] ROS 2 Jazzy" "$network" --about-mb 42 --packages "$packages" -- install_ros
+beside interfaces_step requirements_step requirements "[3/5] Merton's requirements" 310 base.txt sim.txt serve.txt
+step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')" "[4/5] ament prefix" "remove .venv and try again" -- make_ament_prefix
+step merton "$version $root $(hash_of pyproject.toml tools/requirements_metadata.py requirements src/merton_nodes/setup.cfg tools/setup.sh)" "[4/5] merton" "remove .venv and try again" -- install_merton
+if [ "${1:-}" = all ]; then
+  beside kernels_step everything
+  bytecode_step all_bytecode "byte code"
+else
+  bytecode_step bytecode "[5/5] byte code"
+  kernels_step
+fi
 [ $((SECONDS - started)) -lt 5 ] || say "ready after $((SECONDS - started)) s"

@@ -6,10 +6,13 @@ choices; the command line prints that sentence and exits with 2.
 
 from __future__ import annotations
 
+import shlex
+import sys
 import traceback
 from collections.abc import Iterable
 from enum import IntEnum
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 
@@ -120,10 +123,18 @@ class LoadingError(InfrastructureError):
 
 def missing(module: str, extra: str, user: str) -> MissingDependencyError:
     """The error for a module of an extra that is not installed; `user` names the feature, such as "Parquet"."""
-    return MissingDependencyError(
-        f"{user} needs {module}: install it with pip install -r requirements/{extra}.txt, "
-        f"or pip install '.[{extra}]' in the checkout"
-    )
+    return MissingDependencyError(f"{user} needs {module}: {install_line(extra)}")
+
+
+def install_line(extra: str) -> str:
+    """How the Python that runs gets an extra: a clause that ends with a command for any shell and any folder.
+
+    The requirements are those of the checkout, or lie in the package where pip installed it.
+    """
+    package = Path(__file__).resolve().parent
+    places = (package.parents[2] / "requirements", package / "share" / "requirements", Path("requirements"))
+    file = next((folder for folder in places if folder.is_dir()), places[-1]) / f"{extra}.txt"
+    return f"install it with {shlex.quote(sys.executable)} -m pip install -r {shlex.quote(str(file))}"
 
 
 def require(module: str, extra: str, user: str) -> ModuleType:

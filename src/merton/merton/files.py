@@ -1,7 +1,7 @@
 """Files and folders: Merton's resources, files written whole or not at all, folders locked for one process.
 
 Robot description, launch files and configuration are under `share/<package>` of a prefix where colcon installed them;
-in a checkout they are at its top.
+in a checkout they are at its top, in a package that pip installed under `share` within it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ UNFINISHED = ".unfinished"
 _DRAFTS = itertools.count()
 _FOLDERS = {"merton_description": ("urdf",), "merton_bringup": ("config", "launch")}
 _CHECKOUT = Path(__file__).resolve().parents[3]
+_SHARE = Path(__file__).resolve().parent / "share"  # a wheel's: see pyproject.toml
 
 
 def resource(package: str, relative: str) -> Path:
     """The absolute path of a file or folder that `package` installs, such as ("merton_bringup", "config/cell.yaml").
 
-    The prefixes in AMENT_PREFIX_PATH come first, in their order, then the checkout that this file is part of.
+    The prefixes in AMENT_PREFIX_PATH come first, in their order, then the checkout or the installed package that this file is
+    part of.
 
     Raises:
         InputError: not a package of Merton's that has such files.
@@ -38,7 +40,8 @@ def resource(package: str, relative: str) -> Path:
     if Path(relative).parts[:1] not in [(folder,) for folder in _FOLDERS[package]]:
         raise InputError(f"{package} installs only {' and '.join(_FOLDERS[package])}, not {relative!r}")
     prefixes = [Path(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
-    for candidate in [prefix / "share" / package / relative for prefix in prefixes] + [_CHECKOUT / relative]:
+    installed = [prefix / "share" / package / relative for prefix in prefixes]
+    for candidate in [*installed, _CHECKOUT / relative, _SHARE / relative]:
         if candidate.exists():
             return candidate.resolve()
     raise MissingDependencyError(

@@ -15,24 +15,30 @@ from numpy.typing import NDArray
 
 from merton.cognition.models.base import MODELS, Answer, VisionLanguageModel
 from merton.decision.models.base import POLICIES, Policy
-from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, InvalidActionError
-from merton.execution.gate.carrying import Carrying, Grip, Hand, Move, PredictedStop, Step
-from merton.execution.gate.latch import EmergencyStopLatch
-from merton.execution.gate.safety import Limits
-from merton.execution.gate.stop import StopEvent
+from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, InvalidActionError, missing
 from merton.execution.kinematics import UR5, base_from_tcp
 from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView, Execution, Judgement, Side, StopRule
 from merton.experiment.scoring import Evidence, Scores, score
 from merton.perception.distortion.stream import DistortionSetting
 from merton.results.records import Outcome
-from merton.simulation.cameras import SceneCameras
-from merton.simulation.cell import SimulatedCell, Snapshot
 from merton.simulation.delay import DelayLine, Instant
 from merton.simulation.sensor import SENSORS, AutoExposure
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.geometry import Matrix, from_quaternion, quaternion_of
 from merton.world.observation import CameraView, Image, Observation, SceneObject, SceneState
+
+try:
+    from merton.execution.gate.carrying import Carrying, Grip, Hand, Move, PredictedStop, Step
+    from merton.execution.gate.latch import EmergencyStopLatch
+    from merton.execution.gate.safety import Limits
+    from merton.execution.gate.stop import StopEvent
+    from merton.simulation.cameras import SceneCameras
+    from merton.simulation.cell import SimulatedCell, Snapshot
+except ModuleNotFoundError as _error:
+    if (_error.name or "").partition(".")[0] not in ("mujoco", "pinocchio", "xacro"):
+        raise
+    raise missing(_error.name or "", "sim", "a trial in the simulated cell") from None
 
 SLICE_S = 0.02
 """Simulated time between two points of the path, as the cell's node reports its joints [s]."""
