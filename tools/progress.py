@@ -2,9 +2,10 @@
 
     python3 tools/progress.py --title "[2/5] ROS 2 Jazzy" --log build/setup.log --about-mb 60 -- pip install ...
 
-Understands pip (with `--progress-bar raw`), the makefiles of cmake, compileall, and lines "2/8 what" of anything else. On
-a terminal the line is redrawn; elsewhere, as in the log of a CI, a new one is printed every few seconds. The whole output
-goes to the log file, the exit code is the command's. Uses the standard library alone: it runs before anything is installed.
+Understands pip (with `--progress-bar raw`), the makefiles of cmake, compileall, and lines "2/8 what" of anything else.
+On a terminal the line is redrawn; elsewhere, as in the log of a CI, a new one is printed every few seconds. The whole
+output goes to the log file, the exit code is the command's. Uses the standard library alone: it runs before anything is
+installed.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class Reader:
         elapsed_s = (time.time() if now_s is None else now_s) - self.began_s
         if self._to_install:
             count = len(self._to_install & self._installed())
-            return f"{self._mb + self._file_mb:.0f} MB are here; {count} of {len(self._to_install)} packages installed"
+            mb = self._mb + self._file_mb
+            return f"{f'{mb:.0f} MB, ' if mb >= 1 else ''}{count} of {len(self._to_install)} packages installed"
         if self._got:
             here_mb = self._mb + self._file_mb * self._part
             left = max(0.0, self.about_mb - here_mb)

@@ -238,8 +238,8 @@ export python venv build root packages
 export -f make_venv install_requirements install_ros compile_python make_ament_prefix build_interfaces install_merton compile_kernels
 rm -f "$status"
 step venv "$version $root $(grep '^pip==' requirements/build.txt)" "[1/5] virtual environment" "remove .venv and try again" -- make_venv
-step ros "$version $(hash_of requirements/ros.txt requirements/build.txt)" "[2/5] ROS 2 Jazzy" "$network" --about-mb 42 --packages "$packages" -- install_ros
-beside interfaces_step requirements_step requirements "[3/5] Merton's requirements" 310 base.txt sim.txt serve.txt
+step ros "$version $(hash_of requirements/ros.txt requirements/build.txt)" "[2/5] ROS 2 Jazzy" "$network" --about-mb 65 --packages "$packages" -- install_ros
+beside interfaces_step requirements_step requirements "[3/5] Merton's requirements" 282 base.txt sim.txt serve.txt
 step prefix "$version $root $(hash_of tools/setup.sh) $(ls launch | tr '\n' ' ')" "[4/5] ament prefix" "remove .venv and try again" -- make_ament_prefix
 step merton "$version $root $(hash_of pyproject.toml tools/requirements_metadata.py requirements src/merton_nodes/setup.cfg tools/setup.sh)" "[4/5] merton" "remove .venv and try again" -- install_merton
 if [ "${1:-}" = all ]; then

@@ -104,7 +104,7 @@ def test_images_install_every_requirement_they_need() -> None:
     there = {file.stem for file in (CHECKOUT / "requirements").glob("*.txt")}
     assert installed(lab) == there - NOT_IN_THE_LAB.keys()
     assert NOT_IN_THE_LAB.keys() <= there
-    assert {"base", "dev", "models"} <= installed(ci), "what setup.sh installs, without the wheels of ROS"
+    assert {"base", "dev", "models", "sim"} <= installed(ci), "what setup.sh installs, without the wheels of ROS"
 
 
 def test_the_programs_beside_merton_are_in_the_image_that_tests_with_them() -> None:

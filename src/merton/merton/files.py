@@ -28,8 +28,7 @@ _SHARE = Path(__file__).resolve().parent / "share"  # a wheel's: see pyproject.t
 def resource(package: str, relative: str) -> Path:
     """The absolute path of a file or folder that `package` installs, such as ("merton_bringup", "config/cell.yaml").
 
-    The prefixes in AMENT_PREFIX_PATH come first, in their order, then the checkout or the installed package that this file is
-    part of.
+    The prefixes in AMENT_PREFIX_PATH come first, in their order, then the checkout or the package that this file is in.
 
     Raises:
         InputError: not a package of Merton's that has such files.
