@@ -26,6 +26,8 @@ class PlantedPorts:
         pixels: those of an image that count: the first shows the thing of the task, the second its surroundings.
     """
 
+    knows_scene = True
+
     def __init__(self, sees: Collection[tuple[str, int]], pixels: Collection[int] = (0, 1)) -> None:
         self.sees, self.pixels = set(sees), list(pixels)
         self.asked: list[tuple[str, Side, int]] = []

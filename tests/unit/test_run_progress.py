@@ -89,6 +89,6 @@ def test_under_a_staircase_the_next_trial_is_known_within_its_round_alone() -> N
     agents = (AgentSpec(id="hold", vla="hold"), AgentSpec(id="servo", vla="servo"))
     design = {"tasks": ("reach",), "distortions": ("jpeg",), "levels": "staircase", "scenes": 2}
     spec = ExperimentSpec(name="x", agents=agents, **design)
-    assert trials_left(spec, {"hold.reach.0.reference.0"}) == {"hold": 3, "servo": 4}
-    following = [next_trial for _, next_trial in with_next(spec, {}, ())]
+    assert trials_left(spec, (), {"hold.reach.0.reference.0"}) == {"hold": 3, "servo": 4}
+    following = [next_trial for _, next_trial in with_next(spec, (), {}, ())]
     assert [bool(name) for name in following] == [True] * 3 + [False] + [True, False] * 2

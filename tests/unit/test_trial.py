@@ -132,9 +132,12 @@ def test_a_single_trial_is_scored_against_its_reference_run(ports: LocalPorts) -
     runner = Runner(spec, "id", ports, on_report=reports.append)
     report = runner.run_single(distorted, lambda stage, progress: stages.append(stage))
     assert [one.record.case.level for one in reports] == [0, 3]
-    assert stages[:2] == ["reference run", "perception"]
-    assert (report.record.outcome, report.record.execution) == (Outcome.FAILURE, 100.0), "no motion in either run"
-    assert runner.run_single(single_trial("hold", "reach")[1]).reference is not None
+    assert stages[:3] == ["reference run", "reference run of the oracle", "perception"]
+    assert (report.record.outcome, report.record.reference) == (Outcome.FAILURE, Reference.ORACLE)
+    assert report.record.execution < 90.0, "doing nothing is not measured against doing nothing"
+    alone = Runner(spec, "id", ports).run_single(single_trial("hold", "reach", seed=3, max_steps=1)[1])
+    assert alone.reference is not None
+    assert alone.record.execution == report.record.execution, "the oracle comes before a reference trial, too"
 
 
 @pytest.mark.parametrize(

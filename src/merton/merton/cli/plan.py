@@ -29,7 +29,7 @@ def plan_command(
 ) -> None:
     """Say which differences between two agents an experiment resolves, and what more would cost."""
     from merton.config import load
-    from merton.experiment.dry_run import SECONDS_A_TRIAL
+    from merton.experiment.dry_run import SECONDS_A_TRIAL, added_text
     from merton.experiment.plan import ExperimentSpec
     from merton.results.records import STAIRCASE
     from merton.study.power import ASSUMED, Design, forecast
@@ -49,6 +49,8 @@ def plan_command(
     others = f", {design.other_scenes} more undistorted" if design.other_scenes else ""
     print_out(f"{design.agents} agents, {design.scenes} scenes of {design.views} distorted trials{others}:")
     print_out(f"  {cost(design.trials)} ({trial_s:.2f} s and {trial_kb:.0f} kB a trial)")
+    if added := len(spec.reference_runs()):
+        print_out(f"  {added_text(added)}")
     print_out(f"Two agents paired by scene, {100 * power:.0f} % power, 5 % two-sided:")
     for name, variances in parts.items():
         found = forecast(design, variances, points / 100.0, power)

@@ -23,14 +23,25 @@ def outline(spec: ExperimentSpec) -> list[str]:
         chains = len(spec.agents) * len(spec.distortions)
         by_level = [f"{_count(range(chains), 'staircase')} of {distorted // max(chains, 1)} distorted trials"]
     scenes = _count(range(spec.scenes), "scene")
+    added = len(spec.reference_runs())
+    minutes = max(1, round((spec.trial_count + added) * SECONDS_A_TRIAL / 60))
     return [
         f"{spec.name}: {spec.trial_count} trials, {references} reference and {distorted} distorted",
+        *([added_text(added)] if added else []),
         f"{_count(spec.agents, 'agent')}, {_count(spec.tasks, 'task')}, {scenes} a task and "
         f"{spec.reference_scenes} more undistorted, {_count(spec.distortions, 'distortion')}",
         *by_level,
-        f"about {max(1, round(spec.trial_count * SECONDS_A_TRIAL / 60))} min at {SECONDS_A_TRIAL:g} s a trial, as in "
+        f"about {minutes} min at {SECONDS_A_TRIAL:g} s a trial, as in "
         f"the quickstart on two cores; larger models take longer",
     ]
+
+
+def added_text(added: int) -> str:
+    """A sentence about the number of reference runs that are added to an experiment."""
+    return (
+        f"No agent is the oracle, so {_count(range(added), 'reference run')} of it are added: failures are measured "
+        "against them, they are not rated. At a real robot there are none."
+    )
 
 
 def _count(things: Sized, noun: str) -> str:

@@ -64,6 +64,8 @@ class LocalPorts:
         MissingDependencyError: this machine cannot render off screen.
     """
 
+    knows_scene = True
+
     def __init__(self, *, linkage: bool = False) -> None:
         self.cell = SimulatedCell(linkage=linkage)
         self.cameras = SceneCameras(linkage=linkage)

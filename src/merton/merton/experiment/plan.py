@@ -80,6 +80,8 @@ DistortionName = Annotated[str, _one_of("distortion", all_distortions)]
 Level = Annotated[int, Field(ge=0, le=5)]
 Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
 SensorName = Annotated[str, _one_of("sensor", SENSORS.keys)]
+ORACLE = "oracle"
+"""The policy that knows where everything is, and the id of the agent of reference runs that are added."""
 ONE_LEVEL: Literal["one"] = "one"
 """In place of a list of levels: `drawn_level`."""
 LEVELS = (1, 2, 3, 4, 5)
@@ -161,6 +163,16 @@ class ExperimentSpec(Model):
     latency_s: Annotated[float, Field(ge=0, le=LONGEST_LATENCY_S)] = 0.0
 
     @model_validator(mode="after")
+    def _the_oracle_is_the_oracle(self) -> Self:
+        """Refuse another agent with the id of the reference runs."""
+        for agent in self.agents:
+            if agent.id == ORACLE != agent.vla:
+                raise ValueError(
+                    f"agents: the id {ORACLE!r} is for an agent with vla: {ORACLE}, and this one has {agent.vla}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _something_is_distorted(self) -> Self:
         """Refuse a part of which no model ever sees an image."""
         for step in self.distort.steps or ():
@@ -194,6 +206,19 @@ class ExperimentSpec(Model):
     def design(self) -> dict[str, Any]:
         """All that shapes a trial beside its agent and case, with the defaults that hold: part of run.json."""
         return self.model_dump(mode="json", exclude={"name", "description", "agents", "tasks", "distortions", "seed"})
+
+    @property
+    def reference_agent(self) -> AgentSpec | None:
+        """The agent of the reference runs that are added because none of the agents is an oracle; else None."""
+        return None if any(agent.vla == ORACLE for agent in self.agents) else AgentSpec(id=ORACLE, vla=ORACLE)
+
+    def reference_runs(self) -> list[Trial]:
+        """The undistorted trials of `reference_agent`, one in each scene, in order; none if an agent is an oracle.
+
+        Failures are measured against them. They are no trials of the experiment: not recorded, not rated, on no board.
+        """
+        agent = self.reference_agent
+        return [Trial(agent, case) for case in self.cases() if case.is_reference] if agent else []
 
     @property
     def only_rendered(self) -> str:
@@ -291,7 +316,7 @@ class Trial:
     @property
     def phase(self) -> tuple[bool, bool]:
         """Its place in the order of a run: trials of one phase need results of earlier phases alone."""
-        return not self.case.is_reference, self.agent.vla != "oracle"
+        return not self.case.is_reference, self.agent.vla != ORACLE
 
 
 def single_trial(

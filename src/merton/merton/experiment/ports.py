@@ -116,6 +116,11 @@ class Judgement:
 class Ports(Protocol):
     """The world, as a trial sees it. Every method raises InfrastructureError if the other side does not answer."""
 
+    @property
+    def knows_scene(self) -> bool:
+        """Whether it can tell the oracle where everything is, so that reference runs can be added."""
+        ...
+
     def reset(self, task: str, scene: int) -> str:
         """Put the cell into the start state of a scene and return the instruction.
 

@@ -154,7 +154,7 @@ class RunDirectory:
 
     def save(self, report: TrialReport) -> None:
         """Write a trial's pictures and then its trial.json, whose presence means that the pictures are complete."""
-        folder = self.path / "trials" / report.record.id
+        folder = self._folder(report.record.id)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for picture in report.pictures:
@@ -162,19 +162,27 @@ class RunDirectory:
                 (folder / picture.file("distorted")).write_bytes(jpeg(picture.distorted))
         except OSError as error:
             raise InfrastructureError(f"cannot write {folder}: {error.strerror}") from None
-        self.write_json(f"trials/{report.record.id}/trial.json", report.details)
+        self.write_json(str(folder.relative_to(self.path) / "trial.json"), report.details)
+
+    def _folder(self, trial_id: str) -> Path:
+        """Where a trial's files are: those of reference runs that were added are not among the trials."""
+        agent = self.spec.reference_agent
+        is_added = agent is not None and trial_id.startswith(f"{agent.id}.")
+        return self.path / ("references" if is_added else "trials") / trial_id
 
     def finished(self, recorded: Iterable[str]) -> set[str]:
-        """The ids of the trials that need not be run again, of those whose results are recorded.
+        """The ids of the trials that need not be run again: of those whose results are recorded, and of added ones.
 
         A reference trial whose saved results cannot be read is not among them: other trials are measured against it.
         """
         references = {trial.id for trial in self.spec.trials() if trial.case.is_reference}
-        return {id for id in recorded if id not in references or self.reference_run(id) is not None}
+        added = [trial.id for trial in self.spec.reference_runs()]
+        done = {id for id in recorded if id not in references or self.reference_run(id) is not None}
+        return done.union(id for id in added if self.reference_run(id) is not None)
 
     def reference_run(self, trial_id: str) -> ReferenceRun | None:
         """The results of a finished reference trial; None if it has not been run or its trial.json cannot be read."""
-        details = _json_object(self.path / "trials" / trial_id / "trial.json")
+        details = _json_object(self._folder(trial_id) / "trial.json")
         try:
             path = tuple((float(x), float(y), float(z)) for x, y, z in details["path"])
             final = np.array(details["final_tcp"], dtype=np.float64)

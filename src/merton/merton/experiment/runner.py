@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from merton.errors import InfrastructureError
 from merton.experiment.forks import ForkingPorts, run_forked
-from merton.experiment.plan import ExperimentSpec, Trial
+from merton.experiment.plan import ORACLE, ExperimentSpec, Trial
 from merton.experiment.ports import Ports
 from merton.experiment.progress import Tracker
 from merton.experiment.run import RunDirectory
@@ -46,22 +46,37 @@ class Runner:
     def run(self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None) -> TrialReport:
         """Run one trial; raises as `run_trial`."""
         whose, reference = self.reference_for(trial)
-        report = run_trial(
-            self.ports, self.spec, self.experiment_id, trial, reference, self.corpus(trial), on_stage, whose
-        )
+        is_added = trial.agent == self.spec.reference_agent
+        # it is given the task itself: the words of a VLM, which may be wrong, would be read in its place
+        spec = self.spec.model_copy(update={"couple": None}) if is_added else self.spec
+        report = run_trial(self.ports, spec, self.experiment_id, trial, reference, self.corpus(trial), on_stage, whose)
         if report.reference is not None:
             self._references[trial.id] = report.reference
             self._corpora.pop(trial.agent.vlm, None)
-        self.on_report(report)
+        if not is_added:
+            self.on_report(report)
         return report
+
+    def reference_runs(self) -> list[Trial]:
+        """The runs of the oracle that are added to the experiment (`ExperimentSpec.reference_runs`) in this world."""
+        return self.spec.reference_runs() if self.ports.knows_scene else []
 
     def run_single(
         self, trial: Trial, on_stage: Callable[[str, float], None] = lambda stage, progress: None
     ) -> TrialReport:
-        """Run a distorted trial after its reference trial, which it is scored against; a reference trial alone."""
+        """Run a distorted trial after its reference trial, and before a trial that fails the oracle's reference run.
+
+        The oracle's comes before every reference trial, and before a distorted one whose reference trial has failed.
+        """
+        reference = Trial(trial.agent, trial.case.reference)
         if not trial.case.is_reference:
             on_stage("reference run", 0.0)
-            self.run(Trial(trial.agent, trial.case.reference))
+            self.run(reference)
+        own = self.reference_of(reference) if not trial.case.is_reference else None
+        oracle = self.spec.reference_agent
+        if oracle is not None and self.ports.knows_scene and (own is None or not own.success):
+            on_stage("reference run of the oracle", 0.0)
+            self.run(Trial(oracle, trial.case.reference))
         return self.run(trial, on_stage)
 
     def run_forked(self, trial: Trial, specs: Mapping[str, ExperimentSpec]) -> list[TrialReport]:
@@ -83,16 +98,20 @@ class Runner:
         return self._references.get(key)
 
     def reference_for(self, trial: Trial) -> tuple[Reference, ReferenceRun | None]:
-        """The agent's own undistorted run if it succeeded, else an oracle's that succeeded, else the agent's own."""
+        """The agent's own undistorted run if it succeeded, else an oracle's that succeeded, else none.
+
+        None and OWN for a trial that has no undistorted run of its own, or is it; None and NONE if that run failed.
+        """
         own = None if trial.case.is_reference else self.reference_of(trial)
         if own is not None and own.success:
             return Reference.OWN, own
-        for agent in self.spec.agents:
-            if agent.vla == "oracle" and agent != trial.agent:
+        added = self.spec.reference_agent
+        for agent in (*self.spec.agents, *([added] if added else [])):
+            if agent.vla == ORACLE and agent != trial.agent:
                 oracle = self.reference_of(Trial(agent, trial.case))
                 if oracle is not None and oracle.success:
                     return Reference.ORACLE, oracle
-        return Reference.OWN, own
+        return Reference.OWN if own is None else Reference.NONE, None
 
     def corpus(self, trial: Trial) -> tuple[str, ...]:
         """The reference answers of the trial's VLM, one for each task and scene, even if several agents share the VLM.
@@ -132,14 +151,14 @@ def run_all(
     cancelled: Callable[[], bool] = lambda: False,
     tracker: Tracker | None = None,
 ) -> None:
-    """Run every trial of a run that is not finished (`RunDirectory.finished`).
+    """Run every trial of a run that is not finished (`RunDirectory.finished`), after the reference runs that are added.
 
     The results of a trial are saved, in a thread, while the next trial runs: a kill loses those two trials at most.
 
     Args:
         run: saves pictures and details, and has those that are saved.
         done: trials whose results are durable, id to success.
-        record: makes a result durable; called from that thread, in the order of the trials.
+        record: makes a result durable; called from that thread, in the order of the trials; not of added ones.
         on_trial: called before each trial with the trial, the number of trials that are finished and the number of all.
         on_fault: called with a sentence before a trial is repeated.
         cancelled: called before each trial; true ends the run.
@@ -151,16 +170,18 @@ def run_all(
     """
     spec, successes, finished = runner.spec, dict(done), run.finished(done)
     tracker = tracker or Tracker(lambda progress: None)
-    total, completed = spec.trial_count, len(finished)
-    tracker.begin(run.id, spec.name, total, trials_left(spec, finished))
+    added = runner.reference_runs()
+    total, completed = spec.trial_count + len(added), len(finished)
+    tracker.begin(run.id, spec.name, total, trials_left(spec, added, finished))
 
-    def keep(report: TrialReport) -> None:
+    def keep(trial: Trial, report: TrialReport) -> None:
         run.save(report)
-        record(report.record)
+        if trial not in added:
+            record(report.record)
 
     with ThreadPoolExecutor(1, "results") as thread:
         kept: Future[None] | None = None
-        for trial, next_trial in with_next(spec, successes, finished):
+        for trial, next_trial in with_next(spec, added, successes, finished):
             if cancelled():
                 break
             on_trial(trial, completed, total)
@@ -168,28 +189,29 @@ def run_all(
             report = attempt(trial, partial(runner.run, trial, tracker.stage), on_fault)
             if kept is not None:
                 kept.result()
-            kept = thread.submit(keep, report)
+            kept = thread.submit(keep, trial, report)
             successes[trial.id] = report.record.success
             completed += 1
         if kept is not None:
             kept.result()
 
 
-def trials_left(spec: ExperimentSpec, finished: Collection[str]) -> dict[str, int]:
-    """The number of trials that each agent has still to run, by its id."""
+def trials_left(spec: ExperimentSpec, added: Collection[Trial], finished: Collection[str]) -> dict[str, int]:
+    """The number of trials that each agent has still to run, by its id; `added` are the oracle's reference runs."""
     done = Counter(trial_id.partition(".")[0] for trial_id in finished)
     each = spec.trial_count // len(spec.agents)
-    return {agent.id: each - done[agent.id] for agent in spec.agents}
+    planned = {agent.id: each for agent in spec.agents} | ({ORACLE: len(added)} if added else {})
+    return {agent: count - done[agent] for agent, count in planned.items()}
 
 
 def with_next(
-    spec: ExperimentSpec, successes: Mapping[str, bool | None], finished: Collection[str]
+    spec: ExperimentSpec, added: Sequence[Trial], successes: Mapping[str, bool | None], finished: Collection[str]
 ) -> Iterator[tuple[Trial, str]]:
     """The trials of a run that are not finished, in order, each with the id of the next one.
 
     That is empty after the last trial, and where it may depend on the result of this one (`levels: staircase`).
     """
-    groups: Iterable[Iterable[Trial]] = spec.rounds(successes)
+    groups: Iterable[Iterable[Trial]] = chain([added], spec.rounds(successes))
     if spec.levels != STAIRCASE:
         groups = [chain.from_iterable(groups)]
     for group in groups:

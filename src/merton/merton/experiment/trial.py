@@ -164,10 +164,11 @@ def run_trial(
         spec: the experiment the trial belongs to (step limit, seed, the VLM's camera, the design).
         experiment_id: goes into the record.
         trial: agent and case.
-        reference: the run to measure against; None for the first reference run of a scene, which then is its own.
+        reference: the run to measure against; None for the first reference run of a scene, which then is its own, and
+            where there is none.
         corpus: all reference answers of the VLM, for CIDEr; may be empty while those are being collected.
         on_stage: called with the stage's name and the progress 0..1.
-        whose: whose run `reference` is.
+        whose: whose run `reference` is; NONE if no undistorted run did the task, so that there is no execution score.
 
     Raises:
         InfrastructureError: some part of the world did not answer. Nothing about the agent follows from that.
@@ -266,7 +267,7 @@ class TrialRun:
         """All results of a run that is over; arguments as of `run_trial`."""
         outcome, judgement = self._judge()
         final_tcp, path = self.view.base_from_tcp, _rounded(self.path)
-        if reference is None and outcome is not Outcome.FAILURE:  # it is its own
+        if reference is None and whose is not Reference.NONE and outcome is not Outcome.FAILURE:  # it is its own
             reference = ReferenceRun(self.answers[0], final_tcp, path, bool(outcome.success))
         evidence = Evidence(
             self.answers,

@@ -11,7 +11,7 @@ from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,7 +43,7 @@ def cells(workers: int | None = None) -> Iterator[Executor]:
 
 
 def complete(pool: Executor, run: RunDirectory, store: ResultStore) -> Iterator[tuple[int, int]]:
-    """Run every trial of a run that is not finished, as `runner.run_all` does.
+    """Run every trial of a run that is not finished, as `runner.run_all` does, after the reference runs that are added.
 
     Yields (trials run, trials to run) once the result of each is durable, in the order of a run.
 
@@ -58,12 +58,14 @@ def complete(pool: Executor, run: RunDirectory, store: ResultStore) -> Iterator[
     run.register(store)
     successes = store.successes(run.id)
     finished = run.finished(successes)
-    done, left = 0, run.spec.trial_count - len(finished)
-    for group in run.spec.rounds(successes):
+    added = run.spec.reference_runs()
+    done, left = 0, run.spec.trial_count + len(added) - len(finished)
+    for group in chain([added], run.spec.rounds(successes)):
         jobs = [(run.path, trial) for trial in group if trial.id not in finished]
         for record in results(pool, _run_one, jobs):
-            store.record(record)
-            successes[record.id] = record.success
+            if group is not added:
+                store.record(record)
+                successes[record.id] = record.success
             done += 1
             yield done, left
     run.amend(finished=True)

@@ -60,6 +60,9 @@ class RosPorts(ServiceCaller):
         lockstep: false for cameras that run on their own; see `ViewCollector`.
         reset_limit_s: how long a reset may take [s]; 0 is `deadline_s`.
         renders: whether camera_node renders the cell, which then has sensors, images of the past and pixels of things.
+
+    Attributes:
+        knows_scene: the cell itself judges, so that it knows where everything is.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class RosPorts(ServiceCaller):
     ) -> None:
         super().__init__(node, deadline_s)
         self.operator = operator
+        self.knows_scene = operator is None
         self.lockstep = lockstep
         self.renders = renders
         self.reset_limit_s = reset_limit_s or deadline_s

@@ -11,6 +11,7 @@ import numpy as np
 import merton
 from merton.errors import InputError
 from merton.leaderboard.board import rounded
+from merton.leaderboard.snapshot.caveats import rank_caveats, reference_caveats
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, MethodCheck, Snapshot, Swap
 from merton.leaderboard.snapshot.groups import group_boards
 from merton.leaderboard.snapshot.inputs import Inputs
@@ -93,7 +94,12 @@ def compute(
         case_spread=rated.likelihood.case_spread if rated.likelihood else None,
         dispersion=rated.likelihood.dispersion if rated.likelihood else None,
         chance_floor=floor,
-        warnings=(*rated.warnings, *unrated_warning(inputs)),
+        warnings=(
+            *rated.warnings,
+            *unrated_warning(inputs),
+            *reference_caveats(inputs.trials),
+            *rank_caveats(agents, inputs.metric),
+        ),
         diagnostics=_checks(table, rated, progress) if checks and len(table.scores) else (),
         window=inputs.window,
         metric=inputs.metric,
