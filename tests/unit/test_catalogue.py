@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -150,6 +151,20 @@ def test_a_lab_adds_a_model_by_an_entry(lab: Callable[[str], Catalogue[ModelEntr
     assert [finding.subject for finding in examine(models["ours"])] == ["adapter", "example"]
 
 
+def test_a_module_beside_the_file_is_found_but_hides_no_other(
+    lab: Callable[[str], Catalogue[ModelEntry]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "cockatoo_of_the_lab.py").write_text(
+        "from test_catalogue import Parrot as Cockatoo\n", encoding="utf-8"
+    )
+    (tmp_path / "json.py").write_text("raise ImportError('this hides the real one')\n", encoding="utf-8")
+    models = lab("vlm:\n  - {name: ours, description: b, adapter: 'cockatoo_of_the_lab:Cockatoo'}\n")
+    assert models["ours"].build().answer([], "who?").text == "polly"
+    assert sys.path[-1] == str(tmp_path.resolve())
+    assert sys.path.count(str(tmp_path.resolve())) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -193,7 +208,11 @@ def test_a_file_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
     ("adapter", "settings", "complaint"),
     [
         ("test_catalogue:Macaw", {}, "no class 'Macaw' in 'test_catalogue'"),
-        ("no_such_module:Parrot", {}, "no module 'no_such_module' .*PYTHONPATH=."),
+        (
+            "no_such_module:Parrot",
+            {},
+            "no module 'no_such_module' .*beside the catalogue file, or in a folder of PYTHONPATH",
+        ),
         ("parrot", {}, "unknown adapter 'parrot'; choose one of: .*transformers.*or name a class"),
         ("torn:Parrot", {}, r"'torn' cannot be imported: SyntaxError: .*torn.py, line 1"),
         ("asks_too_much:Parrot", {}, r"'asks_too_much' cannot be imported: ImportError: .*asks_too_much.py, line 1"),

@@ -2,11 +2,13 @@
 
 Merton's own entries are in config/catalogue/vlm.yaml and vla.yaml. A lab writes its own into a file of the same form
 and names it in MERTON_CATALOGUE (several: separated as in PATH), or keeps it in ~/.config/merton/catalogue.yaml.
+Python modules beside such a file can be named as adapters: its folder is searched after all others.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -154,8 +156,8 @@ def _imported(entry: Entry, module: str, extra: str) -> ModuleType:
                 f"{entry.name} needs {error.name}, which its adapter {entry.adapter!r} imports and is not installed"
             ) from None
         raise InputError(
-            f"{entry.name}: no module {module!r} for its adapter {entry.adapter!r}; a module of your own must be on "
-            "PYTHONPATH (PYTHONPATH=. for the current folder)"
+            f"{entry.name}: no module {module!r} for its adapter {entry.adapter!r}; a module of your own lies "
+            "beside the catalogue file, or in a folder of PYTHONPATH"
         ) from None
     except Exception as error:  # the code of a lab may raise anything
         raise InputError(f"{entry.name}: {module!r} cannot be imported: {describe_error(error)}") from error
@@ -185,8 +187,11 @@ class Catalogue(Registry[EntryType], Generic[EntryType]):
             InputError: a file is missing, or has a mistake; the text names the line.
         """
         entries: dict[str, EntryType] = {}
-        for path in catalogue_files(self.kind):
+        own, *others = catalogue_files(self.kind)
+        for path in (own, *others):
             entries |= {entry.name: entry for entry in getattr(load(path, self.file_model), self.kind)}
+            if path in others and (folder := str(path.resolve().parent)) not in sys.path:
+                sys.path.append(folder)  # last, so that no file there hides a module of the same name
         self._entries = {**entries, **self._entries}
         self._read = True
 
