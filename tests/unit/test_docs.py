@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from PIL import Image
 
 from merton.cli.main import app
 from merton.cognition.models.base import MODELS
@@ -22,7 +23,7 @@ from merton.world.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 NODES = ROOT / "src" / "merton_nodes" / "merton_nodes"
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "docker" / "README.md"]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "docker" / "README.md"]
 INTERFACES = (ROOT / "docs" / "interfaces.md").read_text(encoding="utf-8")
 SAFETY = (ROOT / "docs" / "safety.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -82,7 +83,7 @@ def test_every_document_can_be_found_from_the_readme() -> None:
             target = (document.parent / link.partition("#")[0]).resolve()
             if target.suffix == ".md" and target.exists() and target not in reached:
                 waiting.append(target)
-    assert set((ROOT / "docs").glob("*.md")) <= reached
+    assert set((ROOT / "docs").rglob("*.md")) <= reached
 
 
 def test_every_name_is_documented() -> None:
@@ -175,11 +176,20 @@ def test_the_tables_of_faults_are_the_registries() -> None:
         assert set(registry) <= in_code(INTERFACES)
 
 
+def test_the_readme_is_short_and_its_lines_can_be_read() -> None:
+    assert README.count("\n") <= 125
+    documents = [ROOT / "README.md", *(ROOT / "docs" / "tutorials").glob("*.md")]
+    long = [(file.name, line) for file in documents for line in file.read_text("utf-8").splitlines() if len(line) > 200]
+    assert long == []
+
+
 def test_every_graph_is_documented() -> None:
     assert set(graph_names()) <= in_code(INTERFACES)
 
 
-def test_the_readme_opens_with_the_cell_and_the_report() -> None:
-    assert re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)[:2] == ["docs/images/cell.jpg", "docs/images/report.jpg"]
-    assert (ROOT / "docs/images/cell.jpg").stat().st_size < 250_000
+def test_the_readme_opens_with_the_film_and_the_report() -> None:
+    assert re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)[:2] == ["docs/images/trial.webp", "docs/images/report.jpg"]
+    with Image.open(ROOT / "docs/images/trial.webp") as film:
+        assert film.n_frames > 40
+    assert (ROOT / "docs/images/trial.webp").stat().st_size < 1_500_000
     assert (ROOT / "docs/images/report.jpg").stat().st_size < 300_000
