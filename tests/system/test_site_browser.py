@@ -11,13 +11,26 @@ import pytest
 
 from merton.leaderboard.site import write_site
 from merton.leaderboard.snapshot import store as snapshots
+from merton.leaderboard.snapshot.compute import compute
+from merton.leaderboard.snapshot.inputs import Inputs
+from merton.results.records import ForeignScore
 from merton.results.store import open_record
 from merton.study.report import write_report
 from patience import stretched
 
 AGENTS = ("oracle", "servo", "blobs", "hold")
 KINDS = (
-    *("index", "boards", "boards/task", "agents/servo", "cases", "cases/pick.0.jpeg.5", "ratings", "history"),
+    *(
+        "index",
+        "boards",
+        "boards/task",
+        "../matrix/boards",
+        "agents/servo",
+        "cases",
+        "cases/pick.0.jpeg.5",
+        "ratings",
+        "history",
+    ),
     *("submissions", "methods", "downloads", "../run/report"),
 )
 """A page of every kind, and the report of the run."""
@@ -34,7 +47,18 @@ def site(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     write_report(folder / "run")
     with open_record(folder / "run") as store:
         snapshots.store_snapshot(store, snapshots.of_trials(store.records()))
-        return write_site(snapshots.take(store), folder / "site", store).parent.as_uri()
+        site = write_site(snapshots.take(store), folder / "site", store).parent.as_uri()
+    # an imported matrix beside it, with long names that differ at their ends
+    scores = [
+        ForeignScore(
+            "mteb", f"jinaai__jina-embeddings-v5-text-nano-{agent:02d}", f"LongNameOfClassification{case}", score
+        )
+        for agent in range(40)
+        for case in range(28)
+        if (score := (7 * agent + 13 * case) % 101 / 100) < 0.97
+    ]
+    write_site(compute(Inputs([], scores), "mteb", 3), folder / "matrix")
+    return site
 
 
 class Visit:
@@ -122,6 +146,11 @@ def test_columns_sort_both_ways_and_the_address_remembers(visit: Visit, site: st
     page = visit.page
     page.goto(f"{site}/index.html")
     ranked = names(page)
+    assert page.locator("th[aria-sort]").inner_text() == "rank"
+    signs = page.locator("table[data-filtered] thead button").evaluate_all(
+        "items => items.map(item => getComputedStyle(item, '::before').content.replace(/[^↕↑↓]/g, '')[0])"
+    )
+    assert signs == ["↑", *"↕" * (len(signs) - 1)]
     assert sorted(ranked) == sorted(AGENTS)
     heading = page.locator("table[data-filtered]").get_by_role("columnheader", name="agent", exact=True)
     heading.get_by_role("button").click()
@@ -133,8 +162,35 @@ def test_columns_sort_both_ways_and_the_address_remembers(visit: Visit, site: st
     assert page.locator("[aria-sort]").count() == 1
     page.reload()
     assert names(page) == sorted(AGENTS, reverse=True)
-    page.get_by_role("columnheader", name="likelihood rating").get_by_role("button").click()
+    rating = page.get_by_role("columnheader", name="rating", exact=True)
+    rating.get_by_role("button").click()
+    assert names(page) == ranked  # the best first
+    rating.get_by_role("button").click()
     assert names(page) == ranked[::-1]  # numbers, not texts
+
+
+def test_a_screen_shows_twenty_rows_and_a_phone_the_first(browser: Any, site: str) -> None:
+    visit = Visit(browser, viewport={"width": 1440, "height": 900})
+    ends = """() => [...document.querySelectorAll('table[data-filtered] tbody tr')].map(
+        row => row.getBoundingClientRect().bottom)"""
+    visit.page.goto(f"{site}/../matrix/index.html")
+    assert sum(end <= 900 for end in visit.page.evaluate(ends)) >= 20
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    assert visit.page.evaluate(ends)[0] <= 844 / 2
+    shown = visit.page.locator("table[data-filtered] tbody th").evaluate_all(
+        "items => items.map(item => [item.innerText, item.scrollWidth <= item.clientWidth])"
+    )
+    assert len({name for name, _ in shown}) == 40
+    assert all(is_whole for _, is_whole in shown)
+    visit.page.goto(f"{site}/../matrix/boards.html")
+    before = names(visit.page)
+    visit.page.get_by_role("columnheader", name="LongNameOfClassification7", exact=True).get_by_role("button").click()
+    assert names(visit.page) != before
+    column = visit.page.locator("table[data-filtered] thead th").all_inner_texts().index("LongNameOfClassification7")
+    best = visit.page.locator("table[data-filtered] tbody tr").first.locator("th, td").nth(column).inner_text()
+    assert float(best) >= 90.0
+    visit.check()
+    visit.context.close()
 
 
 def test_what_is_missing_stays_last_either_way(visit: Visit, site: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import jinja2
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from merton.leaderboard.snapshot.contents import Standing
 from merton.pages import words
 from merton.pages.environment import environment
-from merton.pages.svg import SERIES_COLORS, marker, rating_domain, series_slots
+from merton.pages.svg import MOST_STEPS, SERIES_COLORS, marker, rating_domain, rating_scale, series_slots
 
 
 @pytest.mark.parametrize(
@@ -36,15 +38,26 @@ def test_words_that_only_the_distorted_answer_has_are_marked() -> None:
     assert words.marked("a red cup", "a <b> cup left") == "a <mark>&lt;b&gt;</mark> cup <mark>left</mark>"
 
 
-def test_the_domain_holds_intervals_and_of_agents_with_a_bound_the_bound_alone() -> None:
+def test_the_domain_holds_intervals_and_bounds_only_where_there_is_nothing_else() -> None:
     ratings = [
         Standing(1, 1610.0, 1.0, (1590.0, 1630.0)),
         Standing(2, 1420.0, 1.0, (900.0, 2000.0), "only losses"),
         None,
     ]
-    assert rating_domain(ratings) == (1400.0, 1700.0)
+    assert rating_domain(ratings) == (1500.0, 1700.0)
+    assert rating_domain(ratings[1:]) == (1400.0, 1500.0)
     assert rating_domain(ratings, of_agents=False) == (900.0, 2000.0)
     assert rating_domain([]) == (0.0, 100.0)
+
+
+@given(st.lists(st.floats(-3e4, 3e4), min_size=1, max_size=9))
+def test_a_scale_holds_every_rating_and_has_round_ticks(means: list[float]) -> None:
+    scale = rating_scale(Standing(1, mean, 1.0, None) for mean in means)
+    assert scale.low <= min(means) <= max(means) <= scale.high
+    assert 1 <= scale.steps <= MOST_STEPS
+    step = (scale.high - scale.low) / scale.steps
+    assert f"{step:.0f}".rstrip("0") in ("1", "2", "5")
+    assert all(tick % step == 0.0 for tick in scale.ticks)
 
 
 @pytest.mark.parametrize("package", ["merton.study", "merton.leaderboard.site", "merton.leaderboard.serve"])

@@ -19,6 +19,7 @@ from fake_run import make_fake_run
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.board import Board, BoardCell, BoardRow, missing_cell, share_cell
 from merton.leaderboard.site import figures, frame, record_extras, view, write_site, writer
+from merton.leaderboard.site.footnotes import Footnotes
 from merton.leaderboard.site.names import file_names
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.compute import compute
@@ -30,6 +31,7 @@ from merton.pages import svg
 from merton.results.records import ForeignScore, Outcome, TestCase, TrialRecord
 from merton.results.schema import ATTEMPTS
 from merton.results.store import ResultStore, open_record
+from merton.results.text import places
 from merton.study.report import _environment as report_environment
 
 NASTY = (
@@ -135,7 +137,7 @@ def tree(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("which", ["site", "foreign_site"])
 def test_every_link_leads_to_a_file_of_the_site(which: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(which)
-    served = {name for name, _ in writer.SERVED_PAGES} if which == "foreign_site" else set()
+    served = {"api", *(name for name, _ in writer.SERVED_PAGES)} if which == "foreign_site" else set()
     for page in pages(folder):
         addresses = page.links + [item["src"] for tag in ("img", "script") for item in page.all(tag)]
         addresses += [item["href"] for item in page.all("link")]
@@ -247,9 +249,10 @@ def test_missing_values_have_a_reason_and_are_listed_last(foreign_site: Path) ->
     assert "missing: no trials" in index.text
     rows = re.findall(r"<tr>\s*<td>(\d+)</td>", index.content)
     assert rows == sorted(rows)
-    source = Page(foreign_site / "boards" / "source.html")
-    assert "mteb" in source.text
-    assert [link for link in source.links if link.startswith("../submit")] == ["../submit"]
+    assert re.search(r"–<sup>a</sup>", index.content)
+    assert re.search(r"<li><sup>a</sup> no trials</li>", index.content)
+    matrix = Page(foreign_site / "boards" / "cases-mteb.html")
+    assert [link for link in matrix.links if link.startswith("../submit")] == ["../submit"]
     assert "submit" not in {Path(link).name for link in Page(foreign_site / "methods.html").links} - {"submit"}
 
 
@@ -276,7 +279,7 @@ def test_a_board_with_a_hole_has_no_total_and_is_last(tmp_path: Path) -> None:
     published = Page(index.parent / "boards" / "published-task.html")
     assert "missing: no items" in published.text
     assert "75.00" in published.text
-    assert "no total: lacks y (no items)" in Page(index.parent / "boards.html").text
+    assert "lacks y (no items)" in Page(index.parent / "boards.html").text
 
 
 def test_names_of_any_kind_are_escaped_cut_and_kept_out_of_paths(tmp_path: Path) -> None:
@@ -345,7 +348,8 @@ def test_the_downloads_are_the_snapshot(site: Path, run: Path) -> None:
     assert from_json(content) == taken
     page = Page(site / "downloads.html")
     for name in ("board.json", "board.csv", "matches.csv"):
-        assert hashlib.sha256((site / name).read_bytes()).hexdigest()[:16] in page.text
+        assert hashlib.sha256((site / name).read_bytes()).hexdigest() in page.text
+    assert [taken.inputs_sha256 in page.text for page in pages(site)].count(True) == 1  # on the page of downloads
     with (site / "board.csv").open(encoding="utf-8", newline="") as file:
         line = next(csv.DictReader(file))
     best = taken.agents[0]
@@ -445,9 +449,10 @@ def test_a_bound_is_shown_without_an_interval(tmp_path: Path) -> None:
         for record in trials(("best", "hold"))
     ]
     folder = write_site(of_trials(records), tmp_path / "site").parent
-    row = re.search(r"<tr>.*?best.*?</tr>", (folder / "index.html").read_text(), re.DOTALL)
+    row = re.search(r"<tr>(?:(?!<tr>).)*?>best<.*?</tr>", (folder / "index.html").read_text(), re.DOTALL)
     assert row
-    assert re.search(r'>≥ \d+ <small class="flag">only wins</small>', row.group())
+    assert re.search(r'>≥ \d+ <small class="flag">only wins<sup>a</sup></small>', row.group())
+    assert "a won all of its 10 matches: the rating is the least that fits them" in Page(folder / "index.html").text
     page = Page(folder / "agents" / "best.html")
     assert "so this is a bound and no estimate" in page.text
     gaps = page.content[page.content.index('id="gaps"') : page.content.index('id="profile"')]
@@ -475,3 +480,54 @@ def test_text_has_enough_contrast(theme: str) -> None:
             assert contrast(color[ink], color[paper]) >= 4.5, f"{ink} on {paper}"
     assert contrast(color["ink"], color["mark"]) >= 4.5
     assert all(contrast(background, ink) >= 4.5 for background, ink in figures.heat_colors())
+
+
+def test_an_imported_matrix_is_shown_by_case(foreign_site: Path) -> None:
+    """The scores of `foreign`, in percent; the colour goes from the lowest to the highest of a column."""
+    page = Page(foreign_site / "boards" / "cases-mteb.html")
+    table = page.content[page.content.index("<tbody>") :]
+    rows = {
+        name: re.findall(r'<td(?: class="(h\d+|missing )")?[^>]*>(?:<span[^>]*>)?([^<]*)', row)
+        for name, row in re.findall(r"<tr>.*?<bdi>(\w+)</bdi>(.*?)</tr>", table, re.DOTALL)
+    }
+    cases = re.findall(r'class="upright"[^>]*><span><bdi>(\w+)', page.content)
+    assert cases == ["c", "b", "a"]  # the hardest first
+    assert rows["one"] == [("", "63.3"), ("h20", "40.0"), ("h20", "60.0"), ("h20", "90.0")]
+    assert rows["two"] == [("missing ", "–"), ("missing ", "–"), ("h0", "30.0"), ("h15", "80.0")]
+    assert "a lacks 1 of the 3 cases" in page.text
+    assert "boards/cases-mteb.html" in Page(foreign_site / "boards.html").links
+
+
+def test_the_title_is_that_of_the_benchmark_or_ones_own(foreign_site: Path, tmp_path: Path) -> None:
+    assert re.search(r"<h1><bdi>mteb and e</bdi></h1>", Page(foreign_site / "index.html").content)
+    own = write_site(foreign(), tmp_path / "site", title="Our <lab>'s board").parent
+    for page in pages(own):
+        assert "Our <lab>'s board" in page.text
+    many = [ForeignScore(source, agent, "a", 0.5) for source in ("x", "y", "z") for agent in ("one", "two")]
+    assert view.default_title(compute(Inputs([], many), "many", 2)) == "3 imported matrices"
+
+
+def test_every_entry_of_the_navigation_is_marked_on_its_page(site: Path) -> None:
+    for name, label in writer.PAGES:
+        assert f'<a href="{name}" aria-current="page">{label}</a>' in Page(site / name).content
+
+
+def test_the_first_page_shows_places_that_the_intervals_allow(foreign_site: Path) -> None:
+    agents = foreign().agents
+    shown = [places(agent.rank_range) for agent in agents if agent.rank_range]
+    cells = re.findall(r'<td data-value="\d+\.\d+">(\d+(?: to \d+)?)</td>', Page(foreign_site / "index.html").content)
+    assert [cell for cell in cells if cell in shown] == shown
+    with (foreign_site / "board.csv").open(encoding="utf-8", newline="") as file:
+        lines = {line["id"]: (line["rank_best"], line["rank_worst"]) for line in csv.DictReader(file)}
+    assert lines == {agent.id: tuple(map(str, agent.rank_range or ("", ""))) for agent in agents}
+
+
+def test_footnotes_number_reasons_once_and_begin_anew_after_a_table() -> None:
+    notes = Footnotes()
+    letters = [notes.letter(f"{place}") for place in range(28)]
+    assert letters[0] == "a"
+    assert letters[25:] == ["z", "aa", "ab"]
+    assert notes.letter("3") == "d"
+    assert notes.taken()[3] == ("d", "3")
+    assert notes.taken() == []
+    assert notes.letter("3") == "a"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from markupsafe import Markup, escape
@@ -29,6 +31,10 @@ def series_slots(names: Iterable[str]) -> dict[str, int]:
     for name in sorted(set(wanted) - set(slots.values())):
         slots[next(at for at in range(wanted[name], wanted[name] + places) if at % places not in slots) % places] = name
     return {name: slot for slot, name in slots.items()}
+
+
+MOST_STEPS = 5
+"""Of a scale of ratings, between its ticks (classes t1 .. t5 of the style sheet)."""
 
 
 class Rating(Protocol):
@@ -103,35 +109,91 @@ def scale_gradient(steps: int = 13) -> str:
 
 
 def rating_domain(ratings: Iterable[Rating | None], of_agents: bool = True) -> Interval:
-    """The (low, high) Elo range, in whole hundreds, that holds all that `interval_bar` draws."""
-    ends = [
-        end
-        for item in ratings
-        if item is not None
-        for end in ((item.mean,) if item.flag and of_agents else item.interval or (item.mean,))
-    ]
+    """The (low, high) Elo range, in whole hundreds, of all ratings and their intervals.
+
+    An agent's bound is in it only where there is no other rating: on a scale that holds a distant one, the intervals
+    of the others would be too short to compare.
+    """
+    shown = [item for item in ratings if item is not None]
+    estimates = [item for item in shown if not (item.flag and of_agents)]
+    ends = [end for item in estimates for end in (item.interval or ()) + (item.mean,)]
+    ends = ends or [item.mean for item in shown]
     return (100.0 * math.floor(min(ends) / 100), 100.0 * math.ceil(max(ends) / 100)) if ends else (0.0, 100.0)
 
 
-def interval_bar(rating: Rating, span: Interval, of_agent: bool = True) -> Markup:
+@dataclass(frozen=True)
+class Scale:
+    """A common range of ratings for `interval_bar`, divided into `steps` equal parts by its ticks."""
+
+    low: float
+    high: float
+    steps: int
+
+    @property
+    def span(self) -> Interval:
+        """The range, (low, high)."""
+        return self.low, self.high
+
+    @property
+    def ticks(self) -> list[float]:
+        """The ratings at its ticks, both ends among them."""
+        return [self.low + (self.high - self.low) * step / self.steps for step in range(self.steps + 1)]
+
+
+def rating_scale(ratings: Iterable[Rating | None], of_agents: bool = True) -> Scale:
+    """The `rating_domain`, widened to whole steps of a round length, at most `MOST_STEPS` of them."""
+    low, high = rating_domain(ratings, of_agents)
+    lengths = (factor * 100.0 * 10**power for power in itertools.count() for factor in (1, 2, 5))
+    for length in lengths:
+        first, last = math.floor(low / length), math.ceil(high / length)
+        if last - first <= MOST_STEPS:
+            return Scale(length * first, length * max(last, first + 1), max(last - first, 1))
+    raise AssertionError("lengths never end")
+
+
+def scale_ticks(scale: Scale) -> Markup:
+    """The numbers of a scale, to stand over bars of the same width."""
+    last = len(scale.ticks) - 1
+    texts = [
+        tag(
+            "text",
+            f"{rating:.0f}",
+            x=f"{100.0 * place / last:.2f}%",
+            y=11,
+            text_anchor="start" if not place else "end" if place == last else "middle",
+        )
+        for place, rating in enumerate(scale.ticks)
+    ]
+    return tag(
+        "svg", *texts, class_="bar ticks", role="img", aria_label=f"scale from {scale.low:.0f} to {scale.high:.0f}"
+    )
+
+
+def interval_bar(rating: Rating, span: Interval, of_agent: bool = True, steps: int = 0) -> Markup:
     """A rating as a dot on its 95 % interval, on the common range `span`; without an interval a dot alone.
 
-    An agent that won or lost everything has only a bound: a ring alone. A case has an interval all the same.
+    It is as wide as the style sheet says. An agent that won or lost everything has only a bound: a ring, and a dashed
+    line to the side on which it has no end; beyond the range the ring stands at its end. A case has an interval all the
+    same. With `steps` it has the class of so many ticks.
     """
-    width, (low, high) = 120.0, span
+    low, high = span
 
-    def x(value: float) -> float:
-        return 5.0 + (width - 10.0) * (value - low) / (high - low or 1.0)
+    def x(value: float) -> str:
+        share = (value - low) / (high - low or 1.0)
+        return f"{100.0 * min(max(share, 0.0), 1.0):.2f}%"
 
     is_bound = of_agent and bool(rating.flag)
     label = f"a bound, {rating.flag}" if is_bound else "no interval"
-    parts = [tag("line", x1=0, x2=width, y1=9, y2=9, class_="track")]
-    if not is_bound and rating.interval is not None:
+    parts = [tag("line", x1=0, x2="100%", y1=9, y2=9, class_="track")]
+    if is_bound:
+        end = "100%" if rating.flag == "only wins" else "0%"
+        parts.append(tag("line", x1=x(rating.mean), x2=end, y1=9, y2=9, class_="open"))
+    elif rating.interval is not None:
         low_end, high_end = rating.interval
         label = f"95 percent interval {low_end:.0f} to {high_end:.0f}"
         parts.append(tag("line", x1=x(low_end), x2=x(high_end), y1=9, y2=9, class_="interval"))
     parts.append(tag("circle", cx=x(rating.mean), cy=9, r=4, class_="ring" if is_bound else "dot"))
-    return tag("svg", *parts, viewBox=f"0 0 {width:g} 18", class_="bar", role="img", aria_label=label)
+    return tag("svg", *parts, class_=f"bar t{steps}" if steps else "bar", role="img", aria_label=label)
 
 
 def swatch(index: int) -> Markup:

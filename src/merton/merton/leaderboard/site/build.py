@@ -25,6 +25,7 @@ def write_site(
     images: Sequence[Path | str] | None = None,
     published: Sequence[Board] = (),
     served: bool = False,
+    title: str | None = None,
 ) -> Path:
     """Write a snapshot as a folder of pages that need no server and request nothing else; returns its index.html.
 
@@ -37,6 +38,7 @@ def write_site(
         images: run directories with pictures and answers of the cases; None: the run that holds the record.
         published: boards under published rules, shown beside those of the snapshot.
         served: whether a server adds `SERVED_PAGES`, so that the pages link there.
+        title: of the site; None: the names of its matrices and experiments.
 
     Raises:
         InputError: the folder holds something else, or `images` names something that is no run.
@@ -50,7 +52,7 @@ def write_site(
     try:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
-        SiteWriter(snapshot, draft, View(snapshot, published), trials, served).write(extras)
+        SiteWriter(snapshot, draft, View(snapshot, published, title), trials, served).write(extras)
         _replace(target, draft)
     except OSError as error:
         raise InfrastructureError(f"cannot write the site into {target}: {error.strerror or error}") from error

@@ -77,8 +77,8 @@ def distribution(
         oracles: (p, rating) of the oracles, drawn as dashed lines.
         title: for screen readers.
     """
-    width, top, axis, bottom = 760.0, 34.0, 230.0, 330.0
-    left, right = 44.0, width - 44.0
+    width, top, axis, bottom = 1240.0, 34.0, 250.0, 360.0
+    left, right = 66.0, width - 66.0
     ratings = [rating for _, rating in agents]
     found = bins(cases, ratings)
     if not found:
@@ -89,32 +89,58 @@ def distribution(
     def x(rating: float) -> float:
         return left + (right - left) * (rating - low) / (high - low)
 
-    most_cases = max(item.cases for item in found) or 1
+    most_cases, most_agents = max(item.cases for item in found) or 1, max(item.agents for item in found) or 1
     parts = [*_grid(low, high, x, top, bottom), *_histogram(found, x, top, axis, bottom)]
     parts.append(tag("line", x1=left, x2=right, y1=axis, y2=axis, class_="axis-line"))
     if cases:
         steps = [(found[0].low, 0.0), *((item.high, item.share_below) for item in found)]
         curve = " ".join(f"{x(rating):.1f},{axis - (axis - top) * share:.1f}" for rating, share in steps)
         parts.append(tag("polyline", points=curve, class_="percentile"))
-        for share in (0.5, 1.0):
-            parts.append(tag("text", f"{100 * share:.0f} %", x=right + 6, y=axis - (axis - top) * share + 4))
-        parts.append(tag("text", most_cases, x=left - 6, y=top + 4, text_anchor="end"))
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+            parts.append(tag("text", f"{100 * share:.0f}\u00a0%", x=right + 6, y=axis - (axis - top) * share + 4))
+        parts.append(_upright("share of cases that are easier", width - 8, (top + axis) / 2))
+    for count, y in _counts(most_cases, axis, top) + _counts(most_agents, axis, bottom - 26.0)[1:]:
+        parts.append(tag("text", count, x=left - 6, y=y + 4, text_anchor="end"))
     parts += _agent_ticks(agents, x, bottom, (left + right) / 2)
     for p, rating in oracles:
         parts.append(tag("line", x1=x(rating), x2=x(rating), y1=top - 8, y2=bottom, class_="oracle"))
         parts.append(
             tag("text", f"oracle {100 * p:g} %", x=x(rating), y=top - 20, text_anchor="middle", class_="strong")
         )
-    parts.append(tag("text", "cases ↑", x=left - 6, y=axis - 5, text_anchor="end"))
-    parts.append(tag("text", "agents ↓", x=left - 6, y=axis + 13, text_anchor="end"))
+    parts.append(_upright("number of cases", 14, (top + axis) / 2))
+    parts.append(_upright("of agents", 14, (axis + bottom - 26.0) / 2))
+    middle = (left + right) / 2
+    parts.append(
+        tag(
+            "text",
+            f"rating, Elo points (bars {found[0].high - found[0].low:g} wide)",
+            x=middle,
+            y=bottom + 54,
+            text_anchor="middle",
+        )
+    )
     return tag(
         "svg",
         *parts,
-        viewBox=f"-14 0 {width + 22:g} {bottom + 44:g}",
+        viewBox=f"0 0 {width:g} {bottom + 60:g}",
         class_="chart wide-chart",
         role="img",
         aria_label=title,
     )
+
+
+def _counts(most: int, axis: float, end: float) -> list[tuple[int, float]]:
+    """(count, y) of the ticks of bars that reach from `axis` to `end` at `most`: 0, at most three between, `most`."""
+    step = max(math.ceil(most / 4), 1)
+    ticks = [*range(0, most, step), most]
+    if len(ticks) > 2 and ticks[-1] - ticks[-2] < step / 2:
+        del ticks[-2]  # too close to be read
+    return [(count, axis + (end - axis) * count / most) for count in ticks]
+
+
+def _upright(text: str, x: float, y: float) -> Markup:
+    """The title of a vertical axis."""
+    return tag("text", text, x=x, y=y, text_anchor="middle", transform=f"rotate(-90 {x:g} {y:g})")
 
 
 def _histogram(
@@ -160,7 +186,7 @@ def _grid(low: float, high: float, x: Callable[[float], float], top: float, bott
 
 def history(tracks: Sequence[Track], snapshots: int, title: str) -> Markup:
     """Ratings with their 95 % intervals over snapshots 1, 2, 3 and so on; a gap where an agent was not rated."""
-    width, height, left, top = 760.0, 320.0, 48.0, 12.0
+    width, height, left, top = 1240.0, 380.0, 66.0, 12.0
     right, bottom = width - 14.0, height - 38.0
     points = [point for track in tracks for point in track.points if point]
     ends = [end for rating, interval in points for end in (interval or (rating,))]
@@ -185,6 +211,7 @@ def history(tracks: Sequence[Track], snapshots: int, title: str) -> Markup:
     every = math.ceil(snapshots / 20)
     for place in range(0, snapshots, every):
         parts.append(tag("text", place + 1, x=x(place), y=bottom + 16, text_anchor="middle"))
+    parts.append(_upright("rating, Elo points", 14, (top + bottom) / 2))
     parts.append(tag("text", "snapshot", x=(left + right) / 2, y=height - 4, text_anchor="middle"))
     for track in tracks:
         parts.append(_track(track, x, y))
@@ -214,22 +241,23 @@ def _track(track: Track, x: Callable[[int], float], y: Callable[[float], float])
 
 def calibration(pairs: Sequence[tuple[float, float]], title: str) -> Markup:
     """Mean observed score against the mean prediction of each bin, 0..1; a right forecast lies on the diagonal."""
-    size, left = 240.0, 34.0
-    bottom = size - 34.0
+    size, left = 300.0, 52.0
+    bottom = size - 40.0
     room = bottom - 10.0
 
     def spot(predicted: float, observed: float) -> tuple[float, float]:
         return left + room * predicted, bottom - room * observed
 
     parts = []
-    for share in (0.0, 0.5, 1.0):
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(
             tag("line", x1=left, x2=left + room, y1=bottom - room * share, y2=bottom - room * share, class_="grid")
         )
-        parts.append(tag("text", f"{share:g}", x=left - 6, y=bottom - room * share + 4, text_anchor="end"))
-        parts.append(tag("text", f"{share:g}", x=left + room * share, y=bottom + 14, text_anchor="middle"))
+        parts.append(tag("text", f"{100 * share:g}", x=left - 6, y=bottom - room * share + 4, text_anchor="end"))
+        parts.append(tag("text", f"{100 * share:g}", x=left + room * share, y=bottom + 14, text_anchor="middle"))
     parts.append(tag("line", x1=left, y1=bottom, x2=left + room, y2=bottom - room, class_="percentile"))
-    parts.append(tag("text", "predicted", x=left + room / 2, y=size - 4, text_anchor="middle"))
+    parts.append(tag("text", "predicted score, 0 to 100", x=left + room / 2, y=size - 4, text_anchor="middle"))
+    parts.append(_upright("observed mean score", 12, bottom - room / 2))
     for predicted, observed in pairs:
         hint = tag("title", f"predicted {predicted:.2f}, observed {observed:.2f}")
         x, y = spot(predicted, observed)

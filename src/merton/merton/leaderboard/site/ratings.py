@@ -75,7 +75,7 @@ def history_page(extras: RecordExtras, today: Snapshot) -> dict[str, Any]:
         "older": extras.older,
         "unreadable": extras.unreadable,
         "past": [(name, [row.get(name) for row in rows[start:]]) for name in (*current, *gone)],
-        "current": current,
+        "today": current,
     }
 
 

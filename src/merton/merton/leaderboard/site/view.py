@@ -11,11 +11,21 @@ from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot, St
 from merton.perception.distortion import all_distortions
 from merton.rating.predictions import predicted_score
 from merton.results.statistics import mean
+from merton.results.text import distinct_names
 
 CASES_SHOWN = 5_000
 """The most cases with a page and a line in the list, the hardest first; the downloads hold all."""
 
 LEVELS = range(1, 6)
+
+MATRIX_COLUMNS = 60
+"""The most cases of a source that stand side by side, the hardest."""
+
+NAME = 80
+"""Characters of a name on a page; a longer one loses its middle."""
+
+TITLE_NAMES = 2
+"""The most names of experiments and matrices in a title that is made of them."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +64,64 @@ class HeatRow:
     cells: tuple[tuple[float, int] | None, ...]
 
 
+@dataclass(frozen=True)
+class Matrix:
+    """Agents against the cases of one source of imported scores.
+
+    Attributes:
+        source: whose cases.
+        file: name of its page, without ending.
+        cases: indices of the cases, hardest first, at most `MATRIX_COLUMNS`.
+        beyond: how many more the source has.
+        rows: the agents that met one of them, by rank.
+    """
+
+    source: str
+    file: str
+    cases: tuple[int, ...]
+    beyond: int
+    rows: tuple[MatrixRow, ...]
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """One agent's line.
+
+    Attributes:
+        agent: its index.
+        mean: of all cells, 0..1; None if one is missing.
+        cells: for each case (score, its place between the lowest and the highest of the column), both 0..1; None where
+            the agent did not meet it.
+    """
+
+    agent: int
+    mean: float | None
+    cells: tuple[tuple[float, float] | None, ...]
+
+    @property
+    def lacking(self) -> int:
+        """How many cells are missing."""
+        return sum(cell is None for cell in self.cells)
+
+
+def default_title(snapshot: Snapshot) -> str:
+    """The names of the imported matrices and experiments in a snapshot, or how many there are; its own without any."""
+    names = [*snapshot.sources, *snapshot.experiments]
+    if not names:
+        return snapshot.name
+    if len(names) <= TITLE_NAMES:
+        return " and ".join(names)
+    counts = ((len(snapshot.sources), "imported matrices"), (len(snapshot.experiments), "experiments"))
+    return " and ".join(f"{count} {noun}" for count, noun in counts if count)
+
+
 class View:
     """A snapshot arranged for its pages.
 
     Attributes:
+        title: of the site.
+        names, case_names: the id of each agent and each case as it is shown; all different.
+        matrices: agents against cases, for each source of imported scores.
         boards: the snapshot's, and those under published rules; a row's agent is an index if the snapshot has it.
         agent_files, case_files, board_files: file names of pages by id or name.
         is_fitted: whether the likelihood gives the ranks.
@@ -67,10 +131,14 @@ class View:
         place: index of a case to its place in `shown`.
     """
 
-    def __init__(self, snapshot: Snapshot, published: Sequence[Board] = ()) -> None:
+    def __init__(self, snapshot: Snapshot, published: Sequence[Board] = (), title: str | None = None) -> None:
         self.snapshot = snapshot
+        self.title = title or default_title(snapshot)
+        self.names = distinct_names((row.id for row in snapshot.agents), NAME)
+        self.case_names = distinct_names((row.id for row in snapshot.cases), NAME)
         index = {agent.id: place for place, agent in enumerate(snapshot.agents)}
-        self.boards = [*snapshot.boards, *(_beside_own(board, index) for board in published)]
+        own = [board for board in snapshot.boards if board.name != "source" or len(board.columns) > 1]
+        self.boards = [*own, *(_beside_own(board, index) for board in published)]
         self.agent_files = file_names(agent.id for agent in snapshot.agents)
         self.case_files = file_names(case.id for case in snapshot.cases)
         self.board_files = file_names(board.name for board in self.boards)
@@ -83,6 +151,8 @@ class View:
         self.difficulty = sorted(range(len(snapshot.cases)), key=self._hardness)
         self.shown = self.difficulty[:CASES_SHOWN]
         self.place = {case: place for place, case in enumerate(self.shown)}
+        files = file_names(f"cases-{source}" for source in snapshot.sources)
+        self.matrices = [self._matrix(source, files[f"cases-{source}"]) for source in snapshot.sources]
 
     def standing(self, case: CaseRow) -> Standing | None:
         """The rating that orders the cases, by the method that ranks the agents."""
@@ -138,6 +208,26 @@ class View:
         agents = [(agent, getattr(agent, method)) for agent in self.snapshot.agents if getattr(agent, method)]
         cases = [(case, getattr(case, method)) for case in self.snapshot.cases if getattr(case, method)]
         return agents, cases
+
+    def _matrix(self, source: str, file: str) -> Matrix:
+        cases = [index for index in self.difficulty if self.snapshot.cases[index].source == source]
+        shown = cases[:MATRIX_COLUMNS]
+        scores = {case: {meeting.agent: meeting.score for meeting in self.by_case[case]} for case in shown}
+        ends = {case: (min(found.values()), max(found.values())) for case, found in scores.items() if found}
+
+        def cell(case: int, agent: int) -> tuple[float, float] | None:
+            if (score := scores[case].get(agent)) is None:
+                return None
+            low, high = ends[case]
+            return score, (score - low) / (high - low) if high > low else 1.0
+
+        rows = []
+        for agent in range(len(self.snapshot.agents)):
+            cells = tuple(cell(case, agent) for case in shown)
+            met = [item[0] for item in cells if item is not None]
+            if met:
+                rows.append(MatrixRow(agent, mean(met) if len(met) == len(cells) else None, cells))
+        return Matrix(source, file, tuple(shown), len(cases) - len(shown), tuple(rows))
 
     def _meetings(self) -> Iterable[Meeting]:
         scores: dict[tuple[int, int], list[float]] = {}

@@ -15,16 +15,17 @@ from markupsafe import Markup
 
 from merton.leaderboard.site import figures
 from merton.leaderboard.site.downloads import write_downloads
+from merton.leaderboard.site.footnotes import Footnotes
 from merton.leaderboard.site.ratings import history_page, ratings_page
 from merton.leaderboard.site.record_extras import RecordExtras
 from merton.leaderboard.site.run_trials import RunTrials
 from merton.leaderboard.site.view import LEVELS, View
 from merton.leaderboard.snapshot.by_metric import metric_table
-from merton.leaderboard.snapshot.contents import Snapshot
+from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
 from merton.pages.environment import environment
-from merton.pages.svg import rating_domain
+from merton.pages.svg import rating_scale
 from merton.results.metrics import METRICS
-from merton.results.text import one_line
+from merton.results.text import count_of, one_line, places
 
 ROWS_A_PAGE = 500
 """Entries of a list on one page."""
@@ -33,8 +34,8 @@ SUBMISSIONS_SHOWN = 2_000
 """The most submissions, and attempts, that are listed, the latest; the counts are of all."""
 
 PAGES = (
-    ("index.html", "Board"),
-    ("boards.html", "Boards"),
+    ("index.html", "Leaderboard"),
+    ("boards.html", "Breakdown"),
     ("cases.html", "Cases"),
     ("ratings.html", "Ratings"),
     ("history.html", "History"),
@@ -42,8 +43,18 @@ PAGES = (
     ("methods.html", "Methods"),
     ("downloads.html", "Downloads"),
 )
-SERVED_PAGES = (("submit", "Submit"), ("api", "API"))
-"""Pages that a server adds; see `served`."""
+SERVED_PAGES = (("submit", "Submit"),)
+"""Pages in the navigation that a server adds; see `served`."""
+
+PREVIEW = 12
+"""Rows of a board, or of a matrix that is not the only one, on the page of all boards."""
+
+EVENTS = (
+    ("emergency_stops", ("emergency", "stops")),
+    ("invalid_actions", ("invalid", "actions")),
+    ("infrastructure", ("infrastructure", "faults")),
+)
+"""Outcomes that have a column where an agent has one, and their headings of two lines."""
 
 METHOD_LABELS = {"likelihood": "likelihood", "agi_elo": "AGI-Elo"}
 
@@ -71,7 +82,15 @@ class ListPage:
         return len(self.names)
 
 
-def frame(snapshot: Snapshot, title: str, body: Markup, current: str = "", served: bool = True, root: str = "") -> str:
+def frame(
+    snapshot: Snapshot,
+    title: str,
+    body: Markup,
+    current: str = "",
+    served: bool = True,
+    root: str = "",
+    site_title: str | None = None,
+) -> str:
     """A page of a server in the site's layout.
 
     Args:
@@ -81,6 +100,7 @@ def frame(snapshot: Snapshot, title: str, body: Markup, current: str = "", serve
         current: its entry of the navigation, such as "submit".
         served: as in `write_site`.
         root: from the page's address to index.html, such as "../".
+        site_title: as `title` of `write_site`.
     """
     return (
         _environment()
@@ -91,8 +111,10 @@ def frame(snapshot: Snapshot, title: str, body: Markup, current: str = "", serve
             current=current,
             root=root,
             snapshot=snapshot,
-            view=View(snapshot),
+            view=View(snapshot, title=site_title),
             pages=_pages(served),
+            served=served,
+            notes=Footnotes(),
         )
     )
 
@@ -106,7 +128,12 @@ class SiteWriter:
     def __init__(self, snapshot: Snapshot, folder: Path, view: View, trials: RunTrials, served: bool) -> None:
         self._folder, self._snapshot, self._view, self._trials = folder, snapshot, view, trials
         self._environment = _environment()
-        self._common: dict[str, Any] = {"snapshot": snapshot, "view": view, "pages": _pages(served)}
+        self._common: dict[str, Any] = {
+            "snapshot": snapshot,
+            "view": view,
+            "pages": _pages(served),
+            "served": served,
+        }
 
     def write(self, extras: RecordExtras) -> None:
         """Write all files; OSError if one cannot be written."""
@@ -118,12 +145,19 @@ class SiteWriter:
         self._page(
             "index.html",
             "index.html",
-            f"{_count(len(snapshot.agents), 'agent')} on {_count(len(snapshot.cases), 'test case')}",
-            span=rating_domain(standings),
+            "Leaderboard",
+            scale=rating_scale(standings),
             by_metric=metric_table(snapshot.agents),
             has_trials=any(agent.trials or agent.infrastructure for agent in snapshot.agents),
+            shows_score=snapshot.metric != "success"
+            or any(agent.matches and not agent.trials for agent in snapshot.agents),
+            events=[event for event in EVENTS if any(getattr(agent, event[0]) for agent in snapshot.agents)],
         )
-        self._page("boards.html", "boards.html", "Boards")
+        only = len(view.matrices) == 1 and not view.boards
+        self._page("boards.html", "boards.html", "Breakdown", most=PREVIEW, only=only)
+        for matrix in view.matrices:
+            name = f"boards/{matrix.file}.html"
+            self._page("matrix.html", name, f"{matrix.source} by case", current="boards.html", matrix=matrix)
         for board in view.boards:
             name = f"boards/{view.board_files[board.name]}.html"
             self._page("board.html", name, board.title, current="boards.html", board=board)
@@ -147,7 +181,7 @@ class SiteWriter:
     def _cases(self) -> None:
         snapshot, view = self._snapshot, self._view
         shown = [snapshot.cases[index] for index in view.shown]
-        span = rating_domain((view.standing(case) for case in shown), of_agents=False)
+        scale = rating_scale((view.standing(case) for case in shown), of_agents=False)
         for page, part in list_pages(view.shown, "cases"):
             self._page(
                 "cases.html",
@@ -156,7 +190,7 @@ class SiteWriter:
                 current="cases.html",
                 cases=part,
                 list_page=page,
-                span=span,
+                scale=scale,
                 beyond=len(snapshot.cases) - len(view.shown),
                 task_choices=_choices(view.task(case) for case in shown),
                 family_choices=_choices(view.family(case) for case in shown),
@@ -220,7 +254,12 @@ class SiteWriter:
 
     def _page(self, template: str, name: str, title: str, current: str = "", **values: Any) -> None:
         page = self._environment.get_template(f"{template}.j2").render(
-            **self._common, **values, title=title, current=current or name, root="../" * name.count("/")
+            **self._common,
+            **values,
+            title=title,
+            current=current or name,
+            root="../" * name.count("/"),
+            notes=Footnotes(),
         )
         # A character that is no Unicode, such as half a surrogate pair out of broken JSON, becomes a question mark.
         (self._folder / name).write_text(page, encoding="utf-8", errors="replace")
@@ -229,7 +268,13 @@ class SiteWriter:
 @cache
 def _environment() -> jinja2.Environment:
     return environment(
-        "merton.leaderboard.site", figures=figures, levels=LEVELS, method_labels=METHOD_LABELS, METRICS=METRICS
+        "merton.leaderboard.site",
+        figures=figures,
+        levels=LEVELS,
+        method_labels=METHOD_LABELS,
+        METRICS=METRICS,
+        places=places,
+        sizes_of=_sizes,
     )
 
 
@@ -247,6 +292,11 @@ def list_pages(items: Sequence[Item], name: str) -> list[tuple[ListPage, Sequenc
         (ListPage(number, names, start + 1, start + len(part), len(items)), part)
         for number, (start, part) in enumerate(zip(starts, parts, strict=True), start=1)
     ]
+
+
+def _sizes(agents: Iterable[AgentRow]) -> list[str]:
+    """The different numbers of scores that the agents were rated from, with their scenes."""
+    return sorted({count_of(agent.matches, agent.scenes) for agent in agents})
 
 
 def _choices(values: Iterable[str]) -> list[str]:

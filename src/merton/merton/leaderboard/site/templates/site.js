@@ -62,7 +62,9 @@ function prepareSorting(table) {
     button.append(...head.childNodes);
     head.append(button);
     button.addEventListener("click", () => {
-      const descending = head.getAttribute("aria-sort") === "ascending";
+      // the best come first; a second click turns the order
+      const now = head.getAttribute("aria-sort");
+      const descending = now ? now === "ascending" : head.dataset.first === "d";
       sort(table, column, descending);
       if (isMain) state.write({ sort: `${column}${descending ? "d" : "a"}` });
     });
@@ -74,6 +76,7 @@ function prepareSorting(table) {
 function prepareFilter(form, table) {
   const rows = [...table.tBodies[0].rows], texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
   const fields = [...form.querySelectorAll("input, select")], count = form.querySelector(".count");
+  const reset = form.querySelector("[type=reset]");
   const filter = () => {
     let shown = 0;
     for (const row of rows) {
@@ -83,6 +86,7 @@ function prepareFilter(form, table) {
       shown += fits;
     }
     count.textContent = `${shown} of ${rows.length} shown`;
+    reset.hidden = fields.every((field) => !field.value);
   };
   for (const field of fields) {
     const wanted = state.read().get(field.name) || "";
@@ -101,6 +105,8 @@ function prepareFilter(form, table) {
 
 document.addEventListener("DOMContentLoaded", () => {
   prepareTheme();
+  const here = document.querySelector("header.site nav [aria-current]"), bar = here && here.closest("nav");
+  if (bar) bar.scrollLeft = here.offsetLeft - bar.clientWidth / 2; // on a phone the pages stand in one row that scrolls
   document.querySelectorAll("table.sortable").forEach(prepareSorting);
   for (const box of document.querySelectorAll(".formula")) { // formulas that scroll are reached by Tab
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
