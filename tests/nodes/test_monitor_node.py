@@ -17,6 +17,7 @@ from merton_interfaces.msg import (
     CellState,
     ConfirmationRequest,
     DistortionInfo,
+    ExperimentProgress,
     Rating,
     RatingArray,
     SafetyState,
@@ -65,6 +66,7 @@ def broken_messages() -> list[tuple[Any, Any]]:
         (views.chunk, ActionChunk()),
         (views.scene, CellState(objects=[thing])),
         (views.distortion, DistortionInfo(level=nan)),
+        (views.progress, ExperimentProgress(state=99, remaining_s=nan, elapsed_s=math.inf, stage="\x1b[31m")),
         (views.path, MarkerArray()),
         (views.waiting, ConfirmationRequest(limit=math.inf)),
         (views.result, TrialResult(outcome=99, cognition=nan, decision=nan, execution=nan)),
@@ -149,6 +151,65 @@ def test_the_tool_centre_point_is_that_of_the_gripper_in_the_joint_states(
                     joints.publish(message) or node.hub.get("arm")["tcp_mm"] == expected_mm
                 )
             )
+
+
+def test_progress_is_shown_and_its_stages_make_the_timeline(ros: Ros, probe: Probe, node: Any) -> None:
+    publisher = probe.create_publisher(ExperimentProgress, names.PROGRESS, names.LATCHED_QOS)
+    stops = probe.create_publisher(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS)
+    message = ExperimentProgress(
+        state=ExperimentProgress.RUNNING, run_id="demo-1", completed=36, total=528, trial_id="t.37", agent="servo",
+        task="pick", distortion="gaussian_blur", level=4, elapsed_s=60.0, remaining_s=math.nan,
+    )  # fmt: skip
+    for stage in ("perception", "execution"):
+        message.stage = stage
+        ros.until(lambda: publisher.publish(message) or (node.hub.get("progress") or {}).get("stage") == message.stage)
+    shown = node.hub.get("progress")
+    assert (shown["state"], shown["completed"], shown["total"], shown["level"]) == ("running", 36, 528, 4)
+    assert shown["remaining_s"] is None
+    stop = SafetyState(mode=SafetyState.EMERGENCY_STOP, message="pressed by Ada")
+    ros.until(lambda: stops.publish(stop) or node.timeline.content()["events"])
+    ros.until(lambda: (node.hub.get("timeline") or {}).get("events"))
+    timeline = node.hub.get("timeline")
+    assert [one["stage"] for one in timeline["stages"]] == ["perception", "execution"]
+    assert [(one["kind"], one["text"]) for one in timeline["events"]] == [("stop", "pressed by Ada")]
+    message.state = ExperimentProgress.FINISHED
+    ros.until(lambda: publisher.publish(message) or not node.hub.get("timeline")["running"])
+
+
+def test_the_motion_of_the_arm_is_kept_for_the_plots(ros: Ros, probe: Probe, node: Any) -> None:
+    joints = probe.create_publisher(JointState, names.JOINT_STATES, names.RELIABLE_QOS)
+    home = np.asarray(load_cell().home_joints)
+    moving = convert.joint_state_message(10**9, home, np.full(6, 0.1), 0.1)
+    ros.until(lambda: joints.publish(moving) or node.hub.get("motion"))
+    assert node.hub.get("motion")[0][:2] == [1.0, round(math.degrees(0.1), 1)]
+    without = JointState(header=convert.header(2 * 10**9, ""), name=moving.name, position=moving.position)
+    ros.until(lambda: joints.publish(without) or node.hub.get("arm")["stamp_s"] == 2.0)
+    assert len(node.hub.get("motion")) == 1, "a driver that tells no speeds still has its arm drawn"
+
+
+def test_a_recording_is_begun_and_ended_on_the_page(ros: Ros, tmp_path: Path) -> None:
+    pytest.importorskip("mcap_ros2.decoder", reason="MCAP is not installed (requirements/recording.txt)")
+    from merton.recording.reader import RecordingReader
+    from merton_nodes.monitor.monitor_recorder import Recorder
+
+    recorder = Recorder(tmp_path / "runs", lambda: False)
+    try:
+        assert not recorder.record(False).result().accepted
+        assert recorder.state()["state"] == "off"
+        begun = recorder.record(True).result()
+        assert begun.accepted
+        file = Path(recorder.state()["file"])
+        ros.until(lambda: file.exists() and file.stat().st_size > 1000)  # its own diagnostics at least
+        assert recorder.state()["state"] == "on"
+        assert "already" in recorder.record(True).result().message
+        assert recorder.record(False).result().accepted
+        ros.until(lambda: recorder.state()["state"] == "off")
+    finally:
+        recorder.close()
+    reader = RecordingReader(file)
+    assert list(reader.records())
+    assert reader.torn == ""
+    assert not Recorder(tmp_path, lambda: True).record(True).result().accepted, "the graph records itself"
 
 
 def test_a_silent_arm_is_shown_as_silent(

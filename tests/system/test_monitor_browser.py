@@ -61,7 +61,7 @@ def cell(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cel
     )
     program = str(find_executable("merton_nodes", "monitor_node"))
     with Supervisor(graph.model_copy(update={"nodes": nodes}), folder / "logs", environment()) as supervisor:
-        parameters = ["-p", "port:=0", "-p", f"log:={folder / 'presses.jsonl'}"]
+        parameters = ["-p", "port:=0", "-p", f"log:={folder / 'presses.jsonl'}", "-p", f"recordings:={folder}"]
         supervisor.start("monitor_node", [program, "--ros-args", *parameters])
         log = folder / "logs" / "monitor_node.log"
         address = re.compile(r"page is at (http://127\.0\.0\.1:\d+/)")
@@ -88,14 +88,19 @@ def window(request: pytest.FixtureRequest, browser: Any, cell: Cell) -> Iterator
     except playwright.TimeoutError:
         ended = [name for name, process in cell.graph.processes.items() if process.poll() is not None]
         pytest.fail(f"not normal: {page.locator('#safety').inner_text()!r}; ended: {ended}")
-    assert bool(page.locator("#name").is_visible()), "a new browser is asked for a name"
-    page.get_by_label("Your name").fill("Ada Lovelace")
-    page.keyboard.press("Enter")
+    assert not page.locator("#name").is_visible(), "watching needs no name"
     yield window
     context.close()
     assert any("/ws" in url for url in window.asked)
     assert [url for url in window.asked if not url.startswith((cell.address, "data:", "blob:"))] == []
     assert [text for text in window.complaints if "the server responded with a status of" not in text] == []
+
+
+def name_herself(page: Any) -> None:
+    """Enter the name that the page asks for."""
+    page.get_by_label("Your name").fill("Ada Lovelace")
+    page.keyboard.press("Enter")
+    page.locator("#enter").wait_for(state="hidden")
 
 
 def fits(page: Any) -> bool:
@@ -149,6 +154,8 @@ def test_a_trial_is_seen_and_judged(cell: Cell, window: Window, ros: Any) -> Non
         page.locator("#cameras figcaption", has_text="top: white_noise 5" if noisy else "top: not distorted").wait_for()
         wait_for(page, f"least => ({DIFFERENCE})('top') {'>' if noisy else '<'} least", 5 if noisy else 1)
         page.get_by_role("button", name="Success").click()
+        if case == "reference":
+            name_herself(page)  # the judgement is sent once there is a name
         page.locator("#confirm-trial", has_text=case).wait_for(state="hidden")
     thread.join(60)
     assert results
@@ -183,6 +190,8 @@ def test_a_scene_requested_by_the_cell_is_confirmed(cell: Cell, window: Window, 
     wait_for(page, "() => document.getElementById('picture-layout').width === 160")
     assert fits(page)
     page.get_by_role("button", name="Done, all clear").click()
+    name_herself(page)
+    page.get_by_role("button", name="Done, all clear").click()
     thread.join(60)
     assert (judgements[0].success, judgements[0].judge) == (True, "Ada Lovelace")
     page.locator("#arrange").wait_for(state="hidden")
@@ -196,7 +205,6 @@ def test_a_stop_latches_until_its_release_is_confirmed(cell: Cell, window: Windo
     states: list[SafetyState] = []
     node.create_subscription(SafetyState, names.ARM_SAFETY, states.append, names.LATCHED_QOS)
     ros.until(lambda: states and states[-1].mode == SafetyState.NORMAL)
-    page.get_by_label("Your name").wait_for(state="hidden")
     if how == "button":
         page.locator("#stop").click()
     else:
@@ -204,10 +212,11 @@ def test_a_stop_latches_until_its_release_is_confirmed(cell: Cell, window: Windo
     ros.until(lambda: states[-1].mode == SafetyState.EMERGENCY_STOP)
     page.locator("#safety.stopped", has_text="EMERGENCY STOP").wait_for()
     assert page.locator("#safety").get_attribute("aria-live") == "assertive"
-    wait_for(page, "() => document.querySelector('#presses li')?.textContent.includes('Ada Lovelace: stop')")
+    wait_for(page, "() => document.querySelector('#presses li')?.textContent.includes('unnamed: stop')")
 
     assert not page.locator("#guard").is_visible()
     page.get_by_role("button", name="Release").click()
+    name_herself(page)
     assert states[-1].mode == SafetyState.EMERGENCY_STOP, "one press releases nothing"
     page.keyboard.press("Space")  # stops once more, and must not press the button in focus
     page.locator("#guard").wait_for(state="hidden")
@@ -218,12 +227,18 @@ def test_a_stop_latches_until_its_release_is_confirmed(cell: Cell, window: Windo
     page.locator("#safety.normal").wait_for()
     assert fits(page)
     wait_for(page, "() => document.querySelector('#presses li')?.textContent.includes('reset')")
-    pressed = [(press, "Ada Lovelace") for press in ("stop", "stop", "reset")]
+    pressed = [("stop", "unnamed"), ("stop", "Ada Lovelace"), ("reset", "Ada Lovelace")]
     ros.until(lambda: [(one["press"], one["who"]) for one in cell.logged[-3:]] == pressed)
 
 
-def test_a_space_in_a_name_is_a_space(cell: Cell, window: Window) -> None:
+def test_a_recording_is_begun_and_a_space_in_a_name_is_a_space(cell: Cell, window: Window, ros: Any) -> None:
     page, before = window.page, len(cell.logged)
+    page.get_by_role("button", name="Record").click()
+    name_herself(page)
+    ros.until(lambda: cell.logged[-1]["press"] == "record")
+    page.get_by_role("button", name="End the recording").click()
+    ros.until(lambda: [one["detail"] for one in cell.logged[before:]] == ["begin", "end"])
+    before = len(cell.logged)
     page.get_by_role("button", name="change").click()
     page.get_by_label("Your name").fill("")
     page.get_by_label("Your name").press_sequentially("G H")

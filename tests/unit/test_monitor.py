@@ -25,14 +25,17 @@ from starlette.websockets import WebSocketDisconnect
 
 from merton.errors import InfrastructureError, InputError
 from merton.execution.gate.collision import Guard
+from merton.execution.kinematics import base_from_tcp
 from merton.monitor import buttons, session
 from merton.monitor.app import PAGE, create_app
 from merton.monitor.buttons import PressReply
 from merton.monitor.hub import Hub, HubFrame
+from merton.monitor.motion import BUCKET_S, MOST_ROWS, MotionLog
 from merton.monitor.pictures import WIDEST_PX, jpeg
 from merton.monitor.presses import PressLog
 from merton.monitor.scene import SceneView
 from merton.monitor.server import MonitorServer
+from merton.monitor.timeline import MOST_EVENTS, Timeline
 from merton.web.access import Tokens
 from merton.world.cell import load_cell
 from patience import stretched
@@ -70,6 +73,9 @@ class Desk:
 
     def arranged(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         return self._answer("arranged", trial_id, verdict, who)
+
+    def record(self, wanted: bool) -> Future[PressReply]:
+        return self._answer("record", str(wanted))
 
 
 class Screen:
@@ -141,11 +147,13 @@ def test_every_press_is_carried_out_and_logged_with_name_and_time(screen: Screen
     assert screen.press("reset", {"who": " Ada\n\x1b[31m "}).status_code == 200
     assert screen.press("confirm", {"who": "Ada", "trial_id": "t.1", "verdict": "failure"}).status_code == 200
     assert screen.press("arranged", {"who": "Ada", "trial_id": "pick.3", "verdict": "success"}).status_code == 200
+    assert screen.press("record", {"who": "Ada", "wanted": False}).status_code == 200
     assert screen.desk.asked == [
         ("stop",),
         ("reset",),
         ("confirm", "t.1", "failure", "Ada"),
         ("arranged", "pick.3", "success", "Ada"),
+        ("record", "False"),
     ]
     lines = screen.logged
     assert [(line["press"], line["who"], line["detail"]) for line in lines] == [
@@ -153,10 +161,11 @@ def test_every_press_is_carried_out_and_logged_with_name_and_time(screen: Screen
         ("reset", "Ada[31m", ""),
         ("confirm", "Ada", "t.1: failure"),
         ("arranged", "Ada", "pick.3: success"),
+        ("record", "Ada", "end"),
     ]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}\+00:00", line["at_utc"]) for line in lines)
     assert {line["address"] for line in lines} == {"192.0.2.7"}
-    assert [one["press"] for one in screen.hub.get("presses")] == ["arranged", "confirm", "reset", "stop"]
+    assert [one["press"] for one in screen.hub.get("presses")] == ["record", "arranged", "confirm", "reset", "stop"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"who": 7}', b"\xff\xfe", b"[" * 4000], ids=range(7))
@@ -178,6 +187,9 @@ def test_a_stop_needs_no_name_and_no_valid_body(screen: Screen, body: bytes) -> 
         ("confirm", []),
         ("arranged", {"trial_id": "t", "verdict": "success"}),
         ("arranged", {"who": "Ada", "trial_id": "t", "verdict": "unclear"}),
+        ("record", {"wanted": True}),
+        ("record", {"who": "Ada", "wanted": "true"}),
+        ("record", {"who": "Ada"}),
     ],
 )
 def test_every_other_press_needs_a_name_and_a_valid_body(screen: Screen, what: str, content: Any) -> None:
@@ -219,7 +231,7 @@ def test_a_log_that_cannot_be_written_is_reported_at_the_start(tmp_path: Path) -
 def test_with_tokens_only_their_owners_view_and_press(guarded: Screen) -> None:
     for token in ("", "wrong", "ü" * 40):
         header = {"Authorization": f"Bearer {token}".encode()}
-        for what in ("stop", "reset", "confirm", "arranged"):
+        for what in ("stop", "reset", "confirm", "arranged", "record"):
             refused = guarded.client.post(f"/api/{what}", json={"who": "Grace"}, headers=header)
             assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert guarded.client.get("/api/session", headers=header).json()["allowed"] is False
@@ -447,7 +459,7 @@ def test_the_arm_is_drawn_as_the_safety_layer_sees_it() -> None:
     for _ in range(20):
         joints, opening = rng.uniform(-3, 3, 6), float(rng.uniform(0, cell.gripper.stroke))
         ends, radii = Guard(cell).capsules(joints.reshape(1, 6), opening)
-        rows = np.array(SceneView(cell).arm(joints, opening)["capsules"])
+        rows = np.array(SceneView(cell).arm(joints, opening, 0.0)["capsules"])
         np.testing.assert_allclose(rows[:, :6], ends[0].reshape(-1, 6), atol=1e-4)
         np.testing.assert_allclose(rows[:, 6], radii, atol=1e-4)
 
@@ -459,3 +471,71 @@ def test_a_picture_survives_and_a_wide_one_is_made_smaller() -> None:
     assert shown.shape == (240, WIDEST_PX, 3)
     assert np.abs(shown[120, 600].astype(int) - (250, 20, 30)).max() < 8
     assert shown[120, 40].max() < 8
+
+
+# What is plotted
+
+
+def test_the_plots_have_the_speeds_and_distances_of_the_arm() -> None:
+    """Base joint alone: each point of the arm moves on a circle, the tool at its distance from the axis."""
+    cell = load_cell()
+    home, log = np.asarray(cell.home_joints), MotionLog(cell)
+    log.add(1.0, home, np.zeros(6), 0.1)
+    log.add(2.0, home, [0.5, 0, 0, 0, 0, 0], 0.1)
+    tcp_m = base_from_tcp(home, cell.tool0_from_tcp)[:3, 3]
+    still, turning = log.rows
+    assert still[1:8] == [0.0] * 7
+    assert turning[:3] == [2.0, round(np.degrees(0.5), 1), 0.0]
+    assert turning[7] == pytest.approx(1e3 * 0.5 * np.hypot(*tcp_m[:2]), abs=0.2)
+    assert still[8] == turning[8] == pytest.approx(1e3 * tcp_m[2], abs=0.06)
+    assert turning[9] == pytest.approx(1e3 * Guard(cell).clearance(home, 0.1).distance_m, abs=0.06)
+
+
+def test_no_peak_is_lost_between_two_rows_and_the_rows_end() -> None:
+    cell = load_cell()
+    home, log = np.asarray(cell.home_joints), MotionLog(cell)
+    for number, speed in enumerate((0.1, -0.9, 0.2)):
+        log.add(5.0 + 0.01 * number, home, [speed, 0, 0, 0, 0, 0], 0.1)
+    assert [row[1] for row in log.rows] == [round(np.degrees(-0.9), 1)]
+    log.add(5.02, home, [3.0, 0, 0, 0, 0, 0], 0.1)  # repeated by a cell that stands
+    assert len(log.rows) == 1
+    for number in range(MOST_ROWS + 20):
+        log.add(6.0 + 1.01 * BUCKET_S * number, home, np.zeros(6), 0.1)
+    assert len(log.rows) == MOST_ROWS
+    log.add(0.5, home, np.zeros(6), 0.1)  # a graph that was started anew
+    assert [row[0] for row in log.rows] == [0.5]
+
+
+def test_the_timeline_has_stages_without_gaps_and_the_events_between_them() -> None:
+    now_s = 100.0
+    timeline = Timeline(lambda: now_s)
+    assert timeline.content()["trial_id"] == ""
+    timeline.event("stop", "before any trial")
+    for stage, step, lasts_s in (
+        ("perception", 0, 1.0),
+        ("decision", 0, 0.5),
+        ("decision", 0, 0.5),
+        ("execution", 1, 2),
+    ):
+        timeline.stage("t.1", stage, step)
+        now_s += lasts_s
+    timeline.event("stop", "pressed")
+    shown = timeline.content()
+    assert (shown["trial_id"], shown["running"], shown["elapsed_s"]) == ("t.1", True, 4.0)
+    assert [(one["stage"], one["start_s"], one["end_s"]) for one in shown["stages"]] == [
+        ("perception", 0.0, 1.0),
+        ("decision", 1.0, 2.0),
+        ("execution", 2.0, None),
+    ]
+    assert shown["events"] == [{"kind": "stop", "text": "pressed", "at_s": 4.0}]
+    timeline.end()
+    now_s += 50
+    timeline.event("stop", "after the trial")
+    assert (timeline.content()["elapsed_s"], len(timeline.content()["events"])) == (4.0, 1)
+    assert timeline.content()["stages"][-1]["end_s"] == 4.0
+    timeline.stage("t.2", "perception")
+    assert (timeline.content()["trial_id"], timeline.content()["events"]) == ("t.2", [])
+    for step in range(2 * MOST_EVENTS):
+        timeline.stage("t.2", "execution", step)
+        timeline.event("action", "a chunk")
+    assert len(timeline.content()["stages"]) == len(timeline.content()["events"]) == MOST_EVENTS

@@ -58,6 +58,7 @@ def create_app(
     app.post("/api/reset")(buttons.reset)
     app.post("/api/confirm")(buttons.confirm)
     app.post("/api/arranged")(buttons.arranged)
+    app.post("/api/record")(buttons.record)
 
     @app.websocket("/ws")
     async def watch(socket: WebSocket) -> None:

@@ -64,6 +64,9 @@ class Controls(Protocol):
     def arranged(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         """Answer a request of the cell: done ("success"), or it cannot be done ("failure")."""
 
+    def record(self, wanted: bool) -> Future[PressReply]:
+        """Begin or end a recording of the graph."""
+
 
 class Buttons:
     """The handlers of presses.
@@ -118,6 +121,20 @@ class Buttons:
     async def arranged(self, request: Request) -> Response:
         """Answer a request of the cell before a trial; the presser has a name."""
         return await self._reply(request, "arranged", self._controls.arranged, VERDICTS[:2])
+
+    async def record(self, request: Request) -> Response:
+        """Begin or end a recording; the presser has a name."""
+        owner = self.owner(bearer(request))
+        if owner is None:
+            return _no_token()
+        body = await _body(request) or {}
+        who, wanted = owner or _name(body), body.get("wanted")
+        if not isinstance(wanted, bool):
+            return problem(422, "a press of the recording button says whether a recording is wanted: true or false")
+        if not who:
+            return _no_name()
+        pending, start_s = self._controls.record(wanted), time.monotonic()
+        return await self._conclude(request, "record", who, "begin" if wanted else "end", pending, start_s)
 
     async def _reply(self, request: Request, press: str, send: Reply, verdicts: tuple[str, ...]) -> Response:
         owner = self.owner(bearer(request))

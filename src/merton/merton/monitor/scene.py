@@ -35,11 +35,12 @@ class SceneView:
             "workspace": [list(self.cell.workspace.min), list(self.cell.workspace.max)],
         }
 
-    def arm(self, joints_rad: ArrayLike, opening_m: float) -> dict[str, Any]:
+    def arm(self, joints_rad: ArrayLike, opening_m: float, stamp_s: float) -> dict[str, Any]:
         """Arm and gripper as capsules, for joints (6,) [rad] and an opening of the gripper [m].
 
         Returns:
-            "capsules": rows (x, y, z, x, y, z, radius) [m]; "joints_deg": (6,); "opening_mm"; "tcp_mm": (3,).
+            "capsules": rows (x, y, z, x, y, z, radius) [m]; "joints_deg": (6,); "opening_mm"; "tcp_mm": (3,);
+            "stamp_s": as given, of the joints on the cell's clock [s].
         """
         joints = np.asarray(joints_rad, float)
         frames = UR5.link_frames(joints)[self._frames]  # (n, 4, 4)
@@ -56,4 +57,5 @@ class SceneView:
             "joints_deg": np.degrees(joints).round(1).tolist(),
             "opening_mm": round(1e3 * opening_m, 1),
             "tcp_mm": (1e3 * tcp).round(1).tolist(),
+            "stamp_s": round(stamp_s, 3),
         }

@@ -19,6 +19,7 @@ from std_srvs.srv import Trigger
 from merton.errors import InfrastructureError
 from merton.execution.robots.watchdog import CHECKS_PER_TIMEOUT, Watchdog
 from merton.monitor.buttons import PressReply
+from merton_nodes.monitor.monitor_recorder import Recorder
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner
 
@@ -39,15 +40,17 @@ class ServiceControls(Node):
     Args:
         context: of this node.
         on_stop_path: called several times a second, from that thread, with whether the stop path is alive.
+        recorder: begins and ends recordings.
     """
 
-    def __init__(self, context: Context, on_stop_path: Callable[[bool], None]) -> None:
+    def __init__(self, context: Context, on_stop_path: Callable[[bool], None], recorder: Recorder) -> None:
         super().__init__("monitor_controls", context=context)
         self.stop_client = self.create_client(Trigger, names.STOP)
         self.reset_client = self.create_client(Trigger, names.RESET_STOP)
         self.arranged_client = self.create_client(ConfirmSuccess, names.ARRANGED)
         self.confirm_client = self.create_client(ConfirmSuccess, names.CONFIRM)
         self.on_stop_path = on_stop_path
+        self.recorder = recorder
         self.heartbeat = Watchdog([names.HEARTBEAT], SILENT_S)
         self.has_heartbeat = False
         self.create_subscription(Header, names.HEARTBEAT, self.on_heartbeat, names.LATEST_QOS, raw=True)
@@ -82,6 +85,9 @@ class ServiceControls(Node):
 
     def arranged(self, trial_id: str, verdict: str, who: str) -> Future[PressReply]:
         return self.send(self.arranged_client, reply(trial_id, verdict, who))
+
+    def record(self, wanted: bool) -> Future[PressReply]:
+        return self.recorder.record(wanted)
 
     def send(self, client: Client, request: Any) -> Future[PressReply]:
         """Send a request before this returns; the future is resolved in this node's thread."""

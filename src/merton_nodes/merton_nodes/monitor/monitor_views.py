@@ -11,6 +11,7 @@ from merton_interfaces.msg import (
     CellState,
     ConfirmationRequest,
     DistortionInfo,
+    ExperimentProgress,
     Rating,
     RatingArray,
     SafetyState,
@@ -21,6 +22,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 from merton_nodes.ros import conversions as convert
 
 MODES = ("NORMAL", "REDUCED", "COLLISION_STOP", "EMERGENCY_STOP", "FAULT")
+STOPPED = MODES[2:]
+STATES = ("idle", "running", "finished", "cancelled", "failed")
 OUTCOMES = ("SUCCESS", "FAILURE", "EMERGENCY_STOP", "INVALID_ACTION", "INFRASTRUCTURE")
 MOST_ACTIONS = 64
 """Rows of a chunk that are shown."""
@@ -36,6 +39,29 @@ def number(value: float, digits: int = 4) -> float | None:
 def name_of(index: int, names: tuple[str, ...]) -> str:
     """The name of a constant; its number if it has none."""
     return names[index] if index < len(names) else str(index)
+
+
+def progress(message: ExperimentProgress) -> dict[str, Any]:
+    """What experiment_node does, and how far it is; times in seconds of wall time, None where not known."""
+    return {
+        "state": name_of(message.state, STATES),
+        "run_id": message.run_id,
+        "experiment": message.experiment,
+        "completed": message.completed,
+        "total": message.total,
+        "trial_id": message.trial_id,
+        "agent": message.agent,
+        "task": message.task,
+        "scene": message.scene,
+        "distortion": message.distortion,
+        "level": message.level,
+        "stage": message.stage,
+        "step": message.step,
+        "next_trial_id": message.next_trial_id,
+        "elapsed_s": number(message.elapsed_s, 1),
+        "remaining_s": number(message.remaining_s, 1),
+        "why": message.error_msg,
+    }
 
 
 def safety(message: SafetyState) -> dict[str, Any]:

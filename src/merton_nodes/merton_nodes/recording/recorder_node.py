@@ -73,9 +73,9 @@ class RecorderNode(StageNode):
         self.lost: dict[str, int] = {}
         self.recorded: list[tuple[Subscription, Channel]] = []
         self.polled_group = PolledCallbackGroup()
+        self.closing.callback(self.finish)  # now: a recorder that is ended while it subscribes leaves a whole file, too
         for topic, kind, qos in recorded_topics(load_cell().camera_names):
             self.listen(topic, kind, qos)
-        self.closing.callback(self.finish)
         self.create_timer_s(POLL_PERIOD_S, self.poll)
 
     def listen(self, topic: str, kind: type, qos: QoSProfile) -> None:

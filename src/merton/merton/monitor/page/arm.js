@@ -5,6 +5,15 @@ const DISTANCE_M = 2.6;
 const PIECES = 4; // a capsule is painted in pieces, so that nearer parts cover farther ones
 const COLORS = { red: "#d5443f", green: "#3f9a57", blue: "#3f74d5", yellow: "#d9b52e", orange: "#df8733", purple: "#8d55b5", white: "#f4f4f0", black: "#33363b" };
 
+// The area of `box` that `others` cover [px²]; where two of them overlap, it counts twice.
+function covered(box, others) {
+  return others.reduce((sum, one) => {
+    const across = Math.min(box.x + box.w, one.x + one.w) - Math.max(box.x, one.x);
+    const down = Math.min(box.y + box.h, one.y + one.h) - Math.max(box.y, one.y);
+    return sum + Math.max(0, across) * Math.max(0, down);
+  }, 0);
+}
+
 export class ArmView {
   constructor(canvas) {
     this.canvas = canvas;
@@ -100,16 +109,51 @@ export class ArmView {
     if (this.path && this.path.points.length > 1) {
       this.line(this.path.points, this.path.cut_short ? color("bad") : color("good"), 2.5);
     }
+    this.drawLabels(color);
+  }
+
+  // Names beside their objects, off the arm, the objects and each other, with a line to an object that is not beside it.
+  drawLabels(color) {
+    const g = this.g;
     g.font = "12px system-ui, sans-serif";
-    for (const o of this.objects) {
-      const p = this.project([o.at[0], o.at[1], o.at[2] + 0.05]);
-      g.textAlign = "center";
+    g.textAlign = "center";
+    g.textBaseline = "middle";
+    const round = (p, radius) => ({ x: p.x - radius, y: p.y - radius, w: 2 * radius, h: 2 * radius });
+    const arm = (this.arm ? this.arm.capsules : []).flatMap(([x0, y0, z0, x1, y1, z1, radius]) =>
+      [0, 0.25, 0.5, 0.75, 1].map((t) => {
+        const p = this.project([x0 + t * (x1 - x0), y0 + t * (y1 - y0), z0 + t * (z1 - z0)]);
+        return round(p, radius * p.scale);
+      }));
+    const objects = this.objects.map((o) => ({ o, p: this.project(o.at) }));
+    const dots = objects.map(({ p }) => round(p, 0.025 * p.scale));
+    const labels = [];
+    for (const { o, p } of objects.sort((one, other) => one.p.depth - other.p.depth)) {
+      const [w, h] = [g.measureText(o.name).width + 6, 16];
+      const places = [26, 44, 66, 92, 120].flatMap((far) => [...Array(12).keys()].map((i) => {
+        const [x, y] = [p.x + (w / 2 + far - 16) * Math.cos((i * Math.PI) / 6), p.y - far * Math.sin((i * Math.PI) / 6)];
+        const box = { x: x - w / 2, y: y - h / 2, w, h };
+        const out = box.x < 2 || box.y < 2 || box.x + w > this.width - 2 || box.y + h > this.height - 2;
+        const cost = covered(box, labels) * 50 + covered(box, dots) * 10 + covered(box, arm) * 4 + far + (out ? 1e5 : 0);
+        return { name: o.name, x, y, box, cost, from: p };
+      }));
+      const best = places.reduce((one, other) => (other.cost < one.cost ? other : one));
+      labels.push(Object.assign(best.box, best));
+    }
+    for (const { name, x, y, box, from } of labels) {
+      const to = { x: Math.min(Math.max(from.x, box.x), box.x + box.w), y: Math.min(Math.max(from.y, box.y), box.y + box.h) };
+      g.beginPath();
+      g.moveTo(from.x, from.y);
+      g.lineTo(to.x, to.y);
+      g.strokeStyle = color("quiet");
+      g.lineWidth = 1;
+      g.stroke();
       g.strokeStyle = color("paper");
       g.lineWidth = 3;
-      g.strokeText(o.name, p.x, p.y - 4);
+      g.strokeText(name, x, y);
       g.fillStyle = color("ink");
-      g.fillText(o.name, p.x, p.y - 4);
+      g.fillText(name, x, y);
     }
+    this.canvas.labels = labels.map(({ name, box }) => ({ name, ...box }));
   }
 
   drawCell(color) {

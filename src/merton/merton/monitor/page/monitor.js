@@ -1,10 +1,12 @@
 // The operator's page: one WebSocket for its content, one request for every press.
 
 import { ArmView } from "/page/arm.js";
+import * as plots from "/page/plots.js";
+import { progress, recording } from "/page/progress.js";
 import * as show from "/page/show.js";
+import * as zoom from "/page/zoom.js";
 
 const SILENT_MS = 3000; // the server sends an update every second
-const OLD_PICTURE_MS = 3000;
 const TRIES = 3;
 const byId = (id) => document.getElementById(id);
 
@@ -19,7 +21,10 @@ let session = { needs_token: false, allowed: true, who: "" };
 let token = takeToken();
 let name = localStorage.getItem("merton-name") || "";
 let waitingSince = 0;
-let changingName = false;
+let progressAt = 0;
+let wasLive = false;
+let asking = false; // for a name
+let afterName = null; // what the person wanted when the name was asked for
 
 // A token may stand behind the # of the address, which is never sent; it is removed from address bar and history.
 function takeToken() {
@@ -67,7 +72,6 @@ async function stop() {
 
 async function pressed(path, content) {
   const answer = await send(path, content);
-  if (answer.status === 422 && !name && !session.who) askName(true);
   alarm(!answer.done ? answer.text : answer.logged ? "" : "The press was not logged: see the log of monitor_node.");
 }
 
@@ -95,27 +99,46 @@ window.addEventListener("keyup", (event) => {
   if (stopsByKey(event)) event.preventDefault(); // else it would press the button in focus as well
 }, true);
 
-byId("release").addEventListener("click", () => {
+// A press that needs a name asks for it first. STOP needs none.
+function named(then) {
+  if (name || session.who) return then();
+  afterName = then;
+  askName(true);
+}
+
+byId("release").addEventListener("click", () => named(() => {
+  if (byId("release").hidden) return; // it was released meanwhile
   byId("guard").hidden = false;
   byId("guard-no").focus();
-});
+}));
 byId("guard-no").addEventListener("click", () => (byId("guard").hidden = true));
 byId("guard-yes").addEventListener("click", () => {
   byId("guard").hidden = true;
   pressed("/api/reset", {});
 });
 document.querySelectorAll("[data-verdict]").forEach((button) =>
-  button.addEventListener("click", () => pressed("/api/confirm", { trial_id: state.waiting.trial_id, verdict: button.dataset.verdict })),
+  button.addEventListener("click", () => {
+    const content = { trial_id: state.waiting.trial_id, verdict: button.dataset.verdict };
+    named(() => pressed("/api/confirm", content));
+  }),
 );
 
 document.querySelectorAll("[data-arranged]").forEach((button) =>
-  button.addEventListener("click", () => pressed("/api/arranged", { trial_id: state.arranging.trial_id, verdict: button.dataset.arranged })),
+  button.addEventListener("click", () => {
+    const content = { trial_id: state.arranging.trial_id, verdict: button.dataset.arranged };
+    if (name || session.who) return pressed("/api/arranged", content);
+    named(() => button.focus()); // "all clear" is said again once the name is known: it holds for the moment of its press
+  }),
 );
+byId("record").addEventListener("click", () => {
+  const wanted = Boolean(byId("record").dataset.wanted);
+  named(() => pressed("/api/record", { wanted }));
+});
 
 // Name and token
 
 function askName(wanted) {
-  changingName = wanted;
+  asking = wanted;
   showSession();
   if (wanted) byId("name").focus();
 }
@@ -123,7 +146,7 @@ function askName(wanted) {
 function showSession() {
   const barred = session.needs_token && !session.allowed;
   const who = session.who || name;
-  byId("enter").hidden = !barred && !changingName && Boolean(who);
+  byId("enter").hidden = !barred && !asking;
   byId("token-form").hidden = !barred;
   byId("name-form").hidden = barred || Boolean(session.who);
   byId("who-is").replaceChildren();
@@ -141,6 +164,13 @@ byId("name-form").addEventListener("submit", (event) => {
   name = byId("name").value.trim();
   localStorage.setItem("merton-name", name);
   askName(false);
+  const then = afterName;
+  afterName = null;
+  if (name) then?.();
+});
+byId("name-later").addEventListener("click", () => {
+  afterName = null;
+  askName(false);
 });
 byId("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -153,21 +183,30 @@ byId("token-form").addEventListener("submit", (event) => {
 
 function showSafety() {
   const now = performance.now();
-  const line = now - lastUpdateAt > SILENT_MS ? "lost" : now - stopPathAt > SILENT_MS ? "old" : "live";
+  const silent = now - lastUpdateAt > SILENT_MS;
+  const line = silent ? (wasLive ? "lost" : "connecting") : now - stopPathAt > SILENT_MS ? "old" : "live";
   if (line === "live" && state.safety && state.stop_path === true) currentAt = stopPathAt;
   show.safety(state, line, (now - currentAt) / 1000);
+  progress(state.progress, (now - progressAt) / 1000, line);
+  for (const picture of Object.values(pictures)) if (picture.figure) showCaption(picture);
+  if (line === "lost" || line === "old") zoom.close();
 }
 
 const onSection = {
-  cameras: (names) => (pictures = { ...show.cameras(names), layout: show.layout() }),
+  cameras: (names) => (pictures = { ...show.cameras(names, zoom.open), layout: show.layout() }),
   cell: (content) => { view.cell = content; view.redraw(); },
   arm: (content) => { view.arm = content; view.redraw(); show.arm(content); },
   arm_seen: show.armSeen,
   path: (content) => { view.path = content; view.redraw(); },
   scene: (content) => { view.objects = content.objects.filter((o) => o.at.every((v) => v !== null)); view.redraw(); show.scene(content); },
   results: show.results,
-  ratings: show.ratings,
-  board: (text) => show.setText("board", text),
+  ratings: (content) => show.ratings(content, state.tally),
+  tally: (content) => state.ratings && show.ratings(state.ratings, content),
+  board: (text) => { show.setText("board", text); byId("board-whole").hidden = !text; },
+  progress: () => { progressAt = performance.now(); },
+  motion: plots.motion,
+  timeline: plots.timeline,
+  recording,
   presses: show.presses,
   arranging: (content) => show.arranging(content),
   waiting: () => { waitingSince = performance.now(); showWaiting(); },
@@ -189,10 +228,11 @@ function showWaiting() {
   show.setText("confirm-trial", waiting.trial_id);
 }
 
-function caption(picture) {
-  const done = state.distortion?.[picture.name];
-  const what = picture.which === "before" ? "before" : done && done.level ? `${done.name} ${done.level}` : "not distorted";
-  return `${picture.name}: ${what}`;
+function showCaption(picture) {
+  const [text, old] = show.caption(picture, state, performance.now());
+  if (picture.caption.textContent !== text) picture.caption.textContent = text;
+  picture.figure.classList.toggle("old", old);
+  zoom.update(picture);
 }
 
 async function paint(frame, bytes) {
@@ -208,14 +248,15 @@ async function paint(frame, bytes) {
   bitmap.close();
   if (!picture.figure) return;
   picture.seen = performance.now();
-  picture.figure.classList.remove("old");
+  picture.stampS = frame.stamp_ns / 1e9;
   canvas.dataset.stamp = frame.stamp_ns;
   canvas.dataset.count = picture.count += 1;
-  picture.caption.textContent = caption(picture);
+  showCaption(picture);
 }
 
 async function onUpdate(buffer) {
   lastUpdateAt = quietSince = performance.now();
+  wasLive = true;
   const length = new DataView(buffer).getUint32(0);
   const update = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   stopPathAt = update.stop_path_age_s === null ? -Infinity : lastUpdateAt - 1000 * update.stop_path_age_s;
@@ -272,11 +313,6 @@ function retryLater() {
 setInterval(() => {
   const now = performance.now();
   if (socket && now - quietSince > SILENT_MS) { socket.onclose = null; socket.close(); socket = null; retryLater(); }
-  for (const picture of Object.values(pictures)) {
-    if (!picture.figure || now - picture.seen < OLD_PICTURE_MS) continue;
-    picture.figure.classList.add("old");
-    picture.caption.textContent = picture.seen ? `${picture.name}: no picture for ${Math.round((now - picture.seen) / 1000)} s` : `${picture.name}: no picture yet`;
-  }
   if (state.waiting?.trial_id && state.waiting.limit_s) {
     byId("confirm-left").textContent = `${Math.max(0, Math.round(state.waiting.limit_s - (now - waitingSince) / 1000))} s left`;
   }

@@ -41,11 +41,13 @@ const STOPPED = ["COLLISION_STOP", "EMERGENCY_STOP", "FAULT"];
 const fixed = (value, digits) => (value === null || value === undefined ? "–" : value.toFixed(digits));
 
 const NOT_CURRENT = {
+  connecting: "Nothing is known yet: this page is not connected.",
   lost: "The connection is lost: this content is outdated.",
   old: "monitor_node is silent: this content is outdated.",
 };
 
-// The band: the state of the arm, or of the cell. `line`: "live", "lost", or "old" if updates come but their content is old.
+// The band: the state of the arm, or of the cell. `line`: "live", "connecting" before the first update, "lost", or "old" if
+// updates come but their content is old.
 // A state that may not be that of the present is never shown as one: its age [s] stands beside it.
 export function safety(state, line, age) {
   const arm = state.safety;
@@ -72,7 +74,8 @@ export function safety(state, line, age) {
     why = "A stop would not arrive: arm_node is silent. Use the robot's own stop.";
   }
   const current = line === "live" && state.stop_path === true;
-  byId("safety").className = `safety ${kind}`;
+  byId("safety").className = `safety ${kind}${line === "lost" || line === "old" ? " lost" : ""}`;
+  document.body.classList.toggle("stale", line !== "live"); // the style sheet hides all that would look present
   setText("safety-mode", mode);
   setText("safety-why", why === "released" ? "" : why);
   setText("safety-age", arm && !current && Number.isFinite(age) ? `Last known: ${last}, ${Math.round(age)} s ago.` : "");
@@ -84,15 +87,16 @@ export function safety(state, line, age) {
 export function arm(content) {
   const joints = content.joints_deg.map((value) => value.toFixed(1)).join(", ");
   list("arm-numbers", [
-    ["tool", `${content.tcp_mm.map((value) => value.toFixed(1)).join(", ")} mm`],
-    ["joints", `${joints} °`],
-    ["gripper", `${content.opening_mm.toFixed(1)} mm open`],
+    ["tool", `x ${content.tcp_mm[0].toFixed(1)}, y ${content.tcp_mm[1].toFixed(1)}, z ${content.tcp_mm[2].toFixed(1)} mm in base_link`],
+    ["joints", `${joints} °, from the base to wrist 3`],
+    ["gripper", `${content.opening_mm.toFixed(1)} mm between the fingers`],
   ]);
 }
 
 // An outdated picture must look so.
 export function armSeen(seen) {
   byId("arm").classList.toggle("old", !seen);
+  byId("arm-numbers").classList.toggle("old", !seen);
   setText("arm-silent", seen ? "" : "no joint states arrive: this drawing is outdated");
 }
 
@@ -109,7 +113,7 @@ export function answers(state) {
 
 export function actions(state) {
   const chunks = ["distorted", "reference"].map((which) => [which, state[`chunk/${which}`]]).filter(([, one]) => one);
-  const heads = ["#", "x mm", "y mm", "z mm", "rx °", "ry °", "rz °", "grip"].map((title) => [title, ""]);
+  const heads = ["#", "x mm", "y mm", "z mm", "rx °", "ry °", "rz °", "gripper"].map((title) => [title, ""]);
   byId("actions").replaceChildren(
     ...chunks.map(([which, one]) => {
       const note = one.done ? ", done" : one.total > one.actions.length ? `, first ${one.actions.length}` : "";
@@ -132,10 +136,41 @@ export function results(rows) {
   );
 }
 
-export function ratings(content) {
+const SVG = "http://www.w3.org/2000/svg";
+const BAR_PX = 120;
+
+// A rating and two standard deviations to either side, on the scale of the whole board.
+function interval(one, low, high) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", `0 0 ${BAR_PX} 14`);
+  svg.setAttribute("class", "interval");
+  svg.setAttribute("aria-hidden", "true"); // the numbers stand beside it
+  const x = (value) => 4 + ((BAR_PX - 8) * (Math.min(high, Math.max(low, value)) - low)) / Math.max(1, high - low);
+  const draw = (tag, attributes) => {
+    const made = document.createElementNS(SVG, tag);
+    Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
+    svg.append(made);
+  };
+  const spread = 2 * (one.deviation || 0);
+  draw("line", { x1: x(one.mean - spread), x2: x(one.mean + spread), y1: 7, y2: 7 });
+  draw("circle", { cx: x(one.mean), cy: 7, r: 3.5 });
+  const cell = element("td");
+  cell.append(svg);
+  return cell;
+}
+
+// The board as it grows: ratings, and the successes that this page has seen.
+export function ratings(content, tally) {
   setText("board-of", content.experiment);
-  const heads = [["", ""], ["agent", "text"], ["rating", ""], ["±", ""], ["matches", ""]];
-  const rows = content.agents.map((one, i) => [i + 1, one.id, fixed(one.mean, 0), one.deviation ? fixed(one.deviation, 0) : "–", one.matches]);
+  const heads = [["", ""], ["agent", "text"], ["rating", ""], ["±", ""], ["±2 deviations", ""], ["success", ""], ["matches", ""]];
+  const rated = content.agents.filter((one) => one.mean !== null);
+  const low = Math.min(...rated.map((one) => one.mean - 2 * (one.deviation || 0)));
+  const high = Math.max(...rated.map((one) => one.mean + 2 * (one.deviation || 0)));
+  const rows = content.agents.map((one, i) => {
+    const [trials, successes] = tally?.[one.id] || [0, 0];
+    const bar = one.mean === null ? "–" : interval(one, low, high);
+    return [i + 1, one.id, fixed(one.mean, 0), one.deviation ? fixed(one.deviation, 0) : "–", bar, trials ? `${successes} of ${trials}` : "–", one.matches];
+  });
   byId("ratings").replaceChildren(table("", heads, rows));
 }
 
@@ -160,8 +195,8 @@ export function layout() {
   return { canvas: byId("picture-layout") };
 }
 
-// The pictures of every camera, before and after; the canvases by stream.
-export function cameras(names) {
+// The pictures of every camera, before and after; the canvases by stream. `onZoom` is called with a picture that is pressed.
+export function cameras(names, onZoom) {
   const canvases = {};
   byId("cameras").classList.toggle("many", names.length > 4);
   const pairs = names.map((name) => {
@@ -172,13 +207,35 @@ export function cameras(names) {
       canvas.id = `picture-${name}-${which}`;
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `camera ${name}, ${which} distortion`);
-      const caption = element("figcaption", `${name}, ${which}`);
-      canvases[`${name}/${which}`] = { canvas, caption, figure, name, which, seen: 0, count: 0 };
-      figure.append(canvas, caption);
+      const caption = element("figcaption", `${name}, ${which}: waiting`);
+      const picture = { canvas, caption, figure, name, which, seen: 0, count: 0, stampS: 0 };
+      canvases[`${name}/${which}`] = picture;
+      const button = element("button", "⤢", "enlarge");
+      button.type = "button";
+      button.setAttribute("aria-label", `enlarge ${name}, ${which}`);
+      for (const pressed of [button, canvas]) pressed.addEventListener("click", () => picture.seen && onZoom(picture));
+      figure.append(canvas, caption, button);
       pair.append(figure);
     }
     return pair;
   });
   byId("cameras").replaceChildren(...(pairs.length ? pairs : [element("p", "no camera is shown", "quiet")]));
   return canvases;
+}
+
+const OLD_PICTURE_MS = 3000;
+const SAME_INSTANT_S = 0.5;
+
+// The words under a picture, and whether it is current. One that shows the instant at which the cell stands is, however
+// long ago it came: while the clock of a simulated cell stands, nothing moves.
+export function caption(picture, state, now) {
+  const title = `${picture.name}, ${picture.which}`;
+  if (document.body.classList.contains("stale")) return [`${title}: not connected`, true];
+  if (!picture.seen) return [`${title}: waiting for ${picture.which === "before" ? "the camera" : "distortion_node"}`, false];
+  const done = state.distortion?.[picture.name];
+  const what = picture.which === "before" ? "before" : done && done.level ? `${done.name} ${done.level}` : "not distorted";
+  if (now - picture.seen < OLD_PICTURE_MS) return [`${picture.name}: ${what}`, false];
+  const stands = state.arm_seen && state.arm && Math.abs(state.arm.stamp_s - picture.stampS) < SAME_INSTANT_S;
+  if (stands) return [`${picture.name}: ${what}, the cell stands`, false];
+  return [`${picture.name}: no picture for ${Math.round((now - picture.seen) / 1000)} s`, true];
 }
