@@ -175,7 +175,7 @@ def test_cognition_is_a_part_where_it_is_causal_and_unseen_cameras_are_none() ->
     assert servo.games[2].parts == {"0": (0,), "2": (2,)}
     assert servo.designs["regions.things"].regions == ("things",)
     assert not oracle.is_trivial
-    with pytest.raises(InputError, match="unknown axis 'lenses'; choose one of: stages, cameras, steps, regions"):
+    with pytest.raises(InputError, match="unknown axis 'lenses'; choose one of: cameras, regions, stages, steps"):
         dissection(spec, agents[0], ["lenses"])
     with pytest.raises(InputError, match="1 to 8 parts, got 9"):
         dissection(spec, agents[0], step_parts=9)

@@ -423,7 +423,7 @@ def test_a_folder_that_is_wrong_is_refused_in_one_sentence(tmp_path: Path, poses
         ("width: [", "camera.yaml, line 1: "),
         (
             "width: 640\nheight: 480\nfx: 0\nfy: 1\ncx: 1\ncy: 1",
-            "camera.yaml, line 3: fx: Input should be greater than 0",
+            "camera.yaml, line 3: fx: must be more than 0",
         ),
         ("width: 64\nheight: 48\nfx: 1\nfy: 1\ncx: 1\ncy: 1\ndistortion: [1]", "4 or 5 finite coefficients"),
     ],

@@ -170,11 +170,14 @@ def test_a_module_beside_the_file_is_found_but_hides_no_other(
     [
         (
             "vlm:\n  - name: a\n    description: b\n    adapter: c\n    license: d\n",
-            r"line 5: vlm\.0\.license: .*did you mean 'licence'",
+            r"line 5: vlm, entry 1, license: .*did you mean 'licence'",
         ),
-        ("vlm:\n  - name: a\n    description: b\n", r"line 2: vlm\.0\.adapter: is missing"),
-        ("vlm:\n  - {name: A b, description: b, adapter: c}\n", r"line 2: vlm\.0\.name"),
-        ("vlm:\n  - {name: a, description: b, adapter: c, prompt: hello}\n", r"line 2: vlm\.0\.prompt: .*\{question\}"),
+        ("vlm:\n  - name: a\n    description: b\n", r"line 2: vlm, entry 1, adapter: is missing"),
+        ("vlm:\n  - {name: A b, description: b, adapter: c}\n", r"line 2: vlm, entry 1, name: must be lower-case"),
+        (
+            "vlm:\n  - {name: a, description: b, adapter: c, prompt: hello}\n",
+            r"line 2: vlm, entry 1, prompt: .*\{question\}",
+        ),
         ("vlm:\n  - {name: a, description: b, adapter: c, checkpoint: d/e}\n", r"line 2: .*revision"),
         (
             "vlm:\n  - name: a\n    description: b\n    adapter: c\n    checkpoint: d/e\n    unpinned: new\n"

@@ -94,9 +94,9 @@ def test_a_drawn_level_follows_from_seed_task_scene_and_type() -> None:
         ("levels: two\n", r"line 4: levels: must be 'one', 'staircase' or a list .* such as \[0, 3\], got 'two'"),
         (
             "distort: {cameras: [x]}\n",
-            r"line 4: distort\.cameras\.0: unknown camera 'x'; choose one of: side, top, wrist",
+            r"line 4: distort\.cameras, entry 1: unknown camera 'x'; choose one of: side, top, wrist",
         ),
-        ("distort: {stages: [hands]}\n", r"line 4: distort\.stages\.0: .*'cognition' or 'decision'"),
+        ("distort: {stages: [hands]}\n", r"line 4: distort\.stages, entry 1: .*'cognition' or 'decision'"),
         ("distort: {steps: [8]}\n", r"distort\.steps: there is no step 8: steps are 0 to 7"),
         ("distort: {stages: [cognition], cameras: [wrist]}\n", r"nothing would be distorted"),
         ("distort: {stages: [cognition], steps: [1]}\n", r"nothing would be distorted"),

@@ -116,12 +116,34 @@ def test_an_unknown_instruction_is_answered_with_the_valid_forms() -> None:
         (MINIMAL + "tasks: [pick]\n", r"line 5: .*tasks"),
         (
             MINIMAL + "distortions: [fog]\n",
-            r"line 5: distortions\.0: unknown distortion 'fog'; choose one of: .*lens_blur",
+            r"line 5: distortions, entry 1: unknown distortion 'fog'; choose one of: .*lens_blur",
         ),
-        (MINIMAL + "levels: [0, 9]\n", r"line 5: levels.1: .*less than or equal to 5"),
-        (MINIMAL + "seed: '7'\n", r"line 5: seed: .*integer"),
-        (MINIMAL.replace("hold", "gpt"), r"line 3: agents.0.vla: unknown vla 'gpt'; choose one of: .*hold, .*oracle"),
-        (MINIMAL.replace("vla:", "vlaa:"), r"line 3: agents.0.vla: is missing|line 3: agents.0.vlaa: unknown key"),
+        (MINIMAL + "levels: [0, 9]\n", r"line 5: levels, entry 2: must be at most 5, got 9$"),
+        (
+            MINIMAL + "levels: [2.5]\n",
+            r"line 5: levels, entry 1: must be a whole number, got 2.5: only `merton distort` takes levels",
+        ),
+        (MINIMAL + "distortions: jpeg\n", r"line 5: distortions: must be a list, got the text 'jpeg'$"),
+        (
+            MINIMAL + "distortions:\n  - jpeg\n  - jpeg\n",
+            r"line 7: distortions, entry 2: distortion 'jpeg' is listed twice$",
+        ),
+        (MINIMAL + "couple: vla\n", r"line 5: couple: must be 'vlm -> vla', got the text 'vla'"),
+        (
+            MINIMAL.replace("name: x", "name: My Experiment!"),
+            r"line 1: name: must be lower-case letters, digits, _ and -, beginning with a letter or digit, at most 64, "
+            r"got the text 'My Experiment!'",
+        ),
+        (MINIMAL + "distort: {steps: [9]}\n", r"line 5: distort.steps: there is no step 9: steps are 0 to 7"),
+        (MINIMAL + "seed: '7'\n", r"line 5: seed: must be a whole number, got the text '7'"),
+        (
+            MINIMAL.replace("hold", "gpt"),
+            r"line 3: agents, entry 1, vla: unknown vla 'gpt'; choose one of: .*hold, .*oracle",
+        ),
+        (
+            MINIMAL.replace("vla:", "vlaa:"),
+            r"line 3: agents, entry 1, vla: is missing|line 3: agents, entry 1, vlaa: unknown key",
+        ),
         (MINIMAL.replace("name: x\n", ""), r"name: is missing"),
         (MINIMAL + "  bad: [\n", r"line \d+: "),
         ("a: &x 1\nb: *x\n", r"line 2: aliases and tags are not allowed"),
@@ -144,15 +166,15 @@ class _Pair(Model):
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ({"first": 1.5, "second": 2}, "the pair: first: Input should be a valid integer"),
+        ({"first": 1.5, "second": 2}, "the pair: first: must be a whole number, got 1.5"),
         ({"first": 1}, "the pair: second: is missing"),
         ({}, "the pair: first: is missing (and 1 more)"),
         (
             {"first": 1, "second": 2, "frist": 3},
             "the pair: frist: unknown key; did you mean 'first'? valid keys are: f",
         ),
-        (b'{"first": "1", "second": 2}', "the pair: first: Input should be a valid integer"),
-        (b'{"first": ', "the pair: Invalid JSON: "),
+        (b'{"first": "1", "second": 2}', "the pair: first: must be a whole number, got the text '1'"),
+        (b'{"first": ', "the pair: is no JSON: "),
     ],
 )
 def test_refused_data_are_named_in_one_sentence(data: object, sentence: str) -> None:

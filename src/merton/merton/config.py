@@ -2,26 +2,70 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from merton.errors import InputError
+from merton.errors import InputError, did_you_mean
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 50
+
+_PATTERNS: dict[str, str] = {}
+"""Patterns of texts, in words."""
+_KINDS = {
+    "a text": "string_type string_sub_type string_unicode path_type url_type uuid_type",
+    "a whole number": "int_type int_parsing int_parsing_size int_from_float",
+    "a number": "float_type float_parsing decimal_type decimal_parsing",
+    "a finite number": "finite_number",
+    "true or false": "bool_type bool_parsing",
+    "a list": "tuple_type list_type set_type frozen_set_type iterable_type",
+    "a mapping": "dict_type mapping_type model_type model_attributes_type dataclass_type dataclass_exact_type",
+    "left empty": "none_required",
+}
+_MUST_BE = {type_: kind for kind, types in _KINDS.items() for type_ in types.split()} | {
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "multiple_of": "a multiple of {multiple_of}",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+}
+"""What a value must be, by the type of pydantic's error and with its details."""
+_MUST_HAVE = {
+    "too_short": "at least {min_length} {entries}, got {actual_length}",
+    "too_long": "at most {max_length} {entries}, got {actual_length}",
+    "string_too_short": "at least {min_length} {characters}, got {got}",
+    "string_too_long": "at most {max_length} {characters}, got {got}",
+}
+"""What a list or text must have."""
 
 
 class Model(BaseModel):
     """Base of every configuration model: unknown keys are errors, and a model is never changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def text_like(pattern: str, words: str) -> Any:
+    """The constraint of a text that it matches a regular expression; error texts say so in `words`."""
+    _PATTERNS[pattern] = words
+    return Field(pattern=pattern)
+
+
+class FaultError(ValueError):
+    """A validator's refusal of a part of its value; `location` leads there: keys, and indices from 0."""
+
+    def __init__(self, message: str, *location: str | int) -> None:
+        super().__init__(message)
+        self.location = location
 
 
 ModelType = TypeVar("ModelType", bound=BaseModel)
@@ -49,7 +93,8 @@ def validated(
         return adapter.validate_python(data)
     except ValidationError as error:
         faults = error.errors(include_url=False)
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        others = len({_place(tree, fault["loc"])[1] for fault in faults if not _same_value(tree, fault, faults[0])})
+        more = f" (and {others} more)" if others else ""
         raise InputError(f"{_sentence(where, tree, model, faults[0])}{more}") from None
 
 
@@ -62,8 +107,10 @@ def load(path: Path, model: type[ModelType]) -> ModelType:
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not a text file") from None
     return loads(text, model, str(path))
 
 
@@ -118,18 +165,67 @@ def _plain(node: Any) -> Any:
 def _sentence(where: str, tree: CommentedMap | None, model: Any, fault: Any) -> str:
     """One sentence for a fault that pydantic found: file, line, key, fault and valid choices."""
     location = tuple(part for part in fault["loc"] if not isinstance(part, str) or not part.startswith("function-"))
-    message = str(fault["msg"]).removeprefix("Value error, ")
-    if fault["type"] == "missing":
-        message = "is missing"
-    elif fault["type"] == "extra_forbidden" and (choices := _fields_at(model, location[:-1])):
-        near = difflib.get_close_matches(str(location[-1]), choices, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        message = f"unknown key; {hint}valid keys are: {', '.join(choices)}"
+    message = _message(fault)
+    if fault["type"] == "extra_forbidden" and (choices := _fields_at(model, location[:-1])):
+        message = f"unknown key; {did_you_mean(str(location[-1]), choices)}valid keys are: {', '.join(choices)}"
+    location += getattr(fault.get("ctx", {}).get("error"), "location", ())
     if tree is not None:
         line, location = _place(tree, location)
         where = f"{where}, line {line}"
-    key = ".".join(str(part) for part in location)
-    return ": ".join(text for text in (where, key, message) if text)
+    return ": ".join(text for text in (where, _named(location), message) if text)
+
+
+def _named(location: tuple[Any, ...]) -> str:
+    """A location in words, entries counted from 1, such as "agents, entry 2, vla"."""
+    words: list[str] = []
+    for part in location:
+        if isinstance(part, int):
+            words.append(f"entry {part + 1}")
+        elif words and not words[-1].startswith("entry "):
+            words[-1] += f".{part}"
+        else:
+            words.append(str(part))
+    return ", ".join(words)
+
+
+def _message(fault: Any) -> str:
+    """The clause of an error text for a fault that pydantic found, without pydantic's own words."""
+    kind, context, value = fault["type"], fault.get("ctx", {}), fault.get("input")
+    details = {key: detail for key, detail in context.items() if key != "error"} | {"got": _shown(value)}
+    if kind == "missing":
+        return "is missing"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "json_invalid":
+        return f"is no JSON: {context['error']}"
+    if kind == "extra_forbidden":
+        return "unknown key"
+    if kind == "string_pattern_mismatch":
+        words = _PATTERNS.get(context["pattern"], f"the pattern {context['pattern']}")
+        return f"must be {words}, got {_shown(value)}"
+    if wanted := _MUST_HAVE.get(kind):
+        one = 1 in (context.get("min_length"), context.get("max_length"))
+        nouns = {"entries": "entry" if one else "entries", "characters": "character" if one else "characters"}
+        return f"must have {wanted.format(**details, **nouns)}"
+    if wanted := _MUST_BE.get(kind):
+        near = did_you_mean(value, re.findall(r"'([^']*)'", wanted.format(**details))) if isinstance(value, str) else ""
+        return f"must be {wanted.format(**details)}, got {_shown(value)}{f'; {near.rstrip()}' if near else ''}"
+    return f"is not valid: got {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    """A refused value in words, such as "a list"."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"the text {value[:60]!r}"
+    if isinstance(value, int | float):
+        return f"{value:g}" if isinstance(value, float) else str(value)[:60]
+    if isinstance(value, dict):
+        return "a mapping"
+    return "a list" if isinstance(value, list | tuple | set | frozenset) else f"{value!r}"[:60]
 
 
 def _place(tree: Any, location: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
@@ -140,10 +236,17 @@ def _place(tree: Any, location: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
             position = node.lc.key(part) if isinstance(node, CommentedMap) else node.lc.item(part)
             line, node = position[0] + 1, node[part]
         except (KeyError, IndexError, AttributeError, TypeError):
-            if depth < len(location):
-                continue
+            if tree is not None and (depth < len(location) or not isinstance(node, CommentedMap)):
+                continue  # a branch of a union, or the like
         in_file.append(part)
     return line, tuple(in_file)
+
+
+def _same_value(tree: CommentedMap | None, fault: Any, first: Any) -> bool:
+    """Whether two faults are of one value, which may be refused as each of several types."""
+    one, other = (_place(tree, part["loc"])[1] for part in (fault, first))
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
 
 
 def _fields_at(model: Any, location: tuple[Any, ...]) -> list[str]:

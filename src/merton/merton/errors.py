@@ -6,6 +6,7 @@ choices; the command line prints that sentence and exits with 2.
 
 from __future__ import annotations
 
+import difflib
 import shlex
 import sys
 import traceback
@@ -86,12 +87,42 @@ class InputError(MertonError, ValueError):
     """A value from outside is wrong; the text names it and the valid ones."""
 
 
+LISTS = {
+    "distortion": "merton distort list",
+    **dict.fromkeys(("model", "vlm", "vla", "agent or vla"), "merton model list"),
+}
+"""The command that lists the names of a kind."""
+SHORT_LIST = 12
+"""So many names are listed beside a near one, at most."""
+
+
+def near_miss(name: str, choices: Iterable[str]) -> str | None:
+    """The one of `choices` that `name` is most like, capital letters aside; None if none is like it."""
+    by_lower = {choice.lower(): choice for choice in choices}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return by_lower[near[0]] if near else None
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """The question after the name that `name` may stand for, with a space behind it; empty if none is like it."""
+    near = near_miss(name, choices)
+    return "" if near is None else f"did you mean {near!r}? "
+
+
+def _choices(kind: str, name: str, choices: list[str]) -> str:
+    """The near miss and the choices; of many choices beside a near miss, the command that lists them."""
+    hint = did_you_mean(name, choices)
+    if hint and len(choices) > SHORT_LIST:
+        return f"{hint}All {len(choices)}: {LISTS[kind]}" if kind in LISTS else f"{hint}there are {len(choices) - 1} others"
+    return f"{hint}choose one of: {', '.join(choices)}"
+
+
 class UnknownNameError(InputError, KeyError):
     """A name that is not in a registry, and the names that are; `kind` is the entries' noun, such as "distortion"."""
 
     def __init__(self, kind: str, name: object, choices: Iterable[object]) -> None:
         self.kind, self.name, self.choices = kind, name, sorted(str(choice) for choice in choices)
-        super().__init__(f"unknown {kind} {str(name)!r}; choose one of: {', '.join(self.choices)}")
+        super().__init__(f"unknown {kind} {str(name)!r}; {_choices(kind, str(name), self.choices)}")
 
     def __str__(self) -> str:  # KeyError would show the repr of the text
         return str(self.args[0])

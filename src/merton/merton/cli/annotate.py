@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import STDERR, print_err, print_out
-from merton.errors import InputError
+from merton.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from merton.annotate.engines import Engine
@@ -74,7 +74,7 @@ def default_cache() -> Path:
 
 def _engine(name: str, workers: int, gpus: float) -> Engine:
     if name not in ENGINES:
-        raise InputError(f"unknown engine {name!r}; choose one of: {', '.join(ENGINES)}")
+        raise UnknownNameError("engine", name, ENGINES)
     if name == "ray":
         from merton.annotate.ray_engine import RayEngine
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from merton import __version__
 from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
 from merton.cli.runs import RUNS
-from merton.errors import InputError
+from merton.errors import InputError, UnknownNameError
 from merton.files import locked_folder
 from merton.pages.words import number
 from merton.results.text import MISSING, count_of
@@ -51,7 +51,7 @@ def attribute_command(
     known = [item.id for item in run.spec.agents]
     for id in agent or ():
         if id not in known:
-            raise InputError(f"unknown agent {id!r}; choose one of: {', '.join(known)}")
+            raise UnknownNameError("agent", id, known)
     run.check_experiment(run.path / "experiment.yaml")
     dissections = {item.id: dissection(run.spec, item, by or AXES, step_parts) for item in run.spec.agents}
     try:

@@ -17,7 +17,7 @@ from typing import Any
 
 from merton import __version__
 from merton.decision.models.base import POLICIES
-from merton.errors import InputError
+from merton.errors import InputError, UnknownNameError
 from merton.experiment.plan import AgentSpec, DistortedPart, ExperimentSpec, Trial
 from merton.experiment.run import RunDirectory
 from merton.experiment.workers import opened, results
@@ -80,7 +80,7 @@ def dissection(
     """
     for axis in axes:
         if axis not in AXES:
-            raise InputError(f"unknown axis {axis!r}; choose one of: {', '.join(AXES)}")
+            raise UnknownNameError("axis", axis, AXES)
     if not 1 <= step_parts <= 8:
         raise InputError(f"steps are divided into 1 to 8 parts, got {step_parts}: their subsets are all run")
     designs: dict[str, DistortedPart] = {}

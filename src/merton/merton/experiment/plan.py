@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from merton.cognition.models.base import MODELS as VLMS
 from merton.cognition.models.base import NEUTRAL_PROMPT
-from merton.config import Model, validated
+from merton.config import FaultError, Model, text_like, validated
 from merton.decision.models.base import POLICIES
 from merton.errors import UnknownNameError
 from merton.experiment.ports import REGIONS, STAGES, Region, Side, Stage, StopRule
@@ -26,7 +33,13 @@ from merton.simulation.sensor import SENSORS
 from merton.world.cell import load_cell
 from merton.world.tasks import task_names
 
-Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+Identifier = Annotated[
+    str,
+    text_like(
+        r"^[a-z0-9][a-z0-9_-]{0,63}$",
+        "lower-case letters, digits, _ and -, beginning with a letter or digit, at most 64",
+    ),
+]
 
 
 def _one_of(kind: str, names: Callable[[], Collection[str]]) -> AfterValidator:
@@ -34,7 +47,7 @@ def _one_of(kind: str, names: Callable[[], Collection[str]]) -> AfterValidator:
 
     def check(value: str) -> str:
         if value not in names():
-            raise ValueError(str(UnknownNameError(kind, value, names())))
+            raise UnknownNameError(kind, value, names())
         return value
 
     return AfterValidator(check)
@@ -45,9 +58,9 @@ def _distinct(kind: str, key: Callable[[Any], object] = lambda value: value) -> 
 
     def check(values: tuple) -> tuple:
         keys = [key(value) for value in values]
-        for value in keys:
-            if keys.count(value) > 1:
-                raise ValueError(f"{kind} {value!r} is listed twice")
+        for number, value in enumerate(keys):
+            if value in keys[:number]:
+                raise FaultError(f"{kind} {value!r} is listed twice", number)
         return values
 
     return AfterValidator(check)
@@ -77,7 +90,16 @@ def _asks_for_the_task(prompt: str) -> str:
 
 Task = Annotated[str, _one_of("task", task_names)]
 DistortionName = Annotated[str, _one_of("distortion", all_distortions)]
-Level = Annotated[int, Field(ge=0, le=5)]
+
+
+def _whole(level: Any) -> Any:
+    """A constraint of a level: an experiment has whole ones."""
+    if isinstance(level, float):
+        raise ValueError(f"must be a whole number, got {level:g}: only `merton distort` takes levels between them")
+    return level
+
+
+Level = Annotated[int, Field(ge=0, le=5), BeforeValidator(_whole)]
 Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
 SensorName = Annotated[str, _one_of("sensor", SENSORS.keys)]
 ORACLE = "oracle"
@@ -177,11 +199,11 @@ class ExperimentSpec(Model):
         """Refuse a part of which no model ever sees an image."""
         for step in self.distort.steps or ():
             if step >= self.max_steps:
-                raise ValueError(f"distort.steps: there is no step {step}: steps are 0 to {self.max_steps - 1}")
+                raise FaultError(f"there is no step {step}: steps are 0 to {self.max_steps - 1}", "distort", "steps")
         asked = self.vlm_camera in self.distort.cameras and 0 in (self.distort.steps or (0,))
         if "decision" not in self.distort.stages and not asked:
-            raise ValueError(
-                f"distort: nothing would be distorted: the VLM sees the camera {self.vlm_camera!r} at step 0 alone"
+            raise FaultError(
+                f"nothing would be distorted: the VLM sees the camera {self.vlm_camera!r} at step 0 alone", "distort"
             )
         return self
 
@@ -190,16 +212,18 @@ class ExperimentSpec(Model):
         """Refuse a fault of depth or of time that no model of the experiment ever sees."""
         uses_depth = {vla for vla, entry in POLICIES.items() if entry.needs_depth}
         later = self.max_steps > 1 if self.distort.steps is None else max(self.distort.steps) > 0
-        for name in self.distortions:
+        for number, name in enumerate(self.distortions):
             if not isinstance(fault := all_distortions()[name], Fault):
                 continue
             if "decision" not in self.distort.stages:
-                raise ValueError(f"distort.stages: {name!r} acts on the images of 'decision' alone")
+                raise FaultError(f"{name!r} acts on the images of 'decision' alone", "distort", "stages")
             if fault.depth_alone and not uses_depth & {agent.vla for agent in self.agents}:
                 users = ", ".join(sorted(uses_depth))
-                raise ValueError(f"distortions: {name!r} acts on depth, which no agent uses; it is used by: {users}")
+                raise FaultError(
+                    f"{name!r} acts on depth, which no agent uses; it is used by: {users}", "distortions", number
+                )
             if name in TEMPORAL_FAULTS and not later:
-                raise ValueError(f"distortions: {name!r} acts from step 1 on, and no such step is distorted")
+                raise FaultError(f"{name!r} acts from step 1 on, and no such step is distorted", "distortions", number)
         return self
 
     @property

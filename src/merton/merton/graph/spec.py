@@ -97,5 +97,6 @@ def _typed(argument: str, text: str, kind: type) -> bool | int | float | str:
     try:
         value: bool | int | float | str = {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError):
-        raise InputError(f"the argument {argument} must be of type {kind.__name__}, got {text!r}") from None
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        raise InputError(f"the argument {argument} must be {wanted}, got {text!r}") from None
     return value

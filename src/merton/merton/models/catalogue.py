@@ -17,8 +17,8 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from pydantic import Field, create_model, field_validator, model_validator
 
-from merton.config import Model, load
-from merton.errors import InputError, MertonError, MissingDependencyError, describe_error, missing
+from merton.config import Model, load, text_like
+from merton.errors import InputError, MertonError, MissingDependencyError, UnknownNameError, describe_error, missing
 from merton.files import resource
 from merton.models.base import Finding, ModelAdapter
 from merton.registry import Registry
@@ -80,7 +80,13 @@ class Entry(Model):
     adapters: ClassVar[Mapping[str, AdapterClass]] = {}
     placeholder: ClassVar[str] = ""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+    name: Annotated[
+        str,
+        text_like(
+            r"^[a-z0-9][a-z0-9._-]{0,63}$",
+            "lower-case letters, digits, '.', _ and -, beginning with a letter or digit, at most 64",
+        ),
+    ]
     description: str
     adapter: str
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -126,7 +132,7 @@ class Entry(Model):
         """
         if self.adapter not in self.adapters and ":" not in self.adapter:
             raise InputError(
-                f"{self.name}: unknown adapter {self.adapter!r}; choose one of: {', '.join(sorted(self.adapters))}, "
+                f"{self.name}: {UnknownNameError('adapter', self.adapter, self.adapters)}, "
                 "or name a class of your own as module:Class"
             )
         known = self.adapters.get(self.adapter) or AdapterClass(path=self.adapter)

@@ -17,11 +17,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from merton.config import Model, load
+from merton.config import Model, load, text_like
 from merton.errors import InputError
 from merton.hosts import is_address
 
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Sha256 = Annotated[str, text_like(r"^[0-9a-f]{64}$", "the 64 digits 0 to 9 and a to f of a SHA-256")]
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, cast
 import numpy as np
 from pydantic import field_validator
 
-from merton.errors import InputError, InvalidActionError
+from merton.errors import InputError, InvalidActionError, UnknownNameError
 from merton.models.base import ModelAdapter
 from merton.models.catalogue import AdapterClass, Catalogue, Entry
 from merton.world.action import ActionChunk
@@ -127,7 +127,7 @@ class PolicyEntry(Entry):
         from merton.decision.models.conventions import CONVENTIONS
 
         if convention and convention not in CONVENTIONS:
-            raise ValueError(f"unknown convention {convention!r}; choose one of: {', '.join(CONVENTIONS)}")
+            raise UnknownNameError("convention", convention, CONVENTIONS)
         return convention
 
     def build(self) -> Policy:

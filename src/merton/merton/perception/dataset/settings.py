@@ -36,7 +36,7 @@ def build_settings(levels: str, seed: int, bounds: Mapping[str, float]) -> dict[
         InputError: unknown levels, an unknown metric in `bounds`, or a bound that is not finite.
     """
     if levels not in get_args(Levels):
-        raise InputError(f"levels must be one of {', '.join(get_args(Levels))}, got {levels!r}")
+        raise UnknownNameError("choice of levels", levels, get_args(Levels))
     for name, bound in bounds.items():
         if name not in REFERENCE_METRICS:
             raise UnknownNameError("metric of references", name, REFERENCE_METRICS)

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from merton.errors import InputError
+from merton.errors import InputError, UnknownNameError
 from merton.world.tasks import TASKS
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
@@ -99,12 +99,10 @@ def _checked(file: Path, name: _Text, fields: dict[str, _Text], tasks: list[_Tex
         if tag not in fields:
             raise _wrong(file, name.line, f"{name.value!r} has no {tag}; choose one of: {', '.join(choices)}")
         if fields[tag].value not in choices:
-            raise _wrong(
-                file, fields[tag].line, f"unknown {tag} {fields[tag].value!r}; choose one of: {', '.join(choices)}"
-            )
+            raise _wrong(file, fields[tag].line, str(UnknownNameError(tag, fields[tag].value, choices)))
     if unknown := [tag for tag in fields if tag not in CATEGORIES]:
-        known = ", ".join((*CATEGORIES, "tasks"))
-        raise _wrong(file, fields[unknown[0]].line, f"unknown entry {unknown[0]!r}; choose one of: {known}")
+        refused = UnknownNameError("entry", unknown[0], (*CATEGORIES, "tasks"))
+        raise _wrong(file, fields[unknown[0]].line, str(refused))
     if len(tasks) != TASKS_PER_IMAGE:
         raise _wrong(file, name.line, f"{name.value!r} must have {TASKS_PER_IMAGE} tasks, got {len(tasks)}")
     for task in tasks:
