@@ -92,7 +92,9 @@ def test_a_parameter_describes_its_choices_and_refuses_other_values(ros: Ros) ->
     assert node.parameter("watched", [""], "", choices=("top", "side")) == [""]
     with pytest.raises(UnknownNameError, match="unknown value of planner 'guess'; choose one of: merton, moveit"):
         node.parameter("planner", "merton", "", choices=("merton", "moveit"))
-    with pytest.raises(UnknownNameError, match="unknown value of cameras 'toe'; did you mean 'top'\? choose one of: side, top"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown value of cameras 'toe'; did you mean 'top'\? choose one of: side, top"
+    ):
         node.parameter("cameras", [""], "", choices=("top", "side"))
 
 

@@ -228,7 +228,7 @@ def test_a_changed_score_is_reported(undisturbed: RunDirectory) -> None:
     ("arguments", "says"),
     [
         (["run", "nowhere.yaml"], "cannot read nowhere.yaml"),
-        (["report", "nowhere"], "nowhere is not a run"),
+        (["report", "nowhere"], "there is no run 'nowhere'"),
         (["up", "moon"], "unknown graph 'moon'; choose one of: gazebo, lab, replay, sim"),
         (["up", "sim", "--set", "speed=3"], "unknown argument 'speed'; choose one of: real_time_factor"),
         (["launch"], "No such command 'launch'"),

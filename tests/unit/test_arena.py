@@ -262,7 +262,10 @@ GOOD = "a,ERQA,q1,Task Reasoning,1\n"
         (HEADER + "a,ERQA,q2,Task Reasoning,\n", "score is nothing"),
         (HEADER + "a,ERQA,q2,Task Reasoning,-0.01\n", "score is '-0.01'"),
         (HEADER + "a,Scan2Cap,q2,Spatial Relationship,7.3\n", "CIDEr-D of the question divided by 10"),
-        (HEADER + "a,ERGA,q1,Task Reasoning,1\n", "line 2: unknown benchmark 'ERGA'; did you mean 'ERQA'? there are 21 others"),
+        (
+            HEADER + "a,ERGA,q1,Task Reasoning,1\n",
+            "line 2: unknown benchmark 'ERGA'; did you mean 'ERQA'? there are 21 others",
+        ),
         (HEADER + "a,ERQA,q1,Object Count,1\n", "ERQA does not cover the dimension 'Object Count'; choose one of: Obj"),
         (HEADER + GOOD + GOOD, "line 3: 'a' has item 'q1' of ERQA twice, first in"),
         (HEADER + GOOD + "b,ERQA,q1,Object Type,1\n", "a question has one"),

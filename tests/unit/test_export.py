@@ -127,7 +127,7 @@ def test_either_database_exports_the_same_bytes(store: ResultStore, tmp_path: Pa
 def test_a_refused_export_names_the_reason(store: ResultStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"must end in one of \.csv, \.json, \.parquet"):
         export(store, tmp_path / "trials.xlsx")
-    with pytest.raises(InputError, match="unknown table 'secrets'; choose one of: agents, cases"):
+    with pytest.raises(InputError, match=r"unknown table 'secrets'; .*choose one of: agents, cases"):
         export(store, tmp_path / "t.csv", "secrets")
     (tmp_path / "file").write_text("")
     with pytest.raises(InfrastructureError, match="cannot write"):
@@ -173,14 +173,16 @@ def test_a_merge_that_contradicts_the_record_changes_nothing(store: ResultStore,
 def test_the_commands_take_in_list_merge_and_export(store: ResultStore, tmp_path: Path) -> None:
     store.close()
     run, shared = str(tmp_path / "record.sqlite"), str(tmp_path / "shared.sqlite")
-    (tmp_path / "matrix.csv").write_text("model,revision,[bold]STS,b\nmine,v1,0.5,\nother,v2,1,0\n")
+    (tmp_path / "matrix.csv").write_text("model,revision,[bold]STS,b\nmine,v1,0.5,\nother,v2,1,0\nnone,v1,,\n")
 
     def merton_results(*words: str) -> str:
         result = CliRunner().invoke(commands.app, list(words), catch_exceptions=False, env={"COLUMNS": "120"})
         assert result.exit_code == 0, result.output
         return result.output
 
-    assert "2 agents x 2 cases, 3 scores (3 new), 1 blanks" in merton_results("import", run, f"{tmp_path}/matrix.csv")
+    imported = merton_results("import", run, f"{tmp_path}/matrix.csv")
+    assert "3 agents x 2 cases, 3 scores (3 new), 3 blanks" in imported
+    assert "1 agent has no score at all" in imported
     assert "1 experiments, 4 trials (4 new), 3 foreign scores (3 new)" in merton_results("merge", run, shared)
     listed = merton_results("list", shared)
     assert "study" in listed

@@ -212,7 +212,7 @@ BASE = "name: x\nagents: [{id: a, vla: servo}, {id: b, vla: tiny-vla}]\ntasks: [
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("distortions: [depth_hole]\n", "unknown distortion 'depth_hole'; did you mean 'depth_holes'\?"),
+        ("distortions: [depth_hole]\n", r"unknown distortion 'depth_hole'; did you mean 'depth_holes'\?"),
         ("distortions: [late]\nmax_steps: 1\n", "'late' acts from step 1 on, and no such step is distorted"),
         ("distortions: [torn]\ndistort: {steps: [0]}\n", "'torn' acts from step 1 on, and no such step"),
         ("distortions: [depth_holes]\ndistort: {stages: [cognition]}\n", "acts on the images of 'decision' alone"),

@@ -224,7 +224,9 @@ def test_invalid_settings_and_observations_are_refused() -> None:
     wire = Wire(1)
     with pytest.raises(InputError, match="needs camera 'side'"):
         openpi(wire).act(observation("wrist"))
-    with pytest.raises(InputError, match="unknown dialect 'dorid'; did you mean 'droid'\? choose one of: aloha, droid"):
+    with pytest.raises(
+        InputError, match=r"unknown dialect 'dorid'; did you mean 'droid'\? choose one of: aloha, droid"
+    ):
         openpi(wire, "dorid")
     with pytest.raises(InputError, match="takes 1 to 2 cameras, got 3"):
         openpi(wire, cameras=("top", "side", "wrist"))

@@ -113,7 +113,11 @@ def _choices(kind: str, name: str, choices: list[str]) -> str:
     """The near miss and the choices; of many choices beside a near miss, the command that lists them."""
     hint = did_you_mean(name, choices)
     if hint and len(choices) > SHORT_LIST:
-        return f"{hint}All {len(choices)}: {LISTS[kind]}" if kind in LISTS else f"{hint}there are {len(choices) - 1} others"
+        return (
+            f"{hint}All {len(choices)}: {LISTS[kind]}"
+            if kind in LISTS
+            else f"{hint}there are {len(choices) - 1} others"
+        )
     return f"{hint}choose one of: {', '.join(choices)}"
 
 

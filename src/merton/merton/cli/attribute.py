@@ -44,8 +44,11 @@ def attribute_command(
     """
     from merton.experiment.parts import AXES, dissection
     from merton.experiment.run import RunDirectory
+    from merton.experiment.run_names import find_run
     from merton.experiment.workers import cells
 
+    if not where.is_file():
+        where = find_run(where)
     begun = where.is_dir()
     run = RunDirectory(where) if begun else RunDirectory.create(runs, where, name)
     known = [item.id for item in run.spec.agents]

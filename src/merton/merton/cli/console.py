@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +15,29 @@ from rich.text import Text
 STDOUT = Console(emoji=False)  # module:M: is a name, not a picture
 STDERR = Console(stderr=True, emoji=False)
 
-Record = Annotated[str, typer.Argument(help="A run's directory, an SQLite file or a postgresql:// URL.")]
+
+def run_named(name: Path | None) -> Path | None:
+    """The folder of the run that an argument names; see `merton.experiment.run_names.find_run`."""
+    from merton.experiment.run_names import find_run
+
+    return None if name is None else find_run(name)
+
+
+def record_named(name: str) -> str:
+    """The record that an argument names: a URL or file as it is, else a run."""
+    if "://" in name or Path(name).exists() or Path(name).suffix:
+        return name
+    return str(run_named(Path(name)))
+
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", callback=run_named, help="A run: its folder, its name or latest.")]
+"""The argument that names a run."""
+Record = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECORD", callback=record_named, help="A run, latest, an SQLite file or a postgresql:// URL."
+    ),
+]
 """The argument that names a record of results."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli import boards
-from merton.cli.console import STDERR, Record, print_err, print_out
+from merton.cli.console import STDERR, Record, print_err, print_out, record_named
 from merton.cli.tree import App
 from merton.errors import InfrastructureError, InputError
 from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC
@@ -32,8 +32,10 @@ def show_command(
     record: Annotated[
         str,
         typer.Argument(
-            help="A run's directory, an SQLite file, a postgresql:// URL, or a response matrix (.csv, .parquet): rows "
-            "agents, columns cases, scores 0 to 1."
+            metavar="RECORD",
+            callback=record_named,
+            help="A run, latest, an SQLite file, a postgresql:// URL, or a response matrix (.csv, .parquet): rows "
+            "agents, columns cases, scores 0 to 1.",
         ),
     ],
     json: Annotated[Path | None, typer.Option(help="Also write the snapshot, canonical JSON, into this file.")] = None,

@@ -17,6 +17,7 @@ from merton.cli.doctor import doctor_command
 from merton.cli.gate import gate_command
 from merton.cli.monitor import monitor_command
 from merton.cli.plan import plan_command
+from merton.cli.run_list import runs_command
 from merton.cli.tree import App, Root
 from merton.errors import ErrorCode, InputError, MertonError
 from merton.processes import ENDING
@@ -40,6 +41,7 @@ def errors_command() -> None:
 COMMANDS = (
     ("Start here", "demo", runs.demo_command, "Run the quickstart experiment and write its report"),
     ("Start here", "run", runs.run_command, "Run an experiment and write its report"),
+    ("Start here", "runs", runs_command, "List the runs, newest first; --open shows the report"),
     ("Start here", "report", runs.report_command, "Write the report of a run again, and show its board"),
     ("Start here", "doctor", doctor_command, "Check this machine, and name each remedy"),
     ("Studies", "plan", plan_command, "What an experiment can tell, before it runs"),

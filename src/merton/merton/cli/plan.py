@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import print_out
+from merton.cli.console import print_out, record_named
 from merton.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +20,12 @@ TRIAL_KB = 82.0
 def plan_command(
     experiment: Annotated[Path, typer.Argument(help="The experiment, such as config/experiments/quickstart.yaml.")],
     record: Annotated[
-        Path | None, typer.Option("--from", help="A run like it: its variances, seconds and bytes a trial count.")
+        Path | None,
+        typer.Option(
+            "--from",
+            callback=lambda name: name and Path(record_named(str(name))),
+            help="A run like it: its variances, seconds and bytes a trial count.",
+        ),
     ] = None,
     points: Annotated[
         float, typer.Option(min=0.1, max=100.0, help="The difference to resolve, in points of 100.")

@@ -11,11 +11,28 @@ import typer
 
 from merton.cli.console import print_out
 from merton.cli.tree import App
+from merton.errors import InputError
+from merton.experiment.run_names import find_run
 from merton.graph.supervisor import environment, find_executable
 
 app = App("Score recorded runs again, play them, repair them.")
 
-Recording = Annotated[Path, typer.Argument(metavar="RECORDING", help="Such as runs/<id>/recording.mcap.")]
+
+def recording_named(name: Path) -> Path:
+    """The recording that an argument names: a file, or the newest one of a run; raises InputError if it has none."""
+    if name.is_file() or name.suffix == ".mcap":
+        return name
+    run = find_run(name)
+    files = sorted(run.glob("recording*.mcap"), key=lambda file: file.stat().st_mtime)
+    if not files:
+        raise InputError(f"{run} has no recording: it was run without --record")
+    return files[-1]
+
+
+Recording = Annotated[
+    Path,
+    typer.Argument(metavar="RECORDING", callback=recording_named, help="A run, latest, or such as a.mcap."),
+]
 
 
 @app.command("rescore")

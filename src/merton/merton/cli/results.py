@@ -22,11 +22,12 @@ def list_command(record: Record) -> None:
     with open_record(record, read_only=True) as store:
         about = {item.id: item for item in store.experiment_records()}
         trials, scores = store.sizes()
-    table = Table("experiment or import", "agents", "cases", "results", "made by", "on")
+    table = Table("experiment or import", "agents", "cases", "results", "made by", "made (UTC)")
     for size in trials:
         run = about[size.name]
         merton = f"Merton {run.merton_version}" if run.merton_version else ""
-        add_row(table, size.name, size.agents, size.cases, size.results, merton, run.created_utc or "")
+        made = (run.created_utc or "")[:16].replace("T", " ")
+        add_row(table, size.name, size.agents, size.cases, size.results, merton, made)
     for size in scores:
         add_row(table, size.name, size.agents, size.cases, size.results, "import", "")
     STDOUT.print(table)
@@ -49,7 +50,7 @@ def export_command(
 
 @app.command("import")
 def import_command(
-    record: Record,
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="An SQLite file or a postgresql:// URL.")],
     matrix: Annotated[Path, typer.Argument(help="A response matrix, .csv or .parquet: rows agents, columns cases.")],
     source: Annotated[str | None, typer.Option(help="Name of the matrix; the file's, if not given.")] = None,
     agent_column: Annotated[str | None, typer.Option(help="The column with the agents' ids.")] = None,
@@ -67,6 +68,9 @@ def import_command(
         f"{done.source}: {done.agents} agents x {done.cases} cases, {done.scores} scores ({done.new} new), "
         f"{done.blanks} blanks"
     )
+    if done.blank_agents:
+        whose = "1 agent has" if done.blank_agents == 1 else f"{done.blank_agents} agents have"
+        print_out(f"{whose} no score at all, and no place in lists and on boards")
 
 
 @app.command("merge")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import STDERR, print_err, print_out
+from merton.cli.console import STDERR, Run, print_err, print_out
 from merton.errors import InputError
 from merton.files import locked_folder, resource
 from merton.graph.spec import load_graph
@@ -97,16 +97,20 @@ def _refused_by(graph: str, spec: ExperimentSpec) -> str:
     return ""
 
 
-def report_command(run_directory: Annotated[Path, typer.Argument(help="A run, such as runs/quickstart-...")]) -> None:
+def report_command(
+    run: Run,
+    open_report: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
+) -> None:
     """Write the report of a run again, and show its board."""
+    from merton.cli.run_list import show_page
     from merton.experiment.run import RunDirectory
 
-    _conclude(RunDirectory(run_directory))
+    page = _conclude(RunDirectory(run))
+    if open_report:
+        show_page(page)
 
 
-def compare_command(
-    first: Annotated[Path, typer.Argument(help="A run.")], second: Annotated[Path, typer.Argument(help="Another.")]
-) -> None:
+def compare_command(first: Run, second: Run) -> None:
     """Compare scores and ratings of two runs; exit code 1 if anything but wall time differs."""
     from merton.experiment.run import RunDirectory
     from merton.leaderboard.snapshot import store as snapshot
@@ -257,8 +261,8 @@ def _records(directory: RunDirectory) -> list[TrialRecord]:
     return records
 
 
-def _conclude(directory: RunDirectory) -> None:
-    """Board on the terminal, report on disk."""
+def _conclude(directory: RunDirectory) -> Path:
+    """Board on the terminal, report on disk; gives the report."""
     from merton.leaderboard.snapshot import store as snapshot
     from merton.leaderboard.snapshot.terminal import render_snapshot
     from merton.leaderboard.terminal import terminal_width
@@ -268,3 +272,4 @@ def _conclude(directory: RunDirectory) -> None:
     print(render_snapshot(snapshot.of_trials(records), terminal_width()))
     path = write_report(directory.path)
     print_out(f"{len(records)} trials. Report: {path}")
+    return path

@@ -10,6 +10,7 @@ __all__ = [
     "ports",
     "progress",
     "run",
+    "run_names",
     "runner",
     "scoring",
     "staircase",

@@ -51,7 +51,11 @@ class ResponseMatrix:
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of an import: the matrix's name and size, and how many scores were new to the record."""
+    """The result of an import: the matrix's name and size, and how many scores were new to the record.
+
+    Attributes:
+        blank_agents: of `agents`, those without any score; they are in no match.
+    """
 
     source: str
     agents: int
@@ -59,6 +63,7 @@ class Imported:
     scores: int
     blanks: int
     new: int
+    blank_agents: int = 0
 
 
 def import_matrix(
@@ -86,7 +91,8 @@ def import_matrix(
             register(store.database, connection, AGENTS, "agent", asdict(agent))
         add_cases(store, connection, [CaseRecord(case, source) for case in matrix.cases])
         new = store.write_scores(connection, scores, lambda done: on_progress(done, len(scores)))
-    return Imported(source, len(matrix.agents), len(matrix.cases), len(scores), matrix.blanks, new)
+    blank = len({agent.id for agent in matrix.agents} - {score.agent for score in scores})
+    return Imported(source, len(matrix.agents), len(matrix.cases), len(scores), matrix.blanks, new, blank)
 
 
 def add_cases(store: ResultStore, connection: sa.Connection, cases: Sequence[CaseRecord]) -> None:

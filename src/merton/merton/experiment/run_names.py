@@ -1,0 +1,106 @@
+"""Names of runs: the newest one, one by its name, and a list of all with how far each is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from merton.errors import InputError, MertonError, did_you_mean
+
+RUNS = Path("runs")
+"""The folder of runs, in the folder one stands in."""
+LATEST = "latest"
+"""In place of a run: the newest."""
+REPORT = "report.html"
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run at a glance.
+
+    Attributes:
+        path: its folder.
+        created: when it was begun; the change of its experiment.yaml if run.json does not say it.
+        experiment: its name; empty if it cannot be read.
+        done, planned: trials.
+        is_finished: the run has ended, or has all trials.
+        fault: one sentence if the run cannot be read, else empty.
+    """
+
+    path: Path
+    created: datetime
+    experiment: str = ""
+    done: int = 0
+    planned: int = 0
+    is_finished: bool = False
+    fault: str = ""
+
+    @property
+    def has_report(self) -> bool:
+        return (self.path / REPORT).is_file()
+
+
+def run_folders(runs: Path = RUNS) -> list[Path]:
+    """The runs below a folder, newest first."""
+    folders = [file.parent for file in runs.glob("*/experiment.yaml")]
+    return sorted(folders, key=lambda folder: (_created(folder), folder.name), reverse=True)
+
+
+def find_run(name: str | Path, runs: Path = RUNS) -> Path:
+    """The folder of the run that a user named: `latest`, the name of one below `runs`, or a folder.
+
+    Raises:
+        InputError: there is no such run; the text names the one that is most like it.
+    """
+    if str(name) == LATEST:
+        folders = run_folders(runs)
+        if not folders:
+            raise InputError(f"there is no run below {runs} yet: merton demo makes one")
+        return folders[0]
+    path = Path(name)
+    for folder in (path, runs / path):
+        if (folder / "experiment.yaml").is_file():
+            return folder
+    if path.is_dir():
+        raise InputError(f"{path} is not a run: it has no experiment.yaml")
+    beside = [folder.name for folder in run_folders(path.parent if len(path.parts) > 1 else runs)]
+    hint = did_you_mean(path.name, [*beside, LATEST])
+    raise InputError(f"there is no run {str(name)!r}; {hint}`merton runs` lists all, and {LATEST!r} names the newest")
+
+
+def summarize(folder: Path) -> RunSummary:
+    """A run at a glance; one that cannot be read has its fault in it."""
+    from merton.experiment.run import RunDirectory
+    from merton.results.store import ResultStore
+
+    created = _created(folder)
+    try:
+        run = RunDirectory(folder)
+        done = 0
+        if run.database.is_file():
+            with ResultStore(run.database, read_only=True) as store:
+                done = len(store.ids(run.id))
+    except MertonError as error:
+        return RunSummary(folder, created, fault=str(error))
+    planned = run.spec.trial_count
+    return RunSummary(
+        folder, created, run.spec.name, done, planned, _about(folder).get("finished") is True or done >= planned
+    )
+
+
+def _about(folder: Path) -> dict[str, object]:
+    try:
+        content = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _created(folder: Path) -> datetime:
+    try:
+        created = datetime.fromisoformat(str(_about(folder)["created"]))
+    except (KeyError, ValueError):
+        created = datetime.fromtimestamp((folder / "experiment.yaml").stat().st_mtime, timezone.utc)
+    return created if created.tzinfo else created.replace(tzinfo=timezone.utc)
