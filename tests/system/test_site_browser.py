@@ -100,6 +100,11 @@ def names(page: Any) -> list[str]:
     ]
 
 
+def unfold(page: Any) -> None:
+    """Open everything that is folded away, so that it is looked at too."""
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+
+
 def test_a_request_that_leaves_the_machine_would_be_noticed(browser: Any) -> None:
     visit = Visit(browser)
     visit.page.set_content('<img src="http://192.0.2.1/pixel.png">', wait_until="load")
@@ -113,6 +118,7 @@ def test_every_kind_of_page_opens_without_a_complaint_and_fits_a_phone(browser: 
     for scheme in ("light", "dark"):
         visit = Visit(browser, viewport={"width": 360, "height": 740}, color_scheme=scheme)
         visit.page.goto(f"{site}/{kind}.html")
+        unfold(visit.page)
         width = visit.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         assert width[0] <= width[1], f"{kind} is {width[0]} px wide"
         beyond = visit.page.evaluate(
@@ -135,11 +141,39 @@ def test_axe_finds_no_barrier(browser: Any, site: str, scheme: str) -> None:
     visit = Visit(browser, viewport={"width": 360 if narrow else 1280, "height": 740}, color_scheme=scheme)
     for kind in KINDS:
         visit.page.goto(f"{site}/{kind}.html")
+        unfold(visit.page)
         options = {"preload": False, "resultTypes": ["violations"]}  # other results: one node each, which is faster
         found = axe.run(visit.page, options=options).response["violations"]
         assert [(kind, item["id"], item["nodes"][0]["html"][:200]) for item in found] == []
     visit.check()
     visit.context.close()
+
+
+def test_the_report_answers_on_the_first_screen_and_leads_to_pictures(browser: Any, site: str) -> None:
+    """On a phone and without a script: rank and drop of every agent, and from the costliest distortion to its trial."""
+    visit = Visit(browser, viewport={"width": 390, "height": 844}, java_script_enabled=False)
+    page = visit.page
+    page.goto(f"{site}/../run/report.html")
+    table = page.get_by_role("region", name="The agents")
+    assert table.locator("tbody tr").count() == len(AGENTS)
+    assert table.locator("tbody td:nth-child(3)").first.bounding_box()["y"] < 844
+    assert page.locator("details[open]").count() <= 2, "the first cards alone"
+    page.get_by_role("link", name="pictures of gaussian blur").click()
+    card = page.get_by_role("article", name="gaussian blur, level 5")
+    assert card.get_by_role("img", name="top camera, distorted image").is_visible(), "a link opens what it leads to"
+    height = page.evaluate("document.documentElement.scrollHeight")
+    assert height < 14_000, f"{height} px to scroll"
+    visit.check()
+    visit.context.close()
+
+
+def test_the_report_finds_a_failure(visit: Visit, site: str) -> None:
+    page = visit.page
+    page.goto(f"{site}/../run/report.html")
+    everything = page.locator("table.failures tbody tr").count()
+    assert page.locator("#trouble-count").inner_text() == f"{everything} of {everything} shown"
+    page.get_by_label("Find").fill("no such thing")
+    assert page.locator("#trouble-count").inner_text() == f"0 of {everything} shown"
 
 
 def test_columns_sort_both_ways_and_the_address_remembers(visit: Visit, site: str) -> None:

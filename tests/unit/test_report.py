@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from merton.pages import svg
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.study import figures, gallery, report
+from merton.study.headline import headline, most_sensitive, size
+from merton.study.losses import by_agent
 from merton.study.report import write_report
 
 SMALL: dict[str, Any] = {"distortions": ("gaussian_blur", "max_darken"), "tasks": ("pick",)}
@@ -72,7 +75,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_page_is_one_file_without_requests(run: Path) -> None:
     text, page = page_of(run)
-    assert all(source.startswith(("data:image/jpeg;base64,", "#")) for source in page.sources)
+    addresses = [source for source in page.sources if not source.startswith("data:image/jpeg;base64,")]
+    assert all(f'id="{source[1:]}"' in text for source in addresses if source.startswith("#"))
+    others = {source for source in addresses if not source.startswith("#")}
+    assert all((run / unquote(source)).exists() for source in others)
+    assert {"results.sqlite", "trials.csv", "trials/", "experiment.yaml", "run.json"} <= others
+    assert "trials/servo.pick.0.max_darken.5/" in others
     assert "http://" not in text
     assert "https://" not in text
     assert "url(" not in text
@@ -84,27 +92,14 @@ def test_the_page_is_one_file_without_requests(run: Path) -> None:
 
 def test_every_section_is_there_in_order(run: Path) -> None:
     text, page = page_of(run)
-    anchors = [
-        "metrics",
-        "board",
-        "floors",
-        "curves",
-        "heat",
-        "models",
-        "gallery",
-        "troubles",
-        "cases",
-        "methods",
-        "provenance",
-    ]
-    places = [text.index(f'id="{anchor}"') for anchor in anchors]
+    anchors = [anchor for anchor in report.TITLES if anchor != "thresholds"]
+    places = [text.index(f'<h2 id="{anchor}"') for anchor in anchors]
     assert places == sorted(places)
-    assert all(f"#{anchor}" in page.sources for anchor in anchors)
-    assert re.search(
-        r"3 agents, 324 trials in 3 scenes: servo loses most under distortion, its success falls from \d+ to \d+"
-        r"\u00a0%; hardest: \w+ \d\.",
-        page.text,
-    )
+    words = re.findall(r'<li><a href="#(\w+)">([^<]+)</a></li>', text)
+    assert words == re.findall(r'<h2 id="(\w+)">([^<]+)</h2>', text), "the menu has the words of the headings"
+    assert [anchor for anchor, _ in words] == anchors
+    assert re.search(r"<h1>servo loses most under distortion: its success falls from \d+ to \d+\u00a0%\.</h1>", text)
+    assert re.search(r"3 agents, 324 trials in 3 scenes, 6\u00a0min 53\u00a0s; hardest: \w+ \w+ \d\.", page.text)
     assert "14 March 2026" in page.text
     assert "0123456789abcdef" in page.text
     assert "packages · numpy" in page.text
@@ -128,11 +123,11 @@ def test_of_too_many_troubles_the_gravest_are_listed_and_all_are_counted(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     total = page_of(run)[0].count("<tr data-outcome=")
-    monkeypatch.setattr(report, "TROUBLES_SHOWN", 3)
+    monkeypatch.setattr(report, "TROUBLES_SHOWN", 2)
     text, page = page_of(run)
-    assert text.count("<tr data-outcome=") == 3
-    assert '<tr data-outcome="failure"' not in text, "the fake run has graver ones"
-    assert f"Every trial that did not succeed: {total} of 324. Here are the gravest 3;" in page.text
+    assert text.count("<tr data-outcome=") == 2
+    assert '<tr data-outcome="failure"' not in text, "servo has graver ones"
+    assert f"Every trial that did not succeed: {total} of 324, the gravest first. Here are 2 of them;" in page.text
 
 
 def test_the_same_run_gives_the_same_page(run: Path) -> None:
@@ -148,7 +143,7 @@ def test_the_gallery_prefers_failures_of_agents_that_depend_on_images(run: Path)
     failed = {item.case.distortion for item in severe if item.outcome in (Outcome.FAILURE, Outcome.EMERGENCY_STOP)}
     assert failed
     assert sum("</span> success</span>" not in card for card in cards) == len(failed)
-    assert all(card.count("<svg") == 2 for card in cards)
+    assert all(card.count("<svg") == 3 for card in cards)
 
 
 def test_names_and_texts_are_escaped_in_the_report(tmp_path: Path) -> None:
@@ -238,7 +233,8 @@ def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     with ResultStore(tmp_path / "results.sqlite") as store:
         store.record(TrialRecord("e", "servo", TestCase("pick", 0, "jpeg", 3), Outcome.INFRASTRUCTURE, error_code=401))
     text, page = page_of(tmp_path)
-    assert "1 agent, 1 trial in 1 scene: no agent has lost success" in page.text
+    assert "<h1>No agent has lost success under distortion.</h1>" in text
+    assert "1 agent, 1 trial in 1 scene." in page.text
     assert '<td>–</td><td class="left">–</td>' in text
     assert "infrastructure fault" in page.text
 
@@ -247,7 +243,7 @@ def test_missing_cells_are_hatched(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     make_fake_run(directory, agents=("servo",), levels=(1, 5), **SMALL)
     text, _ = page_of(directory)
-    assert text.count('class="missing" title="n = 0"') == 3 * 2 * 3  # stages x distortions x levels 2, 3, 4
+    assert text.count('class="missing" title="n = 0"') == 4 * 2 * 3  # success and stages x distortions x levels 2, 3, 4
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
@@ -373,16 +369,16 @@ def test_agents_that_ignore_images_do_not_count_as_sensitive_to_distortion() -> 
         ]
 
     played = [*records("blind", 1.0), *records("servo", 0.6)]
-    board = of_trials(played)
-    assert [row.id for row in report.most_sensitive(board)] == ["servo"]
-    assert "servo loses most under distortion, its success falls from 100 to 0\u00a0%;" in report.headline(board)
-    assert "hardest: jpeg 5." in report.headline(board)
+    board, lost = of_trials(played), by_agent(played)
+    assert [row.id for row in most_sensitive(board, lost)] == ["servo"]
+    assert headline(board, lost) == "servo loses most under distortion: its success falls from 100 to 0\u00a0%."
+    assert size(board) == "2 agents, 4 trials in 1 scene; hardest: jpeg 5"
 
 
 def test_the_hardest_distortion_is_no_artefact_of_a_hard_scene() -> None:
     """Scene 1 is hard. Each scene is seen at levels of its own, so only distortions, not levels, can be compared."""
 
-    def headline(*views: tuple[int, str, int]) -> str:
+    def hardest(*views: tuple[int, str, int]) -> str:
         easy = {(0, "jpeg"): "ab", (0, "webp"): "a", (1, "jpeg"): "a", (1, "webp"): ""}  # the agents that succeed
         played = [
             TrialRecord("e", agent, TestCase("pick", scene, name, level), outcome, decision=0.6)
@@ -394,9 +390,9 @@ def test_the_hardest_distortion_is_no_artefact_of_a_hard_scene() -> None:
         played += [
             TrialRecord("e", agent, case, Outcome.SUCCESS, decision=1.0) for agent in "ab" for case in references
         ]
-        return report.headline(of_trials(played)).rpartition("; ")[2]
+        return size(of_trials(played)).rpartition("; ")[2]
 
     drawn = ((0, "jpeg", 5), (0, "webp", 1), (1, "jpeg", 1), (1, "webp", 4))
-    assert headline(*drawn) == "hardest: webp."
-    assert headline(*drawn, (0, "jpeg", 1)) == "hardest: jpeg 1.", "the one view that both scenes share"
-    assert "hardest" not in headline((0, "webp", 1), (1, "jpeg", 1))
+    assert hardest(*drawn) == "hardest: webp"
+    assert hardest(*drawn, (0, "jpeg", 1)) == "hardest: jpeg 1", "the one view that both scenes share"
+    assert "hardest" not in hardest((0, "webp", 1), (1, "jpeg", 1))

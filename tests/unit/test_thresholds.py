@@ -16,6 +16,7 @@ from merton.experiment.staircase import Staircase
 from merton.leaderboard.snapshot.store import of_trials
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.study import report, thresholds
+from merton.study.headline import headline
 from merton.study.thresholds import TARGET, Threshold, as_csv, estimate, words
 
 
@@ -106,7 +107,9 @@ def test_the_report_of_a_staircase_begins_with_its_thresholds(tmp_path: Path, mo
     run = tmp_path / "run"
     make_fake_run(run, distortions=("gaussian_blur",), tasks=("pick",))
     given: list[Sequence[Threshold]] = []
-    monkeypatch.setattr(report, "render", lambda run, facts, records, found=(): given.append(found) or "page")
+    monkeypatch.setattr(
+        report, "render", lambda run, facts, records, found=(), planned=None: given.append(found) or "page"
+    )
     report.write_report(run)
     assert (given.pop(), (run / "thresholds.csv").exists()) == ([], False)
     facts = json.loads((run / "run.json").read_text())
@@ -119,21 +122,21 @@ def test_the_report_of_a_staircase_begins_with_its_thresholds(tmp_path: Path, mo
     assert section.count('<svg viewBox="0 0 120 18" class="bar"') == 3
     assert words(found[0].level) == "below 1", "it does nothing"
     records = [TrialRecord("e", item.agent, TestCase("pick", 0, "jpeg", 1), Outcome.SUCCESS) for item in found]
-    says = "3 agents, 3 trials in 1 scene: success falls to 75\u00a0% first for hold under gaussian_blur"
+    says = "Success falls to 75\u00a0% first for hold under gaussian_blur"
     certain = [
         replace(found[0], interval=(-math.inf, -math.inf)),
         *(replace(item, level=4.0, interval=(2.0, 5.0)) for item in found[1:]),
     ]
-    assert report.headline(of_trials(records), certain) == f"{says} (level: below 1)."
-    assert report.headline(of_trials(records), found).startswith(f"{says} (level: below 1), which cannot be told apart")
+    assert headline(of_trials(records), {}, certain) == f"{says} (level below 1)."
+    assert headline(of_trials(records), {}, found).startswith(f"{says} (level below 1), which cannot be told apart")
     near = [replace(item, level=2.0 + at / 10, interval=(1.5, 3.0)) for at, item in enumerate([*found, *found])]
-    said = ": success falls to 75\u00a0% first for hold under gaussian_blur (level: 2.0)"
-    rival = ", which cannot be told apart from oracle under gaussian_blur (level: 2.1)"
+    said = "Success falls to 75\u00a0% first for hold under gaussian_blur (level 2.0)"
+    rival = ", which cannot be told apart from oracle under gaussian_blur (level 2.1)"
     for count, ending in ((1, ""), (2, rival), (3, f"{rival} and 1 other"), (6, f"{rival} and 4 others")):
-        assert report.headline(of_trials(records), near[:count]).endswith(f"{said}{ending}.")
+        assert headline(of_trials(records), {}, near[:count]).endswith(f"{said}{ending}.")
     apart = [near[0], replace(near[1], interval=(3.1, 5.0))]
-    assert report.headline(of_trials(records), apart).endswith(f"{said}.")
+    assert headline(of_trials(records), {}, apart).endswith(f"{said}.")
     above = [replace(item, level=math.inf) for item in found]
-    assert report.headline(of_trials(records), above).endswith(
-        "no agent's success falls to 75\u00a0% within the five levels."
+    assert headline(of_trials(records), {}, above).endswith(
+        "No agent's success falls to 75\u00a0% within the five levels."
     )

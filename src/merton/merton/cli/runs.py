@@ -268,8 +268,10 @@ def _conclude(directory: RunDirectory) -> Path:
     from merton.leaderboard.terminal import terminal_width
     from merton.study.report import write_report
 
-    records = _records(directory)
+    records, planned = _records(directory), directory.spec.trial_count
+    if unfinished := len(records) < planned:
+        print_out(f"The run is unfinished: the board is of {len(records)} of {planned} trials, so places may change.")
     print(render_snapshot(snapshot.of_trials(records), terminal_width()))
-    path = write_report(directory.path)
-    print_out(f"{len(records)} trials. Report: {path}")
+    path = write_report(directory.path, planned)
+    print_out(f"{len(records)}{f' of {planned}' if unfinished else ''} trials. Report: {path}")
     return path

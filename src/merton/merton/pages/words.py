@@ -60,6 +60,17 @@ def date_and_time(iso: object) -> str:
     return f"{time.day} {time:%B %Y, %H:%M}{zone}"
 
 
+def duration(seconds: object) -> str:
+    """A time span for people, such as "4 min 37 s" or "2 h 5 min"; empty for a value that is no finite number."""
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0.0 <= seconds < math.inf:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    if hours:
+        return f"{hours}\u00a0h {minutes_left}\u00a0min"
+    return f"{minutes}\u00a0min {rest}\u00a0s" if minutes else f"{rest}\u00a0s"
+
+
 def marked(reference: str, distorted: str) -> Markup:
     """The distorted answer with the words that the reference answer lacks in <mark>."""
     ours, theirs = reference.split(), distorted.split()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from merton.results.records import TrialRecord
 from merton.results.text import one_line
@@ -63,6 +64,11 @@ def _trial_file(run: Path, record: TrialRecord, name: str) -> Path | None:
         return path if inside and path.is_file() else None
     except (OSError, ValueError):  # a name too long for the file system, or with a NUL
         return None
+
+
+def folder_address(run: Path, record: TrialRecord) -> str | None:
+    """The address of a trial's folder relative to the run's, for a link; None if it kept no trial.json."""
+    return None if _trial_file(run, record, "trial.json") is None else f"trials/{quote(record.id, safe='')}/"
 
 
 def jpeg(run: Path, record: TrialRecord, name: object) -> bytes | None:

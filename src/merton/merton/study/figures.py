@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,14 @@ from merton.results.statistics import Interval
 from merton.results.text import count_of
 
 LEVELS = range(6)
+
+SHARE_WIDTH = 160.0
+SHARE_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+MOTION_POINTS = 48
+"""Positions of each path that a moving picture passes through."""
+MOTION_S = 6.0
+"""The longer path is shown in this time."""
 
 Path3 = NDArray[np.float64]
 """Positions of the tool centre point in `base_link`, shape (n, 3) [m]."""
@@ -75,8 +84,7 @@ def line_chart(
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         height_px = y(share * maximum)
         parts.append(tag("line", x1=left, x2=right, y1=height_px, y2=height_px, class_="grid"))
-        if share in (0.0, 0.5, 1.0):
-            parts.append(tag("text", f"{share * maximum:g}", x=left - 6, y=height_px + 3.5, text_anchor="end"))
+        parts.append(tag("text", f"{share * maximum:g}", x=left - 6, y=height_px + 3.5, text_anchor="end"))
     for level in LEVELS:
         parts.append(tag("text", level, x=x(level), y=bottom + 15, text_anchor="middle"))
     parts.append(
@@ -109,6 +117,26 @@ def _series(item: Series, x: Callable[[float], float], y: Callable[[float], floa
         hint = tag("title", f"{item.label}, level {p.level}: {p.mean:.3g} (n = {p.size})")
         parts.append(tag("g", hint, marker(item.index, x(p.level), y(p.mean))))
     return tag("g", *parts, class_=f"s{item.index % SERIES_COLORS}")
+
+
+def _share_x(share: float) -> float:
+    return 6.0 + (SHARE_WIDTH - 12.0) * min(max(share, 0.0), 1.0)
+
+
+def share_axis() -> Markup:
+    """The axis of `fall_bar`, 0 to 100 %, with its ticks' labels."""
+    parts = [tag("text", f"{100 * tick:g}", x=_share_x(tick), y=10, text_anchor="middle") for tick in SHARE_TICKS]
+    return tag("svg", *parts, viewBox=f"0 0 {SHARE_WIDTH:g} 13", class_="bar axis-bar", aria_hidden="true")
+
+
+def fall_bar(before: float, after: float, index: int) -> Markup:
+    """A share without distortion (ring) and with it (disk), 0..1, in the colour of the agent's `index`."""
+    parts = [tag("line", x1=_share_x(tick), x2=_share_x(tick), y1=1, y2=17, class_="grid") for tick in SHARE_TICKS]
+    parts.append(tag("line", x1=_share_x(before), x2=_share_x(after), y1=9, y2=9, class_="fall"))
+    parts.append(tag("circle", cx=_share_x(before), cy=9, r=4.2, class_="from"))
+    parts.append(tag("circle", cx=_share_x(after), cy=9, r=4.2, class_="mark"))
+    group = tag("g", *parts, class_=f"s{index % SERIES_COLORS}")
+    return tag("svg", group, viewBox=f"0 0 {SHARE_WIDTH:g} 18", class_="bar", aria_hidden="true")
 
 
 def threshold_bar(level: float, interval: Interval) -> Markup:
@@ -199,12 +227,20 @@ def window_of(paths: Iterable[Path3]) -> Window:
 
 
 def trajectory(
-    reference: Path3, distorted: Path3, view: str, window: Window, width: float = 424.0, height: float = 240.0
+    reference: Path3,
+    distorted: Path3,
+    view: str,
+    window: Window,
+    width: float = 424.0,
+    height: float = 240.0,
+    moving: bool = False,
 ) -> Markup:
     """The tool's path in the reference and in the distorted run, seen from "top" or from the "side".
 
     From the top, forward (+x) is up and left (+y) is left, as in the top camera's image; from the side, the robot
     stands left, forward is right, and the table top is drawn at z = 0. Grid lines are 10 cm apart, to one scale.
+
+    With `moving` a dot runs along each path, both at one pace: the positions of a path are equally far apart in time.
     """
     across, up, sign = (1, 0, -1.0) if view == "top" else (0, 2, 1.0)
     spans = {0: (window.low[0], window.high[0]), 1: (window.low[1], window.high[1]), 2: (window.low[2], window.high[2])}
@@ -243,11 +279,30 @@ def trajectory(
         end = {"cx": x(path[-1, across]), "cy": y(path[-1, up])}
         parts.append(tag("polyline", points=corners, class_=f"path {kind}"))
         parts.append(tag("circle", **end, r=6.5 if kind == "reference" else 4.5, class_=f"end {kind}"))
+    if moving:
+        longest = max(len(reference), len(distorted))
+        for path, kind in ((reference, "reference"), (distorted, "distorted")):
+            if len(path):
+                parts.append(_runner([(x(point[across]), y(point[up])) for point in path], longest, kind))
     start = next((path[0] for path in (distorted, reference) if len(path)), None)
     if start is not None:
         parts.append(tag("circle", cx=x(start[across]), cy=y(start[up]), r=4, class_="start"))
     label = f"Tool path {labels[0]}: " + (_miss(reference, distorted) or "not recorded")
     return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="trajectory", role="img", aria_label=label)
+
+
+def _runner(points: Sequence[tuple[float, float]], longest: int, kind: str) -> Markup:
+    """A dot that passes through points, one a tick of `longest` in all, and then waits at the last one."""
+    ticks = np.linspace(0, longest - 1, min(longest, MOTION_POINTS)).round().astype(int)
+    places = [points[min(tick, len(points) - 1)] for tick in ticks.tolist()]
+    way = "".join(
+        f"{100 * number / max(len(places) - 1, 1):.1f}%{{transform:translate({x:.1f}px,{y:.1f}px)}}"
+        for number, (x, y) in enumerate(places)
+    )
+    name = f"way-{hashlib.sha256(way.encode()).hexdigest()[:12]}"
+    rules = Markup("@keyframes {}{{{}}}").format(name, Markup(way))
+    dot = tag("circle", r=7.0, class_=f"runner {kind}", style=f"animation:{name} {MOTION_S:g}s linear infinite")
+    return tag("g", tag("style", rules), dot)
 
 
 def _miss(reference: Path3, distorted: Path3) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,17 @@ import numpy as np
 from markupsafe import Markup
 
 from merton.pages.words import marked
-from merton.results.records import Outcome, TrialRecord
-from merton.results.statistics import mean
+from merton.results.records import Outcome, Reference, TrialRecord
 from merton.results.text import one_line
-from merton.results.trial_files import first_frame, jpeg, shown_answers, trial_detail
-from merton.study import figures
+from merton.results.trial_files import first_frame, folder_address, jpeg, shown_answers, trial_detail
+from merton.study import clips, figures
+from merton.study.losses import Group
 
 PICTURE_BUDGET = 9_000_000
 """Bytes of embedded pictures; further cards have none, so that the page stays below 12 MB."""
+
+CLIPS_SHOWN = 6
+"""Cards with a moving picture of the views; a page of all 30 distortions would be too large."""
 
 PATH_POINTS = 200
 
@@ -34,6 +37,9 @@ class Card:
         pictures: data URIs of the reference and the distorted image, each None if there is none to show.
         answers: to the reference image, and to the distorted one with the differences in <mark>.
         paths: the tool's path from above and from the side.
+        motion: the same from above, with a dot that runs along either path.
+        clip: data URI of the views of all steps, undistorted run and distorted run side by side; None for one view.
+        folder: address of the trial's folder, relative to the run's.
     """
 
     record: TrialRecord
@@ -42,45 +48,50 @@ class Card:
     pictures: tuple[str | None, str | None]
     answers: tuple[str, Markup]
     paths: tuple[Markup, Markup]
+    motion: Markup
+    clip: str | None
+    folder: str | None
 
 
-def build(run: Path, records: Iterable[TrialRecord], agents: Sequence[str]) -> list[Card]:
-    """A card for every distortion, the most harmful first: a trial of its highest level by one of `agents`.
+def build(run: Path, records: Iterable[TrialRecord], agents: Sequence[str], groups: Sequence[Group]) -> list[Card]:
+    """A card for every distortion, in the order of `groups`: a trial of its highest level by one of `agents`.
 
-    Failures are preferred, then agents in the order given, then low scores; trials without trial.json are passed over.
+    Failures are preferred, then agents that lost most under the distortion, then scenes in which the agent succeeds
+    undistorted, then low scores; trials without trial.json are passed over.
     """
     by_distortion: dict[str, list[TrialRecord]] = {}
     for record in records:
         if record.agent in agents and not record.case.is_reference and record.outcome is not Outcome.INFRASTRUCTURE:
             by_distortion.setdefault(record.case.distortion, []).append(record)
+    order = {group.name: [loss.agent for loss in group.losses] for group in groups}
     left, cards = PICTURE_BUDGET, []
-    for candidates in sorted(by_distortion.values(), key=_harm):
-        card = _instructive(run, candidates, agents)
+    for name in sorted(
+        by_distortion, key=lambda name: (list(order).index(name) if name in order else len(order), name)
+    ):
+        first = [agent for agent in order.get(name, ()) if agent in agents]
+        rest = [agent for agent in agents if agent not in first]
+        card = _instructive(run, by_distortion[name], [*first, *rest], moving=len(cards) < CLIPS_SHOWN)
         if card is not None:
-            left -= sum(len(picture) for picture in card.pictures if picture)
-            cards.append(card if left >= 0 else Card(**{**vars(card), "pictures": (None, None)}))
+            left -= sum(len(picture) for picture in (*card.pictures, card.clip) if picture)
+            cards.append(card if left >= 0 else replace(card, pictures=(None, None), clip=None))
     return cards
 
 
-def _harm(candidates: Sequence[TrialRecord]) -> tuple[float, str]:
-    score = mean(record.execution for record in candidates)
-    return (100.0 if score is None else score, candidates[0].case.distortion)
-
-
-def _instructive(run: Path, candidates: Iterable[TrialRecord], agents: Sequence[str]) -> Card | None:
+def _instructive(run: Path, candidates: Iterable[TrialRecord], agents: Sequence[str], moving: bool) -> Card | None:
     def order(record: TrialRecord) -> tuple[object, ...]:
         score = 100.0 if record.execution is None else record.execution
         succeeded = record.outcome is Outcome.SUCCESS
-        return (-record.case.level, succeeded, agents.index(record.agent), score, record.id)
+        broken = record.reference is Reference.OWN and record.reference_success is True
+        return (-record.case.level, succeeded, agents.index(record.agent), not broken, score, record.id)
 
     for record in sorted(candidates, key=order)[:8]:
         detail = trial_detail(run, record)
         if detail is not None:
-            return _card(run, record, detail)
+            return _card(run, record, detail, moving)
     return None
 
 
-def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
+def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any], moving: bool) -> Card:
     reference, distorted = path_of(detail, "reference_path"), path_of(detail, "path")
     window = figures.window_of((reference, distorted))
     frame = first_frame(detail)
@@ -95,7 +106,32 @@ def _card(run: Path, record: TrialRecord, detail: Mapping[str, Any]) -> Card:
             figures.trajectory(reference, distorted, "top", window),
             figures.trajectory(reference, distorted, "side", window),
         ),
+        motion=figures.trajectory(reference, distorted, "top", window, moving=True),
+        clip=_clip(run, record, detail, frame.get("camera")) if moving else None,
+        folder=folder_address(run, record),
     )
+
+
+def _clip(run: Path, record: TrialRecord, detail: Mapping[str, Any], camera: object) -> str | None:
+    """The views of one camera, step by step: of the agent's undistorted run of the scene, and of this one."""
+    clean = replace(record, case=record.case.reference)
+    left = list(_views(run, clean, trial_detail(run, clean) or {}, camera, "reference"))
+    right = list(_views(run, record, detail, camera, "distorted"))
+    if not left or not right:
+        return None
+    last = max(len(left), len(right))
+    pairs = [(left[min(at, len(left) - 1)], right[min(at, len(right) - 1)]) for at in range(last)]
+    content = clips.side_by_side(pairs)
+    return None if content is None else f"data:image/webp;base64,{base64.b64encode(content).decode()}"
+
+
+def _views(run: Path, record: TrialRecord, detail: Mapping[str, Any], camera: object, kind: str) -> Iterator[bytes]:
+    frames = detail.get("frames")
+    for frame in frames if isinstance(frames, list) else ():
+        if isinstance(frame, dict) and frame.get("camera") == camera:
+            content = jpeg(run, record, frame.get(kind))
+            if content is not None:
+                yield content
 
 
 def _picture(run: Path, record: TrialRecord, name: object) -> str | None:

@@ -1,61 +1,85 @@
-"""One self-contained HTML page about a run: board, curves, heat maps, single trials, ratings, methods, provenance."""
+"""One self-contained HTML page about a run: agents, losses, single trials, failures, curves, ratings, provenance."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import numpy as np
 
 from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.by_metric import metric_table
-from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Snapshot
+from merton.leaderboard.snapshot.contents import CaseRow
 from merton.leaderboard.snapshot.terminal import disagreements
 from merton.pages import svg
 from merton.pages.environment import environment
-from merton.pages.words import date_and_time, percent
-from merton.results import trial_files
+from merton.pages.words import date_and_time
+from merton.results import export, trial_files
 from merton.results.metrics import METRICS
 from merton.results.records import STAIRCASE, TrialRecord
 from merton.results.statistics import mean
 from merton.results.store import ResultStore
-from merton.results.text import one_line, printable
-from merton.study import figures, floors, gallery, models, outputs, pairs, sections, thresholds
+from merton.results.text import one_line, places, printable
+from merton.study import figures, floors, gallery, losses, models, outputs, pairs, run_files, sections, thresholds
 from merton.study.attribution import Findings
+from merton.study.headline import headline, looking, most_sensitive, size, trial_count
 from merton.study.stages import stages
 from merton.study.thresholds import Threshold
 from merton.study.values import VALUES
 from merton.study.variance import Components, components
 
-MAXIMUM = {"cognition": 1.0, "decision": 1.0, "execution": 100.0}
-"""Score name to its maximum, in the order of the stages."""
+MAXIMUM = {"success": 100.0, "cognition": 1.0, "decision": 1.0, "execution": 100.0}
+"""Success, then the stages in their order, to the maximum of the score; success is in percent."""
+
+TITLES = {
+    "thresholds": "Thresholds",
+    "results": "Results",
+    "losses": "By distortion and task",
+    "gallery": "What breaks it",
+    "failures": "Failures",
+    "curves": "Dose and response",
+    "heat": "Heat maps",
+    "stages": "Stages",
+    "evidence": "How sure",
+    "floors": "Above chance",
+    "models": "Models",
+    "cases": "Test cases",
+    "methods": "Methods",
+    "files": "Files and provenance",
+}
+"""Anchor of a section to its heading, which is also its word in the menu; in the order of the page."""
+
+GROUPS_SHOWN = 10
+"""Distortions, and tasks, that are not folded away: the costliest."""
+CARDS_OPEN = 2
 
 CASES_SHOWN = 10
 PAIRS_SHOWN = 45
 """Comparisons of two agents: all of ten agents."""
 TROUBLES_SHOWN = 2000
 """Rows of the table of failures: more make the page slow. Ours."""
-LEAST_LOSS = 0.01
-"""Of success, to count as sensitive to distortion."""
-BLIND_DECISION = 0.999
-"""The decisions of an agent with a higher mean decision score do not depend on the image."""
 
 
-def write_report(run_directory: Path | str) -> Path:
-    """Write `report.html` into a run's directory and return its path; of a staircase `thresholds.csv` too.
+def write_report(run_directory: Path | str, planned: int | None = None) -> Path:
+    """Write `report.html` and `trials.csv` into a run's directory; of a staircase `thresholds.csv` too.
 
-    Reads run.json, experiment.yaml, results.sqlite and, for the gallery, trials/<id>/; files that a trial lacks are
-    shown as missing. The page needs no other file and makes no request.
+    Reads run.json, experiment.yaml, results.sqlite and, for the pictures, trials/<id>/; files that a trial lacks are
+    shown as missing. The page needs no other file and makes no request; its links lead to files of the run.
+
+    Args:
+        run_directory: of the run.
+        planned: how many trials it has when it is finished; with fewer the report says so.
+
+    Returns:
+        The path of report.html.
 
     Raises:
         InputError: there is no such run, or its run.json or results.sqlite is missing or unreadable.
-        InfrastructureError: the page cannot be written.
+        InfrastructureError: a file cannot be written.
     """
     run = Path(run_directory)
     if not run.is_dir():
@@ -65,61 +89,60 @@ def write_report(run_directory: Path | str) -> Path:
         raise InputError(f"{run / 'run.json'} is missing or is not a JSON object")
     with ResultStore(run / "results.sqlite", read_only=True) as store:
         records = [record for experiment in store.experiments() for record in store.records(experiment)]
+        export.export(store, run / "trials.csv")
     found = thresholds.thresholds(records) if _is_staircase(facts) else []
-    page = render(run, facts, records, found)
-    target = run / "report.html"
-    _write(target, page)
     if found:
         _write(run / "thresholds.csv", thresholds.as_csv(found))
+    target = run / "report.html"
+    _write(target, render(run, facts, records, found, planned))
     return target
 
 
 def render(
-    run: Path, facts: Mapping[str, Any], records: Sequence[TrialRecord], found_thresholds: Sequence[Threshold] = ()
+    run: Path,
+    facts: Mapping[str, Any],
+    records: Sequence[TrialRecord],
+    found_thresholds: Sequence[Threshold] = (),
+    planned: int | None = None,
 ) -> str:
     """The page as text; `facts` is run.json, `run` the directory that holds trials/ and experiment.yaml."""
     board = snapshots.of_trials(records)
     agents = [row.id for row in board.agents]
-    sensitive = [row.id for row in most_sensitive(board)] or agents
+    lookers = [row.id for row in looking(board.agents)]
+    lost = losses.by_agent(records)
+    sensitive = [row.id for row in most_sensitive(board, lost)] or agents
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     recorded = outputs.read(run, records)
-    chance, lookers = floors.floors(recorded, board), [row.id for row in looking(board.agents)]
+    chance = floors.floors(recorded, board)
+    cards = gallery.build(run, records, sensitive, losses.by_distortion(records, sensitive))
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             facts=facts,
             when=date_and_time(facts.get("created")),
-            headline=headline(board, found_thresholds),
+            headline=headline(board, lost, found_thresholds, planned),
+            size=size(board, facts.get("wall_s")),
+            planned=planned,
+            unfinished=planned is not None and trial_count(board) < planned,
             thresholds=found_thresholds,
             records=records,
             board=board,
+            agents=agents,
+            slots=svg.series_slots(agents),
             by_metric=metric_table(board.agents),
             disagreements=disagreements(board),
             domain=svg.rating_domain(row.standing for row in board.agents if row.standing and not row.standing.flag),
+            lost=lost,
+            breakdowns=_breakdowns(records, agents, lookers),
             floors=chance,
             model_studies=sections.model_studies(models.from_outputs(recorded)),
             decision_by_study_range=models.decision_by_study_range(recorded),
+            models_open=False,
             stages=stages(records, lookers, _mean_floors(chance, lookers)),
-            legend=list(enumerate(agents)),
-            overview={
-                stage: [sections.series(agent, index, records, stage) for index, agent in enumerate(agents)]
-                for stage in MAXIMUM
-            },
-            curves=[
-                (
-                    distortion,
-                    [
-                        sections.series(agent, index, records, "execution", distortion)
-                        for index, agent in enumerate(agents)
-                    ],
-                )
-                for distortion in sections.distortions(records)
-            ],
-            heat={stage: sections.panels(records, agents, stage) for stage in MAXIMUM},
-            cards=gallery.build(run, records, sensitive),
-            troubles=(troubles := sections.troubles(records))[:TROUBLES_SHOWN],
-            trouble_count=len(troubles),
+            cards=cards,
+            seen={card.record.id: f"seen-{number}" for number, card in enumerate(cards, start=1)},
+            seen_under={card.record.case.distortion: f"seen-{number}" for number, card in enumerate(cards, start=1)},
             rated_cases=len(rated),
             hardest=rated[:CASES_SHOWN],
             easiest=sorted(rated, key=lambda row: (sections.rating(row.standing), row.id))[:CASES_SHOWN],
@@ -129,9 +152,58 @@ def render(
             variances=variances(records),
             pairs=(found := pairs.all_pairs(records, VALUES["success"]))[:PAIRS_SHOWN],
             pair_count=len(found),
+            files=run_files.present(run),
+            added_references=run_files.added_references(run),
             experiment=_experiment_text(run / "experiment.yaml"),
+            **_failures(run, records, lookers or agents),
+            **_curves(records, agents, {output.agent: output.models["cognition"] for output in recorded}),
         )
     )
+
+
+def _breakdowns(
+    records: Sequence[TrialRecord], agents: Sequence[str], lookers: Sequence[str]
+) -> list[tuple[str, list[losses.Group], list[losses.Group]]]:
+    """By distortion and by task: the losses of agents that depend on the image, and those of the others."""
+    blind = [agent for agent in agents if agent not in lookers]
+    shown, rest = (lookers, blind) if lookers else (agents, [])
+    return [
+        (word, divide(records, shown), divide(records, rest))
+        for word, divide in (("distortion", losses.by_distortion), ("task", losses.by_task))
+    ]
+
+
+def _failures(run: Path, records: Sequence[TrialRecord], subjects: Collection[str]) -> dict[str, Any]:
+    """The rows of the section of failures: those of the agents that were put to the test, and those of the others."""
+    found = sections.troubles(records, subjects)
+    shown = [(record, trial_files.folder_address(run, record)) for record in found[:TROUBLES_SHOWN]]
+    return {
+        "troubles": [row for row in shown if row[0].agent in subjects],
+        "floor_troubles": [row for row in shown if row[0].agent not in subjects],
+        "trouble_count": len(found),
+    }
+
+
+def _curves(records: Sequence[TrialRecord], agents: Sequence[str], vlms: Mapping[str, str]) -> dict[str, Any]:
+    """The series of the charts and the panels of the heat maps; cognition is that of VLMs, all else that of agents."""
+    users = sections.users(vlms, agents)
+    of_vlms = sections.of_models(records, vlms)
+
+    def players(stage: str) -> tuple[Sequence[str], Sequence[TrialRecord]]:
+        return (list(users), of_vlms) if stage == "cognition" else (agents, records)
+
+    def lines(stage: str, distortion: str | None = None) -> list[figures.Series]:
+        names, found = players(stage)
+        slots = svg.series_slots(names)
+        return [sections.series(name, slots[name], found, stage, distortion) for name in names]
+
+    return {
+        "vlm_users": users,
+        "vlm_slots": svg.series_slots(users),
+        "overview": {stage: lines(stage) for stage in MAXIMUM},
+        "curves": [(name, lines("success", name)) for name in sections.distortions(records)],
+        "heat": {stage: sections.panels(players(stage)[1], players(stage)[0], stage) for stage in MAXIMUM},
+    }
 
 
 def write_models_page(scores: Path | str, target: Path) -> Path:
@@ -149,6 +221,7 @@ def write_models_page(scores: Path | str, target: Path) -> Path:
         page.render(
             model_studies=sections.model_studies(table),
             decision_by_study_range=(),
+            models_open=True,
             source=Path(scores).name,
             count=len(table.score),
         ),
@@ -170,67 +243,6 @@ def variances(records: Sequence[TrialRecord]) -> dict[str, Components]:
     """The variance components of each value that scatters."""
     found = {name: components(records, value) for name, value in VALUES.items()}
     return {name: parts for name, parts in found.items() if parts is not None and parts.total > 0.0}
-
-
-def headline(board: Snapshot, found_thresholds: Sequence[Threshold] = ()) -> str:
-    """One sentence: the size of the run, the agent that lost most success under distortion, the hardest distortion.
-
-    Of a staircase, which drives all agents to the same success, the lowest threshold in their place, and the next one
-    if the two cannot be told apart.
-    """
-    agents, trials = len(board.agents), sum(row.trials + row.infrastructure for row in board.agents)
-    scenes = len({case.unit for case in board.cases})
-    size = f"{agents} agent{'s' * (agents != 1)}, {trials} trial{'s' * (trials != 1)}"
-    size += f" in {scenes} scene{'s' * (scenes != 1)}" if scenes else ""
-    if found_thresholds:
-        return f"{size}: {_first_threshold(found_thresholds)}."
-    sensitive = most_sensitive(board)
-    if not sensitive:
-        return f"{size}: no agent has lost success under distortion."
-    row = sensitive[0]
-    before, after = percent(row.success_reference), percent(row.success_distorted)
-    name = printable(row.id, 40)
-    loss = f"{name} loses most under distortion, its success falls from {before} to {after}\u00a0%"
-    hardest = _hardest(board.cases)
-    return f"{size}: {loss}" + (f"; hardest: {hardest}." if hardest else ".")
-
-
-def _first_threshold(found: Sequence[Threshold]) -> str:
-    first, *rivals = thresholds.lowest(found)
-    if first.level == math.inf:
-        return "no agent's success falls to 75\u00a0% within the five levels"
-    text = f"success falls to 75\u00a0% first for {_place(first)}"
-    if rivals:
-        text += f", which cannot be told apart from {_place(rivals[0])}"
-    if len(rivals) > 1:
-        text += f" and {len(rivals) - 1} other{'s' * (len(rivals) > 2)}"
-    return text
-
-
-def _place(item: Threshold) -> str:
-    """Such as "servo under jpeg (level: 2.4)"."""
-    where = f"{printable(item.agent, 40)} under {printable(item.distortion, 40)}"
-    return f"{where} (level: {thresholds.words(item.level)})"
-
-
-def most_sensitive(board: Snapshot) -> list[AgentRow]:
-    """The agents that decide differently on distorted images and succeed less often on them, worst first."""
-
-    def loss(row: AgentRow) -> float:
-        if row.success_reference is None or row.success_distorted is None:
-            return 0.0
-        return row.success_reference - row.success_distorted
-
-    found = looking(board.agents)
-    return sorted((row for row in found if loss(row) > LEAST_LOSS), key=lambda row: (-loss(row), row.id))
-
-
-def looking(rows: Iterable[AgentRow]) -> list[AgentRow]:
-    """The agents whose decisions depend on the image, as far as is known.
-
-    The decision score tells blindness from bad luck: an agent that never looks decides the same every time.
-    """
-    return [row for row in rows if row.decision is None or row.decision < BLIND_DECISION]
 
 
 def _mean_floors(chance: Mapping[str, Mapping[str, floors.Floor]], agents: Iterable[str]) -> dict[str, float]:
@@ -256,8 +268,12 @@ def _environment() -> jinja2.Environment:
         "merton.study",
         figures=figures,
         threshold_words=thresholds.words,
+        places=places,
         METRICS=METRICS,
         MAXIMUM=MAXIMUM,
+        TITLES=TITLES,
+        GROUPS_SHOWN=GROUPS_SHOWN,
+        CARDS_OPEN=CARDS_OPEN,
         DIMENSION_LABELS=sections.DIMENSION_LABELS,
     )
 
@@ -265,25 +281,6 @@ def _environment() -> jinja2.Environment:
 def _by_difficulty(row: CaseRow) -> tuple[float, str]:
     """Hardest first."""
     return -sections.rating(row.standing), row.id
-
-
-def _hardest(cases: Iterable[CaseRow]) -> str:
-    """The distortion and level with the highest mean case rating, such as "max_darken 5"; "" if none can be named.
-
-    Only those in which every scene was seen are compared: else a hard scene makes its distortion look hard. Where the
-    level is drawn anew for each scene that is a distortion alone, such as "max_darken".
-    """
-    rated = [(case, case.standing.mean) for case in cases if case.level and case.standing]
-    scenes = {case.unit for case, _ in rated}
-    for label in (lambda case: f"{case.distortion} {case.level}", lambda case: case.distortion):
-        seen: dict[str, set[object]] = {}
-        ratings: dict[str, list[float]] = {}
-        for case, rating in rated:
-            seen.setdefault(label(case), set()).add(case.unit)
-            ratings.setdefault(label(case), []).append(rating)
-        if whole := [name for name in sorted(seen) if seen[name] == scenes]:
-            return max(whole, key=lambda name: round(float(np.mean(ratings[name])), 6))
-    return ""
 
 
 def _is_staircase(facts: Mapping[str, Any]) -> bool:

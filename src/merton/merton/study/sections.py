@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from merton.leaderboard.snapshot.contents import AgentRow, CaseRow, Standing
 from merton.rating.predictions import Gap, predicted_score
-from merton.results.records import Outcome, TrialRecord
+from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.statistics import mean, mean_scatter
 from merton.results.text import printable
 from merton.study import figures, models
@@ -102,13 +102,47 @@ def _point(level: int, scored: Scored) -> figures.Point | None:
     return figures.Point(level, float(np.mean(scores)), error, len(scores), count)
 
 
+def score_of(record: TrialRecord, stage: str) -> float | None:
+    """A trial's score of a stage; of success 100 or 0."""
+    if stage == "success":
+        return None if record.success is None else 100.0 * record.success
+    score: float | None = getattr(record, stage)
+    return score
+
+
+def of_models(records: Iterable[TrialRecord], models: Mapping[str, str]) -> list[TrialRecord]:
+    """The cognition of models in place of that of agents: a record for each model and case, whose agent is the model.
+
+    Agents that share a VLM show it the same images, so their trials of one case count as one, with their mean score.
+
+    Args:
+        models: agent to the name of its VLM; an agent that is not in it stands for itself.
+    """
+    found: dict[tuple[str, TestCase], list[TrialRecord]] = {}
+    for record in records:
+        if record.cognition is not None:
+            found.setdefault((models.get(record.agent, record.agent), record.case), []).append(record)
+    return [
+        replace(same[0], agent=model, cognition=mean(record.cognition for record in same))
+        for (model, _), same in sorted(found.items())
+    ]
+
+
+def users(models: Mapping[str, str], agents: Iterable[str]) -> dict[str, list[str]]:
+    """Model to its agents, models by name."""
+    found: dict[str, list[str]] = {}
+    for agent in agents:
+        found.setdefault(models.get(agent, agent), []).append(agent)
+    return dict(sorted(found.items()))
+
+
 def series(
     agent: str, index: int, records: Iterable[TrialRecord], stage: str, distortion: str | None = None
 ) -> figures.Series:
     """An agent's mean score of a stage by level, over all distortions or over one."""
     scores: dict[int, list[tuple[str, float]]] = {level: [] for level in figures.LEVELS}
     for record in records:
-        score = getattr(record, stage)
+        score = score_of(record, stage)
         fits = distortion is None or record.case.is_reference or record.case.distortion == distortion
         if record.agent == agent and score is not None and fits:
             scores[record.case.level].append((record.case.scene, score))
@@ -120,7 +154,7 @@ def panels(records: Sequence[TrialRecord], agents: Sequence[str], stage: str) ->
     """A heat map for each agent that has scores of the stage."""
     scores: dict[tuple[str, str, int], list[tuple[str, float]]] = {}
     for record in records:
-        score = getattr(record, stage)
+        score = score_of(record, stage)
         if score is not None:
             key = (record.agent, record.case.distortion, record.case.level)
             scores.setdefault(key, []).append((record.case.scene, score))
@@ -139,11 +173,11 @@ def panels(records: Sequence[TrialRecord], agents: Sequence[str], stage: str) ->
     ]
 
 
-def troubles(records: Iterable[TrialRecord]) -> list[TrialRecord]:
-    """Every trial that did not succeed, the rarer and graver outcomes before plain failures."""
+def troubles(records: Iterable[TrialRecord], subjects: Collection[str]) -> list[TrialRecord]:
+    """Every trial that did not succeed: those of `subjects` first, the rarer and graver outcomes before failures."""
     order = [Outcome.EMERGENCY_STOP, Outcome.INVALID_ACTION, Outcome.INFRASTRUCTURE, Outcome.FAILURE]
     found = [record for record in records if record.outcome is not Outcome.SUCCESS]
-    return sorted(found, key=lambda record: (order.index(record.outcome), record.id))
+    return sorted(found, key=lambda record: (record.agent not in subjects, order.index(record.outcome), record.id))
 
 
 def mastery(agents: Iterable[AgentRow], hardest_first: Sequence[CaseRow]) -> list[tuple[str, float, tuple[Gap, ...]]]:

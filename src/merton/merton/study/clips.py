@@ -1,0 +1,51 @@
+"""Short moving pictures of a trial: its views in the order of its steps, undistorted and distorted side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+WIDTH_PX = 360
+"""Of one of the two views."""
+STEP_MS = 900
+"""Each pair is shown so long. Ours: long enough to compare two views."""
+STEPS = 12
+"""The most pairs of a clip."""
+QUALITY = 60
+"""Of the WebP pictures, 1..100."""
+
+
+def side_by_side(pairs: Sequence[tuple[bytes, bytes]]) -> bytes | None:
+    """An animated WebP that runs for ever, from pairs of JPEG pictures; equal pictures give equal bytes.
+
+    None for fewer than two pairs, or if a picture cannot be decoded.
+    """
+    frames = [_frame(left, right) for left, right in pairs[:STEPS]]
+    shown = [frame for frame in frames if frame is not None]
+    if len(shown) < 2 or len(shown) < len(frames):
+        return None
+    clip = cv2.Animation()
+    clip.frames = shown
+    clip.durations = [STEP_MS] * len(shown)
+    clip.loop_count = 0
+    made, content = cv2.imencodeanimation(".webp", clip, [cv2.IMWRITE_WEBP_QUALITY, QUALITY])
+    return content.tobytes() if made else None
+
+
+def _frame(left: bytes, right: bytes) -> NDArray[np.uint8] | None:
+    """Both pictures at `WIDTH_PX` with a white line between them, BGR; None if one cannot be decoded."""
+    views = []
+    for content in (left, right):
+        try:
+            view = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
+        except cv2.error:  # larger than OpenCV decodes
+            return None
+        if view is None:
+            return None
+        views.append(view)
+    height = round(WIDTH_PX * views[0].shape[0] / views[0].shape[1])
+    one, other = (cv2.resize(view, (WIDTH_PX, height), interpolation=cv2.INTER_AREA) for view in views)
+    return np.hstack([one, np.full((height, 6, 3), 255, np.uint8), other]).astype(np.uint8)
