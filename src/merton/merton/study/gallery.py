@@ -64,7 +64,8 @@ def build(run: Path, records: Iterable[TrialRecord], agents: Sequence[str], grou
         if record.agent in agents and not record.case.is_reference and record.outcome is not Outcome.INFRASTRUCTURE:
             by_distortion.setdefault(record.case.distortion, []).append(record)
     order = {group.name: [loss.agent for loss in group.losses] for group in groups}
-    left, cards = PICTURE_BUDGET, []
+    left = PICTURE_BUDGET
+    cards: list[Card] = []
     for name in sorted(
         by_distortion, key=lambda name: (list(order).index(name) if name in order else len(order), name)
     ):
