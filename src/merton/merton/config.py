@@ -60,6 +60,11 @@ def text_like(pattern: str, words: str) -> Any:
     return Field(pattern=pattern)
 
 
+def described_pattern(pattern: str) -> str:
+    """The words of a pattern of `text_like`."""
+    return _PATTERNS.get(pattern, f"the pattern {pattern}")
+
+
 class FaultError(ValueError):
     """A validator's refusal of a part of its value; `location` leads there: keys, and indices from 0."""
 
@@ -201,8 +206,7 @@ def _message(fault: Any) -> str:
     if kind == "extra_forbidden":
         return "unknown key"
     if kind == "string_pattern_mismatch":
-        words = _PATTERNS.get(context["pattern"], f"the pattern {context['pattern']}")
-        return f"must be {words}, got {_shown(value)}"
+        return f"must be {described_pattern(context['pattern'])}, got {_shown(value)}"
     if wanted := _MUST_HAVE.get(kind):
         one = 1 in (context.get("min_length"), context.get("max_length"))
         nouns = {"entries": "entry" if one else "entries", "characters": "character" if one else "characters"}

@@ -89,9 +89,10 @@ class InputError(MertonError, ValueError):
 
 LISTS = {
     "distortion": "merton distort list",
+    "task": "docs/tasks.md",
     **dict.fromkeys(("model", "vlm", "vla", "agent or vla"), "merton model list"),
 }
-"""The command that lists the names of a kind."""
+"""The command or page that lists the names of a kind."""
 SHORT_LIST = 12
 """So many names are listed beside a near one, at most."""
 

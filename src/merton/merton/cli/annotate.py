@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import STDERR, print_err, print_out
+from merton.cli.console import STDERR, own_command, print_err, print_out
 from merton.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -44,9 +43,9 @@ def annotate_command(
     from merton.study.report import write_models_page
 
     cache = cache or default_cache()
-    parts = ["merton", "annotate", str(dataset), *(f"--model={name}" for name in model), f"--out={out}"]
+    parts = ["annotate", str(dataset), *(f"--model={name}" for name in model), f"--out={out}"]
     parts += [f"--cache={cache}", f"--engine={engine}", f"--workers={workers}", f"--gpus={gpus:g}", f"--batch={batch}"]
-    how_to_continue = f"All responses so far are in {cache}. Continue with: {shlex.join(parts)}"
+    how_to_continue = f"All responses so far are in {cache}. Continue with: {own_command(*parts)}"
     chosen = _engine(engine, workers, gpus)
     try:
         with _progress() as on_progress:

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from merton import __version__
-from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
+from merton.cli.console import STDOUT, add_row, from_here, own_command, print_err, print_out, progress
 from merton.cli.runs import RUNS
 from merton.errors import InputError, UnknownNameError
 from merton.files import locked_folder
@@ -63,7 +63,7 @@ def attribute_command(
                 run.amend(in_process=True)
             found = _found(pool, run, dissections, agent or ())
     except KeyboardInterrupt:
-        print_err(f"Interrupted. Go on with: merton attribute {run.path}")
+        print_err(f"Interrupted. Go on with: {own_command('attribute', from_here(run.path))}")
         raise
     about = {"experiment_sha256": run.experiment_sha256, "seed": run.spec.seed, "merton": __version__}
     designs = {id: {name: part.model_dump() for name, part in item.designs.items()} for id, item in dissections.items()}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +58,29 @@ def print_err(text: str) -> None:
 def add_row(table: Table, *cells: object) -> None:
     """Add a row of texts as they are: a bracket in a name is no markup."""
     table.add_row(*(Text(str(cell)) for cell in cells))
+
+
+def own_command(*words: str) -> str:
+    """A command line of this very `merton` that can be pasted: with its path where a shell would not find it.
+
+    It begins with the catalogue of models that is set, if one is.
+    """
+    program = Path(sys.argv[0])
+    if program.name == "merton":
+        on_path = shutil.which("merton")
+        found = on_path is not None and Path(on_path).resolve() == program.resolve()
+        command = ["merton" if found else from_here(program.absolute())]
+    else:
+        command = [from_here(Path(sys.executable)), "-m", "merton"]
+    catalogue = os.environ.get("MERTON_CATALOGUE")
+    before = f"MERTON_CATALOGUE={shlex.quote(catalogue)} " if catalogue else ""
+    return before + shlex.join([*command, *words])
+
+
+def from_here(path: Path) -> str:
+    """A path as it is from here where it lies below, else the whole."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 @contextmanager

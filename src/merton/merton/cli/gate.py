@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import print_err, print_out
+from merton.cli.console import from_here, print_err, print_out
 from merton.errors import InfrastructureError, InputError
 from merton.files import locked_folder, resource
 
@@ -184,4 +184,4 @@ def _seconds(budget: str) -> float:
 
 def _continuation(run: RunDirectory) -> str:
     """The sentence that says how to go on; the options that are not repeated may change."""
-    return f"Go on with the same command and --resume --runs {run.path.parent} --name {run.path.name}"
+    return f"Go on with the same command and --resume --runs {from_here(run.path.parent)} --name {run.path.name}"

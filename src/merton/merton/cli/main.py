@@ -16,6 +16,7 @@ from merton.cli.console import print_err, print_out
 from merton.cli.doctor import doctor_command
 from merton.cli.gate import gate_command
 from merton.cli.monitor import monitor_command
+from merton.cli.new import new_command
 from merton.cli.plan import plan_command
 from merton.cli.run_list import runs_command
 from merton.cli.tree import App, Root
@@ -40,6 +41,7 @@ def errors_command() -> None:
 
 COMMANDS = (
     ("Start here", "demo", runs.demo_command, "Run the quickstart experiment and write its report"),
+    ("Start here", "new", new_command, "Write a commented experiment, by questions or options"),
     ("Start here", "run", runs.run_command, "Run an experiment and write its report"),
     ("Start here", "runs", runs_command, "List the runs, newest first; --open shows the report"),
     ("Start here", "report", runs.report_command, "Write the report of a run again, and show its board"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import STDERR, Run, print_err, print_out
+from merton.cli.console import STDERR, Run, from_here, own_command, print_err, print_out
 from merton.errors import InputError
 from merton.files import locked_folder, resource
 from merton.graph.spec import load_graph
@@ -62,7 +61,7 @@ def run_command(
 ) -> None:
     """Run an experiment on the embedded cell or a real one, then write its report."""
     from merton.config import load
-    from merton.experiment.dry_run import outline
+    from merton.experiment.dry_run import not_ready, outline
     from merton.experiment.plan import ExperimentSpec
     from merton.experiment.run import RunDirectory, latest_run
 
@@ -72,7 +71,7 @@ def run_command(
     if refused := _refused_by(graph, spec):
         raise InputError(f"{experiment}: {refused}")
     if dry_run:
-        for line in outline(spec):
+        for line in [*outline(spec), *not_ready(spec)]:
             print_out(line)
         return
     if record:
@@ -215,13 +214,15 @@ def _values(arguments: list[str] | None) -> dict[str, str]:
 
 def continuation_of(directory: RunDirectory, graph: str, values: dict[str, str], record: bool) -> str:
     """The sentence with the command that continues a run."""
-    where = "" if graph == "sim" else f" --graph {graph}"
-    where += " --record" if record else ""
-    where += "".join(f" --set {shlex.quote(f'{key}={value}')}" for key, value in values.items())
-    return (
-        f" Go on with: merton run {directory.path / 'experiment.yaml'}"
-        f" --resume --runs {directory.path.parent} --name {directory.path.name}{where}"
-    )
+    words = ["run", from_here(directory.path / "experiment.yaml"), "--resume"]
+    if directory.path.parent != RUNS.resolve():
+        words += ["--runs", from_here(directory.path.parent)]
+    words += ["--name", directory.path.name]
+    words += [] if graph == "sim" else ["--graph", graph]
+    words += ["--record"] if record else []
+    for key, value in values.items():
+        words += ["--set", f"{key}={value}"]
+    return f" Go on with: {own_command(*words)}"
 
 
 def _first_exit(supervisor: Supervisor) -> Exit:

@@ -14,6 +14,7 @@ __all__ = [
     "runner",
     "scoring",
     "staircase",
+    "template",
     "trial",
     "workers",
 ]

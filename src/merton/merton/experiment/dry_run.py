@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sized
 
+from merton.cognition.models.base import MODELS
+from merton.decision.models.base import POLICIES
 from merton.experiment.plan import ExperimentSpec
+from merton.models.catalogue import examine
 from merton.results.records import STAIRCASE
 
 SECONDS_A_TRIAL = 0.4
@@ -34,6 +37,22 @@ def outline(spec: ExperimentSpec) -> list[str]:
         f"about {minutes} min at {SECONDS_A_TRIAL:g} s a trial, as in "
         f"the quickstart on two cores; larger models take longer",
     ]
+
+
+def not_ready(spec: ExperimentSpec) -> list[str]:
+    """A line for each model of the experiment that cannot be used on this machine, with the remedy; loads nothing new.
+
+    See `merton.models.catalogue.examine`, which may ask a server or load weights that are installed.
+    """
+    models = {("vlm", agent.vlm): MODELS[agent.vlm] for agent in spec.agents}
+    policies = {("vla", agent.vla): POLICIES[agent.vla] for agent in spec.agents}
+    lines = []
+    for (kind, name), entry in [*models.items(), *policies.items()]:
+        for finding in examine(entry):
+            if not finding.ok:
+                remedy = f"; {finding.remedy}" if finding.remedy else ""
+                lines.append(f"not ready here: {kind} {name}: {finding.subject}: {finding.detail}{remedy}")
+    return lines
 
 
 def added_text(added: int) -> str:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
-    ValidatorFunctionWrapHandler,
     WrapValidator,
     model_validator,
 )
 
-from merton.cognition.models.base import MODELS as VLMS
 from merton.cognition.models.base import NEUTRAL_PROMPT
-from merton.config import FaultError, Model, text_like, validated
+from merton.config import FaultError, Model, validated
 from merton.decision.models.base import POLICIES
-from merton.errors import UnknownNameError
+from merton.experiment.fields import (
+    ONE_LEVEL,
+    Camera,
+    DistortionName,
+    Identifier,
+    Level,
+    SensorName,
+    Task,
+    VlaName,
+    VlmName,
+    asks_for_the_task,
+    distinct,
+    one_or_list,
+)
 from merton.experiment.ports import REGIONS, STAGES, Region, Side, Stage, StopRule
 from merton.experiment.staircase import Staircase
 from merton.perception.distortion import TEMPORAL_FAULTS, all_distortions
@@ -29,83 +39,25 @@ from merton.results.records import STAIRCASE, TestCase
 from merton.seeding import derive_seed, generator
 from merton.simulation.delay import LONGEST_LATENCY_S
 from merton.simulation.scene import scene_seeds
-from merton.simulation.sensor import SENSORS
 from merton.world.cell import load_cell
-from merton.world.tasks import task_names
-
-Identifier = Annotated[
-    str,
-    text_like(
-        r"^[a-z0-9][a-z0-9_-]{0,63}$",
-        "lower-case letters, digits, _ and -, beginning with a letter or digit, at most 64",
-    ),
-]
-
-
-def _one_of(kind: str, names: Callable[[], Collection[str]]) -> AfterValidator:
-    """A constraint of a field: its value is one of the names, which an error lists."""
-
-    def check(value: str) -> str:
-        if value not in names():
-            raise UnknownNameError(kind, value, names())
-        return value
-
-    return AfterValidator(check)
-
-
-def _distinct(kind: str, key: Callable[[Any], object] = lambda value: value) -> AfterValidator:
-    """A constraint of a tuple: no two of its values have the same key."""
-
-    def check(values: tuple) -> tuple:
-        keys = [key(value) for value in values]
-        for number, value in enumerate(keys):
-            if value in keys[:number]:
-                raise FaultError(f"{kind} {value!r} is listed twice", number)
-        return values
-
-    return AfterValidator(check)
 
 
 class AgentSpec(Model):
-    """An agent: the VLM that answers, and the VLA that decides."""
+    """An agent: the VLM that answers, and the VLA that decides.
+
+    Attributes:
+        id: name of the agent in results, boards and pictures.
+        vlm: the model that answers the question, a name of `merton model list`.
+        vla: the policy that acts, a name of `merton model list`.
+    """
 
     id: Identifier
-    vlm: Annotated[str, _one_of("vlm", VLMS.keys)] = "describe"
-    vla: Annotated[str, _one_of("vla", POLICIES.keys)]
+    vlm: VlmName = "describe"
+    vla: VlaName
 
 
-def _one_or_list(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """A constraint of the levels: the word "one" or "staircase", or a list that `check` accepts."""
-    if isinstance(value, str) and value not in (ONE_LEVEL, STAIRCASE):
-        raise ValueError(f"must be {ONE_LEVEL!r}, {STAIRCASE!r} or a list of levels such as [0, 3], got {value!r}")
-    return value if isinstance(value, str) else check(value)
-
-
-def _asks_for_the_task(prompt: str) -> str:
-    """A constraint of a prompt: it contains the task."""
-    if "{instruction}" not in prompt:
-        raise ValueError(f"must contain {{instruction}}, where the task stands, got {prompt!r}")
-    return prompt
-
-
-Task = Annotated[str, _one_of("task", task_names)]
-DistortionName = Annotated[str, _one_of("distortion", all_distortions)]
-
-
-def _whole(level: Any) -> Any:
-    """A constraint of a level: an experiment has whole ones."""
-    if isinstance(level, float):
-        raise ValueError(f"must be a whole number, got {level:g}: only `merton distort` takes levels between them")
-    return level
-
-
-Level = Annotated[int, Field(ge=0, le=5), BeforeValidator(_whole)]
-Camera = Annotated[str, _one_of("camera", lambda: load_cell().camera_names)]
-SensorName = Annotated[str, _one_of("sensor", SENSORS.keys)]
 ORACLE = "oracle"
 """The policy that knows where everything is, and the id of the agent of reference runs that are added."""
-ONE_LEVEL: Literal["one"] = "one"
-"""In place of a list of levels: `drawn_level`."""
 LEVELS = (1, 2, 3, 4, 5)
 """Levels that are distorted."""
 
@@ -114,20 +66,20 @@ class DistortedPart(Model):
     """The part of the images of a distorted trial that is distorted; elsewhere the models see the reference images.
 
     Attributes:
-        cameras: names of cameras.
-        stages: "cognition", the image that the VLM is asked about; "decision", the images that the VLA acts on.
-        steps: numbers of steps, from 0 as in the names of a trial's pictures; None for every step. The VLM is asked at
-            step 0.
-        regions: "things", the pixels that show a thing which the instruction names; "surroundings", all others. One of
-            them alone needs a cell that knows which pixels those are (`merton.experiment.ports.SegmentingPorts`).
+        cameras: cameras whose images are distorted.
+        stages: `cognition`, the image that the VLM is asked about; `decision`, the images that the VLA acts on.
+        steps: numbers of steps, from 0 as in the names of a trial's pictures; every step if left out. The VLM is asked
+            at step 0.
+        regions: `things`, the pixels that show a thing which the instruction names; `surroundings`, all others. One of
+            them alone is for the embedded cell, which knows which pixels those are.
     """
 
-    cameras: Annotated[tuple[Camera, ...], Field(min_length=1), _distinct("camera")] = Field(
+    cameras: Annotated[tuple[Camera, ...], Field(min_length=1), distinct("camera")] = Field(
         default_factory=lambda: load_cell().camera_names
     )
-    stages: Annotated[tuple[Stage, ...], Field(min_length=1), _distinct("stage")] = STAGES
-    steps: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), _distinct("step")] | None = None
-    regions: Annotated[tuple[Region, ...], Field(min_length=1), _distinct("region")] = REGIONS
+    stages: Annotated[tuple[Stage, ...], Field(min_length=1), distinct("stage")] = STAGES
+    steps: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), distinct("step")] | None = None
+    regions: Annotated[tuple[Region, ...], Field(min_length=1), distinct("region")] = REGIONS
 
     def side(self, wanted: Side, stage: Stage, camera: str, step: int) -> Side:
         """The side of the view that a model is shown in place of the `wanted` one."""
@@ -144,40 +96,48 @@ class ExperimentSpec(Model):
     """An experiment: agents x tasks x scenes x (the reference + distortions x levels).
 
     Attributes:
-        scenes: scenes of each task; of one of a split, such as "test-pick", the first that have it.
-        reference_scenes: further scenes of each task, run undistorted only: the floors of chance compare a model's
-            outputs for different scenes, and CIDEr's corpus are its reference answers, so both gain from them.
-        levels: of every distortion; "one": the one of `drawn_level`, as in Embodied-IQA (section 3.5);
-            "staircase": one a scene, by `Staircase` from the agent's results in scenes before it.
+        name: name of the experiment, and the beginning of its runs' names.
+        description: any text; the report shows it.
+        seed: of distortions, of models with chance, of the levels under `one` and the order under `staircase`.
+        agents: the agents that are compared, each a VLM that answers and a VLA that acts.
+        tasks: what the arm is to do, a verb such as `pick`; `test-pick` and `train-pick` are in scenes that vary.
+        distortions: types of images, faults of depth and faults of time; without one only references are run.
+        levels: severities of every distortion, 5 the worst; the reference, level 0, is always run. `one` is the one of
+            `drawn_level`, as in Embodied-IQA (section 3.5); `staircase` is one a scene, from the agent's results in
+            scenes before it.
+        scenes: scenes of each task, the sampling unit of every interval. Of a split, such as `test-pick`, the first
+            that have it.
+        reference_scenes: further scenes of each task, undistorted only, for floors of chance and CIDEr's corpus. The
+            floors compare a model's outputs for different scenes.
         max_steps: chunks of a trial, at most.
-        vlm_camera: the camera whose image the VLM is asked about.
-        prompt: the question for the VLM, with the task as {instruction}.
-        distort: the part of the images that is distorted.
-        couple: "vlm -> vla": the policy's instruction is the VLM's answer, word by word, in place of the task. Ours:
-            otherwise cognition has no effect on the arm. An answer that the policy cannot read is an invalid action:
-            if the task took its place, an unreadable answer would do better than a wrong one.
-        stop_rule: see `merton.experiment.ports.StopRule`.
-        sensor: of the simulated cameras: "ideal", pictures as they are rendered, or "d455", with the errors of one.
-        latency_s: simulated time between the images of a chunk and its first delta; the arm is still carrying out the
-            chunk before. As in asynchronous inference (SmolVLA, arXiv 2506.01844; inference delay in 2506.07339), with
-            one chunk after the other; 0 stops the world while a model thinks.
+        vlm_camera: the camera whose image the VLM is asked about, at step 0.
+        prompt: the question for the VLM; `{instruction}` is where the task stands.
+        distort: the part of the images that is distorted; everything if left out.
+        couple: `vlm -> vla` gives the VLM's answer to the policy, word by word, in place of the task. Ours: otherwise
+            cognition has no effect on the arm. An answer that the policy cannot read is an invalid action: if the task
+            took its place, an unreadable answer would do better than a wrong one.
+        stop_rule: `gate` stops the arm before a predicted collision, `contact` at one, in the embedded cell alone.
+        sensor: of the embedded cell's cameras: `ideal`, pictures as they are rendered, or `d455`, with its errors.
+        latency_s: simulated time between the images of a chunk and its first motion, in the embedded cell alone. The
+            arm is still carrying out the chunk before, as in asynchronous inference (SmolVLA, arXiv 2506.01844;
+            inference delay in 2506.07339), with one chunk after the other; 0 stops the world while a model thinks.
     """
 
     name: Identifier
     description: str = ""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1), _distinct("agent", lambda agent: agent.id)]
-    tasks: Annotated[tuple[Task, ...], Field(min_length=1), _distinct("task")]
-    distortions: Annotated[tuple[DistortionName, ...], _distinct("distortion")] = ()
+    agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1), distinct("agent", lambda agent: agent.id)]
+    tasks: Annotated[tuple[Task, ...], Field(min_length=1), distinct("task")]
+    distortions: Annotated[tuple[DistortionName, ...], distinct("distortion")] = ()
     levels: Annotated[
-        Annotated[tuple[Level, ...], Field(min_length=1), _distinct("level")] | Literal["one", "staircase"],
-        WrapValidator(_one_or_list),
+        Annotated[tuple[Level, ...], Field(min_length=1), distinct("level")] | Literal["one", "staircase"],
+        WrapValidator(one_or_list),
     ] = (0, 1, 2, 3, 4, 5)
     scenes: Annotated[int, Field(ge=1, le=100_000)] = 1
     reference_scenes: Annotated[int, Field(ge=0, le=100_000)] = 0
     max_steps: Annotated[int, Field(ge=1, le=1000)] = 8
     vlm_camera: Camera = "top"
-    prompt: Annotated[str, AfterValidator(_asks_for_the_task)] = NEUTRAL_PROMPT
+    prompt: Annotated[str, AfterValidator(asks_for_the_task)] = NEUTRAL_PROMPT
     distort: DistortedPart = DistortedPart()
     couple: Literal["vlm -> vla"] | None = None
     stop_rule: StopRule = "gate"
