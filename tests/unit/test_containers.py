@@ -26,6 +26,7 @@ NOT_IN_THE_LAB = {
     "dev": "tests and lint",
     "lerobot": "wants an environment of its own",
     "quality": "image quality metrics are desk work",
+    "rerun": "a viewer is for a desk with a screen",
     "ros": "ROS is installed",
 }
 

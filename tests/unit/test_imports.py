@@ -52,6 +52,7 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "dashboard_client": ("execution",),
     "pyrealsense2": ("perception",),
     "ray": ("annotate",),
+    "rerun": ("monitor",),
     "psycopg": ("results",),
     "httpx2": (),  # merton.models.remote imports it when a server is asked
     "openai": (),

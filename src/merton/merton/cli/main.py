@@ -56,7 +56,7 @@ COMMANDS = (
     ("Boards", "results", results.app, "List, export, import and merge records of results"),
     ("Data", "dataset", dataset.app, "Build datasets of distorted images, and verify them"),
     ("Data", "distort", distort.app, "Distort an image; a gallery, a list of distortions"),
-    ("Data", "recording", recordings.app, "Score recorded runs again, play them, repair them"),
+    ("Data", "recording", recordings.app, "Score recorded runs again, play them, repair them, view them"),
     ("Lab", "up", runs.up_command, "Start a graph of nodes alone, until Ctrl-C"),
     ("Lab", "monitor", monitor_command, "The operator's page: stop, judge, watch"),
     ("Lab", "model", models.app, "The catalogue of models; serve one, check one"),

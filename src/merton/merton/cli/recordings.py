@@ -1,21 +1,27 @@
-"""`merton recording`: recorded runs scored again, played and repaired."""
+"""`merton recording`: recorded runs scored again, played, repaired and viewed."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
+import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from merton.cli.console import print_out
+from merton.cli.console import STDERR, print_err, print_out
 from merton.cli.tree import App
 from merton.errors import InputError
 from merton.experiment.run_names import find_run
 from merton.graph.supervisor import environment, find_executable
 
-app = App("Score recorded runs again, play them, repair them.")
+FOXGLOVE_PROGRAMS = ("foxglove-studio", "foxglove", "lichtblick")
+"""Names of Foxglove's desktop program, and of its free successor Lichtblick, which reads the same files and layouts."""
+app = App("Score recorded runs again, play them, repair them, view them.")
 
 
 def recording_named(name: Path) -> Path:
@@ -63,6 +69,60 @@ def repair_command(
     from merton.recording.reader import repair
 
     print_out(f"{repair(recording, out)} messages are in {out}")
+
+
+class Viewer(str, Enum):
+    """The programs that show recordings."""
+
+    rerun = "rerun"
+    foxglove = "foxglove"
+
+
+@app.command("view")
+def view_command(
+    recording: Recording, viewer: Annotated[Viewer, typer.Option("--in", help="The program that shows it.")]
+) -> None:
+    """Open a recording in rerun or Foxglove, with Merton's layout: pictures, arm, speeds, scores, stages."""
+    (_view_in_rerun if viewer is Viewer.rerun else _view_in_foxglove)(recording)
+
+
+def _view_in_rerun(recording: Path) -> None:
+    """Write the recording as rerun's own file beside it, and open that where there is a screen."""
+    from merton.monitor.rerun_export import export
+
+    target = recording.with_suffix(".rrd")
+    with STDERR.status(f"reading {recording}"):
+        count = export(recording, target)
+    print_out(f"{count} messages are in {target}")
+    program = shutil.which("rerun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if program is None or not _has_screen():
+        print_err(f"there is no screen here; on a machine with one: rerun {target}")
+        return
+    raise typer.Exit(subprocess.run([program, str(target)], check=False).returncode)
+
+
+def _view_in_foxglove(recording: Path) -> None:
+    """Write the layout beside the recording, and open that in Foxglove's desktop program if there is one."""
+    from merton.monitor.foxglove import write_layout
+    from merton.recording.reader import RecordingReader
+
+    RecordingReader(recording)
+    layout = recording.with_suffix(".foxglove.json")
+    write_layout(layout)
+    print_out(f"layout: {layout} (in Foxglove: layouts, import from file; once)")
+    program = next(filter(None, map(shutil.which, FOXGLOVE_PROGRAMS)), None)
+    if program is None or not _has_screen():
+        print_out(f"recording: {recording.resolve()} (in Foxglove: open local file)")
+        print_err(
+            f"no program of {', '.join(FOXGLOVE_PROGRAMS)} can be started here; https://foxglove.dev has the first two"
+        )
+        return
+    raise typer.Exit(subprocess.run([program, str(recording.resolve())], check=False).returncode)
+
+
+def _has_screen() -> bool:
+    """Whether a window can be opened."""
+    return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _run(*command: str) -> None:
