@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import sys
+import threading
+
 import pytest
 from rich.table import Table
 
 from merton.cli import console
+from patience import stretched
 
 
 def test_lines_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,3 +32,34 @@ def test_progress_says_nothing_on_stdout(capsys: pytest.CaptureFixture[str]) -> 
     with console.progress("counting") as on_progress:
         on_progress(1, 2)
     assert capsys.readouterr().out == ""
+
+
+def test_where_no_bar_is_drawn_a_long_work_says_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line every few seconds, and none for a work that is shorter than that."""
+    said = threading.Event()
+
+    def print_err(text: str) -> None:
+        print(text, file=sys.stderr)
+        said.set()
+
+    def wait_for_two() -> None:
+        """The first may have been on its way already."""
+        for _ in range(2):
+            said.clear()
+            assert said.wait(stretched(10))
+
+    with console.progress("short"), console.working("short"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(console, "QUIET_S", 0.001)
+    monkeypatch.setattr(console, "print_err", print_err)
+    with console.progress("counting") as on_progress:
+        on_progress(3, 4)
+        wait_for_two()
+    assert re.search(r"^counting: 3 of 4, about \d+ s left$", capsys.readouterr().err, re.MULTILINE)
+    with console.working("reading") as name:
+        name("[red]rating[/]")
+        wait_for_two()
+    assert "[red]rating[/] …\n" in capsys.readouterr().err

@@ -6,6 +6,9 @@ import os
 import shlex
 import shutil
 import sys
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +21,9 @@ from rich.text import Text
 
 STDOUT = Console(emoji=False)  # module:M: is a name, not a picture
 STDERR = Console(stderr=True, emoji=False)
+
+QUIET_S = 3.0
+"""How long a command may say nothing where there is no terminal to draw a bar on [s]."""
 
 
 def run_named(name: Path | None) -> Path | None:
@@ -88,7 +94,51 @@ def progress(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with the time left, on stderr; gives the function (done, total) that moves it."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    if not STDERR.is_terminal:
+        began_s, place = time.monotonic(), deque((0, 0), maxlen=2)
+        with _repeated(lambda: _told(title, place[0], place[1], time.monotonic() - began_s)):
+            yield lambda done, total: place.extend((done, total))
+        return
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
     with Progress(*columns, console=STDERR, transient=True) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def working(title: str) -> Iterator[Callable[[str], None]]:
+    """A moving sign beside the name of what is done, on stderr, for work of unknown length; gives the function that
+    names the next step."""
+    if not STDERR.is_terminal:
+        names = [title]
+        with _repeated(lambda: f"{names[-1]} …"):
+            yield names.append
+        return
+    with STDERR.status(Text(f"{title} …")) as status:
+        yield lambda step: status.update(Text(f"{step} …"))
+
+
+@contextmanager
+def _repeated(state: Callable[[], str]) -> Iterator[None]:
+    """Print the state every few seconds: for where no bar can be drawn, such as in the log of a CI."""
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(QUIET_S):
+            print_err(state())
+
+    repeating = threading.Thread(target=repeat, daemon=True)
+    repeating.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        repeating.join()
+
+
+def _told(title: str, done: int, total: int, elapsed_s: float) -> str:
+    """A bar in words: what is done of how much, and the time left at the pace so far."""
+    if not total:
+        return f"{title} …"
+    left = f", about {elapsed_s * (total - done) / done:.0f} s left" if 0 < done < total else ""
+    return f"{title}: {done} of {total}{left}"

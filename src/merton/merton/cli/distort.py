@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from merton.cli.console import STDOUT, add_row
+from merton.cli.console import STDOUT, add_row, print_err, progress
 from merton.cli.tree import App, Group
 
 
@@ -44,6 +44,7 @@ def image_command(
     from merton.seeding import generator
 
     write_image(distort(read_image(source), name, level, generator(seed)), output)
+    print_err(f"{source} with {name} at level {level:g}: {output}")
 
 
 @app.command("gallery")
@@ -56,7 +57,9 @@ def gallery_command(
     from merton.perception.distortion.gallery import gallery
     from merton.perception.images import read_image
 
-    gallery(read_image(source), output, seed)
+    with progress("distorting") as on_progress:
+        gallery(read_image(source), output, seed, on_progress=on_progress)
+    print_err(f"every distortion of {source}: {output}")
 
 
 @app.command("list")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import typer
 from rich.markup import escape
 
-from merton.cli.console import STDOUT, print_out
+from merton.cli.console import STDOUT, print_out, working
 from merton.errors import MertonError
 from merton.files import resource
 from merton.graph.spec import graph_names, load_graph
@@ -23,8 +23,11 @@ from merton.models.base import Finding
 
 def doctor_command() -> None:
     """Check ROS, OpenGL, the simulator and ports, and say how to mend what is missing."""
-    findings = [_finding(*check) for check in CHECKS]
-    for finding in findings:
+    findings = []
+    for check in CHECKS:
+        with working(f"checking: {check[0]}"):
+            finding = _finding(*check)
+        findings.append(finding)
         mark = "[green]ok  [/]" if finding.ok else "[red]fail[/]"
         STDOUT.print(f"{mark} {finding.subject:<14} {escape(finding.detail)}", highlight=False, soft_wrap=True)
         if not finding.ok:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merton.cli import boards
-from merton.cli.console import STDERR, Record, print_err, print_out, record_named
+from merton.cli.console import Record, print_err, print_out, record_named, working
 from merton.cli.tree import App
 from merton.errors import InfrastructureError, InputError
 from merton.results.metrics import DEFAULT_METRIC, SUBMITTED_METRIC
 
 if TYPE_CHECKING:
     from merton.leaderboard.board import Board
-    from merton.leaderboard.snapshot.compute import Progress
 
 app = App("Leaderboards from a record of results.")
 
@@ -43,13 +40,14 @@ def show_command(
     metric: Annotated[str | None, METRIC_OPTION] = None,
 ) -> None:
     """Rate the agents and test cases of a record, or of a response matrix, by both methods and show the board."""
-    from merton.leaderboard.snapshot import store as snapshots
-    from merton.leaderboard.snapshot.terminal import render_snapshot
-    from merton.leaderboard.terminal import terminal_width
-    from merton.results.matrix import SUFFIXES, read_matrix
-    from merton.results.store import open_record
+    with working("loading"):
+        from merton.leaderboard.snapshot import store as snapshots
+        from merton.leaderboard.snapshot.terminal import render_snapshot
+        from merton.leaderboard.terminal import terminal_width
+        from merton.results.matrix import SUFFIXES, read_matrix
+        from merton.results.store import open_record
 
-    with _progress() as progress:
+    with working("reading the record") as progress:
         if "://" not in record and Path(record).suffix in SUFFIXES:
             if metric is not None:
                 raise InputError(f"a response matrix has one score a cell: --metric {metric} is for records of trials")
@@ -79,16 +77,17 @@ def build(
     ground_truth: boards.GroundTruthOption = None,
 ) -> None:
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
-    from merton.leaderboard import site
-    from merton.leaderboard.snapshot import store as snapshots
-    from merton.results.store import open_record
+    with working("loading"):
+        from merton.leaderboard import site
+        from merton.leaderboard.snapshot import store as snapshots
+        from merton.results.store import open_record
 
     published: list[Board] = []
     if arena is not None:
         published += [board for board in boards.arena_boards(arena) if board.has_scores]
     if world_model is not None:
         published.append(boards.world_model_board(world_model, ground_truth).board_with_agreement)
-    with open_record(record, read_only=True) as store, _progress() as progress:
+    with open_record(record, read_only=True) as store, working("reading the record") as progress:
         snapshot = snapshots.take(store, name, progress, metric=metric)
         _tell_of_submissions(snapshots.left_out(store, metric))
     try:
@@ -98,8 +97,7 @@ def build(
     except InfrastructureError as error:
         # The board of a read-only record is still shown; only its history does not grow.
         stored = f"not kept in the record ({error})"
-    with open_record(record, read_only=True) as store, _progress() as progress:
-        progress("writing the pages")
+    with open_record(record, read_only=True) as store, working("writing the pages"):
         index = site.write_site(snapshot, out, store, published=published)
     print_out(f"{index}; snapshot {stored}")
 
@@ -129,14 +127,15 @@ def verify(
     ],
 ) -> None:
     """Compute a snapshot again from the record; exit code 1 if a single byte differs."""
-    from merton.leaderboard.snapshot import store as snapshots
-    from merton.results.store import open_record
+    with working("loading"):
+        from merton.leaderboard.snapshot import store as snapshots
+        from merton.results.store import open_record
 
     try:
         data = snapshot_file.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {snapshot_file}: {error.strerror or error}") from None
-    with open_record(record, read_only=True) as store, _progress() as progress:
+    with open_record(record, read_only=True) as store, working("reading the record") as progress:
         differences = snapshots.verify(store, data, progress)
     for difference in differences:
         print_out(difference)
@@ -152,7 +151,7 @@ def coverage(
     """Simulate how many of the 95 % intervals on boards hold the truth, and print the tables of docs/ratings.md."""
     from merton.leaderboard import coverage as intervals
 
-    with _progress() as progress:
+    with working("simulating studies") as progress:
         by_size = intervals.measure(intervals.SIZES, studies, progress)
         progress("simulating annotators")
         by_videos = intervals.measure_agreement(studies)
@@ -161,13 +160,6 @@ def coverage(
 
 app.command("arena")(boards.arena_command)
 app.command("world-model")(boards.world_model_command)
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Shows the current step if standard error is a terminal."""
-    with STDERR.status("") as status:
-        yield lambda text: status.update(f"{text} …")
 
 
 def _tell_of_submissions(left_out: int) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from merton.cli.console import STDOUT, print_out
+from merton.cli.console import STDOUT, print_out, working
 from merton.cli.tree import App
 from merton.config import dumps
 from merton.errors import InputError, UnknownNameError
@@ -59,7 +59,8 @@ def check_command(
     checked = missing = 0
     for kind, entry in _entries() if name is None else _named(name):
         STDOUT.print(f"{kind} {entry.name}", highlight=False, style="bold")
-        findings = examine(entry)
+        with working(f"checking: {entry.name}"):
+            findings = examine(entry)
         for finding in findings:
             mark = "[green]ok     [/]" if finding.ok else "[red]missing[/]"
             STDOUT.print(f"  {mark} {finding.subject:<10} {escape(finding.detail)}", highlight=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import STDERR, Run, from_here, own_command, print_err, print_out
+from merton.cli.console import STDERR, Run, from_here, own_command, print_err, print_out, working
 from merton.errors import InputError
 from merton.files import locked_folder, resource
 from merton.graph.spec import load_graph
@@ -111,13 +111,15 @@ def report_command(
 
 def compare_command(first: Run, second: Run) -> None:
     """Compare scores and ratings of two runs; exit code 1 if anything but wall time differs."""
-    from merton.experiment.run import RunDirectory
-    from merton.leaderboard.snapshot import store as snapshot
-    from merton.results import comparison
+    with working("loading"):
+        from merton.experiment.run import RunDirectory
+        from merton.leaderboard.snapshot import store as snapshot
+        from merton.results import comparison
 
     one, other = (_records(RunDirectory(path)) for path in (first, second))
     differences = comparison.compare(one, other)
-    boards = [snapshot.of_trials(records) for records in (one, other)]
+    with working("rating"):
+        boards = [snapshot.of_trials(records) for records in (one, other)]
     if (boards[0].agents, boards[0].cases) != (boards[1].agents, boards[1].cases):
         differences.append("the ratings differ")
     for difference in differences:
@@ -264,15 +266,19 @@ def _records(directory: RunDirectory) -> list[TrialRecord]:
 
 def _conclude(directory: RunDirectory) -> Path:
     """Board on the terminal, report on disk; gives the report."""
-    from merton.leaderboard.snapshot import store as snapshot
-    from merton.leaderboard.snapshot.terminal import render_snapshot
-    from merton.leaderboard.terminal import terminal_width
-    from merton.study.report import write_report
+    with working("loading"):
+        from merton.leaderboard.snapshot import store as snapshot
+        from merton.leaderboard.snapshot.terminal import render_snapshot
+        from merton.leaderboard.terminal import terminal_width
+        from merton.study.report import write_report
 
     records, planned = _records(directory), directory.spec.trial_count
     if unfinished := len(records) < planned:
         print_out(f"The run is unfinished: the board is of {len(records)} of {planned} trials, so places may change.")
-    print(render_snapshot(snapshot.of_trials(records), terminal_width()))
-    path = write_report(directory.path, planned)
+    with working("rating"):
+        board = snapshot.of_trials(records)
+    print(render_snapshot(board, terminal_width()))
+    with working("writing the report"):
+        path = write_report(directory.path, planned)
     print_out(f"{len(records)}{f' of {planned}' if unfinished else ''} trials. Report: {path}")
     return path

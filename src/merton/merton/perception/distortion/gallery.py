@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import cv2
@@ -30,7 +31,13 @@ Cell = tuple[int, Image, float, float]
 """Level, distorted image, PSNR [dB], SSIM."""
 
 
-def gallery(image: Image, path: Path, seed: int = 0, levels: Sequence[int] = (1, 2, 3, 4, 5)) -> None:
+def gallery(
+    image: Image,
+    path: Path,
+    seed: int = 0,
+    levels: Sequence[int] = (1, 2, 3, 4, 5),
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
     """Write the gallery of an image.
 
     Args:
@@ -39,6 +46,7 @@ def gallery(image: Image, path: Path, seed: int = 0, levels: Sequence[int] = (1,
         path: ends in .html (one file that works offline), .png or .jpg.
         seed: of the stochastic types.
         levels: the columns.
+        on_progress: called with the number of distorted images, done and in all.
 
     Raises:
         InputError: another ending, or a folder that does not exist or is not writable.
@@ -47,7 +55,17 @@ def gallery(image: Image, path: Path, seed: int = 0, levels: Sequence[int] = (1,
         raise InputError(f"a gallery is .html, .png or .jpg, not {path.name!r}")
     if not path.parent.is_dir():  # checked before the work, not after it
         raise InputError(f"cannot write {path}: there is no folder {str(path.parent)!r}")
-    rows = ((entry, list(_cells(image, entry, seed, levels))) for entry in DISTORTIONS.values())
+    total = len(DISTORTIONS) * len(levels)
+    count = itertools.count(1)
+
+    def cells(entry: Distortion) -> list[Cell]:
+        found = []
+        for cell in _cells(image, entry, seed, levels):
+            found.append(cell)
+            on_progress(next(count), total)
+        return found
+
+    rows = ((entry, cells(entry)) for entry in DISTORTIONS.values())
     if path.suffix == ".html":
         content = _as_html(rows).encode()
     else:
