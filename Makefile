@@ -29,7 +29,10 @@ bench: develop ## measure; writes build/bench.json and docs/performance.md
 	@$(RUN) $(BIN)/python tools/bench.py build/bench.json
 	@$(RUN) $(BIN)/python tools/bench_page.py build/bench.json docs/performance.md
 
+docs: develop ## write the documentation's site: build/docs/index.html
+	@$(RUN) $(BIN)/python tools/docs_site.py build/docs
+
 clean: ## remove .venv and build, keep runs
 	rm -rf .venv build
 
-.PHONY: help demo test setup develop lint bench clean
+.PHONY: help demo test setup develop lint bench docs clean

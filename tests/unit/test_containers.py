@@ -24,6 +24,7 @@ NOT_IN_THE_LAB = {
     "cluster": "617 MB, for annotating on a cluster",
     "dataset": "building a dataset is desk work",
     "dev": "tests and lint",
+    "docs": "the documentation's site is built at a desk",
     "lerobot": "wants an environment of its own",
     "quality": "image quality metrics are desk work",
     "rerun": "a viewer is for a desk with a screen",

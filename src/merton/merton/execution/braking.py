@@ -33,7 +33,7 @@ def braking(
 
     A controller that takes the trajectory `DELAY_S` later slows every joint down evenly, to rest after `BRAKE_S`. If it
     does so up to `DELAY_ERROR_S` earlier or later, no joint at even speed turns around, and accelerations differ by
-    6 v `DELAY_ERROR_S` / `BRAKE_S`^2.
+    6 v `DELAY_ERROR_S` over the square of `BRAKE_S`.
 
     Args:
         joints_rad: (6,) of the controller's reference, or as measured [rad].

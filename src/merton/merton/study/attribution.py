@@ -30,8 +30,8 @@ Losses = Mapping[frozenset[str], float]
 
 
 def shapley(parts: Sequence[str], losses: Losses) -> dict[str, float]:
-    """The share of each part, exactly, over all subsets: sum over S without the part of
-    |S|! (n - |S| - 1)! / n! (v(S with it) - v(S))."""
+    """The share of each part, exactly, over all subsets: the sum over S without the part of
+    `|S|! (n - |S| - 1)! / n! (v(S with it) - v(S))`."""
     known = {frozenset[str](): 0.0, **losses}
     shares = {}
     for part in parts:

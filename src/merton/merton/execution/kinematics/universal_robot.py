@@ -113,9 +113,10 @@ class UniversalRobot:
     def inverse(self, pose: ArrayLike, free_joint_6_rad: float = 0.0, *, frame: str = "base_link") -> Array:
         """All joint angles that reach a pose of `tool0`: (..., 4, 4) -> (..., 8, 6) [rad] in [-pi, pi].
 
-        Rows follow `BRANCHES`; a branch that does not exist is NaN. Where the wrist is singular (|sin(joint 5)| <
-        1e-11), joint 6 is free, and is the angle nearest to `free_joint_6_rad` with which the arm reaches. A pose up to
-        1e-9 m beyond the reach has the solution of the stretched arm. The rotation must be orthonormal.
+        Rows follow `BRANCHES`; a branch that does not exist is NaN. Where the wrist is singular
+        (`|sin(joint 5)| < 1e-11`), joint 6 is free, and is the angle nearest to `free_joint_6_rad` with which the arm
+        reaches. A pose up to 1e-9 m beyond the reach has the solution of the stretched arm. The rotation must be
+        orthonormal.
         """
         poses = np.ascontiguousarray(pose, dtype=np.float64)
         if poses.shape[-2:] != (4, 4):
