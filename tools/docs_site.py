@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = {
     "Start": ("glossary", "limits", "troubleshooting"),
     "Tutorials": (

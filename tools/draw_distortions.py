@@ -21,7 +21,11 @@ TASK, SEED, CAMERA = "val-cover", 2, "top"
 LEVELS, COLUMNS = (1, 3, 5), 3
 CROP = (slice(180, 315), slice(232, 420))
 """Rows and columns of the picture that are shown."""
-INK, PAPER, TEXT_PX, GAP_PX = (40, 40, 40), (255, 255, 255), 20, 14
+INK, PAPER, TEXT_PX, GAP_PX = (40, 40, 40), (255, 255, 255), 22, 26
+"""Colours, the height of a line of text and the gap between tiles [px]."""
+LEGEND = "number, name and family of a distortion; below a picture, its level: PSNR [dB], SSIM over the whole picture"
+    "number, name and family of each distortion; below a picture, its level: PSNR in dB, SSIM (of the whole picture)"
+)
 
 
 def main(path: str) -> None:
@@ -33,7 +37,9 @@ def main(path: str) -> None:
     tiles = [tile(picture, name) for name in DISTORTIONS]
     rows = len(tiles) // COLUMNS
     columns = [np.vstack(tiles[start : start + rows]) for start in range(0, len(tiles), rows)]
-    cv2.imwrite(path, cv2.cvtColor(np.hstack(columns), cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 68])
+    sheet = lettered(np.hstack(columns), LEGEND, below=False)
+    sheet = cv2.copyMakeBorder(sheet, 8, 0, GAP_PX, 0, cv2.BORDER_CONSTANT, value=PAPER)
+    cv2.imwrite(path, cv2.cvtColor(sheet, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 62])
 
 
 def tile(picture: Image, name: str) -> Image:
@@ -50,8 +56,8 @@ def lettered(image: Image, text: str, *, below: bool) -> Image:
     """The image with a line of text above or below it, and a gap at its right and at its foot."""
     top, bottom = (0, TEXT_PX) if below else (TEXT_PX, GAP_PX)
     framed = cv2.copyMakeBorder(image, top, bottom, 0, 4 if below else GAP_PX, cv2.BORDER_CONSTANT, value=PAPER)
-    at = (2, framed.shape[0] - 6 if below else TEXT_PX - 6)
-    cv2.putText(framed, text, at, cv2.FONT_HERSHEY_SIMPLEX, 0.44, INK, 1, cv2.LINE_AA)
+    at = (0, framed.shape[0] - 6 if below else TEXT_PX - 7)
+    cv2.putText(framed, text, at, cv2.FONT_HERSHEY_SIMPLEX, 0.5, INK, 1, cv2.LINE_AA)
     return np.asarray(framed, np.uint8)
 
 
