@@ -237,7 +237,10 @@ def test_a_fault_of_the_infrastructure_has_a_code_of_its_own(
         (("hold", "--against", "nothing"), "nothing"),
         (("hold", "--against", "servo", "--budget", "10"), "--budget is a time such as 90s, 10m or 1h"),
         (("hold", "--against", "servo", "--budget", "0m"), "--budget is a time"),
-        (("hold", "--against", "servo", "--metric", "speed"), "--metric is success or progress"),
+        (
+            ("hold", "--against", "servo", "--metric", "speed"),
+            "unknown metric 'speed'; choose one of: progress, success",
+        ),
         (("hold", "--against", "servo", "--resume"), "leave --resume out"),
     ],
 )

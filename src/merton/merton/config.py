@@ -20,7 +20,7 @@ MAX_DEPTH = 50
 _PATTERNS: dict[str, str] = {}
 """Patterns of texts, in words."""
 _KINDS = {
-    "a text": "string_type string_sub_type string_unicode path_type url_type uuid_type",
+    "a text": "string_type string_sub_type string_unicode invalid_key path_type",
     "a whole number": "int_type int_parsing int_parsing_size int_from_float",
     "a number": "float_type float_parsing decimal_type decimal_parsing",
     "a finite number": "finite_number",
@@ -170,7 +170,7 @@ def _plain(node: Any) -> Any:
 def _sentence(where: str, tree: CommentedMap | None, model: Any, fault: Any) -> str:
     """One sentence for a fault that pydantic found: file, line, key, fault and valid choices."""
     location = tuple(part for part in fault["loc"] if not isinstance(part, str) or not part.startswith("function-"))
-    message = _message(fault)
+    message = refusal(fault)
     if fault["type"] == "extra_forbidden" and (choices := _fields_at(model, location[:-1])):
         message = f"unknown key; {did_you_mean(str(location[-1]), choices)}valid keys are: {', '.join(choices)}"
     location += getattr(fault.get("ctx", {}).get("error"), "location", ())
@@ -193,10 +193,11 @@ def _named(location: tuple[Any, ...]) -> str:
     return ", ".join(words)
 
 
-def _message(fault: Any) -> str:
+def refusal(fault: Any) -> str:
     """The clause of an error text for a fault that pydantic found, without pydantic's own words."""
     kind, context, value = fault["type"], fault.get("ctx", {}), fault.get("input")
-    details = {key: detail for key, detail in context.items() if key != "error"} | {"got": _shown(value)}
+    details = {key: f"{detail:g}" if isinstance(detail, float) else detail for key, detail in context.items()}
+    details["got"] = _shown(value)
     if kind == "missing":
         return "is missing"
     if kind == "value_error":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import from_here, print_err, print_out
-from merton.errors import InfrastructureError, InputError
+from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import locked_folder, resource
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def gate_command(
 
     budget_s = _seconds(budget)
     if metric not in ("success", "progress"):
-        raise InputError(f"--metric is success or progress, got {metric!r}")
+        raise UnknownNameError("metric", metric, ("success", "progress"))
     source = experiment or resource("merton_bringup", "config/experiments/gate.yaml")
     run = _run_directory(source, candidate, against, seed, resume, name, runs)
     print_err(f"{candidate} against {against}, at most {budget}: {run.path}")

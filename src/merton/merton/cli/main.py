@@ -15,6 +15,7 @@ from merton.cli.attribute import attribute_command
 from merton.cli.console import print_err, print_out
 from merton.cli.doctor import doctor_command
 from merton.cli.gate import gate_command
+from merton.cli.mistakes import sentence
 from merton.cli.monitor import monitor_command
 from merton.cli.new import new_command
 from merton.cli.plan import plan_command
@@ -99,8 +100,8 @@ def main() -> None:
         print_err(f"merton: {error}")
         sys.exit(USER_MISTAKE if isinstance(error, InputError) else 1)
     except Exception as error:
-        show = getattr(error, "show", None)  # the command line's own errors: unknown option, missing argument
-        if show is None:
+        if not hasattr(error, "format_message"):  # the command line's own errors: unknown option, missing argument
             raise
-        show()
+        if error.format_message():  # empty where the help was printed in place of a line without a command
+            print_err(f"merton: {sentence(error)}")
         sys.exit(USER_MISTAKE)

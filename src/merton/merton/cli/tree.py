@@ -10,6 +10,7 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from merton.cli.console import STDOUT, print_err
+from merton.errors import InputError, near_miss
 
 PANELS = ("Start here", "Studies", "Boards", "Data", "Lab")
 """Of `merton --help`, in their order."""
@@ -46,6 +47,28 @@ class Command(_PlainFlags, TyperCommand):
 
 class Group(_PlainFlags, TyperGroup):
     """A group of commands."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of a line; raises InputError with the near one for a name that is none."""
+        name = args[0]
+        if name not in self.commands and not name.startswith("-") and not ctx.resilient_parsing:
+            near = self._in_a_group(name, exactly=True) or near_miss(name, self.commands) or self._in_a_group(name)
+            hint = f"did you mean `{ctx.command_path} {near}`? " if near else ""
+            raise InputError(
+                f"`{ctx.command_path}` has no command {name!r}; {hint}`{ctx.command_path} --help` lists all"
+            )
+        return super().resolve_command(ctx, args)
+
+    def _in_a_group(self, name: str, exactly: bool = False) -> str | None:
+        """The command of a group below this one that a name may stand for, with its group."""
+        below = {
+            command: group_name
+            for group_name, group in self.commands.items()
+            if isinstance(group, Group)
+            for command in group.commands
+        }
+        near = name if name in below else None if exactly else near_miss(name, below)
+        return None if near is None else f"{below[near]} {near}"
 
 
 class App(typer.Typer):
