@@ -24,7 +24,7 @@ def sentence(error: Any) -> str:
     parameter = getattr(error, "param", None)
     if type(error).__name__ == "NoSuchOption":
         known = [name for each in context.command.get_params(context) for name in (*each.opts, *each.secondary_opts)]
-        near = did_you_mean(option, [name for name in known if name.startswith("-")])
+        near = did_you_mean(str(option), [name for name in known if name.startswith("-")])
         return f"`{command}` has no option {option}; {near}{more}"
     if type(error).__name__ == "MissingParameter":
         return f"`{command}` needs {_name(parameter)}; {more}"
