@@ -24,8 +24,6 @@ CROP = (slice(180, 315), slice(232, 420))
 INK, PAPER, TEXT_PX, GAP_PX = (40, 40, 40), (255, 255, 255), 22, 26
 """Colours, the height of a line of text and the gap between tiles [px]."""
 LEGEND = "number, name and family of a distortion; below a picture, its level: PSNR [dB], SSIM over the whole picture"
-    "number, name and family of each distortion; below a picture, its level: PSNR in dB, SSIM (of the whole picture)"
-)
 
 
 def main(path: str) -> None:
