@@ -33,6 +33,7 @@ from merton.leaderboard.serve import uploads as uploads_module
 from merton.leaderboard.serve.uploads import AT_ONCE, MAX_UPLOAD_BYTES
 from merton.leaderboard.submissions import packing
 from merton.leaderboard.submissions.manifest import NO_WEIGHTS
+from merton.leaderboard.submissions.packing import example_submission
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
 from merton.web import access
@@ -342,11 +343,28 @@ def test_the_form_answers_with_the_verdict(served: TestClient, record: Path) -> 
     assert accepted.status_code == 201
     assert "<h1>Accepted</h1>" in accepted.text
     assert "2026-11-30" in accepted.text
+    listed = served.get("/submissions.html").text  # at once, while the board is still the one before
+    assert "pending until 2026-11-30" in listed
+    assert served.get("/api/submissions").json()["total"] == 0
     refused = served.post("/submit", files={"archive": archive_of(record, "hold")})
     assert refused.status_code == 409
     assert "<h1>Refused</h1>" in refused.text
     assert "one a calendar month" in refused.text
     assert refused.headers["cache-control"] == "no-store"
+
+
+def test_the_form_says_what_is_sent_and_offers_an_example_that_no_board_takes(record: Path) -> None:
+    app = create_app(record, now=lambda: NOVEMBER, title="Our board")
+    asking = client(app)
+    page = asking.get("/submit").text
+    assert 'href="submissions.html#rules"' in page
+    assert 'id="rules"' in asking.get("/submissions.html").text
+    assert "Our board" in page
+    assert "<h1><bdi>Our board</bdi></h1>" in asking.get("/").text
+    example = asking.get("/example-submission.zip")
+    assert example.headers["content-type"] == "application/zip"
+    assert example.content == example_submission()
+    assert asking.post("/submit", files={"archive": example.content}).status_code == 422
 
 
 def test_foreign_text_is_escaped_in_pages(served: TestClient, record: Path) -> None:

@@ -29,10 +29,11 @@ from merton.leaderboard.submissions.manifest import (
     Manifest,
     dataset_sha256,
     manifest_bytes,
+    read_submission,
     scores_bytes,
     verify,
 )
-from merton.leaderboard.submissions.packing import make_submission
+from merton.leaderboard.submissions.packing import EXAMPLE_SCORES, example_submission, make_submission
 from merton.leaderboard.submissions.receipts import FIRST_WINDOW, current_window, next_window, on_board
 from merton.leaderboard.submissions.rules import RefusedError, submit, withdraw
 from merton.results.database import Database
@@ -125,7 +126,7 @@ def test_an_accepted_submission_is_in_the_record_with_its_receipt(database: Data
     assert receipt.archive_sha256 == verify(io.BytesIO(sent.getvalue())).archive_sha256
     assert not receipt.repeated
     assert taken(database) == [receipt]
-    assert [(a.manufacturer, a.accepted, a.reason) for a in logged(database)] == [("acme", True, "")]
+    assert [(a.manufacturer, a.accepted, a.reason) for a in logged(database)] == [("ACME", True, "")]
     with database.reading() as connection:
         stored = connection.execute(sa.select(SUBMISSION_SCORES.c.item, SUBMISSION_SCORES.c.score)).all()
     assert {row.item: row.score for row in stored} == scores
@@ -256,7 +257,7 @@ def test_an_invalid_submission_is_refused_and_logged(
 def test_a_known_sender_can_submit_for_itself_alone(local: Database) -> None:
     error = refusal(local, archived(), who="Emca")
     assert error.kind == "not yours"
-    assert logged(local)[0].manufacturer == "emca"
+    assert logged(local)[0].manufacturer == "Emca"
     assert submit(local, archived(), "acme", now=NOVEMBER).manufacturer == "ACME"
     with pytest.raises(InputError, match="manufacturer"):
         submit(local, archived(), "=cmd()", now=NOVEMBER)
@@ -467,6 +468,13 @@ def test_the_commands_lead_from_a_run_to_the_board(tmp_path: Path) -> None:
         run("send", record, out)
     assert "withdrawn: servo 1 (ACME)" in run("withdraw", record, accepted.split(", ")[1])
     assert "withdrawn" in run("list", record)
-    assert run("list", record, "--attempts").count("acme") >= 3
+    assert run("list", record, "--attempts").count("ACME") >= 3
     with pytest.raises(InputError, match="there is no file"):
         run("send", record, "absent.zip")
+
+
+def test_the_example_is_a_submission_and_always_the_same() -> None:
+    submission = read_submission(unpack(example_submission()))
+    assert submission.scores == EXAMPLE_SCORES
+    assert submission.manifest.manufacturer == "My Lab"
+    assert example_submission() == example_submission()

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 app = App("Leaderboards from a record of results.")
 
 NameOption = Annotated[str | None, typer.Option(help="Name of the snapshot.")]
+TitleOption = Annotated[
+    str | None, typer.Option(help="Title of the pages; by default the names of the matrices and experiments.")
+]
 METRIC_OPTION = typer.Option(
     help="What trials are rated by: success (the default), progress, above_floor or execution (the paper's score)."
 )
@@ -75,6 +78,7 @@ def build(
         Path | None, typer.Option(help="Also show the board of this annotation sheet, as for `world-model`.")
     ] = None,
     ground_truth: boards.GroundTruthOption = None,
+    title: TitleOption = None,
 ) -> None:
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
     with working("loading"):
@@ -98,7 +102,7 @@ def build(
         # The board of a read-only record is still shown; only its history does not grow.
         stored = f"not kept in the record ({error})"
     with open_record(record, read_only=True) as store, working("writing the pages"):
-        index = site.write_site(snapshot, out, store, published=published)
+        index = site.write_site(snapshot, out, store, published=published, title=title)
     print_out(f"{index}; snapshot {stored}")
 
 
@@ -111,11 +115,12 @@ def serve(
         Path | None, typer.Option(help="File of tokens for submissions; see docs/serving_boards.md.")
     ] = None,
     name: Annotated[list[str] | None, typer.Option(help="A further host name of the server.")] = None,
+    title: TitleOption = None,
 ) -> None:
     """Serve the leaderboard, its API and the form for submissions until Ctrl-C."""
     from merton.leaderboard.serve import run
 
-    run(record, host, port, tokens=tokens, names=name or ())
+    run(record, host, port, tokens=tokens, names=name or (), title=title)
 
 
 @app.command()

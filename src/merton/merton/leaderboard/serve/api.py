@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi import Path as PathParameter
+from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 
 from merton.leaderboard.serve.models import BoardAnswer, Health, MatchAnswer, Page, Refusal
@@ -175,6 +176,7 @@ async def submit(request: Request) -> Response:
         receipt = await uploads.handle(request)
     except Refused as refused:
         return problem(refused.status, refused.reason, refused.headers)
+    await run_in_threadpool(publisher_of(request).show_submissions)
     publisher_of(request).check_now()
     return Response(RECEIPT.dump_json(receipt), 200 if receipt.repeated else 201, media_type="application/json")
 

@@ -51,6 +51,7 @@ def create_app(
     names: Iterable[str] = (),
     closed: str | None = None,
     now: Callable[[], datetime] | None = None,
+    title: str | None = None,
 ) -> FastAPI:
     """The server of a record's board, as an ASGI application. The first snapshot is taken before it is returned.
 
@@ -61,6 +62,7 @@ def create_app(
         names: host names of this server, besides "localhost" and addresses.
         closed: why no submissions are taken, one sentence; None if they are.
         now: the clock of submissions (UTC); that of the machine if None.
+        title: of the pages; None: the names of the matrices and experiments.
 
     Raises:
         InputError: there is no such record, or the file of tokens is invalid.
@@ -73,7 +75,7 @@ def create_app(
             return rules.submit(store.database, archive, manufacturer, now() if now else None)
 
     uploads = Uploads(submit, None if tokens is None else Tokens(tokens), closed)
-    publisher = Publisher(where)
+    publisher = Publisher(where, title)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -121,6 +123,7 @@ def run(
     *,
     tokens: Path | None = None,
     names: Iterable[str] = (),
+    title: str | None = None,
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve a record's board until Ctrl-C.
@@ -129,7 +132,7 @@ def run(
     the board is only shown.
 
     Args:
-        record, tokens, names: as in `create_app`.
+        record, tokens, names, title: as in `create_app`.
         host: name or address to listen on.
         port: 0 takes a free one.
         say: called with each step, and with the address.
@@ -143,7 +146,7 @@ def run(
         closed = "this server takes no submissions: it can be reached from elsewhere and was started without --tokens"
     with listening(host, port) as bound:
         say("a snapshot of the record is taken, and its pages are written")
-        app = create_app(record, tokens=tokens, names=(*names, host), closed=closed)
+        app = create_app(record, tokens=tokens, names=(*names, host), closed=closed, title=title)
         hall = Hall(app, affordable(CONNECTIONS), ws="none", timeout_graceful_shutdown=SHUTDOWN_S)
         known = app.state.uploads.tokens
         acceptor = Acceptor(

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -29,6 +30,7 @@ TYPES = {
     ".svg": "image/svg+xml",
     ".json": "application/json",
     ".csv": "text/csv; charset=utf-8",
+    ".zip": "application/zip",
     ".jpg": "image/jpeg",
     ".png": "image/png",
 }
@@ -95,6 +97,7 @@ async def submit(request: Request) -> Response:
     except Refused as refused:
         text = _render(request, "verdict.html.j2", "Refused", verdict=_sentence(refused.reason), receipt=None)
         return HTMLResponse(text, refused.status, {**_NOT_KEPT, **refused.headers})
+    await run_in_threadpool(publisher_of(request).show_submissions)
     publisher_of(request).check_now()
     rows = [(label, getattr(receipt, name)) for name, label in _RECEIPT_LABELS.items()]
     text = _render(request, "verdict.html.j2", "Accepted", verdict=_accepted(receipt), receipt=rows)
@@ -132,7 +135,7 @@ def add_to(app: FastAPI) -> None:
 def _accepted(receipt: Receipt) -> str:
     if receipt.repeated:
         return "The same archive was accepted before; nothing has changed, and this is its receipt."
-    return f"The submission is accepted. It is on the board from {receipt.window}, 00:00 UTC, on."
+    return f"The submission is accepted, and pending: it is on the board from {receipt.window}, 00:00 UTC, on."
 
 
 def _sentence(text: str) -> str:
@@ -141,6 +144,6 @@ def _sentence(text: str) -> str:
 
 def _render(request: Request, template: str, title: str, current: str = "", root: str = "", **values: Any) -> str:
     """A page that only the server has, in the layout of the site."""
-    head = publisher_of(request).current.head
+    publisher = publisher_of(request)
     body = Markup(_TEMPLATES.get_template(template).render(values, root=root))  # escaped by the template
-    return frame(head, title, body, current.lstrip("/"), root=root)
+    return frame(publisher.current.head, title, body, current.lstrip("/"), root=root, site_title=publisher.title)

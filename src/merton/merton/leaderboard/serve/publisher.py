@@ -17,7 +17,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from merton.errors import InfrastructureError
+from merton.errors import InfrastructureError, MertonError
 from merton.leaderboard import site
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import Snapshot
@@ -61,8 +61,8 @@ class Edition:
     stored: tuple[StoredSnapshot, ...]
 
 
-Make = Callable[[str, Path], Edition]
-"""Makes the edition of a record, with its pages in a folder."""
+Make = Callable[[str, Path, "str | None"], Edition]
+"""Makes the edition of a record, with its pages in a folder, under a title (see `write_site`)."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ class Publisher:
 
     Args:
         record: run directory, SQLite file or PostgreSQL URL.
+        title: of the pages, as in `write_site`.
 
     Attributes:
         current: the edition that is served; always whole.
@@ -100,14 +101,15 @@ class Publisher:
         InfrastructureError: it cannot be read and holds no earlier snapshot; or the pages cannot be written.
     """
 
-    def __init__(self, record: str) -> None:
-        self.record = record
+    def __init__(self, record: str, title: str | None = None) -> None:
+        self.record, self.title = record, title
         self.problem: str | None = None
         self._state: object = None
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._workers: ProcessPoolExecutor | None = None
+        self._page = threading.Lock()
         self.current = self._first()
 
     def start(self) -> None:
@@ -130,6 +132,17 @@ class Publisher:
             self._state = None
         self._wake.set()
 
+    def show_submissions(self) -> None:
+        """Write the page of submissions again, at once; all else waits for the next edition, and so it does after a
+        fault."""
+        with self._page:
+            published = self.current
+            try:
+                with open_record(self.record, read_only=True) as store:
+                    site.write_submissions(published.head, published.files["submissions.html"], store, self.title)
+            except (MertonError, OSError) as error:
+                _log.warning("the page of submissions is not renewed: %s", error)
+
     def refresh(self, make: Make | None = None) -> bool:
         """Renew `current` if the record has changed. A failure leaves it as it is and is stated in `problem`.
 
@@ -143,7 +156,7 @@ class Publisher:
             state = record_state(self.record)
             if state == self._state and self.problem is None:
                 return False
-            self.current = _published(self.record, make or make_edition)
+            self.current = _published(self.record, make or make_edition, self.title)
         except Exception as error:  # after any fault the old board is better than none
             self._failed(error)
             return False
@@ -153,11 +166,11 @@ class Publisher:
     def _first(self) -> Published:
         self._state = record_state(self.record)
         try:
-            return _published(self.record, make_edition)
+            return _published(self.record, make_edition, self.title)
         except PagesError:
             raise
         except InfrastructureError as error:
-            published = _published(self.record, _stored_edition)
+            published = _published(self.record, _stored_edition, self.title)
             self._failed(error)
             return published
 
@@ -181,17 +194,17 @@ class Publisher:
             self.refresh(self._made_in_process)
             pause_s = PAUSE_FACTOR * (time.monotonic() - started)
 
-    def _made_in_process(self, record: str, folder: Path) -> Edition:
+    def _made_in_process(self, record: str, folder: Path, title: str | None) -> Edition:
         """`make_edition` in another process, so that rating does not slow down requests."""
         self._workers = worker_pool(1)
         try:
-            return self._workers.submit(make_edition, record, folder).result()
+            return self._workers.submit(make_edition, record, folder, title).result()
         finally:
             workers, self._workers = self._workers, None
             stop_workers(workers)
 
 
-def make_edition(record: str, folder: Path) -> Edition:
+def make_edition(record: str, folder: Path, title: str | None = None) -> Edition:
     """Take a snapshot and write its pages into a new folder.
 
     It is by the metric of submissions, so that a board does not change its metric with the first one.
@@ -201,23 +214,23 @@ def make_edition(record: str, folder: Path) -> Edition:
         MertonError: the record cannot be read.
     """
     with open_record(record, read_only=True) as store:
-        return _edition(store, snapshots.take(store, metric=SUBMITTED_METRIC), folder)
+        return _edition(store, snapshots.take(store, metric=SUBMITTED_METRIC), folder, title)
 
 
-def _stored_edition(record: str, folder: Path) -> Edition:
+def _stored_edition(record: str, folder: Path, title: str | None) -> Edition:
     """The edition of the newest snapshot that the record holds, if none can be taken."""
     with open_record(record, read_only=True) as store:
         stored = snapshots.latest(store)
         if stored is None:
             raise InfrastructureError("the record cannot be read, and it holds no earlier snapshot")
-        return _edition(store, stored, folder)
+        return _edition(store, stored, folder, title)
 
 
-def _edition(store: ResultStore, snapshot: Snapshot, folder: Path) -> Edition:
+def _edition(store: ResultStore, snapshot: Snapshot, folder: Path, title: str | None) -> Edition:
     with store.database.reading() as connection:
         receipts, tried = tuple(submissions(connection)), tuple(attempts(connection))
     try:
-        site.write_site(snapshot, folder, store, served=True)
+        site.write_site(snapshot, folder, store, served=True, title=title)
     except (InfrastructureError, OSError) as error:
         raise PagesError(f"the pages of the board cannot be written: {error}") from error
     return Edition(
@@ -229,7 +242,7 @@ def _edition(store: ResultStore, snapshot: Snapshot, folder: Path) -> Edition:
     )
 
 
-def _published(record: str, make: Make) -> Published:
+def _published(record: str, make: Make, title: str | None) -> Published:
     """An edition, with its pages in a folder that is removed with the last reference to it."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="merton_leaderboard_"))
@@ -237,7 +250,7 @@ def _published(record: str, make: Make) -> Published:
         raise PagesError(f"the pages of the board cannot be written: {error.strerror}") from error
     try:
         root = folder / "site"
-        edition = make(record, root)
+        edition = make(record, root, title)
         published = Published(
             **{field.name: getattr(edition, field.name) for field in fields(Edition)},
             head=replace(edition.snapshot, agents=(), cases=(), matches=(), boards=()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merton.leaderboard.site.build import write_site
+from merton.leaderboard.site.build import write_site, write_submissions
 from merton.leaderboard.site.writer import frame
 
-__all__ = ["frame", "write_site"]
+__all__ = ["frame", "write_site", "write_submissions"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.board import Board
-from merton.leaderboard.site.record_extras import RecordExtras, read_extras
+from merton.leaderboard.site.record_extras import RecordExtras, read_extras, read_submissions
 from merton.leaderboard.site.run_trials import RunTrials
 from merton.leaderboard.site.view import View
 from merton.leaderboard.site.writer import SiteWriter
@@ -59,6 +60,24 @@ def write_site(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return target / "index.html"
+
+
+def write_submissions(snapshot: Snapshot, file: Path, store: ResultStore, title: str | None = None) -> None:
+    """Write the page of submissions of a served site again, from the record as it is now.
+
+    Args:
+        snapshot: of the site; its agents, cases, matches and boards are not needed.
+        file: the page, which exists.
+        title: as in `write_site`.
+
+    Raises:
+        InfrastructureError: the record cannot be read.
+        OSError: the page cannot be written; the old one stays.
+    """
+    extras = read_submissions(store)
+    with tempfile.TemporaryDirectory(dir=file.parent) as draft:
+        SiteWriter(snapshot, Path(draft), View(snapshot, title=title), RunTrials(()), True).write_submissions(extras)
+        os.replace(Path(draft) / file.name, file)
 
 
 def _check_target(target: Path) -> None:

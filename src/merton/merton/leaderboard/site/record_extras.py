@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from merton.errors import InfrastructureError, InputError
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.contents import Snapshot
+from merton.leaderboard.submissions.manifest import canonical
 from merton.leaderboard.submissions.receipts import Attempt, Receipt, attempts, submissions
 from merton.results.store import ResultStore
 
@@ -53,10 +54,14 @@ class RecordExtras:
 
     @property
     def manufacturers(self) -> list[tuple[str, int, int]]:
-        """(manufacturer, attempts, accepted ones), most attempts first."""
-        counts = Counter(item.manufacturer for item in self.attempts)
-        accepted = Counter(item.manufacturer for item in self.attempts if item.accepted)
-        return [(name, counts[name], accepted[name]) for name in sorted(counts, key=lambda name: (-counts[name], name))]
+        """(manufacturer as it spells itself, attempts, accepted ones), most attempts first."""
+        counts = Counter(canonical(item.manufacturer) for item in self.attempts)
+        accepted = Counter(canonical(item.manufacturer) for item in self.attempts if item.accepted)
+        names = {
+            canonical(item.manufacturer): item.manufacturer for item in (*self.attempts[::-1], *self.receipts[::-1])
+        }
+        found = sorted(counts, key=lambda name: (-counts[name], name))
+        return [(names[name], counts[name], accepted[name]) for name in found]
 
 
 def read_extras(store: ResultStore, current: Snapshot) -> RecordExtras:
@@ -74,17 +79,21 @@ def read_extras(store: ResultStore, current: Snapshot) -> RecordExtras:
             history.append(Earlier(item.taken_utc, snapshots.load(store, item.id)))
         except (InputError, InfrastructureError):
             unreadable.append(item.taken_utc)
-    with store.database.reading() as connection:
-        receipts, log = submissions(connection), attempts(connection)
-    return RecordExtras(
+    return replace(
+        read_submissions(store),
         history=tuple(history),
         older=max(len(stored) - HISTORY, 0),
         unreadable=tuple(unreadable),
         taken_utc=taken_utc,
-        receipts=tuple(reversed(receipts)),
-        attempts=tuple(reversed(log)),
         runs=_runs(store),
     )
+
+
+def read_submissions(store: ResultStore) -> RecordExtras:
+    """The submissions and attempts alone; InfrastructureError if the record cannot be read."""
+    with store.database.reading() as connection:
+        receipts, log = submissions(connection), attempts(connection)
+    return RecordExtras(receipts=tuple(reversed(receipts)), attempts=tuple(reversed(log)))
 
 
 def _runs(store: ResultStore) -> tuple[Path, ...]:

@@ -22,6 +22,7 @@ from merton.leaderboard.site.run_trials import RunTrials
 from merton.leaderboard.site.view import LEVELS, View
 from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.snapshot.contents import AgentRow, Snapshot
+from merton.leaderboard.submissions.packing import example_submission
 from merton.pages.environment import environment
 from merton.pages.svg import rating_scale
 from merton.results.metrics import METRICS
@@ -48,6 +49,9 @@ SERVED_PAGES = (("submit", "Submit"),)
 
 PREVIEW = 12
 """Rows of a board, or of a matrix that is not the only one, on the page of all boards."""
+
+EXAMPLE = "example-submission.zip"
+"""The file of an invented submission, to look at."""
 
 EVENTS = (
     ("emergency_stops", ("emergency", "stops")),
@@ -166,10 +170,15 @@ class SiteWriter:
             self._agent(index)
         self._page("ratings.html", "ratings.html", "Ratings", **ratings_page(view))
         self._page("history.html", "history.html", "History", **history_page(extras, snapshot))
-        self._page("submissions.html", "submissions.html", "Submissions", log=extras, limit=SUBMISSIONS_SHOWN)
+        self.write_submissions(extras)
+        (self._folder / EXAMPLE).write_bytes(example_submission())
         self._page("methods.html", "methods.html", "Methods")
         listed = write_downloads(snapshot, self._folder)
         self._page("downloads.html", "downloads.html", "Downloads", files=listed)
+
+    def write_submissions(self, extras: RecordExtras) -> None:
+        """Write the page of submissions and attempts alone; OSError if it cannot be written."""
+        self._page("submissions.html", "submissions.html", "Submissions", log=extras, limit=SUBMISSIONS_SHOWN)
 
     def _assets(self) -> None:
         templates = files("merton.leaderboard.site") / "templates"
@@ -274,6 +283,7 @@ def _environment() -> jinja2.Environment:
         method_labels=METHOD_LABELS,
         METRICS=METRICS,
         places=places,
+        example=EXAMPLE,
         sizes_of=_sizes,
     )
 

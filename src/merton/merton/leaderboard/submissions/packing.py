@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,6 +27,9 @@ from merton.results.store import ResultStore
 from merton.results.text import one_line
 
 SCORES_FILE = "scores.csv"
+
+EXAMPLE_SCORES = {"example.0.reference.0": 1.0, "example.0.gaussian_blur.3": 0.875, "example.0.gaussian_blur.5": 0.0}
+"""Item to score, as in `example_submission`."""
 
 
 def make_submission(
@@ -66,19 +70,44 @@ def make_submission(
         raise InputError(
             f"the record does not know the {unknown[0]} of {one_line(agent)!r}; give it (weights may be 'none')"
         )
-    manifest = Manifest.model_construct(
-        format=FORMAT,
-        version=fields["version"],
-        weights_sha256=fields["weights_sha256"],
-        manufacturer=manufacturer,
-        agent=agent,
-        contact=contact,
-        harness_version=harness_version or merton.__version__,
-        dataset_sha256=dataset_sha256(items),
-        scores=SCORES_FILE,
+    return _packed(
+        Manifest.model_construct(
+            format=FORMAT,
+            version=fields["version"],
+            weights_sha256=fields["weights_sha256"],
+            manufacturer=manufacturer,
+            agent=agent,
+            contact=contact,
+            harness_version=harness_version or merton.__version__,
+            dataset_sha256=dataset_sha256(items),
+            scores=SCORES_FILE,
+        ),
+        scores,
     )
+
+
+def example_submission() -> bytes:
+    """A submission, a .zip, of invented scores of three items; no board takes it, since it has no such dataset."""
+    return _packed(
+        Manifest.model_construct(
+            format=FORMAT,
+            version="1.0",
+            weights_sha256="none",
+            manufacturer="My Lab",
+            agent="my_agent",
+            contact="lab@example.org",
+            harness_version=merton.__version__,
+            dataset_sha256=dataset_sha256(EXAMPLE_SCORES),
+            scores=SCORES_FILE,
+        ),
+        EXAMPLE_SCORES,
+    )
+
+
+def _packed(manifest: Manifest, scores: Mapping[str, float]) -> bytes:
+    """The archive of a manifest and scores; InputError if a host would refuse the manifest."""
     written = manifest_bytes(manifest)
-    loads(written.decode(), Manifest, "the manifest")  # a manifest that the host would refuse is refused here
+    loads(written.decode(), Manifest, "the manifest")
     return archive.pack({MANIFESTS[-1]: written, SCORES_FILE: scores_bytes(scores)})
 
 

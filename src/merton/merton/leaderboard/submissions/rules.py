@@ -97,7 +97,7 @@ def _entered(database: Database, submission: Submission, now: datetime | None) -
         moment = _moment(connection, now)
         if known := _known(connection, submission):
             again = f"the same archive as {known.id}, which was received on {known.received_utc}; nothing has changed"
-            _log(connection, moment, maker, submission.archive_sha256, again)
+            _log(connection, moment, manifest.manufacturer, submission.archive_sha256, again)
             return replace(known, repeated=True)
         month = f"{moment:%Y-%m}"
         row = {
@@ -126,7 +126,7 @@ def _entered(database: Database, submission: Submission, now: datetime | None) -
                 {"submission": row["id"], "item": item, "score": score} for item, score in submission.scores.items()
             ]
             database.insert_new(connection, SUBMISSION_SCORES, scores)
-        _log(connection, moment, maker, submission.archive_sha256, reason)
+        _log(connection, moment, manifest.manufacturer, submission.archive_sha256, reason)
     if reason:
         raise RefusedError(kind, reason, _text(moment))
     return receipt_of(row)
@@ -156,7 +156,7 @@ def _refused(
     reason = one_line(reason, LONGEST_REASON)
     with database.transaction() as connection:
         moment = _moment(connection, now)
-        _log(connection, moment, canonical(manufacturer), digest, reason)
+        _log(connection, moment, manufacturer, digest, reason)
     return RefusedError(kind, reason, _text(moment))
 
 
