@@ -56,7 +56,7 @@ def test_a_scale_holds_every_rating_and_has_round_ticks(means: list[float]) -> N
     assert scale.low <= min(means) <= max(means) <= scale.high
     assert 1 <= scale.steps <= MOST_STEPS
     step = (scale.high - scale.low) / scale.steps
-    assert f"{step:.0f}".rstrip("0") in ("1", "2", "5")
+    assert f"{step:.0f}".rstrip("0") in ("1", "2", "25", "5")
     assert all(tick % step == 0.0 for tick in scale.ticks)
 
 

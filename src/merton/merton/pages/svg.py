@@ -143,7 +143,7 @@ class Scale:
 def rating_scale(ratings: Iterable[Rating | None], of_agents: bool = True) -> Scale:
     """The `rating_domain`, widened to whole steps of a round length, at most `MOST_STEPS` of them."""
     low, high = rating_domain(ratings, of_agents)
-    lengths = (factor * 100.0 * 10**power for power in itertools.count() for factor in (1, 2, 5))
+    lengths = (factor * 10**power for power in itertools.count() for factor in (100.0, 200.0, 250.0, 500.0))
     for length in lengths:
         first, last = math.floor(low / length), math.ceil(high / length)
         if last - first <= MOST_STEPS:
