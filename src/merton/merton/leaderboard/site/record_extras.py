@@ -57,9 +57,10 @@ class RecordExtras:
         """(manufacturer as it spells itself, attempts, accepted ones), most attempts first."""
         counts = Counter(canonical(item.manufacturer) for item in self.attempts)
         accepted = Counter(canonical(item.manufacturer) for item in self.attempts if item.accepted)
-        names = {
-            canonical(item.manufacturer): item.manufacturer for item in (*self.attempts[::-1], *self.receipts[::-1])
-        }
+        # the latest spelling, one that was accepted before others
+        spelled = [item.manufacturer for item in reversed(self.attempts)]
+        spelled += [item.manufacturer for item in reversed(self.receipts)]
+        names = {canonical(name): name for name in spelled}
         found = sorted(counts, key=lambda name: (-counts[name], name))
         return [(names[name], counts[name], accepted[name]) for name in found]
 

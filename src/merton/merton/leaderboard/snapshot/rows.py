@@ -50,8 +50,8 @@ def rank_ranges(ratings: Mapping[str, Standing]) -> dict[str, tuple[int, int]]:
 
     The best is 1 + the number of agents whose interval lies wholly above its own, the worst the number of agents whose
     interval is not wholly below, itself among them. The best is the approximate rank of Chatbot Arena (Chiang et al.
-    2024, arXiv 2403.04132); the worst is ours, the same rule from below. A bound is an interval without an end: from the
-    rating up after only wins, down after only losses. A rating from one scene alone may be anywhere.
+    2024, arXiv 2403.04132); the worst is ours, the same rule from below. A bound is an interval without an end: from
+    the rating up after only wins, down after only losses. A rating from one scene alone may be anywhere.
     """
     ends = np.array([_ends(standing) for standing in ratings.values()]).reshape(-1, 2)
     # As rounded as the intervals that are shown, so that the rule can be checked by them.
