@@ -69,10 +69,10 @@ class Shown:
         self.server = MonitorServer(self.hub, self.desk, folder / "presses.jsonl", port=0)
         cell = load_cell()
         view, log = SceneView(cell), MotionLog(cell)
-        joints = np.asarray(cell.home_joints)
+        joints = np.radians([-7.8, -70.9, 93.7, -112.7, -90.0, -28.3])  # down among the objects
         for number in range(40):
             log.add(7.0 + 0.1 * number, joints, 0.4 * np.sin(0.3 * number + np.arange(6)), 0.1)
-        crowd = [{"name": n, "at": [0.45 + 0.02 * i, 0.0, 0.02]} for i, n in enumerate(NAMES)]  # under the gripper
+        crowd = [{"name": n, "at": [0.58 + 0.015 * i, 0.03, 0.02]} for i, n in enumerate(NAMES)]
         stage = {"stage": "perception", "step": 0, "start_s": 0.0, "end_s": 1.5}
         content: dict[str, Any] = {
             "safety": NORMAL,
@@ -273,7 +273,7 @@ def test_nothing_looks_present_once_the_connection_is_lost(shown: Shown, page: A
     until(lambda: "lost" in (page.locator("#safety").get_attribute("class") or ""))  # the look at the stop path ended
     assert [name for name in values if page.locator(f"#{name}").is_visible()] == []
     assert text(page, "safety-mode") == "UNKNOWN"
-    assert (text(page, "progress-now"), text(page, "progress-more")) == ("unknown", "")
+    assert (text(page, "progress-now"), text(page, "progress-more")) == ("what runs is not known", "")
     assert page.locator("#cameras figcaption").first.inner_text() == "top, before: not connected"
     red = page.locator("#safety").evaluate("band => getComputedStyle(band).borderLeftColor.match(/\\d+/g).map(Number)")
     assert red[0] > 2 * max(red[1:]), "the band is red"

@@ -529,9 +529,13 @@ def test_the_timeline_has_stages_without_gaps_and_the_events_between_them() -> N
     ]
     assert shown["events"] == [{"kind": "stop", "text": "pressed", "at_s": 4.0}]
     timeline.end()
+    now_s += 1
+    timeline.result("t.0", "of the trial before")
+    timeline.result("t.1", "SUCCESS")
     now_s += 50
     timeline.event("stop", "after the trial")
-    assert (timeline.content()["elapsed_s"], len(timeline.content()["events"])) == (4.0, 1)
+    assert timeline.content()["elapsed_s"] == 4.0
+    assert [(one["text"], one["at_s"]) for one in timeline.content()["events"]] == [("pressed", 4.0), ("SUCCESS", 4.0)]
     assert timeline.content()["stages"][-1]["end_s"] == 4.0
     timeline.stage("t.2", "perception")
     assert (timeline.content()["trial_id"], timeline.content()["events"]) == ("t.2", [])

@@ -8,6 +8,8 @@ from typing import Any
 
 MOST_EVENTS = 60
 """Of one trial; later ones are left off, for a page shows no more."""
+LATE_S = 2.0
+"""An event may arrive this long after the end of its trial [s]: topics keep no order between them."""
 
 
 class Timeline:
@@ -52,8 +54,15 @@ class Timeline:
 
     def event(self, kind: str, text: str) -> None:
         """Something happened, such as kind "stop" with the sentence of the arm; without a trial it is not kept."""
-        if self.running and len(self._events) < MOST_EVENTS:
-            self._events.append({"kind": kind, "text": text, "at_s": self._now_s()})
+        late = self._ended_s is not None and self._now_s() > self._ended_s + LATE_S
+        if self._trial is not None and not late and len(self._events) < MOST_EVENTS:
+            at_s = self._now_s() if self._ended_s is None else min(self._now_s(), self._ended_s)
+            self._events.append({"kind": kind, "text": text, "at_s": at_s})
+
+    def result(self, trial_id: str, outcome: str) -> None:
+        """The result of a trial, which may come while the next one runs: it is an event of its own trial alone."""
+        if trial_id == self._trial:
+            self.event("result", outcome)
 
     def end(self) -> None:
         """No trial is under way any more; the last one stays on display."""

@@ -220,7 +220,7 @@ class MonitorNode(StageNode):
     def with_result(self, message: TrialResult) -> list[dict[str, Any]]:
         """The newest results, the newest first."""
         shown = views.result(message)
-        self.timeline.event("result", shown["outcome"])
+        self.timeline.result(message.trial_id, shown["outcome"])
         trials, successes = self.tally.get(message.agent_id, (0, 0))
         self.tally[message.agent_id] = [trials + 1, successes + (message.outcome == TrialResult.SUCCESS)]
         self.hub.put("tally", dict(self.tally))

@@ -133,11 +133,11 @@ export class ArmView {
         const [x, y] = [p.x + (w / 2 + far - 16) * Math.cos((i * Math.PI) / 6), p.y - far * Math.sin((i * Math.PI) / 6)];
         const box = { x: x - w / 2, y: y - h / 2, w, h };
         const out = box.x < 2 || box.y < 2 || box.x + w > this.width - 2 || box.y + h > this.height - 2;
-        const cost = covered(box, labels) * 50 + covered(box, dots) * 10 + covered(box, arm) * 4 + far + (out ? 1e5 : 0);
+        const cost = (out || covered(box, labels.map((label) => label.box)) ? 1e6 : 0) + covered(box, dots) * 10 + covered(box, arm) + far;
         return { name: o.name, x, y, box, cost, from: p };
       }));
       const best = places.reduce((one, other) => (other.cost < one.cost ? other : one));
-      labels.push(Object.assign(best.box, best));
+      labels.push(best);
     }
     for (const { name, x, y, box, from } of labels) {
       const to = { x: Math.min(Math.max(from.x, box.x), box.x + box.w), y: Math.min(Math.max(from.y, box.y), box.y + box.h) };

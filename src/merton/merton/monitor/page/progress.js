@@ -18,7 +18,7 @@ const ENDED = { finished: "finished", cancelled: "cancelled", failed: "failed" }
 export function progress(content, since, line) {
   const bar = byId("progress-bar");
   bar.hidden = true;
-  if (line !== "live") return said("unknown", "");
+  if (line !== "live") return said("what runs is not known", "");
   if (!content) return said("no experiment_node is seen", "");
   const trials = `${content.completed} of ${content.total} trials`;
   if (content.state === "running") {
