@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from merton.cli.main import app
 from merton.errors import InputError
-from merton.perception.distortion import DISTORTIONS, distort
+from merton.perception.distortion import DISTORTIONS, all_distortions, distort
 from merton.perception.distortion.gallery import gallery
 from merton.perception.quality import measure
 from merton.seeding import generator
@@ -74,7 +74,9 @@ def test_commands(tmp_path: Path) -> None:
     assert run.invoke(app, ["distort", "gallery", str(source), "-o", str(tmp_path / "g.png")]).exit_code == 0
     listed = json.loads(run.invoke(app, ["distort", "list", "--json"]).stdout)
     assert [entry["name"] for entry in listed] == list(DISTORTIONS)
-    assert "sigma [px]" in run.invoke(app, ["distort", "list"], env={"COLUMNS": "200"}).stdout
+    shown = run.invoke(app, ["distort", "list"], env={"COLUMNS": "200"}).stdout
+    assert "sigma [px]" in shown
+    assert all(name in shown for name in all_distortions()), "an experiment may name the faults too"
     for wrong in (["--name", "nope"], ["--level", "9"], ["-o", str(tmp_path / "x.nope")], ["-o", "/nowhere/x.png"]):
         assert isinstance(run.invoke(app, [*arguments, *wrong]).exception, InputError), wrong
     source.write_bytes(b"no image")

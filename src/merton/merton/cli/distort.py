@@ -64,8 +64,8 @@ def gallery_command(
 
 @app.command("list")
 def list_command(as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False) -> None:
-    """List the distortions and their parameters."""
-    from merton.perception.distortion import DISTORTIONS
+    """List the distortions and their parameters; below them the faults of cameras, which only experiments have."""
+    from merton.perception.distortion import DEPTH_FAULTS, DISTORTIONS, TEMPORAL_FAULTS
 
     fields = ("id", "name", "category", "levels", "unit", "stochastic", "continuous", "kadid", "source", "description")
     if as_json:
@@ -76,4 +76,7 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="As JSON, 
     for entry in DISTORTIONS.values():
         values = " ".join(f"{value:g}" for value in entry.levels)
         add_row(table, entry.id, entry.name, entry.category, values, entry.unit)
+    for fault in (*DEPTH_FAULTS.values(), *TEMPORAL_FAULTS.values()):
+        values = " ".join(f"{value:g}" for value in fault.levels)
+        add_row(table, "", fault.name, f"fault of {fault.category}", values, fault.unit)
     STDOUT.print(table)
