@@ -26,7 +26,9 @@ from ros import Probe, Ros
 
 
 def ended(node: Client, tmp_path: Path, recorded: bool = False) -> int:
-    arguments = argparse.Namespace(run_directory=tmp_path, resume=False, recorded=recorded)
+    arguments = argparse.Namespace(
+        run_directory=tmp_path, resume=False, recorded=recorded, logs=None, nodes=[], loading=""
+    )
     return run_experiment.run(node, arguments, threading.current_thread())
 
 

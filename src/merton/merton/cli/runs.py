@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merton.cli.console import STDERR, Run, from_here, own_command, print_err, print_out, working
+from merton.cli.watching import exit_before_ready, open_once_ready, with_monitor
 from merton.errors import InputError
 from merton.files import locked_folder, resource
 from merton.graph.spec import load_graph
@@ -41,12 +43,18 @@ SetOption = Annotated[list[str] | None, typer.Option("--set", help="name=value, 
 RunsOption = Annotated[Path, typer.Option("--runs", help="Directory that holds the runs.")]
 
 
-def demo_command(runs: RunsOption = RUNS) -> None:
+MonitorOption = Annotated[
+    bool, typer.Option("--monitor", help="Serve the operator's page of the run, and open it where there is a display.")
+]
+
+
+def demo_command(runs: RunsOption = RUNS, monitor: MonitorOption = False) -> None:
     """Run the quickstart experiment from start to report."""
     from merton.experiment.run import RunDirectory
 
     print_err("Merton quickstart: the cell, four agents, six distortions. Ctrl-C stops it and says how to go on.")
-    _execute(RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml")), resume=False)
+    run = RunDirectory.create(runs, resource("merton_bringup", "config/experiments/quickstart.yaml"))
+    _execute(run, resume=False, monitor=monitor)
 
 
 def run_command(
@@ -58,6 +66,7 @@ def run_command(
     graph: Annotated[str, typer.Option(help="sim: embedded; lab: the real one, in your ROS domain.")] = "sim",
     argument: SetOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many trials it has, and how long.")] = False,
+    monitor: MonitorOption = False,
 ) -> None:
     """Run an experiment on the embedded cell or a real one, then write its report."""
     from merton.config import load
@@ -81,7 +90,7 @@ def run_command(
     else:
         directory = RunDirectory(runs / name) if name else latest_run(runs, experiment)
         directory.check_experiment(experiment)
-    _execute(directory, resume, record, graph, values)
+    _execute(directory, resume, record, graph, values, monitor)
 
 
 def _refused_by(graph: str, spec: ExperimentSpec) -> str:
@@ -145,12 +154,20 @@ def up_command(
     domain, claim = claim_domain(users_domain(os.environ.get("ROS_DOMAIN_ID", "")))
     with claim, Supervisor(spec, logs, environment(), claim) as supervisor:
         print_err(f"{len(spec.nodes)} nodes are starting in ROS domain {domain}; logs in {logs}; Ctrl-C ends them")
-        _report_death(_first_exit(supervisor))
+        ended = exit_before_ready(supervisor)
+        if ended is None:
+            print_err(f"ready: {len(spec.nodes)} nodes. Watch them: ROS_DOMAIN_ID={domain} {own_command('monitor')}")
+        _report_death(_first_exit(supervisor, ended))
         raise typer.Exit(NODE_DIED)
 
 
 def _execute(
-    directory: RunDirectory, resume: bool, record: bool = False, name: str = "sim", values: dict[str, str] | None = None
+    directory: RunDirectory,
+    resume: bool,
+    record: bool = False,
+    name: str = "sim",
+    values: dict[str, str] | None = None,
+    monitor: bool = False,
 ) -> None:
     """Start the graph called `name`, run the experiment in it, end the graph, write the report.
 
@@ -161,7 +178,7 @@ def _execute(
     if record:
         values.setdefault("recording", str(free_path(directory.path)))
     started = time.monotonic()
-    ended = _first_exit_of_run(directory, resume, name, values, continuation)
+    ended = _first_exit_of_run(directory, resume, name, values, continuation, monitor)
     if ended.name != CLIENT:
         print_err(f"{_count(directory)} results are safe.{continuation}")
         raise typer.Exit(NODE_DIED)
@@ -173,10 +190,15 @@ def _execute(
 
 
 def _first_exit_of_run(
-    directory: RunDirectory, resume: bool, name: str, values: dict[str, str], continuation: str
+    directory: RunDirectory, resume: bool, name: str, values: dict[str, str], continuation: str, monitor: bool
 ) -> Exit:
     """Run the graph and the client of its experiment until one that is needed ends, then end all."""
-    graph = load_graph(name).with_arguments(values)
+    models = models_of(directory.spec, in_lab=name == "lab")
+    graph = load_graph(name).with_arguments(values).with_models(models)
+    address = ""
+    if monitor:
+        graph, address = with_monitor(graph)
+    logs = directory.path / "logs"
     domain, claim = claim_domain(None if name == "sim" else users_domain(os.environ.get("ROS_DOMAIN_ID", "")))
     variables = environment(domain if name == "sim" else None)
     client = [
@@ -184,14 +206,22 @@ def _first_exit_of_run(
         str(directory.path),
         *(["--resume"] if resume else []),
         *(["--recorded"] if "recording" in values else []),
+        *("--loading", ", ".join(dict.fromkeys(chain.from_iterable(models.values())))),
+        *("--logs", str(logs)),
+        *("--nodes", *(node.name for node in graph.nodes if not graph.can_do_without(node.name))),
         "--ros-args",
         *enclave(CLIENT),
     ]
     with (
         locked_folder(directory.path, "merton run"),
         claim,
-        Supervisor(graph, directory.path / "logs", variables, claim) as supervisor,
+        Supervisor(graph, logs, variables, claim) as supervisor,
     ):
+        if monitor:
+            print_err(f"The operator's page, once it is ready: {address}")
+            open_once_ready(supervisor, address)
+        else:
+            print_err(f"Watch it: ROS_DOMAIN_ID={domain} {own_command('monitor')}")
         supervisor.start(CLIENT, client, logged=False)
         try:
             ended = _first_exit(supervisor)
@@ -201,6 +231,16 @@ def _first_exit_of_run(
         if ended.name != CLIENT:
             _report_death(ended)
     return ended
+
+
+def models_of(spec: ExperimentSpec, *, in_lab: bool) -> dict[str, list[str]]:
+    """The models that an experiment asks, by the name of their node; `in_lab`: no reference run is added."""
+    added = None if in_lab else spec.reference_agent
+    agents = (*spec.agents, *([added] if added else []))
+    return {
+        "vlm_node": list(dict.fromkeys(agent.vlm for agent in agents)),
+        "vla_node": list(dict.fromkeys(agent.vla for agent in agents)),
+    }
 
 
 def _values(arguments: list[str] | None) -> dict[str, str]:
@@ -227,15 +267,16 @@ def continuation_of(directory: RunDirectory, graph: str, values: dict[str, str],
     return f" Go on with: {own_command(*words)}"
 
 
-def _first_exit(supervisor: Supervisor) -> Exit:
-    """Wait for the end of a process that the graph needs; print the end of every optional one."""
+def _first_exit(supervisor: Supervisor, ended: Exit | None = None) -> Exit:
+    """The end of a process that the graph needs, perhaps `ended`; prints the end of every optional one."""
     while True:
-        ended = supervisor.next_exit()
+        ended = ended or supervisor.next_exit()
         assert ended is not None
         if not supervisor.graph.can_do_without(ended.name):
             return ended
         tail = last_lines(ended.log, 1)
         print_err(f"{ended}; the others go on without it. Its log: {ended.log}\n{tail}".rstrip())
+        ended = None
 
 
 def _report_death(exit_: Exit) -> None:
@@ -272,13 +313,28 @@ def _conclude(directory: RunDirectory) -> Path:
         from merton.leaderboard.terminal import terminal_width
         from merton.study.report import write_report
 
-    records, planned = _records(directory), directory.spec.trial_count
-    if unfinished := len(records) < planned:
-        print_out(f"The run is unfinished: the board is of {len(records)} of {planned} trials, so places may change.")
+    records = _records(directory)
+    planned = directory.planned(record.id for record in records)
+    unfinished = "" if planned is None or len(records) >= planned else f"{len(records)} of {planned} trials so far"
     with working("rating"):
-        board = snapshot.of_trials(records)
-    print(render_snapshot(board, terminal_width()))
+        board = render_snapshot(snapshot.of_trials(records), terminal_width())
+    if unfinished:
+        print_out(f"{unfinished}: the run is unfinished, so places may still change.")
+    print(board)
     with working("writing the report"):
         path = write_report(directory.path, planned)
-    print_out(f"{len(records)}{f' of {planned}' if unfinished else ''} trials. Report: {path}")
+    print_out(f"{unfinished or f'{len(records)} trials'}{_further(directory)}. Report: {path}")
+    if unfinished:
+        print_out(continuation_of(directory, "sim", {}, False).strip())
+    else:
+        print_out(f"Next: {own_command('report', from_here(directory.path), '--open')}")
     return path
+
+
+def _further(directory: RunDirectory) -> str:
+    """Such as " and 16 reference runs of the oracle, not rated, in 4 min"."""
+    added, took_s = directory.added_runs(), directory.took_s
+    text = f" and {added} reference run{'s' * (added != 1)} of the oracle, not rated," if added else ""
+    if took_s is None:
+        return text.rstrip(",")
+    return text + (f" in {took_s:.0f} s" if took_s < 90 else f" in {took_s / 60:.0f} min")

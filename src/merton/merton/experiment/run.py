@@ -27,6 +27,7 @@ from merton.experiment.trial import ReferenceRun, TrialReport
 from merton.files import written_whole
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
+from merton.results.records import STAIRCASE
 from merton.results.store import ResultStore
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
@@ -123,6 +124,12 @@ class RunDirectory:
         """Whether it was begun without ROS (`merton.experiment.workers`), and so can be gone on with in that way."""
         return _json_object(self.path / "run.json").get("in_process") is True
 
+    @property
+    def took_s(self) -> float | None:
+        """Wall time of the process that finished it [s]; None if it is not finished or was run without ROS."""
+        took_s = _json_object(self.path / "run.json").get("wall_s")
+        return float(took_s) if isinstance(took_s, (int, float)) else None
+
     def register(self, store: ResultStore) -> None:
         """Enter the experiment, from run.json, and its agents, from the catalogue, in the record of results.
 
@@ -179,6 +186,19 @@ class RunDirectory:
         added = [trial.id for trial in self.spec.reference_runs()]
         done = {id for id in recorded if id not in references or self.reference_run(id) is not None}
         return done.union(id for id in added if self.reference_run(id) is not None)
+
+    def planned(self, recorded: Iterable[str]) -> int | None:
+        """The number of trials of the whole run, by the ids of those that are recorded.
+
+        None if the experiment's file does not say it: `merton gate` draws scenes until it can decide.
+        """
+        plan = {trial.id for trial in self.spec.trials()}
+        is_drawn = self.spec.levels != STAIRCASE and any(id not in plan for id in recorded)
+        return None if is_drawn else self.spec.trial_count
+
+    def added_runs(self) -> int:
+        """The number of finished reference runs that were added (`ExperimentSpec.reference_runs`)."""
+        return sum(self.reference_run(trial.id) is not None for trial in self.spec.reference_runs())
 
     def reference_run(self, trial_id: str) -> ReferenceRun | None:
         """The results of a finished reference trial; None if it has not been run or its trial.json cannot be read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,8 @@ from ruamel.yaml import YAML
 from merton.config import Model, load
 from merton.errors import InputError, UnknownNameError
 from merton.files import resource
+
+ParameterValue = bool | int | float | str | tuple[str, ...]
 
 
 class NodeSpec(Model):
@@ -27,9 +30,9 @@ class NodeSpec(Model):
     package: str = "merton_nodes"
     executable: str
     remappings: dict[str, str] = Field(default_factory=dict)
-    parameters: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    parameters: dict[str, ParameterValue] = Field(default_factory=dict)
 
-    def with_parameters(self, **changes: bool | int | float | str) -> NodeSpec:
+    def with_parameters(self, **changes: ParameterValue) -> NodeSpec:
         """This node with other values of some parameters."""
         return self.model_copy(update={"parameters": {**self.parameters, **changes}})
 
@@ -79,6 +82,14 @@ class GraphSpec(Model):
             kind = type(defaults[f"/**/{node}"]["ros__parameters"][parameter])  # in any namespace
             nodes[node] = nodes[node].with_parameters(**{parameter: _typed(argument, value, kind)})
         return self.model_copy(update={"nodes": tuple(nodes.values())})
+
+    def with_models(self, models: Mapping[str, Sequence[str]]) -> GraphSpec:
+        """The graph whose nodes load these models while they start, by the node's name, beside no others."""
+        nodes = (
+            node.with_parameters(preload=tuple(models[node.name])) if node.name in models else node
+            for node in self.nodes
+        )
+        return self.model_copy(update={"nodes": tuple(nodes)})
 
 
 def graph_names() -> list[str]:

@@ -30,6 +30,11 @@ LAST_USER_DOMAIN = 232
 RENEW_CODE = os.EX_TEMPFAIL
 """Exit code of a node whose simulator hangs: both are to be started anew."""
 
+READY = "is ready"
+"""In the log of a node once it is active."""
+_STARTED = "-- started --"
+"""In a log before the output of each process that writes to it."""
+
 
 @dataclass(frozen=True)
 class Exit:
@@ -191,6 +196,9 @@ class Supervisor:
         log = self.logs / f"{name}.log"
         with contextlib.ExitStack() as stack:
             output = stack.enter_context(log.open("ab")) if logged else None
+            if output is not None:
+                output.write(f"{_STARTED}\n".encode())
+                output.flush()
             process = subprocess.Popen(
                 [*ORPHANS_END, *arguments],
                 pass_fds=() if self.claim is None else (self.claim.fileno(),),
@@ -235,6 +243,17 @@ class Supervisor:
                         process.wait(max(0.0, deadline - time.monotonic()))
             except (KeyboardInterrupt, SystemExit):
                 continue  # interrupted again: go to the next step, so that no process is left
+
+
+def ready_nodes(logs: Path, names: Sequence[str]) -> list[str]:
+    """The nodes whose newest process has said in its log in the folder `logs` that it is active."""
+    found = []
+    for name in names:
+        with contextlib.suppress(OSError):
+            text = (logs / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+            if READY in text.rpartition(_STARTED)[2]:
+                found.append(name)
+    return found
 
 
 def last_lines(log: Path, count: int = 5) -> str:

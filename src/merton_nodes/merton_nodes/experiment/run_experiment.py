@@ -7,7 +7,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -20,14 +21,21 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 from unique_identifier_msgs.msg import UUID
 
+from merton.graph.supervisor import ready_nodes
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import Spinner, on_signals
 
 START_LIMIT_S = 300.0
 """Timeout of the start of experiment_node [s]; a process that dies at its start ends the graph at once."""
+LOADING_LIMIT_S = 1800.0
+"""Timeout of the start of all nodes with models to be loaded [s]: gigabytes from a slow disk."""
+POLL_S = 0.25
+LINE_PERIOD_S = 4.0
+"""Least time between two lines about nodes that start, where no terminal shows a bar [s]."""
 RESEND_PERIOD_S = 10.0
 """Period of sending the goal again [s]: while nodes are discovering each other, an answer can get lost."""
 RECORDER_LIMIT_S = 120.0
@@ -35,6 +43,27 @@ CANCEL_LIMIT_S = 1.0
 """Timeout of the answer to a cancelled goal [s]: the nodes may be ending as well."""
 LINES = 10
 """Number of progress lines where no terminal shows a bar."""
+
+
+class Counts(ProgressColumn):
+    """Such as "37 of 528 trials, 0:01:12 elapsed, about 15 min left"; the time alone before the first trial."""
+
+    def render(self, task: Task) -> Text:
+        elapsed = f"{timedelta(seconds=int(task.finished_time or task.elapsed or 0))} elapsed"
+        if task.total is None:
+            return Text(elapsed)
+        parts = [f"{task.completed:.0f} of {task.total:.0f} trials", elapsed]
+        if left := remaining_text(task):
+            parts.append(left)
+        return Text(", ".join(parts))
+
+
+def remaining_text(task: Task) -> str:
+    """Such as "about 3 min left"; empty if it is not known, or nothing is left."""
+    left_s = task.time_remaining
+    if left_s is None or task.finished:
+        return ""
+    return f"about {left_s:.0f} s left" if left_s < 90 else f"about {left_s / 60:.0f} min left"
 
 
 class Client(Node):
@@ -57,27 +86,60 @@ class Client(Node):
             self.finished.wait(0.05)
         return False
 
+    def wait_for_nodes(self, progress: Progress, logs: Path | None, nodes: Sequence[str], loading: str) -> str:
+        """Wait until all nodes are ready; returns an empty text, or one sentence after a timeout.
+
+        Args:
+            logs: folder of the nodes' logs; without it the wait is for experiment_node alone.
+            nodes: their names.
+            loading: models that are loaded meanwhile, in words.
+        """
+        task = progress.add_task("starting nodes", total=None)
+        limit_s = LOADING_LIMIT_S if loading else START_LIMIT_S
+        end_s, said_s, said = time.monotonic() + limit_s, time.monotonic(), 0
+        while self.context.ok():
+            has_server = self.client.wait_for_server(timeout_sec=POLL_S)
+            ready = ready_nodes(logs, nodes) if logs is not None else []
+            if has_server and (logs is None or len(ready) == len(nodes)):
+                break
+            text = f"starting nodes: {len(ready)} of {len(nodes)} ready" if nodes else "waiting for the nodes"
+            text += f"; loading {loading}" if loading else ""
+            progress.update(task, description=text)
+            if not progress.console.is_terminal and len(ready) > said and time.monotonic() > said_s + LINE_PERIOD_S:
+                said_s, said = time.monotonic(), len(ready)
+                progress.console.print(text, highlight=False, markup=False)
+            if time.monotonic() > end_s:
+                missing = ", ".join(name for name in nodes if name not in ready) or "experiment_node"
+                return f"{missing} did not come up within {limit_s:g} s"
+            self.finished.wait(POLL_S)
+        progress.remove_task(task)
+        return ""
+
     def sender(self, goal: RunExperiment.Goal, progress: Progress) -> Callable[[], None]:
         """A function that sends the goal at each call; `finished` is set on a result or a refusal."""
         goal_id = UUID(uuid=list(uuid4().bytes))
-        task = progress.add_task("waiting for the nodes", total=None)
+        task = progress.add_task("waiting for experiment_node", total=None)
 
         def on_feedback(message: Any) -> None:
             f = message.feedback
             if f.stage != "trials":
                 progress.console.print(f.stage, highlight=False, markup=False)
                 return
+            if progress.tasks[0].total is None:  # only from here on do elapsed and remaining time count
+                progress.reset(task, total=f.total, completed=f.completed)
             progress.update(task, completed=f.completed, total=f.total, description=f.trial_id)
             if not progress.console.is_terminal and f.completed % max(1, f.total // LINES) == 0:
-                left_s = progress.tasks[0].time_remaining
-                left = "" if left_s is None else f", about {left_s:.0f} s left"
-                progress.console.print(f"{f.completed} of {f.total} trials{left}", highlight=False)
+                left = remaining_text(progress.tasks[0])
+                progress.console.print(
+                    f"{f.completed} of {f.total} trials{f', {left}' if left else ''}", highlight=False
+                )
 
         def on_result(future: Any) -> None:
             self.status = future.result().status
             self.result = None if self.status == GoalStatus.STATUS_UNKNOWN else future.result().result
             if self.status == GoalStatus.STATUS_SUCCEEDED:
-                progress.update(task, completed=self.result.trials, description="done")
+                total = progress.tasks[0].total or self.result.trials
+                progress.update(task, completed=total, total=total, description="done")
             self.finished.set()
 
         def on_accepted(future: Any) -> None:
@@ -112,6 +174,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run_directory", type=Path)
     parser.add_argument("--resume", action="store_true", help="go on with a run that has results already")
+    parser.add_argument("--logs", type=Path, help="folder of the nodes' logs, which say when they are ready")
+    parser.add_argument("--nodes", nargs="*", default=[], help="the nodes to wait for, by their logs")
+    parser.add_argument("--loading", default="", help="models that are loaded meanwhile, in words")
     parser.add_argument("--recorded", action="store_true", help="do not begin before a recorder listens")
     arguments = parser.parse_args(remove_ros_args(sys.argv)[1:])
     # not rclpy's handlers: they would end the context, and with it the way to cancel the goal
@@ -135,17 +200,10 @@ def main() -> None:
 
 def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) -> int:
     """Send the goal, show progress, return the exit code."""
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    ]
+    columns = [TextColumn("{task.description}"), BarColumn(24), Counts()]
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        if not node.client.wait_for_server(timeout_sec=START_LIMIT_S):
-            print(f"experiment_node did not come up within {START_LIMIT_S:g} s", file=sys.stderr)
+        if missing := node.wait_for_nodes(progress, arguments.logs, arguments.nodes, arguments.loading):
+            print(missing, file=sys.stderr)
             return 1
         if arguments.recorded and not node.wait_for_recorder():
             print(f"no recorder listens after {RECORDER_LIMIT_S:g} s: the run begins without", file=sys.stderr)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from merton.errors import InfrastructureError
+from merton_nodes.ros.service_caller import more_time
 
 Message = TypeVar("Message")
 
@@ -50,5 +51,5 @@ class NewestMessages:
                 if left <= 0 or not self.changed.wait(left):
                     if (found := ready(self.messages)) is not None:
                         break
-                    raise InfrastructureError(f"waited {deadline_s:g} s for {missing()}")
+                    raise InfrastructureError(f"waited {deadline_s:g} s for {missing()}; {more_time(deadline_s)}")
             return found

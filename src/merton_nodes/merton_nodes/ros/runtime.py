@@ -28,6 +28,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
 from merton.errors import MertonError, UnknownNameError, describe_error
+from merton.graph.supervisor import READY
 from merton.processes import ENDING
 from merton_nodes.ros.entities import NewEntities
 from merton_nodes.ros.executor import NodeExecutor
@@ -144,6 +145,7 @@ class StageNode(LifecycleNode):
         if not (self._succeeds(self.uniqueness.require) and self._succeeds(self.start)):
             self.active = False
             return TransitionCallbackReturn.FAILURE
+        self.get_logger().info(READY)
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:

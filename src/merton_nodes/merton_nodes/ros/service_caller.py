@@ -45,6 +45,11 @@ def usable(response: Any, what: str) -> Any:
     return response
 
 
+def more_time(deadline_s: float) -> str:
+    """How to allow twice the deadline of experiment_node [s], as a clause for the sentence that it has passed."""
+    return f"a busy machine may need more: merton run --set deadline_s={2 * deadline_s:g}"
+
+
 class ServiceCaller:
     """Calls other nodes from a thread that does not spin the node; a call that is late raises InfrastructureError.
 
@@ -70,7 +75,7 @@ class ServiceCaller:
                 return
             waited_s += pause_s
             self.node.get_logger().info(f"{what} has not answered for {waited_s:g} s; limit {deadline_s:g} s")
-        raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s")
+        raise InfrastructureError(f"{what} did not answer within {deadline_s:g} s; {more_time(self.deadline_s)}")
 
     def call(self, client: Any, request: Any, deadline_s: float | None = None, *, again: bool = True) -> Any:
         """Call a service; raises InfrastructureError if it is absent or late, or answers with an error of its own.
