@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import runs
+from merton.cli.main import app
 from merton.experiment.dry_run import outline
 from merton.experiment.local import LocalPorts
 from merton.experiment.plan import AgentSpec, ExperimentSpec
@@ -141,3 +143,24 @@ def test_an_agent_that_did_nothing_is_not_first_without_a_mark() -> None:
     by_success = compute(Inputs(trials), "x", 5, checks=False)
     assert by_success.agents[0].id == "servo"
     assert not any("stands above" in line for line in by_success.warnings)
+
+
+def test_an_unfinished_run_says_so_and_how_to_go_on(tmp_path: Path) -> None:
+    run = runs.small_run(tmp_path, "part", EXPERIMENT)
+    plan = [trial.id for trial in run.spec.trials()]
+    assert (run.planned(plan[:3]), run.planned(["candidate.reach.7.reference.0"])) == (8, None)
+    with ResultStore(run.database) as store:
+        for trial in run.spec.trials()[:3]:
+            store.record(TrialRecord(run.id, trial.agent.id, trial.case, Outcome.SUCCESS, execution=100.0))
+    said = CliRunner().invoke(app, ["report", str(run.path)], catch_exceptions=False).output
+    assert said.startswith("3 of 8 trials so far: the run is unfinished, so places may still change.")
+    last = said.splitlines()
+    assert last[-2] == f"3 of 8 trials so far. Report: {run.path / 'report.html'}"
+    assert last[-1].startswith("Go on with: ")
+    assert last[-1].endswith(f"experiment.yaml --resume --runs {run.path.parent} --name part")
+    with ResultStore(run.database) as store:
+        for trial in run.spec.trials()[3:]:
+            store.record(TrialRecord(run.id, trial.agent.id, trial.case, Outcome.SUCCESS, execution=100.0))
+    said = CliRunner().invoke(app, ["report", str(run.path)], catch_exceptions=False).output
+    assert "so far" not in said
+    assert said.splitlines()[-2] == f"8 trials. Report: {run.path / 'report.html'}"
