@@ -103,7 +103,7 @@ class Reader:
             of = f" of about {self.about_mb:.0f}" if left else ""
             return f"{here_mb:.0f}{of} MB, {self._got} packages{_left(elapsed_s, here_mb, left)}"
         done = self._done or 0.0
-        return self._what + (_left(elapsed_s, done, 1 - done) if done else "")
+        return self._what + (_left(elapsed_s, done, 1 - done) if done >= 0.05 else "")
 
     def _installed(self) -> set[str]:
         """Names of the packages that were installed since the command began."""

@@ -1,6 +1,6 @@
 """Train merton-tiny-vlm: python tools/train_tiny_vlm.py [FOLDER] [--scenes N] [--steps N].
 
-Needs torch and transformers (pip install .[models]); a GPU is used if there is one. The scenes are those of
+Needs torch and transformers (requirements/models.txt); a GPU is used if there is one. The scenes are those of
 `tools/scene_samples.py`, the question is that for every VLM, and the taught answer is the object of the task, its place
 and a plan in about ten words. Besides the next word, the encoder learns the colour and the place under each of its
 patches, and one head of the decoder learns to attend to the object whose place comes next: without this, places stay at

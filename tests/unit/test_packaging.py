@@ -84,3 +84,11 @@ def test_a_script_beside_a_checkout_finds_the_library(tmp_path: Path) -> None:
     script.write_text("from merton.config import Model; print(Model.__name__)", encoding="utf-8")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert done.stdout == "Model\n"
+
+
+def test_a_trial_without_the_simulator_names_the_extra() -> None:
+    code = "import sys; sys.modules['mujoco'] = None; import merton.experiment.local"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    assert "a trial in the simulated cell needs mujoco: install it with " in last
+    assert last.endswith("requirements/sim.txt")

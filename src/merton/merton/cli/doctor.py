@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -21,8 +23,18 @@ from merton.graph.supervisor import claim_domain, environment, find_executable
 from merton.models.base import Finding
 
 
-def doctor_command() -> None:
+def doctor_command(
+    licences: Annotated[
+        bool, typer.Option("--licences", help="Only list all installed packages with version and licence.")
+    ] = False,
+) -> None:
     """Check ROS, OpenGL, the simulator and ports, and say how to mend what is missing."""
+    if licences:
+        from merton.cli import licences as packages
+
+        for name, version, licence in packages.licences():
+            print_out(f"{name:<40} {version:<16} {licence}")
+        return
     findings = []
     for check in CHECKS:
         with working(f"checking: {check[0]}"):
@@ -105,7 +117,14 @@ def _shared_memory() -> str:
     free = shutil.disk_usage("/dev/shm").free
     if free < 128 * 2**20:
         raise MertonError(f"/dev/shm has {free // 2**20} MB free; nine nodes want 128")
-    return f"/dev/shm has {free // 2**20} MB free"
+    held = orphaned_ports(Path("/dev/shm"))
+    note = f"; Fast DDS reports 'Failed init_port' for {held} ports and takes others" if held else ""
+    return f"/dev/shm has {free // 2**20} MB free{note}"
+
+
+def orphaned_ports(shared: Path) -> int:
+    """The number of Fast DDS's ports whose memory was removed while the lock is there, held by a process or left."""
+    return sum(not lock.with_name(lock.name[:-3]).exists() for lock in shared.glob("fastrtps_port*_el"))
 
 
 CHECKS: tuple[tuple[str, Callable[[], str], str], ...] = (

@@ -1,8 +1,8 @@
 """Metrics of image quality, with or without a reference image: one registry.
 
-`psnr`, `ssim`, `ms_ssim`, `blur_effect` and `noise_sigma` need OpenCV alone; `vif` is torchmetrics' and needs
-`pip install .[quality]`. The two without a reference each measure one fault and are named after it. General scores
-such as NIQE or Q-Align come with trained models, which Merton does not ship.
+`psnr`, `ssim`, `ms_ssim`, `blur_effect` and `noise_sigma` need OpenCV alone; `vif` is torchmetrics' and needs the extra
+`quality`. The two without a reference each measure one fault and are named after it. General scores such as NIQE or
+Q-Align come with trained models, which Merton does not ship.
 """
 
 from __future__ import annotations
