@@ -27,12 +27,12 @@ def licences(installed: Iterable[Distribution] | None = None) -> list[tuple[str,
 def _licence(package: Distribution) -> str:
     """An SPDX expression if there is one, else the classifiers, else the name in the old field."""
     fields = package.metadata
-    if expression := fields.get("License-Expression"):
-        return str(expression)
+    if "License-Expression" in fields:
+        return fields["License-Expression"]
     classifiers = [line.split(" :: ")[-1] for line in fields.get_all("Classifier") or [] if "License ::" in line]
     if named := [line for line in classifiers if line not in ("OSI Approved", "DFSG approved")]:
         return " or ".join(named)
-    lines = (fields.get("License") or "").strip().splitlines()
+    lines = fields["License"].strip().splitlines() if "License" in fields else []
     if lines and len(lines[0]) <= _LONGEST:
         return re.sub(r"\s+", " ", lines[0])
     return _licence_of_ros(package.name, Path(sys.prefix) / "share") or UNNAMED
