@@ -12,6 +12,9 @@ from merton_nodes.ros.service_caller import more_time
 
 Message = TypeVar("Message")
 
+MOST_DEADLINES = 10
+"""A wait for something that goes on advancing ends after so many deadlines."""
+
 
 class NewestMessages:
     """The newest message by key, and a condition that every new one notifies."""
@@ -41,15 +44,26 @@ class NewestMessages:
                 self.messages.pop(key, None)
 
     def wait(
-        self, ready: Callable[[dict[str, Any]], Message | None], deadline_s: float, missing: Callable[[], str]
+        self,
+        ready: Callable[[dict[str, Any]], Message | None],
+        deadline_s: float,
+        missing: Callable[[], str],
+        advance: Callable[[], object] = lambda: None,
     ) -> Message:
-        """Wait until `ready` returns something; after `deadline_s` an InfrastructureError names what is `missing`."""
-        end = time.monotonic() + deadline_s
+        """Wait until `ready` returns something; after `deadline_s` an InfrastructureError names what is `missing`.
+
+        Args:
+            advance: the deadline begins anew whenever its value changes, `MOST_DEADLINES` times as long in all.
+        """
+        start_s = restarted_s = time.monotonic()
         with self.changed:
+            last = advance()
             while (found := ready(self.messages)) is None:
-                left = end - time.monotonic()
-                if left <= 0 or not self.changed.wait(left):
-                    if (found := ready(self.messages)) is not None:
-                        break
+                if (now := advance()) != last:
+                    last, restarted_s = now, time.monotonic()
+                end_s = min(restarted_s + deadline_s, start_s + MOST_DEADLINES * deadline_s)
+                left = end_s - time.monotonic()
+                if left <= 0:
                     raise InfrastructureError(f"waited {deadline_s:g} s for {missing()}; {more_time(deadline_s)}")
+                self.changed.wait(left)
             return found
