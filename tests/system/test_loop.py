@@ -231,7 +231,7 @@ def test_a_changed_score_is_reported(undisturbed: RunDirectory) -> None:
         (["report", "nowhere"], "there is no run 'nowhere'"),
         (["up", "moon"], "unknown graph 'moon'; choose one of: gazebo, lab, replay, sim"),
         (["up", "sim", "--set", "speed=3"], "unknown argument 'speed'; choose one of: deadline_s, real_time_factor"),
-        (["launch"], "No such command 'launch'"),
+        (["launch"], "`merton` has no command 'launch'"),
     ],
 )
 def test_wrong_usage_is_answered_with_one_sentence_and_exit_code_2(
