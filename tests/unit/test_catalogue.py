@@ -197,7 +197,7 @@ def test_an_error_names_file_and_line(lab: Callable[[str], Catalogue[ModelEntry]
 
 
 def test_a_policys_convention_has_to_be_known() -> None:
-    with pytest.raises(ValueError, match="unknown convention 'metric'; choose one of: .*bridge, "):
+    with pytest.raises(ValueError, match=r"unknown convention 'metric'; choose one of: .*bridge, "):
         PolicyEntry(name="a", description="b", adapter="c", convention="metric")
 
 

@@ -100,7 +100,7 @@ SHORT_LIST = 12
 def near_miss(name: str, choices: Iterable[str]) -> str | None:
     """The one of `choices` that `name` is most like, capital letters aside; None if none is like it."""
     by_lower = {choice.lower(): choice for choice in choices}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.65)
     return by_lower[near[0]] if near else None
 
 
