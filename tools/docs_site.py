@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = {
-    "Start": ("glossary", "limits", "troubleshooting"),
+    "Start": ("installing", "glossary", "limits", "troubleshooting"),
     "Tutorials": (
         *("tutorials/your_vla", "tutorials/your_images", "tutorials/your_distortion", "python"),
         *("tutorials/your_leaderboard", "tutorials/the_lab"),
