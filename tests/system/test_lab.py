@@ -85,7 +85,8 @@ def test_a_whole_experiment_with_simulated_counterparts(ros: Ros, probe: Probe, 
         "plunge.reach.0.reference.0": Outcome.EMERGENCY_STOP,
         "plunge.reach.0.jpeg.5": Outcome.EMERGENCY_STOP,
     }
-    assert scores["plunge.reach.0.jpeg.5"] == 0.0
+    assert scores["plunge.reach.0.reference.0"] == 0.0
+    assert scores["plunge.reach.0.jpeg.5"] is None, "no undistorted run did this task, and a real cell has no oracle"
     assert scores["hold.reach.0.reference.0"] == 100.0
     details = json.loads((run.path / "trials" / "hold.reach.0.reference.0" / "trial.json").read_text())
     assert details["judged_by"] == "Ada"
