@@ -115,9 +115,9 @@ def test_an_agent_is_named_by_its_id_its_vla_or_both_models() -> None:
     assert agent_named(spec, "idle", "candidate").vla == "hold"
     assert (agent_named(spec, "servo", "a").vlm, agent_named(spec, "servo", "a").vla) == ("describe", "servo")
     assert agent_named(spec, "tiny-vlm+tiny-vla", "a").vlm == "tiny-vlm"
-    with pytest.raises(UnknownNameError, match="idle"):
+    with pytest.raises(UnknownNameError, match="did you mean 'servo'"):
         agent_named(spec, "serve", "a")
-    with pytest.raises(UnknownNameError, match="describe"):
+    with pytest.raises(UnknownNameError, match="unknown vlm 'tiny'; did you mean 'tiny-vlm'"):
         agent_named(spec, "tiny+servo", "a")
 
 

@@ -223,9 +223,9 @@ class TestForward:
     def test_unknown_robot_lists_the_choices(self) -> None:
         assert ROBOTS["UR5"] is UR5
         with pytest.raises(
-            UnknownNameError, match="unknown robot 'UR6'; choose one of: UR10, UR10e, UR16e, UR3, UR3e, "
+            UnknownNameError, match="unknown robot 'IRB'; choose one of: UR10, UR10e, UR16e, UR3, UR3e, "
         ):
-            ROBOTS["UR6"]
+            ROBOTS["IRB"]
 
     def test_home_points_the_tool_down_over_the_table(self) -> None:
         cell = load_cell()

@@ -50,7 +50,7 @@ def test_the_domain_holds_intervals_and_bounds_only_where_there_is_nothing_else(
     assert rating_domain([]) == (0.0, 100.0)
 
 
-@given(st.lists(st.floats(-3e4, 3e4), min_size=1, max_size=9))
+@given(st.lists(st.floats(-3e4, 3e4).map(lambda mean: round(mean, 3)), min_size=1, max_size=9))
 def test_a_scale_holds_every_rating_and_has_round_ticks(means: list[float]) -> None:
     scale = rating_scale(Standing(1, mean, 1.0, None) for mean in means)
     assert scale.low <= min(means) <= max(means) <= scale.high

@@ -17,7 +17,7 @@ MODULES = ("experiment.plan", "models.catalogue", "cognition.models.base", "deci
 MODULES += ("world.cell", "web.access", "leaderboard.submissions.manifest", "leaderboard.published.taxonomy")
 VALUES: tuple[Any, ...] = (
     *(None, True, 2.5, -1e30, 1e30, -(10**30), 10**30, math.nan, math.inf, "", "x" * 10_000, "\ud800"),
-    *((), ("",), ("x",) * 1000, (None,), (1.5,) * 3, ((),), {}, {"x": 1}, ({"x": 1},), ({},), {1: 2}, object()),
+    *((), ("",), ("x",) * 30, (None,), (1.5,) * 3, ((),), {}, {"x": 1}, ({"x": 1},), ({},), {1: 2}, object()),
 )
 PHRASES = ("Input should", "Value error", "String should", "Field required", "Extra inputs", "Assertion", "valid ")
 PHRASES += ("tuple", "dictionary", "instance", "NoneType", "is not valid: got", "{")

@@ -144,10 +144,10 @@ def test_a_single_trial_is_scored_against_its_reference_run(ports: LocalPorts) -
     ("names", "says"),
     [
         (("gpt", "reach"), "vla: unknown vla 'gpt'; choose one of: .*servo"),
-        (("servo", "dance"), "tasks.0: unknown task 'dance'"),
-        (("servo", "reach", "fog", 1), "distortions.0: unknown distortion 'fog'"),
-        (("servo", "reach", "reference", 1), "distortions.0: unknown distortion 'reference'"),
-        (("servo", "reach", "jpeg", 6), "levels.0: .*less than or equal to 5"),
+        (("servo", "dance"), "tasks, entry 1: unknown task 'dance'"),
+        (("servo", "reach", "fog", 1), "distortions, entry 1: unknown distortion 'fog'"),
+        (("servo", "reach", "reference", 1), "distortions, entry 1: unknown distortion 'reference'"),
+        (("servo", "reach", "jpeg", 6), "levels, entry 1: must be at most 5, got 6"),
     ],
 )
 def test_a_trial_that_does_not_exist_is_refused(names: tuple, says: str) -> None:

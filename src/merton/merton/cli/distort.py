@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from merton.cli.console import STDOUT, add_row, print_err, progress
 from merton.cli.tree import App, Group
@@ -65,14 +65,15 @@ def gallery_command(
 @app.command("list")
 def list_command(as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False) -> None:
     """List the distortions and their parameters; below them the faults of cameras, which only experiments have."""
-    from merton.perception.distortion import DEPTH_FAULTS, DISTORTIONS, TEMPORAL_FAULTS
+    from merton.perception.distortion import DEPTH_FAULTS, DISTORTIONS, TEMPORAL_FAULTS, all_distortions
 
     fields = ("id", "name", "category", "levels", "unit", "stochastic", "continuous", "kadid", "source", "description")
     if as_json:
         entries = [{field: getattr(entry, field) for field in fields} for entry in DISTORTIONS.values()]
         typer.echo(json.dumps(entries, indent=1))
         return
-    table = Table("id", "name", "category", "levels 1 .. 5", "unit", box=None)
+    name = Column("name", no_wrap=True, min_width=max(map(len, all_distortions())))  # to be copied: never cut
+    table = Table("id", name, "category", "levels 1 .. 5", "unit", box=None)
     for entry in DISTORTIONS.values():
         values = " ".join(f"{value:g}" for value in entry.levels)
         add_row(table, entry.id, entry.name, entry.category, values, entry.unit)
