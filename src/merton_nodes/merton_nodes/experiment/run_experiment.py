@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import signal
 import sys
 import threading
@@ -21,7 +22,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.text import Text
 from unique_identifier_msgs.msg import UUID
 
@@ -35,27 +36,25 @@ LOADING_LIMIT_S = 1800.0
 """Timeout of the start of all nodes with models to be loaded [s]: gigabytes from a slow disk."""
 POLL_S = 0.25
 LINE_PERIOD_S = 4.0
-"""Least time between two lines about nodes that start, where no terminal shows a bar [s]."""
+"""Least time between two lines of progress where no terminal shows a bar [s]."""
 RESEND_PERIOD_S = 10.0
 """Period of sending the goal again [s]: while nodes are discovering each other, an answer can get lost."""
 RECORDER_LIMIT_S = 120.0
 CANCEL_LIMIT_S = 1.0
 """Timeout of the answer to a cancelled goal [s]: the nodes may be ending as well."""
-LINES = 10
-"""Number of progress lines where no terminal shows a bar."""
 
 
-class Counts(ProgressColumn):
-    """Such as "37 of 528 trials, 0:01:12 elapsed, about 15 min left"; the time alone before the first trial."""
+class Line(ProgressColumn):
+    """Such as "37 of 528 trials, 0:01:12 elapsed, about 15 min left: servo.pick.0.jpeg.5", cut to fit the terminal."""
 
     def render(self, task: Task) -> Text:
         elapsed = f"{timedelta(seconds=int(task.finished_time or task.elapsed or 0))} elapsed"
         if task.total is None:
-            return Text(elapsed)
+            return Text(f"{elapsed}: {task.description}", no_wrap=True, overflow="ellipsis")
         parts = [f"{task.completed:.0f} of {task.total:.0f} trials", elapsed]
         if left := remaining_text(task):
             parts.append(left)
-        return Text(", ".join(parts))
+        return Text(f"{', '.join(parts)}: {task.description}", no_wrap=True, overflow="ellipsis")
 
 
 def remaining_text(task: Task) -> str:
@@ -76,6 +75,14 @@ class Client(Node):
         self.result: Any = None
         self.status = GoalStatus.STATUS_UNKNOWN
         self.goal: Any = None
+        self.said_s = -math.inf
+
+    def say(self, progress: Progress, text: str) -> None:
+        """Print a line of progress where no terminal shows a bar, unless the last one is fresh."""
+        now_s = time.monotonic()
+        if not progress.console.is_terminal and now_s >= self.said_s + LINE_PERIOD_S:
+            self.said_s = now_s
+            progress.console.print(text, highlight=False, markup=False)
 
     def wait_for_recorder(self) -> bool:
         """Wait for a subscriber of the evidence of trials, which only a recorder is; false after a timeout."""
@@ -96,7 +103,7 @@ class Client(Node):
         """
         task = progress.add_task("starting nodes", total=None)
         limit_s = LOADING_LIMIT_S if loading else START_LIMIT_S
-        end_s, said_s, said = time.monotonic() + limit_s, time.monotonic(), 0
+        end_s = time.monotonic() + limit_s
         while self.context.ok():
             has_server = self.client.wait_for_server(timeout_sec=POLL_S)
             ready = ready_nodes(logs, nodes) if logs is not None else []
@@ -105,9 +112,7 @@ class Client(Node):
             text = f"starting nodes: {len(ready)} of {len(nodes)} ready" if nodes else "waiting for the nodes"
             text += f"; loading {loading}" if loading else ""
             progress.update(task, description=text)
-            if not progress.console.is_terminal and len(ready) > said and time.monotonic() > said_s + LINE_PERIOD_S:
-                said_s, said = time.monotonic(), len(ready)
-                progress.console.print(text, highlight=False, markup=False)
+            self.say(progress, text)
             if time.monotonic() > end_s:
                 missing = ", ".join(name for name in nodes if name not in ready) or "experiment_node"
                 return f"{missing} did not come up within {limit_s:g} s"
@@ -128,11 +133,8 @@ class Client(Node):
             if progress.tasks[0].total is None:  # only from here on do elapsed and remaining time count
                 progress.reset(task, total=f.total, completed=f.completed)
             progress.update(task, completed=f.completed, total=f.total, description=f.trial_id)
-            if not progress.console.is_terminal and f.completed % max(1, f.total // LINES) == 0:
-                left = remaining_text(progress.tasks[0])
-                progress.console.print(
-                    f"{f.completed} of {f.total} trials{f', {left}' if left else ''}", highlight=False
-                )
+            left = remaining_text(progress.tasks[0])
+            self.say(progress, f"{f.completed} of {f.total} trials{f', {left}' if left else ''}")
 
         def on_result(future: Any) -> None:
             self.status = future.result().status
@@ -200,8 +202,7 @@ def main() -> None:
 
 def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) -> int:
     """Send the goal, show progress, return the exit code."""
-    columns = [TextColumn("{task.description}"), BarColumn(24), Counts()]
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(BarColumn(12), Line(), console=Console(stderr=True)) as progress:
         if missing := node.wait_for_nodes(progress, arguments.logs, arguments.nodes, arguments.loading):
             print(missing, file=sys.stderr)
             return 1
