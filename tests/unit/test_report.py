@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,9 @@ def test_every_section_is_there_in_order(run: Path) -> None:
     words = re.findall(r'<li><a href="#(\w+)">([^<]+)</a></li>', text)
     assert words == re.findall(r'<h2 id="(\w+)">([^<]+)</h2>', text), "the menu has the words of the headings"
     assert [anchor for anchor, _ in words] == anchors
-    assert re.search(r"<h1>servo loses most under distortion: its success falls from \d+ to \d+\u00a0%\.</h1>", text)
+    assert re.search(
+        r"<h1>servo loses most under distortion: its success falls from \d+ to \d+\u00a0%[^.]*\.</h1>", text
+    )
     assert re.search(r"3 agents, 324 trials in 3 scenes, 6\u00a0min 53\u00a0s; hardest: \w+ \w+ \d\.", page.text)
     assert "14 March 2026" in page.text
     assert "0123456789abcdef" in page.text
@@ -371,7 +374,15 @@ def test_agents_that_ignore_images_do_not_count_as_sensitive_to_distortion() -> 
     played = [*records("blind", 1.0), *records("servo", 0.6)]
     board, lost = of_trials(played), by_agent(played)
     assert [row.id for row in most_sensitive(board, lost)] == ["servo"]
-    assert headline(board, lost) == "servo loses most under distortion: its success falls from 100 to 0\u00a0%."
+    fall = "servo loses most under distortion: its success falls from 100 to 0\u00a0%"
+    assert headline(board, lost) == f"{fall}, which 1 scene cannot tell from chance."
+    sure = replace(lost["servo"], interval=(0.5, 1.0))
+    assert headline(board, {"servo": sure}) == f"{fall}."
+    played += [replace(record, agent="scribe") for record in played if record.agent == "servo"]
+    both = {"servo": replace(sure, agent="servo"), "scribe": replace(sure, agent="scribe", points=0.8)}
+    assert headline(of_trials(played), both) == f"{fall}, which cannot be told apart from scribe's."
+    both["scribe"] = replace(both["scribe"], interval=(0.2, 0.4))
+    assert headline(of_trials(played), both) == f"{fall}."
     assert size(board) == "2 agents, 4 trials in 1 scene; hardest: jpeg 5"
 
 

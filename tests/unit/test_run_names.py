@@ -72,8 +72,8 @@ def test_runs_are_listed_with_how_far_they_are(runs: Path) -> None:
     (runs / "middle" / "report.html").write_text("")
     lines = merton("runs").splitlines()
     assert [line.split()[0] for line in lines if line.strip()][:2] == ["run", "first-one"], "changed just now"
-    assert next(line for line in lines if " middle " in line).split()[-3:] == ["448", "unfinished", "yes"]
-    assert next(line for line in lines if " second-one " in line).split()[-2:] == ["unreadable", "no"]
+    assert next(line for line in lines if line.startswith("middle ")).split()[-3:] == ["of", "448", "unfinished"]
+    assert next(line for line in lines if line.startswith("second-one ")).split()[-1] == "unreadable"
     assert "second-one/experiment.yaml, line" in lines[-1]
     summary = summarize(runs / "middle")
     assert (summary.planned, summary.is_finished, summary.has_report) == (448, False, True)

@@ -30,15 +30,15 @@ def runs_command(
     if not folders:
         print_out(f"there is no run below {runs} yet: merton demo makes one")
         return
-    table = Table("run", "experiment", "begun", "trials", "state", "report", box=None)
+    table = Table("run", "experiment", "begun", "trials", "state", box=None, pad_edge=False)
     table.columns[0].no_wrap = True
     summaries = [summarize(folder) for folder in folders]
     for summary in summaries:
         begun = f"{summary.created.astimezone():%Y-%m-%d %H:%M}"
         trials = f"{summary.done} of {summary.planned}" if summary.planned else ""
-        state = "unreadable" if summary.fault else "finished" if summary.is_finished else "unfinished"
-        report = "yes" if summary.has_report else "no"
-        add_row(table, summary.path.name, summary.experiment, begun, trials, state, report)
+        finished = "finished" if summary.has_report else "no report"
+        state = "unreadable" if summary.fault else finished if summary.is_finished else "unfinished"
+        add_row(table, summary.path.name, summary.experiment, begun, trials, state)
     STDOUT.print(table)
     for summary in summaries:
         if summary.fault:

@@ -42,9 +42,7 @@ def headline(
     elif found_thresholds:
         sentence = _first_threshold(found_thresholds)
     elif sensitive := most_sensitive(board, lost):
-        loss = lost[sensitive[0].id]
-        fall = f"its success falls from {percent(loss.before)} to {percent(loss.after)}\u00a0%"
-        sentence = f"{printable(loss.agent, 40)} loses most under distortion: {fall}"
+        sentence = _greatest_loss([lost[row.id] for row in sensitive])
     else:
         sentence = "no agent has lost success under distortion"
     if planned is not None and trials < planned:
@@ -86,6 +84,19 @@ def _begun(sentence: str, names: Sequence[str]) -> str:
     """With a capital, unless it begins with the name of an agent."""
     named = any(sentence.startswith(printable(name, 40)) for name in names)
     return sentence if named else sentence[0].upper() + sentence[1:]
+
+
+def _greatest_loss(found: Sequence[Loss]) -> str:
+    """The first of the losses, and the doubt that their intervals leave: of the loss, or else of its being the most."""
+    first, *others = found
+    fall = f"its success falls from {percent(first.before)} to {percent(first.after)}\u00a0%"
+    text = f"{printable(first.agent, 40)} loses most under distortion: {fall}"
+    rivals = [loss for loss in others if loss.interval[1] >= first.interval[0]]
+    if first.interval[0] <= 0:
+        text += f", which {first.scenes} scene{'s' * (first.scenes != 1)} cannot tell from chance"
+    elif rivals:
+        text += f", which cannot be told apart from {printable(rivals[0].agent, 40)}'s"
+    return text
 
 
 def _first_threshold(found: Sequence[Threshold]) -> str:
