@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import rclpy
 from merton_interfaces.msg import SafetyState
-from rclpy.action import ActionClient
+from rclpy.action import ActionClient, ActionServer
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
@@ -121,6 +121,9 @@ class Ros:
         for node in self.nodes:
             if isinstance(node, StageNode):
                 node.closing.close()
+            # rclpy leaves these to the garbage collector, and other processes go on seeing the node until then
+            for action in [one for one in node.waitables if isinstance(one, ActionClient | ActionServer)]:
+                action.destroy()
             node.destroy_node()
         self.context.try_shutdown()
         if self.error is not None:
