@@ -75,7 +75,7 @@ def test_commands(tmp_path: Path) -> None:
     listed = json.loads(run.invoke(app, ["distort", "list", "--json"]).stdout)
     assert [entry["name"] for entry in listed] == list(DISTORTIONS)
     shown = run.invoke(app, ["distort", "list"]).stdout
-    assert "sigma" in shown
+    assert "sigma [px]" in run.invoke(app, ["distort", "list"], env={"COLUMNS": "200"}).stdout
     assert all(name in shown for name in all_distortions()), "an experiment may name the faults too"
     for wrong in (["--name", "nope"], ["--level", "9"], ["-o", str(tmp_path / "x.nope")], ["-o", "/nowhere/x.png"]):
         assert isinstance(run.invoke(app, [*arguments, *wrong]).exception, InputError), wrong

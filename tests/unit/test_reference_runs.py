@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,6 +94,8 @@ def test_doing_nothing_is_measured_against_the_oracle_which_is_in_no_record(tmp_
         assert list(complete(pool, workers, store)) == [(number + 1, 5) for number in range(5)]
     assert timeless(workers) == records, "the same in processes, and after a kill"
     assert files(workers, "references") == ADDED
+    said = json.loads((workers.path / "run.json").read_text())
+    assert (said["finished"], said["reference_runs_added"]) == (True, f"{len(ADDED)} of the oracle, not rated")
 
 
 def test_where_the_oracle_cannot_run_a_failed_reference_is_none(tmp_path: Path) -> None:

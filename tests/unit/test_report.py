@@ -99,9 +99,7 @@ def test_every_section_is_there_in_order(run: Path) -> None:
     words = re.findall(r'<li><a href="#(\w+)">([^<]+)</a></li>', text)
     assert words == re.findall(r'<h2 id="(\w+)">([^<]+)</h2>', text), "the menu has the words of the headings"
     assert [anchor for anchor, _ in words] == anchors
-    assert re.search(
-        r"<h1>servo loses most under distortion: its success falls from \d+ to \d+\u00a0%[^.]*\.</h1>", text
-    )
+    assert re.search(r"<h1>servo loses most under distortion: its success falls from \d+ to \d+\u00a0%\.</h1>", text)
     assert re.search(r"3 agents, 324 trials in 3 scenes, 6\u00a0min 53\u00a0s; hardest: \w+ \w+ \d\.", page.text)
     assert "14 March 2026" in page.text
     assert "0123456789abcdef" in page.text

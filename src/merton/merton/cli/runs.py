@@ -185,7 +185,7 @@ def _execute(
     if ended.code:
         print_err(f"The run has ended early.{continuation}")
         raise typer.Exit(ended.code)
-    directory.amend(finished=True, wall_s=round(time.monotonic() - started, 1), **directory.added_references())
+    directory.finish(wall_s=round(time.monotonic() - started, 1))
     _conclude(directory)
 
 

@@ -200,10 +200,11 @@ class RunDirectory:
         """The number of finished reference runs that were added (`ExperimentSpec.reference_runs`)."""
         return sum(self.reference_run(trial.id) is not None for trial in self.spec.reference_runs())
 
-    def added_references(self) -> dict[str, str]:
-        """An entry of run.json that says which reference runs were added; none if there are none."""
-        added = self.added_runs()
-        return {"reference_runs_added": f"{added} of the oracle, not rated"} if added else {}
+    def finish(self, **entries: Any) -> None:
+        """Say in run.json that the run is finished, with these entries, and which reference runs were added if any."""
+        if added := self.added_runs():
+            entries["reference_runs_added"] = f"{added} of the oracle, not rated"
+        self.amend(finished=True, **entries)
 
     def reference_run(self, trial_id: str) -> ReferenceRun | None:
         """The results of a finished reference trial; None if it has not been run or its trial.json cannot be read."""

@@ -68,7 +68,7 @@ def complete(pool: Executor, run: RunDirectory, store: ResultStore) -> Iterator[
                 successes[record.id] = record.success
             done += 1
             yield done, left
-    run.amend(finished=True, **run.added_references())
+    run.finish()
 
 
 def results(pool: Executor, work: Callable[..., _Result], jobs: Iterable[tuple], ahead: int = 64) -> Iterator[_Result]:
