@@ -12,8 +12,7 @@ from skimage.measure import blur_effect
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from merton.errors import InputError, MissingDependencyError, UnknownNameError
-from merton.perception import quality
-from merton.perception.quality import METRICS, measure
+from merton.perception.quality import METRICS, fidelity, measure
 from merton.world.observation import Image
 
 MS_SSIM, VIF = 0.8985006, 0.2296441
@@ -63,7 +62,7 @@ def test_vif_is_that_of_torchmetrics(pair: tuple[Image, Image]) -> None:
 
 
 def test_a_missing_package_is_named_with_the_extra(pair: tuple[Image, Image], monkeypatch: pytest.MonkeyPatch) -> None:
-    quality._build_vif.cache_clear()
+    fidelity.build_vif.cache_clear()
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependencyError, match=r"vif needs torch: .*requirements/quality\.txt"):
         measure("vif", *pair)

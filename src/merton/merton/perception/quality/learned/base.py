@@ -1,0 +1,69 @@
+"""The contract of metrics that are trained on opinions, and their registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.perception.quality.pairs import ImagePair
+from merton.registry import Registry
+
+
+class TrainableMetric(Protocol):
+    """A network that learns to predict a score from images.
+
+    Attributes:
+        name: as in `TRAINABLE`.
+        needs_reference: whether it compares with the undistorted image.
+        description: one line, with the source.
+    """
+
+    name: str
+    needs_reference: bool
+    description: str
+
+    def train(
+        self,
+        pairs: Sequence[ImagePair],
+        labels: NDArray[np.float64],
+        seed: int,
+        folder: Path,
+        epochs: int | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Path:
+        """Learn, or go on learning after a kill, and write the weights.
+
+        Args:
+            pairs: (n,) images.
+            labels: (n,) scores, higher is better, of any scale.
+            seed: the same arguments and seed give the same bytes on one processor.
+            folder: for the checkpoints; a folder with those of other arguments is refused.
+            epochs: passes over the pairs; None for the metric's own number.
+            on_progress: called with (epochs done, epochs in all).
+
+        Returns:
+            The weights: one .npz file in `folder`, with the metric's name and version, seed, epochs, range of labels,
+            and hashes of pairs and labels.
+
+        Raises:
+            InputError: fewer pairs than can be learned from, a missing reference, or labels that are not finite or
+                all equal.
+            MissingDependencyError: a package for training is not installed.
+        """
+        ...
+
+    def predict(self, weights: Path, pairs: Sequence[ImagePair]) -> NDArray[np.float64]:
+        """(n,) predicted scores on the scale of the labels, higher is better.
+
+        Raises:
+            InputError: weights of another metric or version, an image that cannot be read, or a missing reference.
+        """
+        ...
+
+
+TRAINABLE: Registry[TrainableMetric] = Registry("trainable metric")
+"""Name to metric."""
