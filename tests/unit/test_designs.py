@@ -53,18 +53,21 @@ def shipped(name: str) -> ExperimentSpec:
     return load(resource("merton_bringup", f"config/experiments/{name}.yaml"), ExperimentSpec)
 
 
-def test_the_execution_study_has_five_learned_agents_and_one_level_for_each_scene_and_type() -> None:
-    spec = shipped("execution_study")
+@pytest.mark.parametrize(("name", "references"), [("execution_study", 10), ("execution_study_full", 14)])
+def test_an_execution_study_has_five_learned_agents_and_one_level_for_each_scene_and_type(
+    name: str, references: int
+) -> None:
+    spec = shipped(name)
     trials = spec.trials()
-    assert Counter(trial.case.is_reference for trial in trials) == {False: 2100, True: 70}
-    verbs = {task.removeprefix("test-") for task in spec.tasks}
+    assert Counter(trial.case.is_reference for trial in trials) == {False: 150 * references, True: 5 * references}
+    verbs = {task.partition("-")[2] for task in spec.tasks}
     for agent in spec.agents:
         assert verbs <= set(POLICIES[agent.vla].settings["verbs"]), f"{agent.id} claims all of them"
     levels: dict[tuple, set[int]] = {}
     for trial in trials:
         if not trial.case.is_reference:
             levels.setdefault((trial.case.task, trial.case.seed, trial.case.distortion), set()).add(trial.case.level)
-    assert len(levels) == 420
+    assert len(levels) == 30 * references
     assert all(len(level) == 1 for level in levels.values()), "the same for every agent"
     histogram = Counter(level for (level,) in levels.values())
     assert sorted(histogram) == [1, 2, 3, 4, 5]
@@ -72,7 +75,15 @@ def test_the_execution_study_has_five_learned_agents_and_one_level_for_each_scen
     assert trials == spec.trials()
 
 
-@pytest.mark.parametrize("name", ["quickstart", "ten_verbs", "execution_study"])
+def test_each_of_the_ten_references_of_the_execution_study_is_a_scene_of_its_own() -> None:
+    """1,500 distorted trials and 50 references, as in section 5.4 of the paper."""
+    spec = shipped("execution_study")
+    references = [case for case in spec.cases() if case.is_reference]
+    assert (len(spec.agents), len(references), len({case.scene for case in references})) == (5, 10, 10)
+    assert outline(spec)[0] == "execution-study: 1550 trials, 50 reference and 1500 distorted"
+
+
+@pytest.mark.parametrize("name", ["quickstart", "ten_verbs", "execution_study", "execution_study_full"])
 def test_a_study_looks_through_cameras_with_errors(name: str) -> None:
     assert shipped(name).sensor == "d455"
 
