@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from merton.perception.distortion import DISTORTIONS, distort
-from merton.perception.quality import psnr, ssim
+from merton.perception.quality.fidelity import psnr, ssim
 from merton.simulation.cameras import SceneCameras
 from merton.simulation.cell import SimulatedCell
 from merton.world.observation import Image

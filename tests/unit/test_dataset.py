@@ -18,6 +18,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+import pyarrow.parquet
 import pytest
 from PIL import Image as Pillow
 
@@ -36,7 +37,8 @@ from merton.perception.dataset.tables import read_table
 from merton.perception.dataset.tags import VERBS
 from merton.perception.distortion import DISTORTIONS, distort
 from merton.perception.images import encode_image
-from merton.perception.quality import measure, psnr
+from merton.perception.quality import measure
+from merton.perception.quality.fidelity import psnr
 from merton.simulation.scene import make_scene
 from merton.simulation.varied import verbs_of
 from merton.world.tasks import parse
@@ -128,6 +130,46 @@ def test_all_levels_hold_the_random_ones(references: Path, tmp_path: Path) -> No
     some = {row["file"]: row["sha256"] for row in read_table(tmp_path / "random" / "manifest.parquet")}
     assert len(every) == 5 * len(some)
     assert some.items() <= every.items()
+
+
+def test_a_dataset_like_another_has_its_levels_and_seeds(references: Path, tmp_path: Path) -> None:
+    """Labels of the other dataset belong to its images, even if a rendering differs by a bit."""
+    first = tmp_path / "first"
+    build(references, first, seed=5, workers=1)
+    (references / "a.png").write_bytes(encoded(picture(64, 64, 7), "PNG"))
+    again = tmp_path / "again"
+    build(references, again, seed=8, workers=1, like=first / "manifest.parquet")
+
+    def copies(dataset: Path) -> list[tuple[Any, ...]]:
+        rows = read_table(dataset / "manifest.parquet")
+        return [(row["reference_id"], row["distortion"], row["level"], row["seed"]) for row in rows]
+
+    assert copies(again) == copies(first)
+    same = {row["file"] for row in read_table(first / "manifest.parquet")}
+    hashes = {row["sha256"] for row in read_table(first / "manifest.parquet") if row["reference_id"] != "a"}
+    assert {row["file"] for row in read_table(again / "manifest.parquet")} == same
+    assert {row["sha256"] for row in read_table(again / "manifest.parquet") if row["reference_id"] != "a"} == hashes
+    with pytest.raises(InputError, match="like; choose another folder"):
+        build(references, again, seed=8, workers=1, like=again / "manifest.parquet")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"reference_id": "a"}], "has no column 'distortion'"),
+        ([{"reference_id": "a", "distortion": "jpeg", "level": 6, "seed": 1}], "has the level 6; levels are 1 to 5"),
+        ([{"reference_id": "a", "distortion": "jpg", "level": 2, "seed": 1}], "unknown distortion 'jpg'"),
+        ([{"reference_id": "a", "distortion": "jpeg", "level": 2, "seed": 1}], "has no copies of the reference 'b'"),
+    ],
+)
+def test_a_manifest_that_is_none_of_these_references_is_refused(
+    references: Path, tmp_path: Path, rows: list[dict[str, Any]], said: str
+) -> None:
+    manifest = tmp_path / "manifest.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), manifest)
+    with pytest.raises(InputError, match=re.escape(said)):
+        build(references, tmp_path / "out", like=manifest)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_kill_in_the_middle_leaves_no_trace(references: Path, tmp_path: Path) -> None:

@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InfrastructureError, InputError
+from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import locked_folder
 from merton.perception.dataset import layout
-from merton.perception.dataset.reference import ALL_LEVELS, RANDOM_LEVELS, JobResult, ReferenceJob, make_reference
+from merton.perception.dataset.reference import ALL_LEVELS, RANDOM_LEVELS, Copy, JobResult, ReferenceJob, make_reference
 from merton.perception.dataset.settings import Levels, build_settings
-from merton.perception.dataset.tables import require_pyarrow, write_tables
+from merton.perception.dataset.tables import read_table, require_pyarrow, write_tables
 from merton.perception.dataset.tags import TAG_FILES, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS
 from merton.processes import one_thread_each, usable_cores, worker_pool
@@ -53,6 +53,7 @@ def build(
     seed: int = 0,
     workers: int | None = None,
     bounds: Mapping[str, float] | None = None,
+    like: Path | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> BuildResult:
     """Make a dataset from a folder of images, or continue one that was interrupted.
@@ -66,6 +67,9 @@ def build(
         workers: number of processes; if None, the number of cores that this process may use.
         bounds: largest values of metrics in `REFERENCE_METRICS`: a reference above one is distorted already and is
             refused, as in Embodied-IQA, section 3.1.
+        like: the manifest of another dataset of these references: its types, levels and seeds are taken, so that its
+            labels belong to these images too, even where the references differ by a bit, as renderings of two machines
+            may.
         on_progress: called with (images done, images in all) after every reference.
 
     Raises:
@@ -77,11 +81,16 @@ def build(
     require_pyarrow()
     bounds = dict(sorted((bounds or {}).items()))
     settings = build_settings(levels, seed, bounds)
+    copies = _copies(like) if like else None
+    if like:
+        settings["like"] = layout.sha256_of(like)
     if workers is None:
         workers = usable_cores()
     if workers < 1:
         raise InputError(f"at least one worker is needed, got {workers}")
     jobs, refused = _jobs(references, out, tasks, levels, seed, bounds)
+    if copies is not None:
+        jobs = [replace(job, copies=_of(copies, job.id, like)) for job in jobs]
     if out.exists() and not out.is_dir():
         raise InputError(f"{str(out)!r} is not a folder; choose another one")
     with _infrastructure_errors(out), locked_folder(out, "merton dataset build"):
@@ -114,12 +123,14 @@ def _built(
     on_progress: Callable[[int, int], None] | None,
 ) -> BuildResult:
     """Run all jobs, then write the tables."""
-    images = len(DISTORTIONS) * (ALL_LEVELS if settings["levels"] == "all" else RANDOM_LEVELS)
-    finished = []
+    each = len(DISTORTIONS) * (ALL_LEVELS if settings["levels"] == "all" else RANDOM_LEVELS)
+    images = {job.id: len(job.copies or ()) or each for job in jobs}
+    finished, written = [], 0
     for done in _work(jobs, workers):
         finished.append(done)
+        written += images[done.id]
         if on_progress:
-            on_progress(len(finished) * images, len(jobs) * images)
+            on_progress(written, sum(images.values()))
     sources = {job.id: job.source.name for job in jobs}
     refused.update({sources[done.id]: done.reason for done in finished if done.record is None})
     records = sorted((done.record for done in finished if done.record), key=lambda record: str(record["id"]))
@@ -159,6 +170,28 @@ def _jobs(
     if not jobs:
         raise InputError(f"{str(references)!r} holds no image with an entry in {tag_file.name}")
     return list(jobs.values()), refused
+
+
+def _copies(manifest: Path) -> dict[str, list[Copy]]:
+    """The copies of each reference of a manifest; raises InputError if it is none, or of types that do not exist."""
+    found: dict[str, list[Copy]] = {}
+    for row in read_table(manifest):
+        try:
+            copy = Copy(row["distortion"], row["level"], row["seed"])
+            found.setdefault(row["reference_id"], []).append(copy)
+        except KeyError as missing:
+            raise InputError(f"the manifest {str(manifest)!r} has no column {missing}") from None
+        if copy.distortion not in DISTORTIONS:
+            raise UnknownNameError("distortion", copy.distortion, DISTORTIONS)
+        if copy.level not in range(1, ALL_LEVELS + 1):
+            raise InputError(f"the manifest {str(manifest)!r} has the level {copy.level}; levels are 1 to {ALL_LEVELS}")
+    return found
+
+
+def _of(copies: Mapping[str, list[Copy]], reference: str, manifest: Path | None) -> list[Copy]:
+    if reference not in copies:
+        raise InputError(f"the manifest {str(manifest)!r} has no copies of the reference {reference!r}")
+    return copies[reference]
 
 
 def _claim(out: Path, settings: dict[str, Any]) -> None:

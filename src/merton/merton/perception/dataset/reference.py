@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,17 @@ ALL_LEVELS = 5
 """Distorted copies of a reference per type."""
 
 
+class Copy(NamedTuple):
+    """One distorted copy: type, level 1..5, and the seed of everything random in it."""
+
+    distortion: str
+    level: int
+    seed: int
+
+
 @dataclass(frozen=True)
 class ReferenceJob:
-    """One reference, with everything a worker needs."""
+    """One reference, with everything a worker needs; `copies`, if given, instead of those that follow from the seed."""
 
     id: str
     source: Path
@@ -39,6 +47,7 @@ class ReferenceJob:
     seed: int
     levels: Levels
     bounds: Mapping[str, float]
+    copies: Sequence[Copy] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ def make_reference(job: ReferenceJob) -> JobResult:
         "tasks": list(job.tags.tasks),
         **_described(job.out, file, reference),
         **quality,
-        "images": [_distorted(job, reference, source_sha256, *which) for which in _wanted(job, source_sha256)],
+        "images": [_distorted(job, reference, copy) for copy in job.copies or _wanted(job, source_sha256)],
     }
     text = json.dumps(record, indent=1)
     layout.write(record_file, text.encode())
@@ -103,19 +112,20 @@ def _valid_record(job: ReferenceJob, file: Path, source_sha256: str) -> dict[str
     return record if whole else None
 
 
-def _wanted(job: ReferenceJob, source_sha256: str) -> list[tuple[str, int]]:
-    """(type, level) of every copy, in the order of the registry."""
-    if job.levels == "all":
-        return [(name, level) for name in DISTORTIONS for level in range(1, ALL_LEVELS + 1)]
-    rngs = {name: generator(job.seed, source_sha256, name, "level") for name in DISTORTIONS}
-    return [(name, int(rng.integers(1, ALL_LEVELS + 1))) for name, rng in rngs.items()]
-
-
-def _distorted(job: ReferenceJob, reference: Image, source_sha256: str, name: str, level: int) -> dict[str, Any]:
-    """Write one copy; returns its row of the manifest."""
-    entry = DISTORTIONS[name]
+def _wanted(job: ReferenceJob, source_sha256: str) -> list[Copy]:
+    """Every copy, in the order of the registry."""
     # the same seed at every level: levels differ in strength alone
-    seed = derive_seed(job.seed, source_sha256, name)
+    seeds = {name: derive_seed(job.seed, source_sha256, name) for name in DISTORTIONS}
+    if job.levels == "all":
+        return [Copy(name, level, seeds[name]) for name in DISTORTIONS for level in range(1, ALL_LEVELS + 1)]
+    rngs = {name: generator(job.seed, source_sha256, name, "level") for name in DISTORTIONS}
+    return [Copy(name, int(rng.integers(1, ALL_LEVELS + 1)), seeds[name]) for name, rng in rngs.items()]
+
+
+def _distorted(job: ReferenceJob, reference: Image, copy: Copy) -> dict[str, Any]:
+    """Write one copy; returns its row of the manifest."""
+    name, level, seed = copy
+    entry = DISTORTIONS[name]
     image = distort(reference, name, level, np.random.default_rng(seed))
     return {
         "reference_id": job.id,

@@ -30,7 +30,9 @@ _OBJECTS = {
 _PHOTOGRAPHS = Path(__file__).with_name("photographs.yaml")
 
 
-def write_sample(out: Path, scenes: int, on_progress: Callable[[int, int], None] | None = None) -> int:
+def write_sample(
+    out: Path, scenes: int, on_progress: Callable[[int, int], None] | None = None, *, with_photographs: bool = True
+) -> int:
     """Write the sample's references and their tag file into a new or empty folder; returns the number of images.
 
     Each varied scene (docs/scenes.md) is rendered through the three cameras of the embedded cell, and its pictures have
@@ -40,6 +42,7 @@ def write_sample(out: Path, scenes: int, on_progress: Callable[[int, int], None]
         out: the folder.
         scenes: number of scenes of each of `SPLITS`, from 0 on.
         on_progress: called with (rendered images done, rendered images in all) after every one.
+        with_photographs: False for the rendered images alone.
 
     Raises:
         InputError: the folder is not empty.
@@ -49,7 +52,9 @@ def write_sample(out: Path, scenes: int, on_progress: Callable[[int, int], None]
         raise InputError(f"{str(out)!r} is not an empty folder; choose another one")
     entries = {}
     rendered = len(SPLITS) * scenes * len(_CAMERAS)
-    for number, (name, content, tags) in enumerate(chain(_rendered(scenes), _encoded_photographs()), 1):
+    for number, (name, content, tags) in enumerate(
+        chain(_rendered(scenes), _encoded_photographs() if with_photographs else ()), 1
+    ):
         layout.write(out / name, content)
         entries[name] = {**asdict(tags), "tasks": list(tags.tasks)}
         if on_progress and number <= rendered:
