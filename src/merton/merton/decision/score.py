@@ -148,7 +148,7 @@ def compare(references: Sequence[ActionChunk], candidates: Sequence[ActionChunk]
     for one, other in zip(references, candidates, strict=True):
         if one.frame != other.frame:
             raise InputError(f"cannot compare a chunk in {one.frame!r} with one in {other.frame!r}")
-    points, turns = _motions([*references, *candidates])
+    points, turns = end_motions([*references, *candidates])
     count = len(references)
     cosine = _cosines(turns[:count], turns[count:])
     state = np.array([_state_difference(one, other) for one, other in zip(references, candidates, strict=True)])
@@ -164,8 +164,11 @@ def normalised(comparison: Comparison, normalisation: Normalisation = Normalisat
     return DecisionScores((position + rotation + state) / 3, position, rotation, state)
 
 
-def _motions(chunks: Sequence[ActionChunk]) -> tuple[Values, Values]:
-    """Each chunk as one motion of the tool: displacements (n, 3) [m] and rotation vectors (n, 3) [rad]."""
+def end_motions(chunks: Sequence[ActionChunk]) -> tuple[Values, Values]:
+    """Each chunk as one motion of the tool: displacements (n, 3) [m] and rotation vectors (n, 3) [rad].
+
+    From the pose that the chunk begins at, in the chunk's frame.
+    """
     from scipy.spatial.transform import Rotation  # slow to load, and most importers never score
 
     lengths = np.array([len(chunk.deltas) for chunk in chunks], dtype=np.int64)

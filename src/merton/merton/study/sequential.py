@@ -115,6 +115,16 @@ def _log_capitals(shares: NDArray[np.float64], mean: float) -> NDArray[np.float6
     return np.asarray(logsumexp(returns, axis=0)) - math.log(len(_STAKES))
 
 
+def log_capital(shares: NDArray[np.float64], mean: float) -> float:
+    """Logarithm of the capital of a gambler who began with 1 and bet that shares in 0..1 have a mean above `mean`.
+
+    Of independent scenes; in any order. If their mean is not above, the capital is at least 1 / p with a chance of at
+    most p: it is a test of finite samples whose p-value is 1 / capital. The stakes are those of `anytime_interval`.
+    """
+    values, counts = np.unique(shares, return_counts=True)
+    return float(logsumexp(_log_returns(values, mean) @ counts)) - math.log(len(_STAKES))
+
+
 def _log_returns(shares: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
     """Logarithms of what each scene makes of 1 that is bet with each stake, (stakes, n): see `_lower_bound`."""
     return np.log1p(_STAKES[:, None] * (shares[None, :] / mean - 1.0))
@@ -130,10 +140,8 @@ def _lower_bound(shares: NDArray[np.float64], error: float) -> float:
     """
 
     def log_excess(mean: float) -> float:
-        capitals = _log_returns(values, mean) @ counts
-        return float(logsumexp(capitals)) - math.log(len(_STAKES)) + math.log(error)
+        return log_capital(shares, mean) + math.log(error)
 
-    values, counts = np.unique(shares, return_counts=True)
-    if not len(values) or log_excess(_LEAST) <= 0.0:
+    if not len(shares) or log_excess(_LEAST) <= 0.0:
         return 0.0
     return float(brentq(log_excess, _LEAST, 1.0, xtol=1e-7))

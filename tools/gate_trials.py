@@ -1,0 +1,58 @@
+"""Trials for `merton iqa gate`: python tools/gate_trials.py FOLDER --scenes 240. Goes on where it was stopped.
+
+Writes FOLDER/trials.jsonl, a line a trial, and FOLDER/pictures/TRIAL/CAMERA_{reference,distorted}.png, its first
+images. `--table FILE.csv` measures the pictures and writes the table that `merton iqa gate --trials` reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from merton.experiment.local import LocalPorts
+from merton.files import written_whole
+from merton.iqa.watched_trials import design, watched
+from merton.perception.images import encode_image
+
+
+def run_trials(folder: Path, scenes: int, part: int, parts: int) -> None:
+    """Run the trials of a part of the scenes that are not done; the last line of a killed run may be cut."""
+    file = folder / (f"trials-{part}.jsonl" if parts > 1 else "trials.jsonl")
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
+    whole = [line for line in lines if line.endswith("\n")]
+    file.write_text("".join(whole), encoding="utf-8")
+    done = {json.loads(line)["trial"] for line in whole}
+    cases = [case for case in design(scenes) if case.trial.case.seed % parts == part and case.trial.id not in done]
+    began_s = time.monotonic()
+    with LocalPorts() as ports, file.open("a", encoding="utf-8") as record:
+        for number, case in enumerate(cases, start=1):
+            row, images = watched(ports, case)
+            pictures = folder / "pictures" / row.trial
+            pictures.mkdir(parents=True, exist_ok=True)
+            for camera, sides in images.items():
+                for side, image in zip(("reference", "distorted"), sides, strict=True):
+                    with written_whole(pictures / f"{camera}_{side}.png", durable=False) as picture:
+                        picture.write(encode_image(image))
+            record.write(json.dumps(row.as_json()) + "\n")
+            record.flush()
+            if number % 20 == 0:
+                left_s = (time.monotonic() - began_s) * (len(cases) - number) / number
+                print(f"{number} of {len(cases)}, about {left_s:.0f} s left", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--scenes", type=int, default=240)
+    parser.add_argument("--part", type=int, default=0, help="of --parts, which processes share")
+    parser.add_argument("--parts", type=int, default=1)
+    chosen = parser.parse_args(arguments)
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    run_trials(chosen.folder, chosen.scenes, chosen.part, chosen.parts)
+
+
+if __name__ == "__main__":
+    main()
