@@ -13,6 +13,7 @@ from merton.annotate.cache import Cache, CachedResponse
 from merton.annotate.dataset import read_dataset
 from merton.annotate.engines import Engine
 from merton.annotate.identity import entry_of, identity, refuse_unsuitable
+from merton.annotate.opinions import read_annotations, write_opinions
 from merton.annotate.tables import ModelResult, Tables
 from merton.annotate.work import Job, Row, rows_and_jobs
 from merton.cognition.models.base import ModelEntry
@@ -21,6 +22,7 @@ from merton.errors import InputError
 from merton.files import locked_folder
 from merton.perception.dataset import layout
 from merton.perception.dataset.tables import require_pyarrow
+from merton.study.opinion import OPINIONS, SUBJECTS
 
 ROUNDS = 3
 """Most attempts for a request. A round goes through all missing ones in order, so that a server has time to recover;
@@ -119,7 +121,17 @@ def annotate(
         for entry, model_identity in zip(entries, identities, strict=True):
             rows, jobs = rows_and_jobs(entry, model_identity, images, batch)
             tables.add(_run_model(entry, rows, jobs, responses, engine, tally))
+    _write_opinions(out, dataset)
     return tally.summary()
+
+
+def _write_opinions(out: Path, dataset: Path) -> None:
+    """Opinions and sums of the models of this run; those of an earlier run are removed if there are no scores."""
+    try:
+        write_opinions(read_annotations([out], dataset), out)
+    except InputError:  # no model has a score of every task of an image
+        for name in (OPINIONS, SUBJECTS):
+            (out / name).unlink(missing_ok=True)
 
 
 def _entries(models: Sequence[str]) -> list[ModelEntry | PolicyEntry]:

@@ -1,0 +1,93 @@
+"""The opinions of annotated models: one score per image of a dataset, from the scores of one or several annotations."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from merton.annotate.tables import SCORES
+from merton.errors import InputError
+from merton.perception.dataset import layout
+from merton.results.text import one_line
+from merton.study import opinion
+from merton.study.opinion import Images, Opinions, SubjectSums
+from merton.study.outputs import DIMENSIONS
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """The sums of every annotated model, and the distorted images of the dataset they were run on."""
+
+    sums: SubjectSums
+    images: Images
+
+
+def read_annotations(folders: Sequence[Path], dataset: Path, domain: str | None = None) -> Annotations:
+    """The scores in folders of `merton annotate`, each model in one of them, summed over tasks.
+
+    Args:
+        folders: of the annotations.
+        dataset: the folder that they annotate.
+        domain: "real" or "simulation": only images of references of this domain; all by default.
+
+    Raises:
+        InputError: a folder without scores, scores without those of the references, a score that is no number or
+            there twice, no dataset, another dataset than the annotated one, or no image of the domain.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    for folder in folders:
+        if not (folder / SCORES).is_file():
+            raise InputError(f"{folder} holds no {SCORES}: it is no folder of a finished `merton annotate`")
+    if not (dataset / layout.MANIFEST).is_file() or not (dataset / layout.REFERENCE_TABLE).is_file():
+        raise InputError(f"{dataset} holds no finished dataset: run `merton dataset build` to its end")
+    sums = opinion.subject_sums([folder / SCORES for folder in folders])
+    manifest = hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
+    if sums.about.get("dataset", manifest) != manifest:
+        raise InputError(f"{folders[0]} annotates another dataset than {dataset}: the hashes of the manifests differ")
+    if not (sums.level == 0).any():
+        raise InputError(f"{folders[0]} has no scores of undistorted images: annotate the references too")
+    images = opinion.read_images(dataset)
+    strange = np.setdiff1d(sums.reference_id, images.reference_id)
+    if len(strange):
+        raise InputError(f"{folders[0]} has scores of {one_line(strange[0])!r}, which is not in {dataset}")
+    if domain is not None:
+        domains = np.unique(images.domain).tolist()
+        if domain not in domains:
+            raise InputError(f"{dataset} has no images of the domain {one_line(domain)!r}, only: {', '.join(domains)}")
+        images = images.where(images.domain == domain)
+        sums = sums.where(np.isin(sums.reference_id, images.reference_id))
+    return Annotations(sums, images)
+
+
+def write_opinions(
+    found: Annotations, out: Path, label: str = "mean", subjects: Sequence[str] | None = None
+) -> Opinions:
+    """Write `subjects.parquet` and `opinions.parquet` into a folder; returns the opinions.
+
+    Raises as `study.opinion.opinions` does, and InfrastructureError if a file cannot be written.
+    """
+    opinions = opinion.opinions(found.sums, found.images, label, subjects)
+    opinion.write_subjects(found.sums, out / opinion.SUBJECTS)
+    opinion.write_opinions(opinions, out / opinion.OPINIONS)
+    return opinions
+
+
+def write_leave_one_out(found: Annotations, out: Path, label: str = "mean") -> list[str]:
+    """Write, for every subject, `opinions_without_<subject>.parquet` and `opinions_of_<subject>.parquet`.
+
+    Returns the names of the subjects. Raises InputError where no stage has two subjects.
+    """
+    stages = [stage for stage in DIMENSIONS if len(found.sums.subjects(stage)) > 1]
+    if not stages:
+        raise InputError("leaving one subject out needs at least two of a stage: annotate with more models")
+    names = []
+    for stage in stages:
+        for name, others, own in opinion.leave_one_out(found.sums, found.images, stage, label):
+            opinion.write_opinions(others, out / f"opinions_without_{name}.parquet")
+            opinion.write_opinions(own, out / f"opinions_of_{name}.parquet")
+            names.append(name)
+    return names
