@@ -1,4 +1,4 @@
-"""`merton study`: what models make of a whole dataset."""
+"""`merton study`: what models make of a whole dataset, and how a run goes with it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import print_err, print_out
+from merton.cli.console import Run, print_err, print_out, progress, working
 from merton.cli.tree import App
 from merton.errors import InputError
 
 if TYPE_CHECKING:
     from merton.study.opinion import Opinions
 
-app = App("One score per image from annotations, and the studies made of it.")
+app = App("One score per image from annotations, the studies made of it, and of runs.")
 
 Folders = Annotated[
     list[Path], typer.Argument(metavar="ANNOTATED... DATASET", help="Folders of `merton annotate`, then their dataset.")
@@ -74,3 +74,72 @@ def remarks(opinions: Opinions) -> Iterator[str]:
                 f"{len(missing)} images have no {stage}, because a subject has none of one of the tasks, and are not "
                 f"used: those of {len(references)} references, such as {references[0]}."
             )
+
+
+@app.command("execution")
+def execution_command(
+    run: Run,
+    opinions: Annotated[Path | None, typer.Option(help="Also C and D of an opinions.parquet of a dataset.")] = None,
+    json: Annotated[Path | None, typer.Option(help="File for all numbers.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for a page.")] = None,
+    include_failed_references: Annotated[
+        bool, typer.Option("--include-failed-references", help="Keep trials whose undistorted run failed.")
+    ] = False,
+) -> None:
+    """Do cognition, decision and image quality tell how the arm fares? Correlations over types, levels and trials."""
+    import hashlib
+
+    from merton.iqa.trial_values import trial_values
+    from merton.results.store import ResultStore
+    from merton.study import execution_page, execution_study
+    from merton.study.opinion_tables import read_opinions
+
+    with ResultStore(run / "results.sqlite", read_only=True) as store:
+        records = [record for experiment in store.experiments() for record in store.records(experiment)]
+    table = None if opinions is None else read_opinions(opinions)
+    about = {} if opinions is None else {"opinions_sha256": hashlib.sha256(opinions.read_bytes()).hexdigest()}
+    names, absent = _measurable()
+    for sentence in absent:
+        print_err(sentence)
+    with progress("references measured") as moved:
+        values = trial_values(run, records, names, on_progress=moved)
+    with working("correlations"):
+        found = execution_study.execution_study(run, records, table, values, include_failed_references, about)
+    if found is None:
+        raise InputError(
+            f"{run.name} has too little to correlate: at least {execution_study.LEAST_TYPES} types of distortion, and "
+            "an agent whose decisions depend on the image and whose undistorted runs succeed"
+        )
+    for line in execution_page.summary(found):
+        print_out(line)
+    contents = {json: execution_study.to_json(found), out: execution_page.page(found).encode()}
+    for path, content in contents.items():
+        if path is not None:
+            _write(path, content)
+            print_out(str(path))
+
+
+def _measurable() -> tuple[list[str], list[str]]:
+    """The metrics that this machine can measure, and a sentence about each other one."""
+    from merton.errors import MissingDependencyError
+    from merton.perception.quality import METRICS
+
+    names, absent = [], []
+    for name, metric in METRICS.items():
+        try:
+            metric.build()
+            names.append(name)
+        except MissingDependencyError as error:
+            absent.append(f"{name} is left out: {error}")
+    return names, absent
+
+
+def _write(path: Path, content: bytes) -> None:
+    from merton.errors import InfrastructureError
+    from merton.files import written_whole
+
+    try:
+        with written_whole(path) as file:
+            file.write(content)
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None

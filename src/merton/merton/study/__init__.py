@@ -2,9 +2,12 @@
 
 __all__ = [
     "attribution",
+    "execution_page",
+    "execution_study",
     "gate",
     "gate_files",
     "opinion",
+    "opinion_tables",
     "outputs",
     "power",
     "report",

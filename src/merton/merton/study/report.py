@@ -24,7 +24,20 @@ from merton.results.records import STAIRCASE, TrialRecord
 from merton.results.statistics import mean
 from merton.results.store import ResultStore
 from merton.results.text import one_line, places, printable
-from merton.study import figures, floors, gallery, losses, models, outputs, pairs, run_files, sections, thresholds
+from merton.study import (
+    execution_page,
+    execution_study,
+    figures,
+    floors,
+    gallery,
+    losses,
+    models,
+    outputs,
+    pairs,
+    run_files,
+    sections,
+    thresholds,
+)
 from merton.study.attribution import Findings
 from merton.study.headline import headline, looking, most_sensitive, size, trial_count
 from merton.study.stages import stages
@@ -44,6 +57,7 @@ TITLES = {
     "curves": "Dose and response",
     "heat": "Heat maps",
     "stages": "Stages",
+    "execution": "Execution study",
     "evidence": "How sure",
     "floors": "Above chance",
     "models": "Models",
@@ -111,6 +125,7 @@ def render(
     lookers = [row.id for row in looking(board.agents)]
     lost = losses.by_agent(records)
     sensitive = [row.id for row in most_sensitive(board, lost)] or agents
+    study = execution_study.execution_study(run, records) if lookers else None
     rated = sorted((row for row in board.cases if row.standing), key=_by_difficulty)
     recorded = outputs.read(run, records)
     chance = floors.floors(recorded, board)
@@ -140,6 +155,7 @@ def render(
             decision_by_study_range=models.decision_by_study_range(recorded),
             models_open=False,
             stages=stages(records, lookers, _mean_floors(chance, lookers)),
+            execution_study=study and execution_page.fragment(study),
             cards=cards,
             seen={card.record.id: f"seen-{number}" for number, card in enumerate(cards, start=1)},
             seen_under={card.record.case.distortion: f"seen-{number}" for number, card in enumerate(cards, start=1)},

@@ -1,0 +1,348 @@
+"""The execution study of Embodied-IQA (sections 3.5 and 5.4): do cognition and decision tell how the arm fares?
+
+Correlations of stages over the types of distortion, over types and levels, and over trials. Scenes are the sampling
+unit: every interval resamples them, and takes the types as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.errors import InputError
+from merton.results.records import Outcome, TrialRecord
+from merton.results.statistics import Interval, mean
+from merton.study.clustered import (
+    Floats,
+    Integers,
+    Measured,
+    correlation_interval,
+    difference_interval,
+    partial,
+    permutation_p,
+    row_correlations,
+    scene_draws,
+    steadied,
+)
+from merton.study.coefficients import krcc, plcc, plcc_after_logistic
+from merton.study.headline import BLIND_DECISION
+
+if TYPE_CHECKING:
+    from merton.study.opinion_tables import Opinions
+
+UNITS = ("type", "type_level", "trial")
+"""What one point of a correlation is: the mean of a type, that of a type at a level, or a trial."""
+STAGES = ("cognition", "decision")
+OUTCOMES = ("execution", "success", "progress")
+SEED = 0
+"""Of resamples and permutations."""
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """Distorted trials that take no part.
+
+    Attributes:
+        constant_agents: those whose decisions do not depend on the image (decision 0.999 or more): no correlation.
+        failed_references: (agent, reference) whose undistorted run did not do the task, or was not recorded.
+        failed_reference_trials: distorted trials of those.
+        infrastructure: trials that ended by an infrastructure fault, which says nothing about the agent.
+    """
+
+    constant_agents: tuple[str, ...] = ()
+    failed_references: tuple[tuple[str, str], ...] = ()
+    failed_reference_trials: int = 0
+    infrastructure: int = 0
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The distorted trials of a study, columns of shape (n,), sorted by reference, type, level and agent.
+
+    Attributes:
+        reference: task and scene, such as "test-pick.3".
+        scene: the unit that was sampled.
+        values: name to its column: cognition, decision, success and progress 0..1, execution 0..100, and metrics of
+            image quality in their own units; NaN where a trial has none.
+    """
+
+    id: NDArray[np.str_]
+    agent: NDArray[np.str_]
+    reference: NDArray[np.str_]
+    scene: NDArray[np.str_]
+    distortion: NDArray[np.str_]
+    level: NDArray[np.int64]
+    values: Mapping[str, Floats]
+    excluded: Excluded
+    include_failed_references: bool
+
+    @property
+    def types(self) -> list[str]:
+        """The types of distortion by name."""
+        return sorted(set(self.distortion.tolist()))
+
+    def with_metrics(self, metrics: Mapping[str, Mapping[str, float]]) -> Trials:
+        """With columns of further names, each {trial id: value}.
+
+        An infinite value, such as the PSNR of two equal pictures, counts as the largest finite one, of which there are
+        means (ours).
+        """
+        new = {}
+        for name, found in metrics.items():
+            column = np.array([found.get(key, math.nan) for key in self.id.tolist()], np.float64)
+            finite = column[np.isfinite(column)]
+            new[name] = np.clip(column, finite.min(), finite.max()) if len(finite) else column
+        return replace(self, values={**self.values, **new})
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """How a stage, or a metric of image quality, goes with an outcome of the trials; None for undefined.
+
+    Attributes:
+        predictor: "cognition", "decision", or the name of a metric.
+        source: "run", or "opinions": the mean opinions of a dataset's images of the same types (the paper's way).
+        outcome: of `OUTCOMES`.
+        unit: of `UNITS`.
+        n: units.
+        trials, scenes: distorted trials that the outcome is the mean of, and their scenes.
+        srcc: Spearman's correlation, and its 95 % interval over scenes.
+        given_level: the partial Spearman correlation given the (mean) level of the unit, and its interval.
+        krcc: Kendall's tau-b. plcc: Pearson's; plcc_logistic: after the logistic of VQEG.
+        p: of `srcc`, by permutation: of types, of types and levels, or of the distorted images of a reference.
+    """
+
+    predictor: str
+    source: str
+    outcome: str
+    unit: str
+    n: int
+    trials: int
+    scenes: int
+    srcc: float | None
+    interval: Interval | None
+    given_level: float | None
+    given_level_interval: Interval | None
+    krcc: float | None
+    plcc: float | None
+    plcc_logistic: float | None
+    p: float | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """SRCC of one predictor with an outcome less that of another; both share the outcome and its resampled scenes."""
+
+    one: str
+    other: str
+    source: str
+    outcome: str
+    unit: str
+    value: float | None
+    interval: Interval | None
+
+
+def select(records: Iterable[TrialRecord], include_failed_references: bool = False) -> Trials:
+    """The distorted trials that a study is made of.
+
+    An emergency stop and an invalid action have execution 0 and stay; an infrastructure fault, agents with constant
+    decisions, and trials whose reference run did not do the task are left out and counted. The reference run is the
+    agent's own undistorted trial of the same task and scene.
+
+    Args:
+        include_failed_references: keep trials whose reference run failed.
+    """
+    found = sorted(records, key=lambda item: (item.case, item.agent, item.experiment))
+    done = {(record.agent, record.case.reference) for record in found if record.case.is_reference and record.success}
+    distorted = [record for record in found if not record.case.is_reference]
+    constant = tuple(agent for agent in sorted({item.agent for item in distorted}) if _is_constant(distorted, agent))
+    looking = [record for record in distorted if record.agent not in constant]
+    valid = [record for record in looking if record.outcome is not Outcome.INFRASTRUCTURE]
+    failed = [record for record in valid if (record.agent, record.case.reference) not in done]
+    kept = valid if include_failed_references else [record for record in valid if record not in failed]
+    names = sorted({(record.agent, _reference(record)) for record in failed})
+    columns = {
+        name: np.array([_number(getattr(record, name)) for record in kept], np.float64) for name in STAGES + OUTCOMES
+    }
+
+    def texts(get: Callable[[TrialRecord], str]) -> NDArray[np.str_]:
+        return np.array([get(record) for record in kept], np.str_)
+
+    return Trials(
+        texts(lambda record: record.id),
+        texts(lambda record: record.agent),
+        texts(_reference),
+        texts(lambda record: record.case.scene),
+        texts(lambda record: record.case.distortion),
+        np.array([record.case.level for record in kept], np.int64),
+        columns,
+        Excluded(constant, tuple(names), len(failed), len(looking) - len(valid)),
+        include_failed_references,
+    )
+
+
+def stage_correlation(
+    trials: Trials, predictor: str, outcome: str = "execution", unit: str = "type", opinions: Opinions | None = None
+) -> Coefficients:
+    """The coefficients of a predictor and an outcome.
+
+    Args:
+        trials: of `select`.
+        predictor: a column of the trials; with `opinions` "cognition" or "decision".
+        opinions: takes the predictor's means over types, or over types and levels, from there; trials have none.
+
+    Raises:
+        InputError: a unit of trials with opinions, which are of other images.
+    """
+    if opinions is not None and unit == "trial":
+        raise InputError("opinions are of other images than those of the trials: compare types, or types and levels")
+    x, y, level, times, reliability = _rows(trials, predictor, outcome, unit, opinions)
+    draws = row_correlations(x, y, times)
+    known = ~(np.isnan(x[0]) | np.isnan(y[0]))
+    given = partial(draws, row_correlations(x, level, times), row_correlations(y, level, times))
+    scenes = _scene_count(trials, outcome)
+    one, other = x[0][known], y[0][known]
+    return Coefficients(
+        predictor,
+        "run" if opinions is None else "opinions",
+        outcome,
+        unit,
+        int(known.sum()),
+        int((~np.isnan(trials.values[outcome])).sum()),
+        scenes,
+        _shown(draws[0]),
+        _ends(correlation_interval(draws, scenes, reliability)),
+        _shown(given[0]),
+        _ends(correlation_interval(given, scenes, reliability)),
+        _shown(krcc(one, other)),
+        _shown(plcc(one, other)),
+        _shown(plcc_after_logistic(one, other)),
+        _shown(_permuted(trials, x[0], y[0], unit)),
+    )
+
+
+def difference(
+    trials: Trials,
+    one: str = "decision",
+    other: str = "cognition",
+    outcome: str = "execution",
+    unit: str = "type",
+    opinions: Opinions | None = None,
+) -> Difference:
+    """SRCC of `one` less that of `other` with its 95 % interval, of scenes that are resampled for both at once."""
+    draws, shares = [], []
+    for predictor in (one, other):
+        x, y, _, times, reliability = _rows(trials, predictor, outcome, unit, opinions)
+        draws.append(row_correlations(x, y, times))
+        shares.append(reliability)
+    less = draws[0] - draws[1]
+    source = "run" if opinions is None else "opinions"
+    least = min((share for share in shares if share is not None), default=None)
+    ends = _ends(difference_interval(less, _scene_count(trials, outcome), least))
+    return Difference(one, other, source, outcome, unit, _shown(less[0]), ends)
+
+
+def all_coefficients(
+    trials: Trials, predictors: Sequence[str] = STAGES, opinions: Opinions | None = None
+) -> tuple[Coefficients, ...]:
+    """Every predictor with every outcome in every unit; with opinions the units that these have."""
+    return tuple(
+        stage_correlation(trials, predictor, outcome, unit, opinions)
+        for outcome in OUTCOMES
+        for unit in UNITS
+        for predictor in predictors
+        if opinions is None or unit != "trial"
+    )
+
+
+def fisher_interval(correlation: float, n: int) -> Interval:
+    """95 % interval of a correlation over n independent units, by Fisher's transform."""
+    half = 1.959963984540054 / math.sqrt(n - 3)
+    return math.tanh(math.atanh(correlation) - half), math.tanh(math.atanh(correlation) + half)
+
+
+def _rows(
+    trials: Trials, predictor: str, outcome: str, unit: str, opinions: Opinions | None
+) -> tuple[Floats, Floats, Floats, Floats | None, float | None]:
+    """Predictor, outcome and level of each unit, first of all scenes and then of each draw; how often a trial counts;
+    the reliability of the means of types. Types and levels have too few scenes each to tell theirs."""
+    if unit == "trial":
+        names, scene = np.unique(trials.scene, return_inverse=True)
+        wanted = (trials.values[predictor], trials.values[outcome], trials.level.astype(np.float64))
+        x, y, level = (column[None, :] for column in wanted)
+        return x, y, level, scene_draws(SEED, names)[:, scene], None
+    units = _units(trials.distortion, trials.level, unit)
+    found = sorted(set(units.tolist()))
+    place = _places(units, found)
+    levels = np.where(np.isnan(trials.values[outcome]), np.nan, trials.level.astype(np.float64))
+    columns = [Measured(place, trials.scene, values) for values in (trials.values[outcome], levels)]
+    if opinions is None:
+        columns.append(Measured(place, trials.scene, trials.values[predictor]))
+    else:
+        theirs = _places(_units(opinions.distortion, opinions.level, unit), found)
+        columns.append(Measured(theirs, opinions.scene, opinions.value(predictor)))
+    draws = [column.draws(SEED, len(found)) for column in columns]
+    if unit == "type_level":
+        return draws[2], draws[0], draws[1], None, None
+    steady = [steadied(means, column.scenes) for means, column in zip(draws, columns, strict=True)]
+    return steady[2][0], steady[0][0], steady[1][0], None, math.sqrt(steady[0][1] * steady[2][1])
+
+
+def _permuted(trials: Trials, x: Floats, y: Floats, unit: str) -> float:
+    """The p of a correlation over units; of trials those of one image stay together, and images in their reference."""
+    if unit != "trial":
+        return permutation_p(x, y, SEED)
+    images = np.char.add(np.char.add(trials.reference, " "), _units(trials.distortion, trials.level, "type_level"))
+    names, first, image = np.unique(images, return_index=True, return_inverse=True)
+    agents, agent = np.unique(trials.agent, return_inverse=True)
+    sides = []
+    for values in (x, y):
+        side = np.full((len(names), len(agents)), np.nan)
+        side[image, agent] = values
+        sides.append(side)
+    block: Integers = np.unique(trials.reference[first], return_inverse=True)[1]
+    return permutation_p(sides[0], sides[1], SEED, block)
+
+
+def _units(distortion: NDArray[np.str_], level: NDArray[np.int64], unit: str) -> NDArray[np.str_]:
+    if unit == "type":
+        return distortion
+    return np.char.add(np.char.add(distortion, " "), level.astype(np.str_))
+
+
+def _places(names: NDArray[np.str_], known: Sequence[str]) -> Integers:
+    """The number of each name in `known`; -1 for one that is not there."""
+    number = {name: place for place, name in enumerate(known)}
+    return np.array([number.get(name, -1) for name in names.tolist()], np.intp)
+
+
+def _scene_count(trials: Trials, outcome: str) -> int:
+    return len(set(trials.scene[~np.isnan(trials.values[outcome])].tolist()))
+
+
+def _is_constant(records: Iterable[TrialRecord], agent: str) -> bool:
+    found = mean(record.decision for record in records if record.agent == agent)
+    return found is not None and found >= BLIND_DECISION
+
+
+def _reference(record: TrialRecord) -> str:
+    return f"{record.case.task}.{record.case.seed}"
+
+
+def _number(value: float | bool | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _shown(value: float) -> float | None:
+    """To six decimals; None for NaN."""
+    return None if math.isnan(value) else round(float(value), 6)
+
+
+def _ends(interval: Interval) -> Interval | None:
+    low, high = interval
+    return None if math.isnan(low) or math.isnan(high) else (round(low, 6), round(high, 6))

@@ -1,0 +1,99 @@
+"""The section about an execution study, for any page, and a page of its own."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jinja2
+from markupsafe import Markup
+
+from merton.pages.environment import environment
+from merton.results.statistics import Interval
+from merton.results.text import MISSING
+from merton.study import execution_figures
+from merton.study.execution import Difference, fisher_interval
+from merton.study.execution_study import PUBLISHED, PUBLISHED_TYPES, Claim, ExecutionStudy, MetricRow, line_of
+
+UNIT_WORDS = {"type": "type", "type_level": "type and level", "trial": "trial"}
+SOURCE_WORDS = {"run": "this run", "opinions": "opinions of a dataset"}
+LETTERS = {"cognition": "C", "decision": "D"}
+
+
+def fragment(study: ExecutionStudy) -> Markup:
+    """The section as HTML, for a page with the style sheet `base.css.j2`; the same study gives the same bytes."""
+    return Markup(_environment().get_template("execution.html.j2").render(study=study, **_pictures(study)))
+
+
+def page(study: ExecutionStudy) -> str:
+    """The section as a page of its own, which needs no other file and makes no request."""
+    return _environment().get_template("execution_page.html.j2").render(study=study, **_pictures(study))
+
+
+def summary(study: ExecutionStudy) -> list[str]:
+    """The study in a few lines for a terminal."""
+    lines = [
+        f"{study.trials} distorted trials of {len(study.agents)} agents, {study.references} references in "
+        f"{study.scenes} scenes, {len(study.types)} types"
+    ]
+    out = study.excluded
+    lines.append(
+        f"left out: {0 if study.include_failed_references else out.failed_reference_trials} trials whose reference run "
+        f"failed, {out.infrastructure} infrastructure faults, agents that ignore the image: "
+        f"{', '.join(out.constant_agents) or 'none'}"
+    )
+    lines += [
+        f"SRCC({LETTERS[claim.stage]}, E) over types, from {SOURCE_WORDS[claim.source]}: {_words(claim)}; published "
+        f"{claim.relation} {claim.bound:g}: {claim.verdict}"
+        for claim in study.claims
+    ]
+    lines += [
+        f"SRCC(D, E) - SRCC(C, E), from {SOURCE_WORDS[row.source]}: {_words(row)}"
+        for row in study.differences
+        if row.unit == "type" and row.outcome == "execution"
+    ]
+    best = [row for row in study.metrics if row.unit == "type" and row.kind == "metric"][:1]
+    lines += [f"nearest metric of image quality over types: {row.metric}, SRCC {_shown(row)}" for row in best]
+    return lines
+
+
+def _words(row: Claim | Difference) -> str:
+    return MISSING if row.value is None else f"{row.value:.2f}{_ends(row.interval)}"
+
+
+def _shown(row: MetricRow) -> str:
+    return MISSING if row.srcc is None else f"{row.srcc:.2f}{_ends(row.interval)}"
+
+
+def _ends(interval: Interval | None) -> str:
+    return "" if interval is None else f" [{interval[0]:.2f}, {interval[1]:.2f}]"
+
+
+def _pictures(study: ExecutionStudy) -> dict[str, object]:
+    """The scatters, (stage and source in words, picture), and the doubt that a number of types leaves."""
+    found = []
+    for prefix, source in (("", "run"), ("opinion_", "opinions")):
+        for stage in LETTERS:
+            key = f"{prefix}{stage}"
+            pairs = [
+                (x, y)
+                for item in study.types
+                if (x := item.means.get(key)) is not None and (y := item.means["execution"]) is not None
+            ]
+            if pairs:
+                label = stage if source == "run" else f"{stage} (opinions, 0 to 5)"
+                found.append((stage, source, execution_figures.scatter(study.types, key, label, line_of(pairs))))
+    doubts = [
+        (bound, fisher_interval(bound, PUBLISHED_TYPES)) for bound in sorted({b for _, b in PUBLISHED.values()})[::-1]
+    ]
+    return {"scatters": found, "doubts": doubts, "paths": [execution_figures.example_paths(x) for x in study.examples]}
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return environment(
+        "merton.study",
+        UNIT_WORDS=UNIT_WORDS,
+        SOURCE_WORDS=SOURCE_WORDS,
+        LETTERS=LETTERS,
+        PUBLISHED_TYPES=PUBLISHED_TYPES,
+    )
