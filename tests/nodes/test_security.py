@@ -94,6 +94,7 @@ def started(ros: Ros, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Node:
     files = {
         "recorder_node": {"path": str(tmp_path / "recording.mcap")},
         "monitor_node": {"port": 0, "log": str(tmp_path / "presses.jsonl")},
+        "arm_node": {"min_image_quality": 0.5},  # else it does not listen to it
     }
     for program in programs():
         overrides = [Parameter(name, value=value) for name, value in (PARAMETERS | files).get(program, {}).items()]

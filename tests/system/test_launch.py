@@ -54,6 +54,8 @@ def declared(executable: str) -> list[str]:
         text += (NODES / "merton_nodes/arm/camera_watch.py").read_text(encoding="utf-8")
     if "LiveStopRule(" in text:
         text += (NODES / "merton_nodes/arm/chunk_runner.py").read_text(encoding="utf-8")
+    if "ImageGate(" in text:
+        text += (NODES / "merton_nodes/arm/image_gate.py").read_text(encoding="utf-8")
     if "declared_cell(" in text:
         text += (NODES / "merton_nodes/ros/declared_cell.py").read_text(encoding="utf-8")
     names = re.findall(r'\bparameter\(\s*f?"([^"]+)"', text)
@@ -143,11 +145,19 @@ def test_arguments_set_parameters_of_the_parameter_file(graph):
     parameters = parameter_file(graph)
     assert graph.help.keys() == graph.arguments.keys()
     for argument, target in graph.arguments.items():
-        node, _, name = target.partition(".")
-        assert node in {spec.name for spec in (*graph.nodes, *graph.optional)}, (
-            f"{argument} sets a parameter of {node}, which is not in the graph"
-        )
-        assert name in parameters.get(node, {}), f"{argument} sets {target}, which has no value in the parameter file"
+        for part in target.split(", "):
+            node, _, name = part.partition(".")
+            assert node in {spec.name for spec in (*graph.nodes, *graph.optional)}, (
+                f"{argument} sets a parameter of {node}, which is not in the graph"
+            )
+            assert name in parameters.get(node, {}), f"{argument} sets {part}, which has no value in the parameter file"
+
+
+def test_an_argument_may_set_several_nodes_and_start_one():
+    graph = load_graph("sim").with_arguments({"min_image_quality": "0.5"})
+    found = {node.name: node.parameters for node in graph.nodes}
+    assert found["arm_node"] == found["quality_node"] == {"min_image_quality": 0.5}
+    assert "quality_node" not in {node.name for node in load_graph("sim").nodes}
 
 
 def test_arguments_take_the_type_of_their_parameter():

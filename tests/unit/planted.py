@@ -42,6 +42,9 @@ class PlantedPorts:
     def set_sensor(self, name: str) -> None:
         assert name == "ideal"
 
+    def set_image_gate(self, metric: str, minimum: float) -> None:
+        pass
+
     def set_latency(self, latency_s: float) -> None:
         pass  # its world stands still whenever it is looked at
 

@@ -143,6 +143,8 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
         "stop_rule": "gate",
         "sensor": "ideal",
         "latency_s": 0.0,
+        "min_image_quality": 0.0,
+        "quality_metric": "blur_effect",
     }
     run.check_experiment(file)
     run.amend(design={**written, "prompt": "Say {instruction}."})

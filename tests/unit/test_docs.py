@@ -89,7 +89,11 @@ def test_every_document_can_be_found_from_the_readme() -> None:
 def test_every_name_is_documented() -> None:
     names = declared_names()
     assert {"vla/predict", "arm/stop", "camera/<camera>/color/image_raw", "distorted/<camera>/info"} <= names
-    served = {name for name in names if name not in ("base_link", "camera_node", "distortion_node", "arm_node")}
+    served = {
+        name
+        for name in names
+        if name not in ("base_link", "camera_node", "distortion_node", "quality_node", "arm_node")
+    }
     assert served <= in_code(INTERFACES), served - in_code(INTERFACES)
 
 
@@ -109,6 +113,7 @@ def test_every_parameter_is_documented() -> None:
         "model_node": ("vlm_node", "vla_node"),
         "camera_watch": ("arm_node",),
         "chunk_runner": ("arm_node",),
+        "image_gate": ("arm_node",),
         "declared_cell": ("arm_node", "camera_node", "experiment_node", "gazebo_cell_node", "mujoco_cell_node"),
     }
     declared = {(node, name) for file, name in declared_parameters() for node in shared.get(file, (file,))}

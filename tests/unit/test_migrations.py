@@ -260,3 +260,26 @@ def test_a_migrated_record_refuses_what_a_new_one_refuses(version_2: str) -> Non
             with pytest.raises(InputError, match="cannot hold this"):
                 update(store, change)
         assert store.records("study") == SETTLED
+
+
+def test_version_3_learns_of_abstentions(tmp_path: Path) -> None:
+    """Its table of trials, as SQLAlchemy wrote it, was today's without the success of an abstention."""
+    path = tmp_path / "results.sqlite"
+    with ResultStore(path) as store:
+        store.record_all(SETTLED)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (today,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'trials'").fetchone()
+        columns = ", ".join(f'"{column.name}"' for column in TRIALS.c if column.name != "success")
+        connection.execute("ALTER TABLE trials RENAME TO copy")
+        connection.execute(today.replace(" WHEN 'abstained' THEN 0", ""))
+        connection.execute(f"INSERT INTO trials ({columns}) SELECT {columns} FROM copy")
+        connection.execute("DROP TABLE copy")
+        connection.execute("PRAGMA user_version = 3")
+    refused = replace(trial(9), outcome=Outcome.ABSTAINED, execution=0.0, progress=0.0, error_code=311)
+    with ResultStore(path) as store:
+        assert sorted(store.records(), key=lambda item: item.case) == sorted(SETTLED, key=lambda item: item.case)
+        store.record(refused)
+        with store.database.reading() as connection:
+            stored = connection.execute(sa.select(TRIALS.c.success).where(TRIALS.c.outcome == "abstained")).all()
+        assert stored == [(0,)]
+    assert version(path) == SCHEMA_VERSION

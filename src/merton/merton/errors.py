@@ -43,10 +43,14 @@ class ErrorCode(IntEnum):
     COLLISION = 304, "a delta would come too near to table or wall, now or before: the stop latched"
     STOPPED = 305, "stopped by a person or held for a fault, now or before"
     SELF_COLLISION = 306, "a delta would bring the arm too near to itself"
-    STALE = 307, "the view is too old or of another clock, or a watched camera went silent: halted without a latch"
+    STALE = (
+        307,
+        "the view is too old, of another clock or of unknown quality, or a watched camera is silent: no latch",
+    )
     OUT_OF_ORDER = 308, "the chunk came late: a later one of its trial is done"
     ACCELERATION_LIMIT = 309, "a delta is so abrupt that limits.most_slowdown times slower would not do"
     CONTACT = 310, "table or wall touched, now or before: the stop latched"
+    IMAGE_QUALITY = 311, "an image that the chunk was decided on is worse than min_image_quality, and nothing moved"
     INFRASTRUCTURE = 400, "a node, a device or a disk failed, or did not answer in time"
     NOT_INSTALLED = 401, "an extra or the weights of the model are not installed; the sentence says how to get them"
     BAD_GOAL = 402, "the goal is wrong: a name that does not exist, or a run that has results already"

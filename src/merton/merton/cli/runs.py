@@ -194,7 +194,7 @@ def _first_exit_of_run(
 ) -> Exit:
     """Run the graph and the client of its experiment until one that is needed ends, then end all."""
     models = models_of(directory.spec, in_lab=name == "lab")
-    graph = load_graph(name).with_arguments(values).with_models(models)
+    graph = load_graph(name).with_arguments(image_gate_of(directory.spec) | values).with_models(models)
     address = ""
     if monitor:
         graph, address = with_monitor(graph)
@@ -241,6 +241,13 @@ def models_of(spec: ExperimentSpec, *, in_lab: bool) -> dict[str, list[str]]:
         "vlm_node": list(dict.fromkeys(agent.vlm for agent in agents)),
         "vla_node": list(dict.fromkeys(agent.vla for agent in agents)),
     }
+
+
+def image_gate_of(spec: ExperimentSpec) -> dict[str, str]:
+    """The arguments of the graph that make arm_node refuse what the experiment wants refused; none if it wants none."""
+    if not spec.min_image_quality:
+        return {}
+    return {"min_image_quality": str(spec.min_image_quality), "quality_metric": spec.quality_metric}
 
 
 def _values(arguments: list[str] | None) -> dict[str, str]:

@@ -19,8 +19,8 @@ def score(outcome: Outcome | str, distance_m: float | None = None) -> float | No
     """The Execution score of a run, 0..100.
 
     Success is 100. A failure loses a point per centimetre between the final tool positions of this run and the
-    reference, down to 0. An emergency stop is 0. Ours: an invalid action, which moved nothing, is 0 as well; an
-    infrastructure fault says nothing about the model, and its score is None.
+    reference, down to 0. An emergency stop is 0. Ours: an invalid action and an abstention, which moved nothing, are 0
+    as well; an infrastructure fault says nothing about the model, and its score is None.
 
     Args:
         outcome: an `Outcome` or its value.

@@ -12,6 +12,7 @@ from merton.config import FaultError, text_like
 from merton.decision.models.base import POLICIES
 from merton.errors import UnknownNameError
 from merton.perception.distortion import all_distortions
+from merton.perception.quality import no_reference_metrics
 from merton.results.records import STAIRCASE
 from merton.simulation.sensor import SENSORS
 from merton.world.cell import load_cell
@@ -80,5 +81,6 @@ def _whole(level: Any) -> Any:
 Level = Annotated[int, Field(ge=0, le=5), BeforeValidator(_whole)]
 Camera = Annotated[str, one_of("camera", lambda: load_cell().camera_names)]
 SensorName = Annotated[str, one_of("sensor", SENSORS.keys)]
+QualityMetric = Annotated[str, one_of("quality metric without a reference", no_reference_metrics)]
 VlmName = Annotated[str, one_of("vlm", VLMS.keys)]
 VlaName = Annotated[str, one_of("vla", POLICIES.keys)]

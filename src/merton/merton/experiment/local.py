@@ -21,6 +21,7 @@ from merton.execution.robots.gripper import Gripper
 from merton.experiment.ports import CellView, Execution, Judgement, Side, StopRule
 from merton.experiment.scoring import Evidence, Scores, score
 from merton.perception.distortion.stream import DistortionSetting
+from merton.perception.quality import METRICS, measure
 from merton.results.records import Outcome
 from merton.simulation.delay import DelayLine, Instant
 from merton.simulation.sensor import SENSORS, AutoExposure
@@ -30,8 +31,9 @@ from merton.world.observation import CameraView, Image, Observation, SceneObject
 
 try:
     from merton.execution.gate.carrying import Carrying, Grip, Hand, Move, PredictedStop, Step
+    from merton.execution.gate.image_quality import ImageQuality, quality_verdict
     from merton.execution.gate.latch import EmergencyStopLatch
-    from merton.execution.gate.safety import Limits
+    from merton.execution.gate.safety import Limits, Verdict
     from merton.execution.gate.stop import StopEvent
     from merton.simulation.cameras import SceneCameras
     from merton.simulation.cell import SimulatedCell, Snapshot
@@ -76,6 +78,7 @@ class LocalPorts:
         self._latency_s = 0.0
         self._past = self._new_past()
         self._setting = DistortionSetting()
+        self._image_gate: tuple[str, float] | None = None
         self._policies: dict[str, Policy] = {}
         self._models: dict[str, VisionLanguageModel] = {}
         self._path: list[tuple[float, float, float]] = []
@@ -94,6 +97,9 @@ class LocalPorts:
     def set_latency(self, latency_s: float) -> None:
         """Have views show the cell as it was `latency_s` before, to a slice of `SLICE_S`, from the next reset on."""
         self._latency_s = latency_s
+
+    def set_image_gate(self, metric: str, minimum: float) -> None:
+        self._image_gate = (metric, minimum) if minimum else None
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Distort every camera from now on; raises InfrastructureError for an unknown distortion."""
@@ -162,9 +168,10 @@ class LocalPorts:
         try:
             chunk = self._policies[model].act(observation)
             step_s = round(chunk.step_s * 1e9) / 1e9 if np.isfinite(chunk.step_s) else chunk.step_s
-            return checked_chunk(
+            checked = checked_chunk(
                 chunk.deltas, step_s, frame=chunk.frame, model=model, latency_s=chunk.latency_s, done=chunk.done
             )
+            return replace(checked, images={name: view.stamp_ns for name, view in views})
         except INFRASTRUCTURE_ERRORS as error:
             raise InfrastructureError(str(error)) from error
         except Exception as error:  # a model may raise anything
@@ -176,6 +183,8 @@ class LocalPorts:
         self._latch_contact()
         if self.latch.tripped:
             return Execution(0, (), int(self.latch.stop.verdict.code), self.latch.reason)
+        if not (refusal := self._images_verdict(chunk, view)).ok:
+            return Execution(0, (), int(refusal.code), refusal.message)
         until_contact = stop_rule == "contact"
         carrying = Carrying(
             chunk, self.cell.joints_rad, self._hand, self.cell.config, self.limits, until_contact=until_contact
@@ -186,6 +195,20 @@ class LocalPorts:
         if self.latch.tripped:
             return Execution(0, tuple(self._path), int(self.latch.stop.verdict.code), self.latch.reason)
         return Execution(motion.executed, tuple(self._path), int(verdict.code), verdict.message)
+
+    def _images_verdict(self, chunk: ActionChunk, view: CellView) -> Verdict:
+        """The verdict on the images that the chunk was decided on, as arm_node's."""
+        if self._image_gate is None:
+            return Verdict()
+        if chunk.images is None:
+            return quality_verdict(self._image_gate[1], None)
+        metric, minimum = self._image_gate
+        better = METRICS[metric].better == "higher"
+        qualities = {
+            camera: ImageQuality(measure(metric, view.distorted[camera].color), metric, better)
+            for camera in chunk.images
+        }
+        return quality_verdict(minimum, qualities)
 
     def snapshot(self) -> LocalSnapshot:
         """The state between two chunks, for `restore`; raises InputError while the arm is stopped.

@@ -76,11 +76,13 @@ def dissection(
         step_parts: parts of the axis "steps": single steps, and the rest of them in the last part.
 
     Raises:
-        InputError: an unknown axis, or too few or too many parts.
+        InputError: an unknown axis, too few or too many parts, or an experiment with `min_image_quality`.
     """
     for axis in axes:
         if axis not in AXES:
             raise UnknownNameError("axis", axis, AXES)
+    if spec.min_image_quality:
+        raise InputError("min_image_quality judges whole images, so a loss cannot be shared out among parts of them")
     if not 1 <= step_parts <= 8:
         raise InputError(f"steps are divided into 1 to 8 parts, got {step_parts}: their subsets are all run")
     designs: dict[str, DistortedPart] = {}

@@ -23,6 +23,7 @@ from merton.experiment.fields import (
     DistortionName,
     Identifier,
     Level,
+    QualityMetric,
     SensorName,
     Task,
     VlaName,
@@ -121,6 +122,9 @@ class ExperimentSpec(Model):
         latency_s: simulated time between the images of a chunk and its first motion, in the embedded cell alone. The
             arm is still carrying out the chunk before, as in asynchronous inference (SmolVLA, arXiv 2506.01844;
             inference delay in 2506.07339), with one chunk after the other; 0 stops the world while a model thinks.
+        min_image_quality: a chunk that was decided on a worse image is refused, and the trial ends, `abstained`; 0
+            refuses none. Of a metric of which lower is better it is the highest value that passes.
+        quality_metric: metric of `min_image_quality`, one that needs no reference image.
     """
 
     name: Identifier
@@ -143,6 +147,8 @@ class ExperimentSpec(Model):
     stop_rule: StopRule = "gate"
     sensor: SensorName = "ideal"
     latency_s: Annotated[float, Field(ge=0, le=LONGEST_LATENCY_S)] = 0.0
+    min_image_quality: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    quality_metric: QualityMetric = "blur_effect"
 
     @model_validator(mode="after")
     def _the_oracle_is_the_oracle(self) -> Self:
@@ -184,6 +190,23 @@ class ExperimentSpec(Model):
                 )
             if name in TEMPORAL_FAULTS and not later:
                 raise FaultError(f"{name!r} acts from step 1 on, and no such step is distorted", "distortions", number)
+        return self
+
+    @model_validator(mode="after")
+    def _judged_images_are_seen(self) -> Self:
+        """Refuse a least quality where models see other images than those on the topics of distorted images."""
+        if not self.min_image_quality:
+            return self
+        if self.distort != DistortedPart():
+            raise FaultError(
+                "must be left out beside min_image_quality, which judges whole images that are distorted everywhere",
+                "distort",
+            )
+        for number, name in enumerate(self.distortions):
+            if name in TEMPORAL_FAULTS:
+                raise FaultError(
+                    f"{name!r} is a fault of time, which no quality of an image shows", "distortions", number
+                )
         return self
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.cognition.models.base import Answer
+from merton.errors import MODEL_ERRORS, ErrorCode
 from merton.experiment.scoring import Evidence, Scores, ToolPath
 from merton.results.records import Outcome
 from merton.world.action import ActionChunk
@@ -95,6 +96,15 @@ class Execution:
     error_code: int = 0
     error_message: str = ""
 
+    @property
+    def outcome(self) -> Outcome | None:
+        """The outcome of the trial, if it follows from the error; else None."""
+        if self.error_code in MODEL_ERRORS:
+            return Outcome.INVALID_ACTION
+        if self.error_code in (ErrorCode.COLLISION, ErrorCode.CONTACT):
+            return Outcome.EMERGENCY_STOP
+        return Outcome.ABSTAINED if self.error_code == ErrorCode.IMAGE_QUALITY else None
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -139,6 +149,18 @@ class Ports(Protocol):
         """Have views show the cell as it was `latency_s` before, from the next reset on; 0 is the present.
 
         No view is older than the beginning of the last chunk. Raises InfrastructureError if this world cannot.
+        """
+        ...
+
+    def set_image_gate(self, metric: str, minimum: float) -> None:
+        """Refuse chunks that were decided on images worse than `minimum` by a metric, from the next one on.
+
+        Args:
+            metric: of `merton.perception.quality.METRICS`, one that needs no reference image.
+            minimum: as of `merton.execution.gate.image_quality.quality_verdict`; 0 leaves the cell's own gate, if
+                it has one.
+
+        Raises InfrastructureError if this world cannot.
         """
         ...
 

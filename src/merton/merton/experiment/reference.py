@@ -30,6 +30,7 @@ _NAMED = {
     "cameras": "list of `top`, `side`, `wrist`",
     "vlm_camera": "`top`, `side` or `wrist`",
     "sensor": "`ideal` or `d455`",
+    "quality_metric": "a name of `merton.perception.quality.METRICS`",
     "agents": "list of `{id, vlm, vla}`",
     "levels": "list of 0 to 5, `one` or `staircase`",
     "distort": "`cameras`, `stages`, `steps`, `regions`",

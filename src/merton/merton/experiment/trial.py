@@ -15,7 +15,6 @@ from merton.cognition.models.base import question_for
 from merton.decision.models.base import POLICIES
 from merton.errors import (
     GATE_ERRORS,
-    MODEL_ERRORS,
     ErrorCode,
     InfrastructureError,
     InvalidActionError,
@@ -197,6 +196,7 @@ class TrialRun:
         self.started_s, case = time.monotonic(), trial.case
         ports.set_sensor(spec.sensor)
         ports.set_latency(spec.latency_s)
+        ports.set_image_gate(spec.quality_metric, spec.min_image_quality)
         seed = distortion_seed(spec.seed, case)
         self.stream: FaultyStream | None = None
         if case.distortion in TEMPORAL_FAULTS:
@@ -363,11 +363,8 @@ class TrialRun:
         if execution.error_code:
             self.error_code, self.error_message = execution.error_code, execution.error_message
         self.cut_short |= execution.error_code in GATE_ERRORS
-        if execution.error_code in MODEL_ERRORS:
-            self.outcome = Outcome.INVALID_ACTION
-        elif execution.error_code in (ErrorCode.COLLISION, ErrorCode.CONTACT):
-            self.outcome = Outcome.EMERGENCY_STOP
-        elif execution.error_code == ErrorCode.STOPPED:
+        self.outcome = execution.outcome
+        if execution.error_code == ErrorCode.STOPPED:
             raise OperatorStopError(f"the arm was stopped: {execution.error_message}")
 
     def _judge(self) -> tuple[Outcome, Judgement]:

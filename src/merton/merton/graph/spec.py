@@ -44,7 +44,8 @@ class GraphSpec(Model):
         description: one line for people.
         parameters: the ROS parameter file, relative to `config`.
         nodes: the processes, in the order they are started.
-        arguments: names that a launch file or `merton up` may set, to the node parameter ("node.parameter") they set.
+        arguments: names that a launch file or `merton up` may set, to the parameter ("node.parameter") they set, or
+            several of them, with commas between.
         help: description of each argument, for `--show-args`.
         optional: processes that are started only if an argument sets one of their parameters; the graph can do without
             them, so their end ends nothing.
@@ -76,11 +77,12 @@ class GraphSpec(Model):
         for argument, value in values.items():
             if argument not in self.arguments:
                 raise UnknownNameError("argument", argument, self.arguments)
-            node, _, parameter = self.arguments[argument].partition(".")
-            if node not in nodes:  # first: it is to record the start of the others
-                nodes = {node: next(spec for spec in self.optional if spec.name == node), **nodes}
-            kind = type(defaults[f"/**/{node}"]["ros__parameters"][parameter])  # in any namespace
-            nodes[node] = nodes[node].with_parameters(**{parameter: _typed(argument, value, kind)})
+            for target in self.arguments[argument].split(", "):
+                node, _, parameter = target.partition(".")
+                if node not in nodes:  # first: it is to record the start of the others
+                    nodes = {node: next(spec for spec in self.optional if spec.name == node), **nodes}
+                kind = type(defaults[f"/**/{node}"]["ros__parameters"][parameter])  # in any namespace
+                nodes[node] = nodes[node].with_parameters(**{parameter: _typed(argument, value, kind)})
         return self.model_copy(update={"nodes": tuple(nodes.values())})
 
     def with_models(self, models: Mapping[str, Sequence[str]]) -> GraphSpec:

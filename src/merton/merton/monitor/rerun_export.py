@@ -23,7 +23,7 @@ from merton.world.linkage import opening_m as linkage_opening_m
 
 ARM_PERIOD_NS = 50_000_000
 """A state of the arm for this much of the cell's clock [ns]: 20 a second, of the hundreds that are recorded."""
-OUTCOMES = ("success", "failure", "emergency stop", "invalid action", "infrastructure")
+OUTCOMES = ("success", "failure", "emergency stop", "invalid action", "infrastructure", "abstained")
 STOPPED = 2
 """Safety modes from this one on are stops."""
 COLORS = {"red": 0xD5443FFF, "green": 0x3F9A57FF, "blue": 0x3F74D5FF, "yellow": 0xD9B52EFF}

@@ -17,6 +17,7 @@ OUTCOME_MARKS = {
     Outcome.EMERGENCY_STOP: ("■", "emergency stop"),
     Outcome.INVALID_ACTION: ("!", "invalid action"),
     Outcome.INFRASTRUCTURE: ("○", "infrastructure fault"),
+    Outcome.ABSTAINED: ("–", "abstained"),
 }
 """Outcome to the mark and the words that stand for it."""
 

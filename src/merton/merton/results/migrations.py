@@ -93,7 +93,17 @@ def _from_version_2(connection: sa.Connection) -> None:
     _bring_back(connection, sa.column("case"))
 
 
-_MIGRATIONS = {1: _from_version_1, 2: _from_version_2}
+def _from_version_3(connection: sa.Connection) -> None:
+    """Version 3 knew no abstention: its tables compute no `success` of one."""
+    _set_aside(connection)
+    same = [column.name for column in TRIALS.c if column.name != "success"]
+    columns: list[sa.ColumnElement[Any]] = [sa.column(name) for name in same]
+    old = sa.select(*columns).select_from(sa.table(_OLD))
+    connection.execute(sa.insert(TRIALS).from_select(same, old))
+    connection.exec_driver_sql(f"DROP TABLE {_OLD}")
+
+
+_MIGRATIONS = {1: _from_version_1, 2: _from_version_2, 3: _from_version_3}
 """By the version they begin with; each ends with today's tables."""
 
 _OLD = "trials_of_an_older_version"

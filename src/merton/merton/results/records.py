@@ -20,16 +20,27 @@ class Outcome(str, enum.Enum):
     EMERGENCY_STOP = "emergency_stop"
     INVALID_ACTION = "invalid_action"
     INFRASTRUCTURE = "infrastructure"
+    ABSTAINED = "abstained"
+    """A chunk was refused because an image that it was decided on was too bad: the trial ends, and the arm is still."""
 
     @property
     def success(self) -> bool | None:
-        """Whether the task was done; None for an infrastructure fault, which says nothing about the agent."""
+        """Whether the task was done; None for an infrastructure fault, which says nothing about the agent.
+
+        An abstention is no success. Ours: left out, an agent that abstains wherever it would fail would look perfect.
+        """
         return None if self is Outcome.INFRASTRUCTURE else self is Outcome.SUCCESS
 
 
-SETTLED_PROGRESS = {Outcome.SUCCESS: 1.0, Outcome.EMERGENCY_STOP: 0.0, Outcome.INVALID_ACTION: 0.0}
-"""Progress of the outcomes from which it follows. Ours: a run that had to be stopped, or whose model failed, has gained
-nothing, as in the paper's Execution score. That of a failure is judged from the scene."""
+SETTLED_PROGRESS = {
+    Outcome.SUCCESS: 1.0,
+    Outcome.EMERGENCY_STOP: 0.0,
+    Outcome.INVALID_ACTION: 0.0,
+    Outcome.ABSTAINED: 0.0,
+}
+"""Progress of the outcomes from which it follows. Ours: a run that had to be stopped, whose model failed, or which was
+given up because of its images, has gained nothing, as in the paper's Execution score. That of a failure is judged from
+the scene."""
 
 
 class Reference(str, enum.Enum):

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from merton.results.records import Outcome, Reference
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Of the tables below. SQLite keeps it as `PRAGMA user_version`, PostgreSQL in `schema_version`."""
 
 SCORE_RANGES = {"cognition": 1.0, "decision": 1.0, "execution": 100.0, "progress": 1.0, "angle_rad": math.pi}

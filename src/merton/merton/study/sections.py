@@ -173,9 +173,13 @@ def panels(records: Sequence[TrialRecord], agents: Sequence[str], stage: str) ->
     ]
 
 
+GRAVE = (Outcome.EMERGENCY_STOP, Outcome.INVALID_ACTION, Outcome.INFRASTRUCTURE)
+"""Outcomes that are listed first."""
+
+
 def troubles(records: Iterable[TrialRecord], subjects: Collection[str]) -> list[TrialRecord]:
     """Every trial that did not succeed: those of `subjects` first, the rarer and graver outcomes before failures."""
-    order = [Outcome.EMERGENCY_STOP, Outcome.INVALID_ACTION, Outcome.INFRASTRUCTURE, Outcome.FAILURE]
+    order = [*GRAVE, Outcome.ABSTAINED, Outcome.FAILURE]
     found = [record for record in records if record.outcome is not Outcome.SUCCESS]
     return sorted(found, key=lambda record: (record.agent not in subjects, order.index(record.outcome), record.id))
 

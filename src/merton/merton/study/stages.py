@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.results.records import TrialRecord
+from merton.results.records import Outcome, TrialRecord
 from merton.results.statistics import mean_scatter
 from merton.study.correlation import correlations_with_intervals
 
@@ -104,10 +104,12 @@ def stages(
     """The stages over the trials of some agents; None without distorted ones.
 
     Args:
+        records: abstentions are left out: what would have been executed is not known.
         agents: those whose decisions depend on the image: trials of others tell nothing about how stages go together.
         floors: stage to the score of the output for another scene (`merton.study.floors`), mean of these agents.
     """
-    found = sorted((record for record in records if record.agent in agents), key=lambda item: (item.agent, item.case))
+    acted = (record for record in records if record.agent in agents and record.outcome is not Outcome.ABSTAINED)
+    found = sorted(acted, key=lambda item: (item.agent, item.case))
     distorted = [record for record in found if record.case.level]
     if not distorted:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -29,6 +30,8 @@ class ActionChunk:
         model: name of the model that decided.
         latency_s: time the decision took [s].
         done: the model considers the task finished after this chunk.
+        images: camera to the stamp of its image that the chunk was decided on [ns]; empty for a model that looks at
+            none, None if it is not known.
     """
 
     deltas: Array
@@ -37,6 +40,7 @@ class ActionChunk:
     model: str = ""
     latency_s: float = 0.0
     done: bool = False
+    images: Mapping[str, int] | None = None
 
 
 def checked_chunk(

@@ -27,6 +27,7 @@ from merton.execution.gate.stop import StopEvent
 from merton_nodes.arm.arm_driver import ArmDriver
 from merton_nodes.arm.camera_watch import CameraWatch
 from merton_nodes.arm.chunk_runner import ChunkRunner, LiveStopRule
+from merton_nodes.arm.image_gate import ImageGate
 from merton_nodes.arm.markers import safety_marker
 from merton_nodes.arm.moveit_planner import MoveItPlanner
 from merton_nodes.arm.stop_node import StopNode
@@ -60,14 +61,10 @@ class ArmNode(StageNode):
         plan(self.cell.home_joints, np.zeros((1, 7)), 0.1, "base_link", self.cell, self.limits)
         self.planner = self.declared_planner()
         self.stop = self.stop_path(SafetyState.REDUCED if mode == "reduced" else SafetyState.NORMAL)
-        patience_s = self.parameter(
-            "patience_s",
-            20.0,
-            "wall time without progress after which the hardware counts as dead [s]",
-            minimum=0.5,
-            maximum=600.0,
-        )
+        meaning = "wall time without progress after which the hardware counts as dead [s]"
+        patience_s = self.parameter("patience_s", 20.0, meaning, minimum=0.5, maximum=600.0)
         self.arm = ArmDriver(self, self.stop, self.cell, patience_s)
+        self.images = ImageGate(self, self.arm, self.cell.camera_names)
         self.cameras = CameraWatch(self, self.cell.camera_names, self.halt_if_blind)
         self.markers = self.create_publisher(MarkerArray, names.ARM_MARKERS, names.RELIABLE_QOS)
         self.runner = ChunkRunner(self.arm, self.limits, self.planner, self.draw, LiveStopRule(self))
@@ -219,14 +216,17 @@ class ArmNode(StageNode):
             chunk = convert.chunk_of(request.chunk)
             stamp_ns = convert.nanoseconds_of(request.chunk.header.stamp)
             verdict = lead_verdict(stamp_ns, self.arm.stamp_ns)
+            decided = counted or bool(stamp_ns)  # with neither it comes from a person beside the arm
+            seen = Verdict()
             if verdict.ok:
                 await self.arm.wait_for_state_after(stamp_ns)
+                seen = await self.images.verdict(request) if decided else seen
             if (stop := self.stop.state).tripped:
                 verdict = stop.verdict
-            elif verdict.ok and (counted or stamp_ns):  # with neither it comes from a person beside the arm
+            elif verdict.ok and decided:
                 verdict = self.ledger.check(request.trial, request.sequence, stamp_ns, self.arm.stamp_ns)
             counted = counted and (verdict.ok or stop.tripped)
-            verdict = (self.cameras.silence() if verdict.ok else None) or verdict
+            verdict = self.cameras.silence() or seen if verdict.ok else verdict
             if verdict.ok:
                 verdict = await self.runner.carry_out(chunk, on_segment)
             result.error_code, result.error_msg = int(verdict.code), verdict.message

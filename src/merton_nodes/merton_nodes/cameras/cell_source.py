@@ -14,7 +14,7 @@ from merton_nodes.ros import conversions as convert
 from merton_nodes.ros import names
 from merton_nodes.ros.runtime import StageNode
 
-TRIAL_NODES = ("experiment_node", names.DISTORTION_NODE)
+TRIAL_NODES = ("experiment_node", names.DISTORTION_NODE, names.QUALITY_NODE)
 """Subscribers that need the frames of a simulated cell only where the first of them requests some; all others view."""
 VIEWERS_PERIOD_S = 0.2
 """Period of the search for viewers [s]: how late the first frame may be for one."""

@@ -167,6 +167,7 @@ class ExperimentNode(StageNode):
         result.emergency_stops = count[Outcome.EMERGENCY_STOP]
         result.invalid_actions = count[Outcome.INVALID_ACTION]
         result.infrastructure_faults = count[Outcome.INFRASTRUCTURE]
+        result.abstentions = count[Outcome.ABSTAINED]
         goal.canceled() if goal.is_cancel_requested else goal.succeed()
         return result
 

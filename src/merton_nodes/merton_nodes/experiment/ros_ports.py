@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,8 @@ from merton_interfaces.msg import Answer as AnswerMessage
 from merton_interfaces.msg import CellState
 from merton_interfaces.srv import GetPastState, PredictActions, ResetCell, ScoreTrial, SegmentThings
 from numpy.typing import NDArray
-from rcl_interfaces.srv import SetParametersAtomically
+from rcl_interfaces.msg import ParameterValue
+from rcl_interfaces.srv import GetParameters, SetParametersAtomically
 from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -25,7 +27,14 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from merton.cognition.models.base import Answer
-from merton.errors import ErrorCode, InfrastructureError, InvalidActionError, LoadingError, OperatorStopError
+from merton.errors import (
+    ErrorCode,
+    InfrastructureError,
+    InputError,
+    InvalidActionError,
+    LoadingError,
+    OperatorStopError,
+)
 from merton.execution.gate.peaks import gripper_intervals
 from merton.execution.gate.safety import Limits
 from merton.execution.robots.gripper import Gripper
@@ -99,6 +108,10 @@ class RosPorts(ServiceCaller):
         self.distortion = create(SetParametersAtomically, f"{names.DISTORTION_NODE}/set_parameters_atomically")
         self.stop_rule = create(SetParametersAtomically, f"{names.ARM_NODE}/set_parameters_atomically")
         self.arm_stops_by: StopRule | None = None  # unknown
+        self.arm_parameters = create(GetParameters, f"{names.ARM_NODE}/get_parameters")
+        self.quality_parameters = create(GetParameters, f"{names.QUALITY_NODE}/get_parameters")
+        self.image_gate: tuple[str, float] | None = None
+        """Metric and least quality that the graph is known to have."""
         self.past_state = create(GetPastState, names.CELL_PAST_STATE)
         self.segment = create(SegmentThings, names.SEGMENT_THINGS)
         self.sensor = create(SetParametersAtomically, f"{names.CAMERA_NODE}/set_parameters_atomically")
@@ -121,6 +134,26 @@ class RosPorts(ServiceCaller):
                 f"this cell has no images of the past, so a latency of {latency_s:g} s is refused"
             )
         self.latency_ns = round(latency_s * 1e9)
+
+    def set_image_gate(self, metric: str, minimum: float) -> None:
+        """As `Ports.set_image_gate`. The gate is arm_node's, and set when the graph starts: it must be this one.
+
+        Raises InputError if it is another one.
+        """
+        if not minimum or self.image_gate == (metric, minimum):
+            return
+        found = self.parameter_of(self.arm_parameters, "min_image_quality").double_value
+        by = self.parameter_of(self.quality_parameters, "metric").string_value if found else metric
+        if (by, found) != (metric, minimum):
+            raise InputError(
+                f"the experiment wants min_image_quality {minimum:g} by {metric}, and in this graph it is {found:g} by "
+                f"{by}: start one with --set quality_metric={metric} --set min_image_quality={minimum:g}"
+            )
+        self.image_gate = metric, minimum
+
+    def parameter_of(self, client: Any, name: str) -> ParameterValue:
+        """A parameter of another node."""
+        return self.call(client, GetParameters.Request(names=[name])).values[0]
 
     def set_distortion(self, name: str, level: int, seed: int) -> None:
         """Set all three parameters of distortion_node at once."""
@@ -218,7 +251,7 @@ class RosPorts(ServiceCaller):
             raise InvalidActionError(response.error_msg)
         chunk = convert.chunk_of(response.chunk)
         self.chunks[side].publish(response.chunk)
-        return chunk
+        return replace(chunk, images={name: view.stamp_ns for name, view in observation.views.items()})
 
     def set_stop_rule(self, rule: StopRule) -> None:
         """Set it in arm_node, before every chunk if it is not the node's default, which holds again if it is restarted.
@@ -236,7 +269,11 @@ class RosPorts(ServiceCaller):
         self.command_sequence += 1
         self.chunk_begin_ns = view.stamp_ns
         goal = ExecuteActions.Goal(
-            chunk=convert.chunk_message(chunk, view.stamp_ns), trial=self.command_trial, sequence=self.command_sequence
+            chunk=convert.chunk_message(chunk, view.stamp_ns),
+            trial=self.command_trial,
+            sequence=self.command_sequence,
+            images=[convert.header(at, names.optical_frame(camera)) for camera, at in (chunk.images or {}).items()],
+            blind=chunk.images is not None and not chunk.images,
         )
         result = self.act_on(self.arm, goal, names.EXECUTE, longest_s(chunk, self.gripper) + 3 * self.deadline_s)
         if result.error_code >= ErrorCode.INFRASTRUCTURE or result.error_code in NOT_THE_MODELS_FAULT:

@@ -169,7 +169,7 @@ class ViewCollector:
                 convert.depth_array(messages[f"{camera} depth"]) if camera in self.depth else None,
                 convert.intrinsics_of(messages[f"{camera} camera_info"]),
                 self.cell.base_from_camera(camera, base_from_tool0),
-                stamp_ns if self.past is None else self._taken_ns(state),
+                convert.nanoseconds_of(messages[f"{camera} color"].header.stamp),
             )
             color, depth_m = convert.color_array(messages[f"{camera} distorted"]), reference[camera].depth_m
             if depth_m is not None and FAULTY_DEPTH in self.parts:

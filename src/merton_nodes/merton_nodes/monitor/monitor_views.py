@@ -24,7 +24,7 @@ from merton_nodes.ros import conversions as convert
 MODES = ("NORMAL", "REDUCED", "COLLISION_STOP", "EMERGENCY_STOP", "FAULT")
 STOPPED = MODES[2:]
 STATES = ("idle", "running", "finished", "cancelled", "failed")
-OUTCOMES = ("SUCCESS", "FAILURE", "EMERGENCY_STOP", "INVALID_ACTION", "INFRASTRUCTURE")
+OUTCOMES = ("SUCCESS", "FAILURE", "EMERGENCY_STOP", "INVALID_ACTION", "INFRASTRUCTURE", "ABSTAINED")
 MOST_ACTIONS = 64
 """Rows of a chunk that are shown."""
 MOST_POINTS = 200

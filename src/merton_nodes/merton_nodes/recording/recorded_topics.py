@@ -13,6 +13,7 @@ from merton_interfaces.msg import (
     DistortionInfo,
     ExperimentProgress,
     FrameRequest,
+    ImageQuality,
     RatingArray,
     SafetyState,
     TrialEvidence,
@@ -69,6 +70,7 @@ def recorded_topics(cameras: Sequence[str]) -> Iterator[tuple[str, type, QoSProf
         yield names.distorted(camera), Image, sensor
         yield names.distorted_depth(camera), Image, sensor
         yield names.distortion_info(camera), DistortionInfo, sensor
+        yield names.quality(camera), ImageQuality, reliable
 
 
 def type_name(kind: type) -> str:

@@ -54,6 +54,7 @@ FRAME_REQUEST = "camera/frame_request"
 SEGMENT_THINGS = "camera/segment_things"
 CAMERA_NODE = "camera_node"
 DISTORTION_NODE = "distortion_node"
+QUALITY_NODE = "quality_node"
 ARM_NODE = "arm_node"
 ANSWER = "vlm/answer"
 PREDICT = "vla/predict"
@@ -107,6 +108,11 @@ def distorted_depth(camera: str) -> str:
 def distortion_info(camera: str) -> str:
     """The distortion of the image of the same stamp."""
     return f"distorted/{camera}/info"
+
+
+def quality(camera: str) -> str:
+    """How good the distorted images are, by a metric that needs no reference image."""
+    return f"quality/{camera}"
 
 
 def answers(which: str) -> str:

@@ -5,6 +5,7 @@ __all__ = [
     "carrying",
     "collision",
     "contact",
+    "image_quality",
     "latch",
     "ledger",
     "peaks",

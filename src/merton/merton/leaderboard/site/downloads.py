@@ -40,7 +40,16 @@ def write_downloads(snapshot: Snapshot, folder: Path) -> list[Download]:
 _PLAIN = (
     *("id", "version", "weights_sha256", "owner", "rank", "matches", "score", "trials", "successes", "success"),
     *("execution_reference", "execution_distorted", "execution_above_floor", "decision", "cognition"),
-    *("emergency_stops", "invalid_actions", "infrastructure", "missing", "submission", "scenes", "trial_scenes"),
+    *(
+        "emergency_stops",
+        "invalid_actions",
+        "infrastructure",
+        "abstained",
+        "missing",
+        "submission",
+        "scenes",
+        "trial_scenes",
+    ),
 )
 _HEADINGS = [
     *_PLAIN,

@@ -57,6 +57,7 @@ EVENTS = (
     ("emergency_stops", ("emergency", "stops")),
     ("invalid_actions", ("invalid", "actions")),
     ("infrastructure", ("infrastructure", "faults")),
+    ("abstained", ("abstained", "trials")),
 )
 """Outcomes that have a column where an agent has one, and their headings of two lines."""
 

@@ -86,7 +86,7 @@ class AgentRow:
         execution_reference, execution_distorted: mean execution scores, 0..100.
         execution_above_floor: (execution_distorted - floor) / (100 - floor): 0 is doing nothing, 1 is perfect.
         decision, cognition: mean scores of distorted trials, 0..1.
-        emergency_stops, invalid_actions, infrastructure: trials with that outcome.
+        emergency_stops, invalid_actions, infrastructure, abstained: trials with that outcome.
         gaps: to scoring 50, 90 and 99 % on the hardest case, by the method that gives the rank, then, by likelihood
             alone, on one that 99 % of the cases are easier than (`Gap.quantile` 1 and 0.99); empty if unrated.
         missing: why it has no rank, one sentence; empty if it has one.
@@ -130,6 +130,7 @@ class AgentRow:
     success_reference: float | None = None
     success_distorted: float | None = None
     rank_range: tuple[int, int] | None = None
+    abstained: int = 0
 
     @property
     def standing(self) -> Standing | None:

@@ -216,6 +216,7 @@ def _trial_columns(trials: Sequence[TrialRecord], floor: float | None) -> dict[s
         "emergency_stops": counts[Outcome.EMERGENCY_STOP],
         "invalid_actions": counts[Outcome.INVALID_ACTION],
         "infrastructure": counts[Outcome.INFRASTRUCTURE],
+        "abstained": counts[Outcome.ABSTAINED],
     }
 
 

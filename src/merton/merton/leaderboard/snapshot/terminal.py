@@ -26,7 +26,8 @@ def render_snapshot(snapshot: Snapshot, width: int = 140) -> str:
     names = _names(snapshot)
     console.print(_agent_table("Leaderboard", _COLUMNS, snapshot.agents, names))
     if any(row.trials or row.infrastructure for row in snapshot.agents):
-        console.print(_agent_table("Trials", _TRIAL_COLUMNS, snapshot.agents, names))
+        columns = _TRIAL_COLUMNS if any(row.abstained for row in snapshot.agents) else _TRIAL_COLUMNS[:-1]
+        console.print(_agent_table("Trials", columns, snapshot.agents, names))
     if (by_metric := metric_table(snapshot.agents)).columns:
         headings = ["agent", *(name.replace("_", " ") for name in by_metric.columns)]
         lines = [[names[row.id], *(_metric_cell(item) for item in row.metrics)] for row in by_metric.rows]
@@ -163,4 +164,5 @@ _TRIAL_COLUMNS: tuple[Column, ...] = (
     ("e-\nstops", lambda row: str(row.emergency_stops)),
     ("in-\nvalid", lambda row: str(row.invalid_actions)),
     ("faults", lambda row: str(row.infrastructure)),
+    ("ab-\nstained", lambda row: str(row.abstained)),
 )

@@ -4,6 +4,6 @@
 `quality`. `learned` holds metrics that are trained on opinions.
 """
 
-from merton.perception.quality.registry import METRICS, Metric, measure
+from merton.perception.quality.registry import METRICS, Metric, measure, no_reference_metrics
 
-__all__ = ["METRICS", "Metric", "fidelity", "learned", "measure", "pairs"]
+__all__ = ["METRICS", "Metric", "fidelity", "learned", "measure", "no_reference_metrics", "pairs"]

@@ -47,6 +47,11 @@ METRICS: Registry[Metric] = Registry("quality metric")
 """Name to entry."""
 
 
+def no_reference_metrics() -> list[str]:
+    """The names of the metrics that need no reference image."""
+    return [name for name, metric in METRICS.items() if not metric.needs_reference]
+
+
 def measure(name: str, image: Image, reference: Image | None = None) -> float:
     """The value of a metric.
 
