@@ -44,7 +44,6 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "pinocchio": ("execution",),
     "coal": ("execution",),
     "torch": ("perception", "cognition", "decision"),
-    "torchmetrics": ("perception",),
     "transformers": ("cognition", "decision"),
     "lerobot": ("decision",),
     "rtde_control": ("execution",),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import require
 from merton.world.observation import Image
 
 _SCALE_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
@@ -46,22 +43,6 @@ def ms_ssim(image: Image, reference: Image) -> float:
         last = scale == len(_SCALE_WEIGHTS) - 1
         value *= max(0.0, float(np.mean(whole if last else structure, dtype=np.float64))) ** weight
     return value
-
-
-@lru_cache(maxsize=1)
-def build_vif() -> Callable[[Image, Image], float]:
-    """`vif`, of an image and its reference; raises MissingDependencyError without torch and torchmetrics."""
-    torch = require("torch", "quality", "vif")
-    metrics = require("torchmetrics.functional.image", "quality", "vif")
-
-    def vif(image: Image, reference: Image) -> float:
-        distorted, undistorted = (
-            torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1)[None])).float()
-            for pixels in (image, reference)
-        )
-        return float(metrics.visual_information_fidelity(distorted, undistorted))
-
-    return vif
 
 
 def _similarity(

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Literal
 
 import numpy as np
 
 from merton.errors import InputError
-from merton.perception.quality import faults, fidelity
+from merton.perception.quality import faults, fidelity, information, naturalness
 from merton.registry import Registry
 from merton.world.observation import Image
+
+Group = Literal["zero_shot", "full_reference", "no_reference"]
+"""Metrics as they are, and metrics that were trained on opinions of robots, with and without a reference."""
 
 Measure = Callable[[Image, Image], float]
 """(image, reference) to value; a metric without a reference ignores the second."""
@@ -28,8 +32,10 @@ class Metric:
         range: smallest and largest possible value.
         needs_reference: whether it compares with an undistorted image.
         smallest_side_px: images with a shorter side cannot be measured.
-        description: one line, with the source.
+        description: one line.
+        paper: its source, such as "Wang et al. 2004".
         build: returns the function that measures; raises MissingDependencyError if something must be installed.
+        group: "zero_shot", or what it was trained as.
         licence: of weights or code that it brings; "" if there are none but Merton's own.
     """
 
@@ -39,7 +45,9 @@ class Metric:
     needs_reference: bool
     smallest_side_px: int
     description: str
+    paper: str
     build: Callable[[], Measure]
+    group: Group = "zero_shot"
     licence: str = ""
 
 
@@ -62,7 +70,8 @@ def measure(name: str, image: Image, reference: Image | None = None) -> float:
 
     Raises:
         UnknownNameError: no such metric.
-        InputError: not an image, no reference, a reference of another shape, or an image too small for this metric.
+        InputError: not an image, no reference, a reference of another shape, an image too small for this metric, or
+            one of which it is not defined.
         MissingDependencyError: the metric needs a package that is not installed.
     """
     metric = METRICS[name]
@@ -80,28 +89,56 @@ def measure(name: str, image: Image, reference: Image | None = None) -> float:
     return metric.build()(image, other)
 
 
+def _alone(function: Callable[[Image], float]) -> Measure:
+    """A metric that looks at one image, in the form of all; it remains a function of the module that defines it."""
+
+    @wraps(function)
+    def measured(image: Image, _: Image) -> float:
+        return function(image)
+
+    return measured
+
+
 def _kind(value: object) -> str:
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 for _metric in (
-    Metric("psnr", "higher", (0.0, math.inf), True, 1, "peak signal-to-noise ratio in dB", lambda: fidelity.psnr),
-    Metric("ssim", "higher", (-1.0, 1.0), True, 11, "structural similarity, Wang et al. 2004", lambda: fidelity.ssim),
     Metric(
-        "ms_ssim", "higher", (0.0, 1.0), True, 176, "SSIM over five scales, Wang et al. 2003", lambda: fidelity.ms_ssim,
+        "psnr", "higher", (0.0, math.inf), True, 1, "peak signal-to-noise ratio in dB", "", lambda: fidelity.psnr,
     ),
     Metric(
-        "vif", "higher", (0.0, math.inf), True, 41,
-        "visual information fidelity in the pixel domain, Sheikh and Bovik 2006, by torchmetrics; needs .[quality]",
-        fidelity.build_vif,
+        "ssim", "higher", (-1.0, 1.0), True, 11, "structural similarity", "Wang et al. 2004", lambda: fidelity.ssim,
     ),
     Metric(
-        "blur_effect", "lower", (0.0, 1.0), False, 16, "perceived blur alone, Crete et al. 2007",
-        lambda: lambda image, _: faults.blur_effect(image),
+        "ms_ssim", "higher", (0.0, 1.0), True, 176, "structural similarity over five scales", "Wang et al. 2003",
+        lambda: fidelity.ms_ssim,
     ),
     Metric(
-        "noise_sigma", "lower", (0.0, math.inf), False, 3, "estimated white noise alone, Immerkaer 1996",
-        lambda: lambda image, _: faults.noise_sigma(image),
+        "vif", "higher", (0.0, math.inf), True, 41, "visual information fidelity in the pixel domain",
+        "Sheikh and Bovik 2006", lambda: information.vif,
+    ),
+    Metric(
+        "gmsd", "lower", (0.0, math.inf), True, 8, "deviation of the similarity of gradients", "Xue et al. 2014",
+        lambda: information.gmsd,
+    ),
+    Metric(
+        "brisque", "lower", (-math.inf, math.inf), False, 32, "naturalness of contrasts, learned from people on LIVE",
+        "Mittal et al. 2012", naturalness.build_brisque,
+        licence="package brisque: Apache-2.0; its numbers: LIVE, UT Austin, free for any purpose with their notice",
+    ),
+    Metric(
+        "niqe-merton", "lower", (0.0, math.inf), False, 2 * naturalness.BLOCK_PX,
+        "distance of contrasts from those of undistorted renderings of the cell", "Mittal et al. 2013",
+        lambda: _alone(naturalness.niqe_merton),
+    ),
+    Metric(
+        "blur_effect", "lower", (0.0, 1.0), False, 16, "perceived blur alone", "Crete et al. 2007",
+        lambda: _alone(faults.blur_effect),
+    ),
+    Metric(
+        "noise_sigma", "lower", (0.0, math.inf), False, 3, "estimated white noise alone", "Immerkaer 1996",
+        lambda: _alone(faults.noise_sigma),
     ),
 ):  # fmt: skip
     METRICS.add(_metric.name, _metric)
