@@ -10,6 +10,7 @@ __all__ = [
     "opinion_tables",
     "outputs",
     "power",
+    "published_iqa",
     "report",
     "sequential",
     "thresholds",

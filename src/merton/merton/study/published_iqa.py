@@ -1,0 +1,284 @@
+"""The coefficients that Embodied-IQA prints for fifteen metrics, and its claims, recomputed from them.
+
+Tables 2 (decision), 4 (cognition) and 8a (cross-database) of arXiv:2505.16815, digit by digit, in
+`config/published/embodied_iqa.csv`. They stand beside the numbers of a study; a study is not expected to reproduce
+them, since the images behind them are not public.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.errors import UnknownNameError
+from merton.files import resource
+
+Table = Literal["decision", "cognition", "cross"]
+
+TABLES = {"decision": "Table 2", "cognition": "Table 4", "cross": "Table 8a"}
+"""Name to the paper's table."""
+INCONSISTENT = 0.02
+"""A KRCC that is further than this from the one that belongs to its SRCC is named."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A printed triple; `krcc` is NaN in Table 8a, which has none.
+
+    Attributes:
+        table: one of `TABLES`.
+        group: "zero_shot", "full_reference" or "no_reference".
+        metric: as printed, such as "TOPIQ-FR".
+        column: as `merton iqa benchmark` names it, such as "position", "first", "mild" or "level_1"; in Table 8a the
+            database: "live", "tid2013" or "cognition".
+        srcc, krcc, plcc: as printed: without a sign.
+    """
+
+    table: str
+    group: str
+    metric: str
+    column: str
+    srcc: float
+    krcc: float
+    plcc: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the printed numbers say about a claim of the paper, or about themselves.
+
+    Attributes:
+        claim: in the paper's words as far as it is a claim of the paper.
+        found: the numbers, in a sentence.
+        verdict: "holds", "holds in part", "does not hold" or, of the tables themselves, "noted".
+    """
+
+    claim: str
+    found: str
+    verdict: Literal["holds", "holds in part", "does not hold", "noted"]
+
+
+@lru_cache(maxsize=1)
+def _all() -> tuple[Published, ...]:
+    path = resource("merton_bringup", "config/published/embodied_iqa.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        return tuple(
+            Published(
+                row["table"], row["group"], row["metric"], row["column"],
+                float(row["srcc"]), float(row["krcc"] or math.nan), float(row["plcc"]),
+            )
+            for row in csv.DictReader(file)
+        )  # fmt: skip
+
+
+def published(table: str) -> tuple[Published, ...]:
+    """The printed triples of a table, in its order; raises UnknownNameError for another table than `TABLES`."""
+    if table not in TABLES:
+        raise UnknownNameError("published table", table, TABLES)
+    return tuple(row for row in _all() if row.table == table)
+
+
+def expected_krcc(srcc: float) -> float:
+    """The KRCC of a bivariate normal distribution with this SRCC (Kruskal 1958): for a check of plausibility."""
+    return 2 / math.pi * math.asin(min(1.0, 2 * math.sin(math.pi / 6 * srcc)))
+
+
+def inconsistent() -> tuple[Published, ...]:
+    """Triples of Tables 2 and 4 whose KRCC is more than `INCONSISTENT` from that of their SRCC."""
+    return tuple(
+        row
+        for row in (*published("decision"), *published("cognition"))
+        if abs(row.krcc - expected_krcc(row.srcc)) > INCONSISTENT
+    )
+
+
+def permuted() -> tuple[tuple[Published, Published], ...]:
+    """(of Table 4, of Table 2) triples of one metric that have the same three numbers in another order or column."""
+    first = published("decision")
+    return tuple(
+        (row, other)
+        for row in published("cognition")
+        for other in first
+        if row.metric == other.metric and sorted(_triple(row)) == sorted(_triple(other))
+    )
+
+
+def verdicts() -> tuple[Verdict, ...]:
+    """The paper's claims about Tables 2, 4 and 8a, and their consistency, recomputed."""
+    decision, cognition = _Grid(published("decision")), _Grid(published("cognition"))
+    return (
+        *_consistency(),
+        _easiest(decision),
+        _below(decision),
+        _more_often("a higher SRCC when the distortion is severe", "severe", "mild", decision, cognition),
+        _more_often("most perform better on third-person images", "third", "first", decision, cognition),
+        _more_often("most perform better on real images", "real", "simulation", decision, cognition),
+        _levels(decision),
+        _topiq(decision),
+        _frozen(decision),
+        _best(decision),
+        _cognition_is_easier(decision, cognition),
+        *_cross(),
+    )
+
+
+class _Grid:
+    """The SRCC of a table as an array (metric, column)."""
+
+    def __init__(self, rows: Sequence[Published]) -> None:
+        self.metrics = list(dict.fromkeys(row.metric for row in rows))
+        self.columns = list(dict.fromkeys(row.column for row in rows))
+        self.group = {row.metric: row.group for row in rows}
+        places = [(self.metrics.index(row.metric), self.columns.index(row.column)) for row in rows]
+        self.values = np.full((len(self.metrics), len(self.columns)), np.nan)
+        for place, row in zip(places, rows, strict=True):
+            self.values[place] = row.srcc
+
+    def column(self, name: str, group: str = "") -> NDArray[np.float64]:
+        """SRCC of all metrics, or of those of a group, in a column."""
+        chosen = [not group or self.group[metric] == group for metric in self.metrics]
+        return np.asarray(self.values[chosen, self.columns.index(name)])
+
+    def mean(self, metric: str) -> float:
+        """Of a metric over all columns."""
+        return float(self.values[self.metrics.index(metric)].mean())
+
+
+def _triple(row: Published) -> tuple[float, float, float]:
+    return row.srcc, row.krcc, row.plcc
+
+
+def _consistency() -> Iterator[Verdict]:
+    odd = inconsistent()
+    named = "; ".join(
+        f"{TABLES[row.table]}, {row.metric}, {row.column}: SRCC {row.srcc:.4f} and KRCC {row.krcc:.4f}, "
+        f"which {expected_krcc(row.srcc):.4f} would match"
+        for row in odd
+    )
+    yield Verdict("KRCC and SRCC of a triple belong together", f"{len(odd)} of 450 do not: {named}", "noted")
+    pairs = permuted()
+    metrics = sorted({row.metric for row, _ in pairs})
+    columns = ", ".join(f"{row.column} = {other.column}" for row, other in pairs)
+    yield Verdict(
+        "All of Table 4 is about Cognition",
+        f"{len(pairs)} triples of {', '.join(metrics)} are those of Table 2, KRCC and PLCC exchanged ({columns} there)",
+        "noted",
+    )
+
+
+def _easiest(grid: _Grid) -> Verdict:
+    names = ("position", "state", "rotation")
+    means = [float(grid.column(name).mean()) for name in names]
+    best = [float(grid.column(name, "full_reference").max()) for name in names]
+    return Verdict(
+        "Position is the easiest to predict, followed by State, with Rotation being the most difficult",
+        f"{_listed(names, means)} on average; {_listed(names, best)} at best with a reference",
+        _judged(means == sorted(means, reverse=True), best == sorted(best, reverse=True)),
+    )
+
+
+def _below(grid: _Grid) -> Verdict:
+    names = ("position", "rotation", "state")
+    full = [float(grid.column(name, "full_reference").max()) for name in names]
+    none = [float(grid.column(name, "no_reference").max()) for name in names]
+    held = [one < 0.65 and other < 0.6 for one, other in zip(full, none, strict=True)]
+    return Verdict(
+        "The SRCC of FR methods is less than 0.65, that of NR less than 0.6",
+        f"the best: {_listed(names, full)} with, {_listed(names, none)} without a reference",
+        _judged(all(held), any(held)),
+    )
+
+
+def _more_often(claim: str, higher: str, lower: str, decision: _Grid, cognition: _Grid) -> Verdict:
+    counts = [int(np.sum(grid.column(higher) > grid.column(lower))) for grid in (decision, cognition)]
+    values = [float(grid.column(name).mean()) for grid in (decision, cognition) for name in (higher, lower)]
+    means = [f"{value:.3f}" for value in values]
+    most = [count > 7 and high > low for count, high, low in zip(counts, values[::2], values[1::2], strict=True)]
+    return Verdict(
+        claim,
+        f"{counts[0]} of 15 metrics in Table 2 (mean {means[0]} against {means[1]}), "
+        f"{counts[1]} of 15 in Table 4 ({means[2]} against {means[3]})",
+        _judged(all(most), any(most)),
+    )
+
+
+def _levels(grid: _Grid) -> Verdict:
+    names = [f"level_{level}" for level in range(1, 6)]
+    means = [float(grid.column(name).mean()) for name in names]
+    return Verdict(
+        "For the five distortion levels, the performance does not change much",
+        f"{_listed(names, means)} on average: {means[-1] - means[0]:.3f} from the first to the last",
+        _judged(max(means) - min(means) < 0.1, False),
+    )
+
+
+def _topiq(grid: _Grid) -> Verdict:
+    means = [grid.mean("TOPIQ-FR"), grid.mean("TOPIQ-NR")]
+    return Verdict(
+        "TOPIQ maintains the leading performance, with an SRCC of about 0.75",
+        f"mean over the 15 columns {_listed(('TOPIQ-FR', 'TOPIQ-NR'), means)}",
+        _judged(all(abs(mean - 0.75) < 0.02 for mean in means), False),
+    )
+
+
+def _frozen(grid: _Grid) -> Verdict:
+    names = ("LPIPS", "DISTS", "CLIPIQA")
+    means = [grid.mean(name) for name in names]
+    baseline = [grid.mean(name) for name in ("SSIM", "Q-Align")]
+    below = [mean < max(baseline) for mean in means]
+    return Verdict(
+        "LPIPS, DISTS and CLIPIQA are even worse than the zero-shot baseline",
+        f"means {_listed(names, means)}; {_listed(('SSIM', 'Q-Align'), baseline)}",
+        _judged(all(below), any(below)),
+    )
+
+
+def _best(grid: _Grid) -> Verdict:
+    winners = [grid.metrics[int(place)] for place in np.argmax(grid.values, axis=0)]
+    counts = {name: winners.count(name) for name in dict.fromkeys(winners)}
+    return Verdict(
+        "TOPIQ leads in most cases",
+        "best in a column of Table 2: " + ", ".join(f"{name} {count} of 15" for name, count in counts.items()),
+        _judged(counts.get("TOPIQ-FR", 0) > 7, False),
+    )
+
+
+def _cognition_is_easier(decision: _Grid, cognition: _Grid) -> Verdict:
+    kept = [metric != "Brisque" for metric in decision.metrics]
+    easier = int(np.sum(cognition.values[kept] > decision.values[kept]))
+    return Verdict(
+        "Metrics predict Cognition better than Decision",
+        f"in {easier} of {14 * 15} cells, Brisque left out",
+        _judged(easier > 14 * 15 / 2, False),
+    )
+
+
+def _cross() -> Iterator[Verdict]:
+    rows = published("cross")
+    low = [f"{row.metric} {row.srcc:.4f}" for row in rows if row.column == "live" and row.srcc < 0.4]
+    yield Verdict(
+        "Trained on Decision, the SRCC is even lower than 0.4 on LIVE",
+        f"of {', '.join(low)} alone, of 10",
+        "holds in part",
+    )
+    best = max((row for row in rows if row.column == "cognition"), key=lambda row: row.srcc)
+    yield Verdict(
+        "Trained on Decision, the SRCC on Cognition can reach 0.7",
+        f"{best.metric} {best.srcc:.4f}",
+        _judged(best.srcc >= 0.7, False),
+    )
+
+
+def _listed(names: Sequence[str], values: Sequence[float]) -> str:
+    return ", ".join(f"{name} {value:.4f}" for name, value in zip(names, values, strict=True))
+
+
+def _judged(wholly: bool, partly: bool) -> Literal["holds", "holds in part", "does not hold"]:
+    return "holds" if wholly else "holds in part" if partly else "does not hold"
