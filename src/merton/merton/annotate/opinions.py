@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from merton.annotate.tables import SCORES
+from merton.annotate.chance import chances
+from merton.annotate.tables import ANNOTATIONS, SCORES
 from merton.errors import InputError
 from merton.perception.dataset import layout
 from merton.results.text import one_line
@@ -60,7 +61,12 @@ def read_annotations(folders: Sequence[Path], dataset: Path, domain: str | None 
             raise InputError(f"{dataset} has no images of the domain {one_line(domain)!r}, only: {', '.join(domains)}")
         images = images.where(images.domain == domain)
         sums = sums.where(np.isin(sums.reference_id, images.reference_id))
-    return Annotations(sums, images)
+    scene_of = dict(zip(sums.reference_id.tolist(), sums.scene.tolist(), strict=True))
+    by_chance: dict[str, dict[str, float]] = {}
+    for folder in folders:
+        if (folder / ANNOTATIONS).is_file():
+            by_chance |= chances(folder / ANNOTATIONS, scene_of, sums.tasks)
+    return Annotations(replace(sums, about={**sums.about, "chance": by_chance, "domain": domain or "all"}), images)
 
 
 def write_opinions(

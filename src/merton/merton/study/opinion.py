@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -143,13 +143,13 @@ def opinions(
         counts[name] = np.asarray((~np.isnan(matrix)).sum(axis=0), np.int64)
         least[name] = len(matrix) if least_subjects is None else least_subjects
         columns[name], spreads[name] = _mean_and_spread(matrix, counts[name], max(least[name], 1))
+    names = {stage: [one for one in sums.subjects(stage) if one in sums.models[chosen]] for stage in DIMENSIONS}
     about = {
         **sums.about,
         "label": label,
         "tasks": sums.tasks,
-        "subjects": {
-            stage: [one for one in sums.subjects(stage) if one in sums.models[chosen]] for stage in DIMENSIONS
-        },
+        "subjects": names,
+        "chance": _mean_chance(sums, names),
         "least_subjects": {stage: least[stage] for stage in DIMENSIONS},
         "jnd": "by_cell",
     }
@@ -256,6 +256,16 @@ def _scenes(sums: SubjectSums, images: Images) -> Texts:
     """The scene of every image; of one without scores that of its reference's other images, else the reference."""
     scene_of = dict(zip(sums.reference_id.tolist(), sums.scene.tolist(), strict=True))
     return np.array([scene_of.get(name, name) for name in images.reference_id.tolist()], np.str_)
+
+
+def _mean_chance(sums: SubjectSums, names: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Stage to the mean of its subjects' scores by chance, if that of each is known."""
+    known = sums.about.get("chance", {})
+    return {
+        stage: float(np.mean([known[name][stage] for name in subjects]))
+        for stage, subjects in names.items()
+        if subjects and all(stage in known.get(name, {}) for name in subjects)
+    }
 
 
 def _standardised(matrix: Floats, name: str, subjects: Texts) -> Floats:
