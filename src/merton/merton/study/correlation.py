@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.stats import rankdata
 
-from merton.results.statistics import student
+from merton.results.statistics import Interval, student
 
 MINIMUM_SHARED = 3
 """Images two models must have in common for a correlation of their scores."""
@@ -72,6 +73,44 @@ def correlations_with_intervals(
     half = float(student(groups - 1)) * deviation
     intervals[..., 0], intervals[..., 1] = np.tanh(whole - half), np.tanh(whole + half)
     return correlations, intervals
+
+
+def average_with_interval(scores: NDArray[np.float64], scenes: ArrayLike) -> tuple[float, Interval | None]:
+    """The mean of `rank_correlations` over the pairs of different rows, and its 95 % interval, clustered by scene.
+
+    The interval is that of `correlations_with_intervals`, without Fisher's transform: a mean of correlations is no
+    correlation. NaN where no pair is defined; no interval for a single scene, or where a pair is undefined without one.
+    """
+    names, scene = np.unique(np.asarray(scenes), return_inverse=True)
+    groups = min(len(names), GROUPS)
+    pairs = np.triu_indices(len(scores), 1)
+    whole = rank_correlations(scores)[pairs]
+    defined = ~np.isnan(whole)
+    if not defined.any():
+        return float("nan"), None
+    average = float(whole[defined].mean())
+    if groups < 2:
+        return average, None
+    kept = [scene % groups != group for group in range(groups)]
+    parts = np.array([rank_correlations(scores[:, rest])[pairs][defined].mean() for rest in kept])
+    if np.isnan(parts).any():
+        return average, None
+    deviation = np.sqrt((groups - 1) / groups * ((parts - parts.mean()) ** 2).sum())
+    half = float(student(groups - 1) * deviation)
+    return average, (max(average - half, -1.0), min(average + half, 1.0))
+
+
+def alike_beside(matrix: NDArray[np.float64]) -> list[int]:
+    """An order of the rows of a correlation matrix in which rows that are alike stand side by side.
+
+    The leaves of average linkage by 1 - correlation, in the order that makes neighbours most alike (Bar-Joseph et al.
+    2001); undefined correlations count as 0.
+    """
+    if len(matrix) < 3:
+        return list(range(len(matrix)))
+    distance = np.clip(1.0 - np.nan_to_num(matrix), 0.0, None)
+    near = distance[np.triu_indices(len(matrix), 1)]
+    return [int(row) for row in leaves_list(linkage(near, "average", optimal_ordering=True))]
 
 
 def _correlated(scores: NDArray[np.float64], stratum: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -14,12 +14,14 @@ from merton.decision.score import Normalisation, compare, normalised
 from merton.errors import InputError
 from merton.results.statistics import Interval
 from merton.results.tables import read_columns
-from merton.study.correlation import correlations_with_intervals
+from merton.study.correlation import alike_beside, average_with_interval, correlations_with_intervals
 from merton.study.outputs import DIMENSIONS, Output
 from merton.world.action import ActionChunk
 
 COLUMNS = ("model", "scene", "image", "task", "dimension", "level", "score")
 LEVELS = (1, 2, 3, 4, 5)
+UNORDERED = 10
+"""Models that a matrix shows by name; more are ordered so that those that agree stand side by side."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,12 @@ class Correlation:
     """How much models agree on the images that cost them score, in one dimension.
 
     Attributes:
-        models: their names, sorted.
+        models: their names, sorted; more than `UNORDERED` in an order in which those that agree stand side by side.
         matrix: (models, models) Spearman's rank correlation over the distorted images both were shown, -1..1; NaN
             where a model's scores do not vary, or fewer than `correlation.MINIMUM_SHARED` images are shared.
         intervals: (models, models, 2) of the matrix, 95 %, clustered by scene; NaN where there is none.
         average: of the pairs of different models; NaN if none is defined.
+        average_interval: its 95 % interval, clustered by scene; None where there is none.
         scenes: of the images.
     """
 
@@ -87,6 +90,7 @@ class Correlation:
     matrix: NDArray[np.float64]
     intervals: NDArray[np.float64]
     average: float
+    average_interval: Interval | None
     scenes: int
 
     @property
@@ -152,11 +156,17 @@ def correlation(table: ScoreTable, dimension: str) -> Correlation:
     scores = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0).reshape(shape)
     scenes = np.empty(shape[1], table.scene.dtype)
     scenes[sample] = table.scene[rows]
+    return correlation_of(models.tolist(), scores, scenes)
+
+
+def correlation_of(models: Sequence[str], scores: NDArray[np.float64], scenes: NDArray[np.str_]) -> Correlation:
+    """The same from scores (models, images), NaN where a model has none, and the scene of each image (images,)."""
     matrix, intervals = correlations_with_intervals(scores, scenes)
-    pairs = matrix[np.triu_indices(len(models), 1)]
-    defined = pairs[~np.isnan(pairs)]
-    average = float(defined.mean()) if len(defined) else float("nan")
-    return Correlation(tuple(models.tolist()), matrix, intervals, average, len(np.unique(scenes)))
+    average, average_interval = average_with_interval(scores, scenes)
+    order = alike_beside(matrix) if len(models) > UNORDERED else list(range(len(models)))
+    names = tuple(models[row] for row in order)
+    again = np.ix_(order, order)
+    return Correlation(names, matrix[again], intervals[again], average, average_interval, len(np.unique(scenes)))
 
 
 def decision_by_study_range(outputs: Iterable[Output]) -> list[tuple[str, dict[str, float]]]:
