@@ -16,7 +16,7 @@ from merton.study.distributions import Category, Dimensions, Trend
 from merton.study.opinion_tables import Opinions
 from merton.study.outputs import DIMENSIONS
 from merton.study.resampling import Floats, interval, resamples
-from merton.study.sensitivity import by_cell
+from merton.study.sensitivity import by_cell_again
 
 HOLDS, FAILS, UNRESOLVED = "holds", "does not hold", "not resolved"
 NO_CHANGE = 0.25
@@ -129,15 +129,12 @@ def _class_shares(opinions: Opinions, stage: str, cells: list[tuple[str, int, st
     drawn = resamples(used.scene, "classes", stage, draws=CLASS_DRAWS)
     if drawn.weights.shape[1] < 2:
         return [None] * len(cells)
-    counts = np.zeros(len(cells))
-    for weights in drawn.weights:
-        again = np.repeat(np.arange(len(used.level)), weights[drawn.scene].astype(int))
-        classes = by_cell(used.value(stage)[again], used.distortion_id[again], used.level[again])
-        for place, (name, level, wanted) in enumerate(cells):
-            mine = classes[(used.distortion[again] == name) & (used.level[again] == level)]
-            counts[place] += bool(len(mine)) and mine[0] == wanted
-    there = [bool(((used.distortion == name) & (used.level == level)).any()) for name, level, _ in cells]
-    return [float(count) / CLASS_DRAWS if known else None for count, known in zip(counts, there, strict=True)]
+    classes = by_cell_again(used.value(stage), used.distortion_id, used.level, drawn)
+    places = [np.flatnonzero((used.distortion == name) & (used.level == level)) for name, level, _ in cells]
+    return [
+        float((classes[:, place[0]] == wanted).mean()) if len(place) else None
+        for place, (_, _, wanted) in zip(places, cells, strict=True)
+    ]
 
 
 def _of_both(opinions: Opinions) -> Iterator[Claim]:

@@ -33,9 +33,10 @@ class Resamples:
     def totals(self, values: Floats, group: NDArray[np.int64], groups: int) -> Floats:
         """(draws, groups): in every draw the sum of values (n,) of the images of each group (n,); NaN counts 0."""
         scenes = self.weights.shape[1]
-        known = ~np.isnan(values)
-        place = self.scene[known] * groups + group[known]
-        return self.weights @ np.bincount(place, values[known], scenes * groups).reshape(scenes, groups)
+        place = self.scene * groups + group
+        order = np.lexsort((values, place))  # the last bit of a sum depends on the order
+        order = order[~np.isnan(values[order])]
+        return self.weights @ np.bincount(place[order], values[order], scenes * groups).reshape(scenes, groups)
 
     def means(self, values: Floats, group: NDArray[np.int64], groups: int) -> Floats:
         """(draws, groups): in every draw the mean of the values of each group; NaN where it has none."""

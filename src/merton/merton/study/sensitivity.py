@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from merton.results.statistics import Interval
-from merton.study.resampling import interval, resamples
+from merton.study.resampling import Resamples, interval, resamples
 
 JND = ("mild", "medium", "severe")
 """A third of the images each, from the highest scores to the lowest."""
@@ -75,17 +75,29 @@ def by_cell(score: Floats, distortion_id: Texts, level: Integers) -> Texts:
     known = np.flatnonzero(~np.isnan(score))
     if not len(known) or np.ptp(score[known]) < 1e-12:
         return classes
-    cells, cell = np.unique(
-        np.stack([np.unique(distortion_id[known], return_inverse=True)[1], level[known]]), axis=1, return_inverse=True
-    )
+    cells, cell = _cells(distortion_id[known], level[known])
     order = np.lexsort((score[known], cell))  # the last bit of a mean depends on the order
-    n = np.bincount(cell)
-    mean = np.round(np.bincount(cell[order], weights=score[known][order]) / n, 9)
-    ranked = np.lexsort((cells[0], cells[1], -mean))
-    third = np.empty(len(n), np.int64)
-    third[ranked] = _thirds(n[ranked])
-    classes[known] = np.array(JND)[third[cell]]
+    totals = np.bincount(cell[order], weights=score[known][order])
+    classes[known] = np.array(JND)[_thirds_of_cells(np.bincount(cell), totals, cells)[cell]]
     return classes
+
+
+def by_cell_again(score: Floats, distortion_id: Texts, level: Integers, drawn: Resamples) -> Texts:
+    """(draws, n): the classes of `by_cell` in every draw of scenes; "" of a cell without an image in it.
+
+    Args:
+        score: (n,), without NaN.
+        distortion_id, level: (n,).
+        drawn: of the same images.
+    """
+    cells, cell = _cells(distortion_id, level)
+    counts = drawn.totals(np.ones(len(score)), cell, cells.shape[1])
+    totals = drawn.totals(score, cell, cells.shape[1])
+    classes = np.full(counts.shape, "", "U6")
+    for row, (count, total) in enumerate(zip(counts, totals, strict=True)):
+        met = count > 0
+        classes[row, met] = np.array(JND)[_thirds_of_cells(count[met].astype(np.int64), total[met], cells[:, met])]
+    return np.asarray(classes[:, cell])
 
 
 def half_losses(
@@ -148,6 +160,21 @@ def _curves() -> tuple[Floats, Floats]:
     m, s = (axis.ravel() for axis in np.meshgrid(_MIDDLES, _SLOPES, indexing="ij"))
     with np.errstate(over="ignore"):
         return m, 1.0 / (1.0 + np.exp((np.arange(LEVELS + 1) - m[:, None]) / s[:, None]))
+
+
+def _cells(distortion_id: Texts, level: Integers) -> tuple[Integers, Integers]:
+    """(2, cells): type, as a number, and level of each cell; and (n,) the cell of each image."""
+    pairs = np.stack([np.unique(distortion_id, return_inverse=True)[1], level])
+    cells, cell = np.unique(pairs, axis=1, return_inverse=True)
+    return cells, cell
+
+
+def _thirds_of_cells(n: Integers, totals: Floats, cells: Integers) -> Integers:
+    """0, 1 or 2 for each cell of n images whose scores have these sums."""
+    ranked = np.lexsort((cells[0], cells[1], -np.round(totals / n, 9)))
+    third = np.empty(len(n), np.int64)
+    third[ranked] = _thirds(n[ranked])
+    return third
 
 
 def _thirds(n: Integers) -> Integers:
