@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from merton.cli.console import Run, print_err, print_out, progress, working
 from merton.cli.tree import App
 from merton.errors import InputError
-
-if TYPE_CHECKING:
-    from merton.study.opinion import Opinions
 
 app = App("One score per image from annotations, the studies made of it, and of runs.")
 
@@ -33,6 +29,7 @@ def opinions_command(
 ) -> None:
     """Write one score per image: the mean over models of their scores, summed over the five tasks."""
     from merton.annotate import opinions as made
+    from merton.study.dataset import remarks
 
     found = made.read_annotations(*annotated_and_dataset(folders), domain)
     out.mkdir(parents=True, exist_ok=True)
@@ -48,32 +45,33 @@ def opinions_command(
     print_out(f"{out}")
 
 
+@app.command("dataset")
+def dataset_command(
+    folders: Folders,
+    out: Annotated[Path, typer.Option(help="The page, one file.")] = Path("study.html"),
+    domain: Annotated[str | None, typer.Option(help="Only references of this domain: real or simulation.")] = None,
+) -> None:
+    """Write a page: scores by distortion and level, what is just noticeable, the paper's claims, cases."""
+    from merton.annotate import opinions as made
+    from merton.annotate.cases import cases
+    from merton.study.dataset import dataset_study
+    from merton.study.dataset_page import write_dataset_page
+    from merton.study.opinion import opinions as mean_opinions
+
+    annotated, dataset = annotated_and_dataset(folders)
+    found = made.read_annotations(annotated, dataset, domain)
+    opinions = mean_opinions(found.sums, found.images)
+    study = dataset_study(opinions, found.sums)
+    for remark in study.remarks:
+        print_err(remark)
+    print_out(f"page: {write_dataset_page(study, cases(opinions, dataset, annotated), out)}")
+
+
 def annotated_and_dataset(folders: list[Path]) -> tuple[list[Path], Path]:
     """The folders of annotations, and the dataset after them; raises InputError if there is only one folder."""
     if len(folders) < 2:
         raise InputError("name at least one folder of `merton annotate`, and the folder of its dataset after it")
     return folders[:-1], folders[-1]
-
-
-def remarks(opinions: Opinions) -> Iterator[str]:
-    """What a user should know before the numbers are used, in a sentence each."""
-    import numpy as np
-
-    for stage in opinions.stages:
-        subjects = opinions.about["subjects"][stage]
-        if len(subjects) == 1:
-            yield f"{stage} is the opinion of one subject, {subjects[0]}: it has no spread, and is no mean opinion."
-        scores = opinions.value(stage)
-        known = scores[~np.isnan(scores)]
-        if np.ptp(known) < 1e-12:
-            yield f"{stage} is {known[0]:g} on every image, so it tells nothing apart: no levels of sensitivity."
-        missing = opinions.unused(stage)
-        if len(missing):
-            references = np.unique(opinions.reference_id[missing])
-            yield (
-                f"{len(missing)} images have no {stage}, because a subject has none of one of the tasks, and are not "
-                f"used: those of {len(references)} references, such as {references[0]}."
-            )
 
 
 @app.command("execution")

@@ -2,6 +2,8 @@
 
 __all__ = [
     "attribution",
+    "dataset",
+    "dataset_page",
     "execution_page",
     "execution_study",
     "gate",

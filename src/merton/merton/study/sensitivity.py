@@ -77,7 +77,7 @@ def by_cell(score: Floats, distortion_id: Texts, level: Integers) -> Texts:
         return classes
     cells, cell = _cells(distortion_id[known], level[known])
     order = np.lexsort((score[known], cell))  # the last bit of a mean depends on the order
-    totals = np.bincount(cell[order], weights=score[known][order])
+    totals = np.asarray(np.bincount(cell[order], weights=score[known][order]), np.float64)
     classes[known] = np.array(JND)[_thirds_of_cells(np.bincount(cell), totals, cells)[cell]]
     return classes
 
