@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 
 
 def level_color(level: int) -> str:
-    """The colour of a level, from the blue of level 1 to the orange of level 5, on light and dark paper."""
+    """The colour of a level, from the blue of level 1 over violet to the orange of level 5, on light and dark paper."""
     share = 100.0 * (LEVELS[-1] - level) / (LEVELS[-1] - LEVELS[0])
-    return f"color-mix(in oklab, var(--s0) {share:g}%, var(--s1))"
+    return f"color-mix(in oklch, var(--s0) {share:g}%, var(--s1))"
 
 
 def lowest_shown(scores: Floats) -> float:
@@ -95,7 +95,7 @@ def sensitivity_map(
         hints: hover texts, by row.
         title: for screen readers.
     """
-    cell, tall, left, top = 30.0, 17.0, 148.0, 18.0
+    cell, tall, left, top = 30.0, 17.0, 156.0, 18.0
     parts = [tag("text", level, x=left + cell * (level - 0.5), y=top - 6.0, text_anchor="middle") for level in LEVELS]
     for row, (label, classes) in enumerate(rows):
         up = top + tall * row
