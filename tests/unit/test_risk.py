@@ -84,18 +84,18 @@ def test_candidates_admit_what_they_say() -> None:
     assert candidates(scored(np.zeros(10), np.zeros(10))).tolist() == [0.0, -math.inf]
 
 
-@pytest.mark.parametrize(("slope", "rate"), [(0.0, 0.11), (0.4, 0.02), (0.3, 0.101)])
+@pytest.mark.parametrize(("slope", "rate"), [(0.0, 0.101), (0.4, 0.02)])
 def test_the_promise_is_broken_as_rarely_as_it_says(slope: float, rate: float) -> None:
     """The trials of a scene fail together, so a test that took the trials for independent would break it."""
-    studies, alpha, confidence = 100, 0.1, 0.8
+    studies, alpha, confidence = 100, 0.1, 0.95
     broken = 0
     for study in range(studies):
         rng = np.random.default_rng([17, study])
-        trained, calibration = drawn(rng, 60, slope, rate), drawn(rng, 60, slope, rate, first=1000)
+        trained, calibration = (drawn(rng, 40, slope, rate, first=first, each=20) for first in (0, 1000))
         found = guaranteed_threshold(trained, calibration, alpha, confidence)
         if found is not None:
             broken += rate + slope * (1.0 - max(found.value, 0.0)) / 2.0 > alpha
-    assert broken <= binom.ppf(0.999, studies, 1.0 - confidence)
+    assert broken <= binom.ppf(0.99, studies, 1.0 - confidence)
 
 
 def test_the_promise_is_given_where_it_holds_and_the_average_one_goes_further() -> None:
