@@ -14,8 +14,9 @@ from pathlib import Path
 
 from merton.experiment.local import LocalPorts
 from merton.files import written_whole
+from merton.iqa.gate_table import DISAGREEMENT, measured, write_gate_table
 from merton.iqa.watched_trials import design, watched
-from merton.perception.images import encode_image
+from merton.perception.images import encode_image, read_image
 
 
 def run_trials(folder: Path, scenes: int, part: int, parts: int) -> None:
@@ -43,15 +44,46 @@ def run_trials(folder: Path, scenes: int, part: int, parts: int) -> None:
                 print(f"{number} of {len(cases)}, about {left_s:.0f} s left", flush=True)
 
 
+def write_table(folder: Path, target: Path, metrics: Sequence[str]) -> None:
+    """Measure the first images of the trials and write the table, in the order of the design."""
+    trials = [json.loads(line) for file in sorted(folder.glob("trials*.jsonl")) for line in file.open(encoding="utf-8")]
+    rows = []
+    for number, trial in enumerate(
+        sorted(trials, key=lambda each: (int(each["scene"].split(".")[1]), each["trial"])), 1
+    ):
+        pictures = folder / "pictures" / trial["trial"]
+        sides = [
+            (read_image(reference), read_image(reference.with_name(reference.name.replace("reference", "distorted"))))
+            for reference in sorted(pictures.glob("*_reference.png"))
+        ]
+        words = {name: trial[name] for name in ("trial", "subject", "scene", "distortion", "level", "outcome")}
+        rows.append(
+            {
+                **words,
+                "undistorted": trial["undistorted"],
+                **measured(sides, metrics),
+                **{name: trial[name] for name in DISAGREEMENT},
+            }
+        )
+        if number % 100 == 0:
+            print(f"measured {number} of {len(trials)}", flush=True)
+    write_gate_table(target, rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--scenes", type=int, default=240)
     parser.add_argument("--part", type=int, default=0, help="of --parts, which processes share")
     parser.add_argument("--parts", type=int, default=1)
+    parser.add_argument("--table", type=Path, help="measure the pictures that are there, and write this CSV file")
+    parser.add_argument("--metrics", nargs="*", default=("psnr", "ssim", "blur_effect", "noise_sigma"))
     chosen = parser.parse_args(arguments)
     chosen.folder.mkdir(parents=True, exist_ok=True)
-    run_trials(chosen.folder, chosen.scenes, chosen.part, chosen.parts)
+    if chosen.table:
+        write_table(chosen.folder, chosen.table, chosen.metrics)
+    else:
+        run_trials(chosen.folder, chosen.scenes, chosen.part, chosen.parts)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,11 @@ class Scored:
             raise InputError("every trial needs a score, an outcome and a scene")
         if wrong := int((~np.isfinite(self.scores)).sum()):
             raise InputError(f"{wrong} of {len(self.scores)} trials have a score that is not a finite number")
+
+    @cached_property
+    def place(self) -> NDArray[np.intp]:
+        """(n,) the number of each trial's scene, from 0."""
+        return np.unique(self.scenes, return_inverse=True)[1]
 
     def part(self, kept: NDArray[np.bool_]) -> Scored:
         """Some of the trials, (n,) of them or their places."""
@@ -150,7 +156,8 @@ def area_differences(trials: Sequence[Scored], base: Scored) -> list[Estimate]:
 
 def avoided_failures(trials: Sequence[Scored], coverage: float) -> list[Estimate]:
     """`avoided` of several scores of the same trials."""
-    return _estimates(trials, lambda one: avoided(one, coverage))
+    found = _estimates(trials, lambda one: avoided(one, coverage))
+    return [Estimate(each.value, max(each.low, 0.0), min(each.high, 1.0)) for each in found]
 
 
 def guaranteed_threshold(
@@ -222,7 +229,7 @@ def _check_shares(alpha: float, confidence: float) -> None:
 def _losses(trials: Scored, value: float, alpha: float) -> Floats:
     """The mean loss of each scene, (scenes,) in 0..1: alpha for a refused trial, 1 or 0 for an admitted one."""
     loss = np.where(trials.scores >= value, trials.failed.astype(np.float64), alpha)
-    return _scene_means(loss, trials.scenes)
+    return _scene_means(loss, trials.place)
 
 
 def _p(trials: Scored, value: float, alpha: float) -> float:
@@ -232,14 +239,13 @@ def _p(trials: Scored, value: float, alpha: float) -> float:
 
 def _seen(trials: Scored, value: float, p: float | None) -> Threshold:
     admitted = (trials.scores >= value).astype(np.float64)
-    covered = _scene_means(admitted, trials.scenes)
-    failing = _scene_means(admitted * trials.failed, trials.scenes)
+    covered = _scene_means(admitted, trials.place)
+    failing = _scene_means(admitted * trials.failed, trials.place)
     risk = float(failing.sum() / covered.sum()) if covered.any() else math.nan
     return Threshold(float(value), float(covered.mean()), risk, len(covered), p)
 
 
-def _scene_means(values: Floats, scenes: NDArray[np.str_]) -> Floats:
-    place = np.unique(scenes, return_inverse=True)[1]
+def _scene_means(values: Floats, place: NDArray[np.intp]) -> Floats:
     return np.asarray(np.bincount(place, weights=values) / np.bincount(place))
 
 
@@ -259,7 +265,7 @@ def _estimates(
         zero = value(base.part(kept)) if base is not None else 0.0
         return np.array([value(one.part(kept)) - zero for one in trials])
 
-    scenes = np.unique(trials[0].scenes, return_inverse=True)[1]
+    scenes = trials[0].place
     whole = values(np.ones(len(scenes), bool))
     groups = min(int(scenes.max()) + 1, GROUPS)
     if groups < 2:

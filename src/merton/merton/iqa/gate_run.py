@@ -1,0 +1,99 @@
+"""A gate's table from a run: its outcomes, and the pictures that it kept of every trial's first step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from merton.decision.models.base import POLICIES
+from merton.errors import InputError, MissingDependencyError
+from merton.experiment.run import RunDirectory
+from merton.experiment.workers import results
+from merton.iqa.gate_table import measured
+from merton.perception.images import read_image
+from merton.perception.quality import METRICS
+from merton.perception.quality.registry import Metric
+from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.results.records import Outcome, TrialRecord
+from merton.results.store import ResultStore
+
+LEAST_SIDE_PX = 480
+"""Metrics that need larger pictures are left out: of the cell's cameras this is the shorter side."""
+
+
+def usable_metrics() -> list[str]:
+    """The metrics whose packages and weights are there, and that can measure the pictures of the cell's cameras."""
+    return [name for name in METRICS if _works(METRICS[name])]
+
+
+def rows_of_run(
+    run: RunDirectory,
+    metrics: Sequence[str],
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[dict[str, object]]:
+    """The rows of `gate_table.GateTable` of a run's trials, in the order of their names.
+
+    Trials without pictures, infrastructure faults, refused chunks, and agents that do not look are left out. There is
+    no disagreement: a picture alone does not tell what else the policy would have decided.
+
+    Raises:
+        InputError: no trial is left, or a picture is broken.
+    """
+    with ResultStore(run.database, read_only=True) as store:
+        records = {record.id: record for record in store.records(run.id)}
+    cameras = {agent.id: POLICIES[agent.vla].cameras for agent in run.spec.agents}
+    known = {outcome for outcome in Outcome if outcome.success is not None}
+    looking = [record for record in records.values() if record.outcome in known and cameras.get(record.agent)]
+    folders = {record.id: run.path / "trials" / record.id for record in looking}
+    jobs = [
+        (folders[record.id], cameras[record.agent], tuple(metrics))
+        for record in looking
+        if all(file.exists() for pair in _pictures(folders[record.id], cameras[record.agent]) for file in pair)
+    ]
+    if not jobs:
+        raise InputError(f"{run.path} has no trials with pictures of what a policy saw: nothing can be gated")
+    values: dict[str, dict[str, float]] = {}
+    with one_thread_each():
+        pool = worker_pool(workers or usable_cores())
+        try:
+            for done, found in enumerate(results(pool, _measured, jobs), start=1):
+                values[jobs[done - 1][0].name] = found
+                on_progress(done, len(jobs))
+        finally:
+            stop_workers(pool)
+    return [_row(records, name) | found for name, found in sorted(values.items())]
+
+
+def _row(records: Mapping[str, TrialRecord], name: str) -> dict[str, object]:
+    record = records[name]
+    clean = records.get(f"{record.agent}.{record.case.reference.id}")
+    of_clean = clean.outcome.value if clean and clean.success is not None and not record.case.is_reference else ""
+    case = record.case
+    return {
+        "trial": name,
+        "subject": record.agent,
+        "scene": case.scene,
+        "distortion": case.distortion,
+        "level": case.level,
+        "outcome": record.outcome.value,
+        "undistorted": of_clean,
+    }
+
+
+def _pictures(folder: Path, cameras: Sequence[str]) -> list[tuple[Path, Path]]:
+    """(undistorted, distorted) files of the first step, of each camera."""
+    return [(folder / f"00_{name}_reference.jpg", folder / f"00_{name}_distorted.jpg") for name in cameras]
+
+
+def _measured(folder: Path, cameras: Sequence[str], metrics: Sequence[str]) -> dict[str, float]:
+    pairs = _pictures(folder, cameras)
+    return measured(((read_image(reference), read_image(distorted)) for reference, distorted in pairs), metrics)
+
+
+def _works(metric: Metric) -> bool:
+    try:
+        metric.build()
+    except MissingDependencyError:
+        return False
+    return metric.smallest_side_px <= LEAST_SIDE_PX
