@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from merton.cli.iqa_gate import gate_command
 from merton.cli.tree import App
 
 app = App("Image quality for robots: metrics, their training and comparison, and a gate.")
+
+app.command("gate", short_help="What refusing bad images is worth; the threshold for the robot")(gate_command)

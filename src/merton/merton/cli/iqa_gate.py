@@ -32,7 +32,6 @@ def gate_command(
     ] = None,
     alpha: Annotated[float, typer.Option(help="The share of the admitted trials that may fail.")] = 0.1,
     out: Annotated[Path, typer.Option(help="Folder for the page and the numbers.")] = Path("gate"),
-    seed: Annotated[int, typer.Option(min=0, help="Of the divisions by scene.")] = 0,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one for each usable core by default.")] = None,
 ) -> None:
     """Compare gates on held-out scenes, types and policies, and choose the threshold for `min_image_quality`."""
@@ -46,7 +45,7 @@ def gate_command(
     with locked_folder(out, "merton iqa gate"):
         table, source = _table(run, trials, out, workers)
         with working("gates") as step:
-            found = gate_study(table, alpha, seed, on_progress=step)
+            found = gate_study(table, alpha, on_progress=step)
         with written_whole(out / NUMBERS) as file:
             file.write((json.dumps(as_json(found), indent=1) + "\n").encode())
         page = write_gate_page(found, source, out / PAGE)
@@ -73,16 +72,15 @@ def _table(run: Path | None, trials: Path | None, out: Path, workers: int | None
 
 def _shown(design: Design) -> Table:
     """The gates of a design; fits in 80 columns."""
-    title = (
-        f"Held-out {design.name}: {design.trials} trials, {design.scenes} scenes, {design.events['failure']} failures"
-    )
+    failures = design.events["failure"]
+    title = f"Held-out {design.name}: {design.trials} trials, {failures} failures, avoided at a coverage"
     table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    columns = ("gate", "area", "95 %", "less no gate", "avoided at 90", "80", "70 %")
+    columns = ("gate", "area", "95 %", "- no gate", "90 %", "80 %", "70 %")
     for name in columns:
         table.add_column(name, no_wrap=True, justify="left" if name == "gate" else "right")
     for row in design.rows:
         ends = f"{row.area.low:.3f} to {row.area.high:.3f}"
-        avoided = [f"{100 * each.value:.0f}" for each in row.avoided["failure"].values()]
+        avoided = [f"{100 * each.value:.0f} %" for each in row.avoided["failure"].values()]
         add_row(table, row.gate.name, f"{row.area.value:.3f}", ends, f"{row.gain.value:+.3f}", *avoided)
     return table
 
@@ -104,7 +102,7 @@ def _promise(found: GateStudy) -> list[str]:
             )
     setting = found.setting or found.nearest
     if found.setting is None:
-        lines.append(f"No value of a single image has a threshold for {100 * found.alpha:g} %.")
+        lines.append(f"The best metric of a single image has no threshold for {100 * found.alpha:g} %.")
     if setting is not None:
         kind = "guaranteed" if setting.guaranteed else "on average, without a guarantee"
         lines.append(f"For arm_node and quality_node, at most {100 * setting.promise.alpha:g} % fail, {kind}:")

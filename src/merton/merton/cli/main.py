@@ -9,7 +9,19 @@ from typing import Annotated
 import typer
 
 from merton import __version__
-from merton.cli import calibrate, dataset, distort, leaderboard, models, recordings, results, runs, study, submissions
+from merton.cli import (
+    calibrate,
+    dataset,
+    distort,
+    iqa,
+    leaderboard,
+    models,
+    recordings,
+    results,
+    runs,
+    study,
+    submissions,
+)
 from merton.cli.annotate import annotate_command
 from merton.cli.attribute import attribute_command
 from merton.cli.console import print_err, print_out
@@ -53,6 +65,7 @@ COMMANDS = (
     ("Studies", "attribute", attribute_command, "Where agents lose: stage, camera, step, region"),
     ("Studies", "annotate", annotate_command, "Models on a dataset, every answer kept"),
     ("Studies", "study", study.app, "One score per image of an annotated dataset, and its studies"),
+    ("Studies", "iqa", iqa.app, "Image quality for robots: metrics, a benchmark, a gate"),
     ("Boards", "leaderboard", leaderboard.app, "Boards: in the terminal, as pages, served, verified"),
     ("Boards", "submission", submissions.app, "Pack, check, send and withdraw submissions to a board"),
     ("Boards", "results", results.app, "List, export, import and merge records of results"),

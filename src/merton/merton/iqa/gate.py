@@ -36,12 +36,8 @@ TYPE_FOLDS = 6
 
 NO_GATE, PERFECT = "no gate", "knows the outcome"
 MONITOR, IMAGES_ONLY, OWN_DISAGREEMENT = "monitor", "monitor, images alone", "disagreement"
-KINDS = {
-    "fitted": "fitted on other trials",
-    "image": "one value of the image",
-    "reference": "needs the undistorted image, which no robot has",
-    "bound": "a bound",
-}
+KINDS = {"fitted": "fitted", "image": "one value", "reference": "with the reference", "bound": "a bound"}
+"""Of gates: fitted on other trials; one value of the image; one that needs the undistorted image, as no robot has."""
 
 EVENTS = {
     "failure": "the task was not done",

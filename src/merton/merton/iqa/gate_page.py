@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from markupsafe import Markup
 from merton.errors import InfrastructureError
 from merton.files import written_whole
 from merton.iqa.gate import COVERAGES, EVENTS, IMAGES_ONLY, KINDS, MONITOR, NO_GATE, PERFECT, Design
-from merton.iqa.gate_promise import ALPHAS
+from merton.iqa.gate_promise import Promise
 from merton.iqa.gate_study import GateStudy, thinned
 from merton.pages.environment import environment
-from merton.pages.svg import SERIES_COLORS, swatch, tag
+from merton.pages.svg import SERIES_COLORS, marker, swatch, tag
 from merton.study.risk import CONFIDENCE, Threshold
 
 SHOWN = (MONITOR, IMAGES_ONLY, "merton-nr", "brisque", "blur_effect", "psnr", NO_GATE, PERFECT)
@@ -85,10 +86,24 @@ def chart(design: Design, width: float = 420.0, height: float = 260.0) -> Markup
         hint = tag("title", f"{name}: area {rows[name].area.value:.3f}")
         dashes = "2 3" if name in (NO_GATE, PERFECT) else None
         line = tag("polyline", points=corners, class_="line", stroke_dasharray=dashes)
-        parts.append(tag("g", hint, line, class_=f"s{index % SERIES_COLORS}"))
+        marks = [marker(index, x(at), y(risk)) for at, risk in _spaced(points)]
+        parts.append(tag("g", hint, line, *marks, class_=f"s{index % SERIES_COLORS}"))
     told = "; ".join(f"{name} {rows[name].area.value:.3f}" for name in SHOWN if name in rows)
     label = f"Failures among the admitted trials against the share admitted, held-out {design.name}. Areas: {told}"
     return tag("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", class_="chart", role="img", aria_label=label)
+
+
+def _spaced(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points nearest to a coverage of a quarter, a half, three quarters and all."""
+    return [min(points, key=lambda point: abs(point[0] - share)) for share in (0.25, 0.5, 0.75, 1.0)]
+
+
+def promise_rows(study: GateStudy) -> list[tuple[str, str, list[Promise]]]:
+    """Gate, event and the promises for each alpha, in their order."""
+    found: dict[tuple[str, str], list[Promise]] = {}
+    for item in study.promises:
+        found.setdefault((item.gate.name, item.event), []).append(item)
+    return [(gate, event, items) for (gate, event), items in found.items()]
 
 
 def threshold_words(threshold: Threshold | None) -> str:
@@ -110,6 +125,6 @@ def _environment() -> jinja2.Environment:
         EVENTS=EVENTS,
         EVENT_WORDS=EVENT_WORDS,
         COVERAGES=COVERAGES,
-        ALPHAS=ALPHAS,
+        promise_rows=promise_rows,
         CONFIDENCE=CONFIDENCE,
     )

@@ -13,7 +13,6 @@ from merton.iqa.gate import Gate, scores
 from merton.iqa.gate_table import GateTable
 from merton.seeding import generator
 from merton.study.risk import (
-    CONFIDENCE,
     Scored,
     Threshold,
     admitted_risk,
@@ -70,14 +69,22 @@ class Kept:
 def promises(
     gate: Gate, table: GateTable, event: str, took_place: NDArray[np.bool_], alphas: Sequence[float], seed: int = 0
 ) -> list[Promise]:
-    """The thresholds of a gate that is fitted on half of the scenes, drawn, and calibrated on the other half."""
-    trained = _parts(table.scene, (0.5,), generator(seed, "halves")) == 0
+    """The thresholds of a gate that is fitted on half of the scenes, drawn, and calibrated on the other half.
+
+    Each guarantee holds by itself; a gate or an alpha that is chosen by looking at several has none.
+    """
+    trained = fitted_half(table, seed)
     scored = Scored(scores(gate, table, trained, took_place), took_place, table.scene)
     first, second = scored.part(trained), scored.part(~trained)
     return [
         Promise(gate, event, alpha, guaranteed_threshold(first, second, alpha), average_threshold(first, second, alpha))
         for alpha in alphas
     ]
+
+
+def fitted_half(table: GateTable, seed: int) -> NDArray[np.bool_]:
+    """(n,) the trials in the half of the scenes that `promises` fits gates on."""
+    return np.asarray(_parts(table.scene, (0.5,), generator(seed, "halves")) == 0)
 
 
 def resplit(
@@ -120,6 +127,3 @@ def _parts(scenes: NDArray[np.str_], shares: tuple[float, ...], rng: np.random.G
     unique, place = np.unique(scenes, return_inverse=True)
     ends = np.rint(np.cumsum(shares) * len(unique))
     return np.asarray(np.searchsorted(ends, rng.permutation(len(unique))[place], side="right"))
-
-
-__all__ = ["ALPHAS", "CONFIDENCE", "RESPLITS", "Kept", "Promise", "promises", "resplit"]

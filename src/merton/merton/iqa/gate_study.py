@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import merton
 from merton.iqa.gate import FOLDS, IMAGES_ONLY, MONITOR, TYPE_FOLDS, Design, Gate, events, gates, study
-from merton.iqa.gate_promise import ALPHAS, RESPLITS, Kept, Promise, promises, resplit
+from merton.iqa.gate_promise import ALPHAS, RESPLITS, Kept, Promise, fitted_half, promises, resplit
 from merton.iqa.gate_table import GateTable
 from merton.iqa.monitor_model import MonitorModel, fit
-from merton.study.risk import CONFIDENCE, Curve
+from merton.study.risk import CONFIDENCE, Curve, Scored, Threshold, curve
 
 DESIGNS = ("scenes", "types", "subjects")
 PROMISED = ("failure", "lost")
@@ -61,8 +61,9 @@ class GateStudy:
         designs: those that the table allows, in the order of `DESIGNS`.
         promises: of every gate that a robot can have, for `alpha` and `ALPHAS`.
         kept: of the monitors and of the setting's metric, for `alpha`.
-        setting: None if no value of the image has a threshold for `alpha`.
-        nearest: then the setting of the least alpha (in hundredths) for which one has; else None.
+        setting: of the metric of a single image that does best where the gates were fitted; None if it has no
+            threshold for `alpha`.
+        nearest: then the setting of the least alpha (in hundredths) for which it has one on average; else None.
         weights: the monitor that is fitted on all trials.
     """
 
@@ -111,8 +112,7 @@ def gate_study(
         for event, found in took_place.items()
         for each in promises(gate, table, event, found, alphas, seed)
     ]
-    setting = _setting([each for each in given if each.alpha == alpha])
-    nearest = None if setting else _nearest(of_robot, table, alpha, seed)
+    setting, nearest = _settings(table, alpha, seed)
     checked = [gate for gate in of_robot if gate.name in (MONITOR, IMAGES_ONLY, *([setting.metric] if setting else []))]
     kept = []
     for gate in checked:
@@ -166,41 +166,42 @@ def as_json(found: GateStudy) -> dict[str, Any]:
     return dict(_finite(plain))
 
 
-def thinned(curve: Curve, points: int = 100) -> list[tuple[float, float]]:
+def thinned(whole: Curve, points: int = 100) -> list[tuple[float, float]]:
     """(coverage, risk) at so many points of a curve at most, the last among them."""
-    places = np.unique(np.linspace(0, len(curve.risk) - 1, min(points, len(curve.risk))).round().astype(int))
-    return [(round(float(curve.coverage[at]), 4), round(float(curve.risk[at]), 4)) for at in places]
+    places = np.unique(np.linspace(0, len(whole.risk) - 1, min(points, len(whole.risk))).round().astype(int))
+    return [(round(float(whole.coverage[at]), 4), round(float(whole.risk[at]), 4)) for at in places]
 
 
-def _setting(given: Sequence[Promise]) -> Setting | None:
-    """The threshold of a single value of the image that admits most, a guaranteed one if there is any."""
-    candidates = [each for each in given if each.gate.kind == "image" and each.event == "failure"]
-    for kind in ("guaranteed", "average"):
-        found = [each for each in candidates if _usable(each, kind)]
-        if found:
-            best = max(found, key=lambda each: (getattr(each, kind).coverage, each.gate.name))
-            value = best.gate.sign * getattr(best, kind).value
-            return Setting(best.gate.name, value if math.isfinite(value) else 0.0, best)
-    return None
+def _settings(table: GateTable, alpha: float, seed: int) -> tuple[Setting | None, Setting | None]:
+    """`GateStudy.setting` and `GateStudy.nearest`.
 
+    The metric is the one with the least area where the gates are fitted, for a choice by the calibration would void its
+    guarantee. The search for the nearest alpha looks at the calibration, so it promises nothing.
+    """
+    failed, fitted = events(table)["failure"], fitted_half(table, seed)
+    images = [gate for gate in gates(table) if gate.kind == "image"]
+    if not images:
+        return None, None
 
-def _usable(promise: Promise, kind: str) -> bool:
-    """Whether there is such a threshold, and the robot can be given it: 0 stands for none there."""
-    threshold = getattr(promise, kind)
-    if threshold is None:
-        return False
-    value = promise.gate.sign * threshold.value
-    return math.isinf(value) or value > 0.0
+    def area(gate: Gate) -> float:
+        values = gate.sign * table.values[gate.names[0]]
+        return curve(Scored(values, failed, table.scene).part(fitted)).area
 
-
-def _nearest(of_robot: Sequence[Gate], table: GateTable, alpha: float, seed: int) -> Setting | None:
-    failed = events(table)["failure"]
-    images = [gate for gate in of_robot if gate.kind == "image"]
+    best = min(images, key=lambda gate: (area(gate), gate.name))
+    (given,) = promises(best, table, "failure", failed, [alpha], seed)
+    for threshold in (given.guaranteed, given.average):
+        if threshold is not None:
+            return _as_setting(given, threshold), None
     for hundredth in range(math.floor(100 * alpha) + 1, round(100 * MOST_ALPHA) + 1):
-        given = [each for gate in images for each in promises(gate, table, "failure", failed, [hundredth / 100], seed)]
-        if setting := _setting(given):
-            return setting
-    return None
+        (given,) = promises(best, table, "failure", failed, [hundredth / 100], seed)
+        if given.average is not None:
+            return None, _as_setting(replace(given, guaranteed=None), given.average)
+    return None, None
+
+
+def _as_setting(given: Promise, threshold: Threshold) -> Setting:
+    value = given.gate.sign * threshold.value
+    return Setting(given.gate.name, value if math.isfinite(value) else 0.0, given)
 
 
 def _finite(value: Any) -> Any:
