@@ -9,12 +9,11 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InputError, MissingDependencyError
 from merton.experiment.run import RunDirectory
 from merton.experiment.workers import results
-from merton.iqa.gate_table import measured
+from merton.iqa.gate_table import OUTCOMES, measured
 from merton.perception.images import read_image
-from merton.perception.quality import METRICS
-from merton.perception.quality.registry import Metric
+from merton.perception.quality import METRICS, Metric
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
-from merton.results.records import Outcome, TrialRecord
+from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 
 LEAST_SIDE_PX = 480
@@ -43,8 +42,7 @@ def rows_of_run(
     with ResultStore(run.database, read_only=True) as store:
         records = {record.id: record for record in store.records(run.id)}
     cameras = {agent.id: POLICIES[agent.vla].cameras for agent in run.spec.agents}
-    known = {outcome for outcome in Outcome if outcome.success is not None}
-    looking = [record for record in records.values() if record.outcome in known and cameras.get(record.agent)]
+    looking = [record for record in records.values() if record.outcome.value in OUTCOMES and cameras.get(record.agent)]
     folders = {record.id: run.path / "trials" / record.id for record in looking}
     jobs = [
         (folders[record.id], cameras[record.agent], tuple(metrics))
@@ -68,7 +66,7 @@ def rows_of_run(
 def _row(records: Mapping[str, TrialRecord], name: str) -> dict[str, object]:
     record = records[name]
     clean = records.get(f"{record.agent}.{record.case.reference.id}")
-    of_clean = clean.outcome.value if clean and clean.success is not None and not record.case.is_reference else ""
+    of_clean = clean.outcome.value if clean and clean.outcome.value in OUTCOMES and not record.case.is_reference else ""
     case = record.case
     return {
         "trial": name,

@@ -26,6 +26,8 @@ Texts = NDArray[np.str_]
 WORDS = ("trial", "subject", "scene", "distortion", "outcome", "undistorted")
 ATTRIBUTES = tuple(field.name for field in fields(Attributes))
 DISAGREEMENT = ("disagreement_m", "disagreement_rad")
+OUTCOMES = tuple(each.value for each in Outcome if each not in (Outcome.INFRASTRUCTURE, Outcome.ABSTAINED))
+"""Of trials that a gate is studied on. Ours: a trial that another gate refused says nothing about what would be."""
 SAMPLE = Path(__file__).parent / "sample_gate_trials.csv"
 """The trials that come with Merton: tools/gate_trials.py makes them again."""
 HIGHEST = 100.0
@@ -44,7 +46,7 @@ class GateTable:
         scene: the unit that is sampled, as `TestCase.scene`.
         distortion: type; "reference" for none.
         level: 0 for none, to 5.
-        outcome: as `merton.results.records.Outcome`, without infrastructure faults.
+        outcome: one of `OUTCOMES`.
         undistorted: how the same trial ended without distortion; "" where that is not known.
         values: name to (n,): metrics of `METRICS`, the attributes of `perception.attributes`, and the disagreement of
             the policy with itself. Of several cameras a metric has the worst value, an attribute the mean.
@@ -88,14 +90,13 @@ def read_gate_table(path: Path) -> GateTable:
     names = [name for name in rows[0][1] if is_known(name)]
     if not names:
         raise InputError(f"{path}: has no column of a metric, an attribute or the disagreement: nothing to gate on")
-    outcomes = [each.value for each in Outcome if each is not Outcome.INFRASTRUCTURE]
     seen: set[str] = set()
     for where, row in rows:
         trial, outcome = name_in(where, row, "trial"), name_in(where, row, "outcome")
         if trial in seen:
             raise InputError(f"{where}: trial {trial!r} stands twice")
-        if outcome not in outcomes:
-            raise InputError(f"{where}: outcome {outcome!r}: choose from: {', '.join(outcomes)}")
+        if outcome not in OUTCOMES:
+            raise InputError(f"{where}: outcome {outcome!r}: choose from: {', '.join(OUTCOMES)}")
         seen.add(trial)
     words = {name: np.array([str(row[name] or "").strip() for _, row in rows]) for name in WORDS}
     for name in ("subject", "scene", "distortion"):

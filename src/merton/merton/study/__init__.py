@@ -14,6 +14,7 @@ __all__ = [
     "power",
     "published_iqa",
     "report",
+    "risk",
     "sequential",
     "thresholds",
     "values",
