@@ -18,6 +18,7 @@ from merton_interfaces.msg import (
     ConfirmationRequest,
     DistortionInfo,
     ExperimentProgress,
+    ImageQuality,
     Rating,
     RatingArray,
     SafetyState,
@@ -66,6 +67,8 @@ def broken_messages() -> list[tuple[Any, Any]]:
         (views.chunk, ActionChunk()),
         (views.scene, CellState(objects=[thing])),
         (views.distortion, DistortionInfo(level=nan)),
+        (views.quality, ImageQuality(value=nan, worst=math.inf, minimum=nan)),
+        (views.quality, ImageQuality()),
         (views.progress, ExperimentProgress(state=99, remaining_s=nan, elapsed_s=math.inf, stage="\x1b[31m")),
         (views.path, MarkerArray()),
         (views.waiting, ConfirmationRequest(limit=math.inf)),
@@ -84,6 +87,18 @@ def test_a_chunk_is_shown_in_millimetres_and_degrees() -> None:
     shown = views.chunk(message)
     assert shown["actions"] == [[10.0, -20.0, 30.0, 0.0, 0.0, 10.0, 0.5]]
     assert (shown["step_s"], shown["total"]) == (0.2, 1)
+
+
+def test_the_quality_of_an_image_is_a_share_of_the_way_to_the_best() -> None:
+    """For a metric of which lower is better the bound lies above, and the bar falls as the value rises."""
+    blur = ImageQuality(value=0.8, metric="blur_effect", worst=1.0, best=0.0, minimum=0.6)
+    shown = views.quality(blur)
+    assert (shown["share"], shown["minimum_share"]) == (pytest.approx(0.2), pytest.approx(0.4))
+    assert (shown["lower_is_better"], shown["refused"]) == (True, True)
+    blur.value = 0.5
+    assert (views.quality(blur)["share"], views.quality(blur)["refused"]) == (0.5, False)
+    noise = views.quality(ImageQuality(value=4.0, metric="noise_sigma", worst=math.inf, best=0.0))
+    assert (noise["share"], noise["refused"]) == (None, False)
 
 
 def test_the_planned_path_is_the_one_of_the_markers() -> None:

@@ -61,6 +61,12 @@ class Desk:
         return self._answer(f"record {wanted}")
 
 
+def quality(value: float) -> dict[str, Any]:
+    """Of an image, as monitor_node shows it, by a metric of which lower is better, with a bound of 0.6."""
+    content: dict[str, Any] = {"value": value, "metric": "blur_effect", "lower_is_better": True, "refused": value > 0.6}
+    return {**content, "share": 1 - value, "minimum": 0.6, "minimum_share": 0.4}
+
+
 class Shown:
     """A served page with the content of a trial that is under way; its arm stands at 11 s of the cell's clock."""
 
@@ -82,6 +88,7 @@ class Shown:
             "arm_seen": True,
             "scene": {"task": "pick", "seed": 3, "instruction": "pick it up", "success": False, "objects": crowd},
             "path": {"points": [[0.4, 0.0, 0.3], [0.45, 0.0, 0.1]], "cut_short": False},
+            "quality": {"top": quality(0.31)},
             "progress": PROGRESS,
             "motion": log.rows,
             "timeline": {
@@ -163,10 +170,28 @@ def test_the_page_says_what_runs_and_shows_the_trial(shown: Shown, page: Any) ->
     assert "36 of 528 trials" in text(page, "progress-more")
     assert "the arm was lost" in text(page, "progress-more")
 
+    shown.picture("top/after", 11.0)
+    wait(shown, page, "!document.querySelector('#quality-top').hidden")
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     rules = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
     found = axe.Axe().run(page, options=rules)
     assert found.violations_count == 0, found.generate_report()
+
+
+def test_the_quality_of_an_image_is_seen_to_fall(shown: Shown, page: Any) -> None:
+    """As words and as a bar below the pictures of its camera, in the caption, and in the picture that is large."""
+    shown.picture("top/after", 11.0)
+    wait(shown, page, "!document.querySelector('#quality-top').hidden")
+    bar = page.locator("#quality-top .bar")
+    assert "top: quality 0.31 (blur_effect, lower is better; the arm refuses above 0.6)" in text(page, "quality-top")
+    assert float(bar.get_attribute("width")) == pytest.approx(69)
+    page.locator("#picture-top-after").click()
+    shown.hub.put("quality", {"top": quality(0.83)})
+    wait(shown, page, "document.querySelector('#quality-top').classList.contains('refused')")
+    assert float(bar.get_attribute("width")) == pytest.approx(17)
+    assert "quality 0.83: refused" in text(page, "quality-top")
+    assert "quality 0.83: refused" in text(page, "zoom-title")
+    assert not page.locator("#quality-side").is_visible()
 
 
 def test_labels_of_objects_cover_neither_each_other_nor_an_object(shown: Shown, page: Any) -> None:

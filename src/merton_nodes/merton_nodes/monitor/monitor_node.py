@@ -17,6 +17,7 @@ from merton_interfaces.msg import (
     ConfirmationRequest,
     DistortionInfo,
     ExperimentProgress,
+    ImageQuality,
     RatingArray,
     SafetyState,
     TrialResult,
@@ -80,6 +81,7 @@ class MonitorNode(StageNode):
         self.timeline = Timeline()
         self.stopped = self.moving = False
         self.distortions: dict[str, Any] = {}
+        self.qualities: dict[str, Any] = {}
         self.scene_views = {linkage: SceneView(cell.with_linkage(linkage)) for linkage in (False, True)}
         """By whether the gripper has the linkage of the real one: its joint is in the joint states then."""
         self.motions = {linkage: MotionLog(view.cell) for linkage, view in self.scene_views.items()}
@@ -108,6 +110,7 @@ class MonitorNode(StageNode):
             self.subscribe_throttled(Image, names.color(camera), partial(self.on_image, f"{camera}/before"))
             self.subscribe_throttled(Image, names.distorted(camera), partial(self.on_image, f"{camera}/after"))
             self.subscribe_throttled(DistortionInfo, names.distortion_info(camera), partial(self.on_distortion, camera))
+            self.subscribe_throttled(ImageQuality, names.quality(camera), partial(self.on_quality, camera))
         self.subscribe_throttled(JointState, names.JOINT_STATES, self.on_joints, MOTION_PERIOD_S)
         self.show(CellState, names.CELL_STATE, names.LATEST_QOS, "scene", views.scene)
         self.show(SafetyState, names.ARM_SAFETY, names.LATCHED_QOS, "safety", self.with_stop)
@@ -171,6 +174,10 @@ class MonitorNode(StageNode):
     def on_distortion(self, camera: str, message: DistortionInfo) -> None:
         self.distortions = {**self.distortions, camera: views.distortion(message)}
         self.hub.put("distortion", self.distortions)
+
+    def on_quality(self, camera: str, message: ImageQuality) -> None:
+        self.qualities = {**self.qualities, camera: views.quality(message)}
+        self.hub.put("quality", self.qualities)
 
     def on_joints(self, message: JointState) -> None:
         try:

@@ -12,6 +12,7 @@ from merton_interfaces.msg import (
     ConfirmationRequest,
     DistortionInfo,
     ExperimentProgress,
+    ImageQuality,
     Rating,
     RatingArray,
     SafetyState,
@@ -118,6 +119,25 @@ def scene(message: CellState) -> dict[str, Any]:
 
 def distortion(message: DistortionInfo) -> dict[str, Any]:
     return {"name": message.name, "level": number(message.level, 2)}
+
+
+def quality(message: ImageQuality) -> dict[str, Any]:
+    """How good an image is; shares are 0 for the worst and 1 for the best, None where the values have no end."""
+    found = convert.quality_of(message)
+
+    def share(value: float) -> float | None:
+        way = number((value - message.worst) / (message.best - message.worst or math.nan), 3)
+        return None if way is None or not math.isfinite(message.worst + message.best) else min(1.0, max(0.0, way))
+
+    return {
+        "value": number(message.value, 3),
+        "metric": message.metric,
+        "lower_is_better": not found.higher_is_better,
+        "share": share(message.value),
+        "minimum": number(message.minimum),
+        "minimum_share": share(message.minimum),
+        "refused": bool(message.minimum) and found.is_worse_than(message.minimum),
+    }
 
 
 def path(message: MarkerArray) -> dict[str, Any] | None:

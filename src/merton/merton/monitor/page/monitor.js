@@ -232,6 +232,7 @@ function showCaption(picture) {
   const [text, old] = show.caption(picture, state, performance.now());
   if (picture.caption.textContent !== text) picture.caption.textContent = text;
   picture.figure.classList.toggle("old", old);
+  if (picture.which === "after") show.quality(picture.name, state.quality?.[picture.name], old);
   zoom.update(picture);
 }
 

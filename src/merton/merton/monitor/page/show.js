@@ -217,10 +217,49 @@ export function cameras(names, onZoom) {
       figure.append(canvas, caption, button);
       pair.append(figure);
     }
+    pair.append(qualityRow(name));
     return pair;
   });
   byId("cameras").replaceChildren(...(pairs.length ? pairs : [element("p", "no camera is shown", "quiet")]));
   return canvases;
+}
+
+// A place for the quality of a camera's distorted images: words, and a bar where the values have two ends.
+function qualityRow(name) {
+  const row = element("div", "", "quality");
+  row.id = `quality-${name}`;
+  row.hidden = true;
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "0 0 100 8");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("aria-hidden", "true"); // the words stand beside it
+  for (const [part, height] of [["whole", 8], ["bar", 8], ["least", 8]]) {
+    const made = document.createElementNS(SVG, "rect");
+    made.setAttribute("class", part);
+    made.setAttribute("height", height);
+    made.setAttribute("width", part === "least" ? 0.6 : 100);
+    svg.append(made);
+  }
+  row.append(element("p"), svg);
+  return row;
+}
+
+// How good the distorted images are now; `old` if their picture is of another time.
+export function quality(name, content, old) {
+  const row = byId(`quality-${name}`);
+  row.hidden = !content || old;
+  if (row.hidden) return;
+  const bound = content.minimum ? `; the arm refuses ${content.lower_is_better ? "above" : "below"} ${content.minimum}` : "";
+  const refused = content.refused ? ": refused" : "";
+  const text = `${name}: quality ${fixed(content.value, 2)}${refused} (${content.metric}, ${content.lower_is_better ? "lower" : "higher"} is better${bound})`;
+  const [words, svg] = row.children;
+  if (words.textContent !== text) words.textContent = text;
+  row.classList.toggle("refused", content.refused);
+  svg.style.display = content.share === null ? "none" : "";
+  const [, bar, least] = svg.children;
+  bar.setAttribute("width", 100 * (content.share ?? 0));
+  least.setAttribute("x", 100 * (content.minimum_share ?? 0) - 0.3);
+  least.style.display = content.minimum ? "" : "none";
 }
 
 const OLD_PICTURE_MS = 3000;
@@ -233,7 +272,10 @@ export function caption(picture, state, now) {
   if (document.body.classList.contains("stale")) return [`${title}: not connected`, true];
   if (!picture.seen) return [`${title}: waiting for ${picture.which === "before" ? "the camera" : "distortion_node"}`, false];
   const done = state.distortion?.[picture.name];
-  const what = picture.which === "before" ? "before" : done && done.level ? `${done.name} ${done.level}` : "not distorted";
+  const good = state.quality?.[picture.name];
+  const howGood = good ? `, quality ${fixed(good.value, 2)}${good.refused ? ": refused" : ""}` : "";
+  const how = done && done.level ? `${done.name} ${done.level}` : "not distorted";
+  const what = picture.which === "before" ? "before" : `${how}${howGood}`;
   if (now - picture.seen < OLD_PICTURE_MS) return [`${picture.name}: ${what}`, false];
   const stands = state.arm_seen && state.arm && Math.abs(state.arm.stamp_s - picture.stampS) < SAME_INSTANT_S;
   if (stands) return [`${picture.name}: ${what}, the cell stands`, false];
