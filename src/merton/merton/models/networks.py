@@ -19,13 +19,15 @@ class NumpyNetwork:
     A model derives its own network, whose twin in torch is in `tools`.
 
     Args:
-        path: .npz file with `words`, which the network knows, and arrays named as in the twin's `state_dict`.
+        path: .npz file with arrays named as in the twin's `state_dict`, and `words`, if the network knows some; what is
+            no array of fractions is left to the model.
     """
 
     def __init__(self, path: Path) -> None:
         with np.load(path) as stored:
-            self.words = tuple(str(word) for word in stored["words"])
-            self.weights = {name: _matrix(stored[name]) for name in stored.files if name != "words"}
+            self.words = tuple(str(word) for word in stored["words"]) if "words" in stored.files else ()
+            fractions = {name: array for name, array in stored.items() if array.dtype.kind == "f"}
+            self.weights = {name: _matrix(array) for name, array in fractions.items()}
 
     def linear(self, name: str, values: Floats) -> Floats:
         """A linear layer of (inputs,), or of each column of (inputs, positions): a convolution of 1 x 1."""

@@ -12,6 +12,8 @@ import numpy as np
 
 from merton.errors import InputError
 from merton.perception.quality import faults, fidelity, information, naturalness
+from merton.perception.quality.learned import small
+from merton.perception.quality.learned.measures import SMALLEST_SIDE_PX
 from merton.registry import Registry
 from merton.world.observation import Image
 
@@ -139,6 +141,11 @@ for _metric in (
     Metric(
         "noise_sigma", "lower", (0.0, math.inf), False, 3, "estimated white noise alone", "Immerkaer 1996",
         lambda: _alone(faults.noise_sigma),
+    ),
+    Metric(
+        "merton-nr", "higher", (0.0, 5.0), False, SMALLEST_SIDE_PX,
+        "predicted decision score of robots' models, from the image alone", "",
+        lambda: _alone(small.measure_alone), "no_reference",
     ),
 ):  # fmt: skip
     METRICS.add(_metric.name, _metric)

@@ -1,5 +1,10 @@
-"""Metrics of image quality that are trained on opinions: networks whose weights are a file."""
+"""Metrics of image quality that are trained on opinions: networks whose weights are a file.
 
+`merton-nr` and `merton-fr` are small, run in plain numpy and ship with weights; training, and the others, need the
+extra `iqa`.
+"""
+
+from merton.perception.quality.learned import cnniqa, small
 from merton.perception.quality.learned.base import TRAINABLE, TrainableMetric
 
-__all__ = ["TRAINABLE", "TrainableMetric"]
+__all__ = ["TRAINABLE", "TrainableMetric", "cnniqa", "small"]

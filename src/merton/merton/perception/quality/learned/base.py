@@ -22,9 +22,32 @@ class TrainableMetric(Protocol):
         description: one line, with the source.
     """
 
-    name: str
-    needs_reference: bool
-    description: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def needs_reference(self) -> bool: ...
+
+    @property
+    def description(self) -> str: ...
+
+    def prepare(
+        self, pairs: Sequence[ImagePair], cache: Path, on_progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Compute what the metric needs of each image and keep it in a folder, with all usable cores.
+
+        The folder may be shared by metrics, trainings and processes. An image that has changed is computed anew.
+
+        Args:
+            pairs: images.
+            cache: the folder; for `train` and `predict`.
+            on_progress: called with (images done, images in all).
+
+        Raises:
+            InputError: an image that cannot be read, or a missing reference.
+            MissingDependencyError: a package for training is not installed.
+        """
+        ...
 
     def train(
         self,
@@ -34,8 +57,11 @@ class TrainableMetric(Protocol):
         folder: Path,
         epochs: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
+        cache: Path | None = None,
     ) -> Path:
         """Learn, or go on learning after a kill, and write the weights.
+
+        One thread, so that the bytes do not depend on the number of cores: two trainings beside each other use two.
 
         Args:
             pairs: (n,) images.
@@ -44,6 +70,7 @@ class TrainableMetric(Protocol):
             folder: for the checkpoints; a folder with those of other arguments is refused.
             epochs: passes over the pairs; None for the metric's own number.
             on_progress: called with (epochs done, epochs in all).
+            cache: a folder of `prepare`; None computes everything anew.
 
         Returns:
             The weights: one .npz file in `folder`, with the metric's name and version, seed, epochs, range of labels,
@@ -56,7 +83,7 @@ class TrainableMetric(Protocol):
         """
         ...
 
-    def predict(self, weights: Path, pairs: Sequence[ImagePair]) -> NDArray[np.float64]:
+    def predict(self, weights: Path, pairs: Sequence[ImagePair], cache: Path | None = None) -> NDArray[np.float64]:
         """(n,) predicted scores on the scale of the labels, higher is better.
 
         Raises:

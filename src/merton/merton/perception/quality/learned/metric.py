@@ -1,0 +1,157 @@
+"""What all trained metrics share: checks, preparation, training and prediction by torch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.errors import InputError, require
+from merton.files import locked_folder
+from merton.perception.quality.learned.prepared import Array, Item, prepare_all
+from merton.perception.quality.learned.weights import (
+    Card,
+    Scale,
+    check_card,
+    make_card,
+    read_card,
+    read_scale,
+    write_weights,
+)
+from merton.perception.quality.pairs import ImagePair
+from merton.seeding import derive_seed
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from merton.perception.quality.learned.train import Recipe
+
+LEAST_PAIRS = 8
+"""Fewer pairs than this are refused. Ours: below, no split leaves anything to learn."""
+WEIGHTS = "weights.npz"
+
+
+class LearnedMetric(ABC):
+    """A metric whose network is trained by torch; implements `TrainableMetric`.
+
+    A kind of it sets the attributes, says what it needs of a pair, and builds the network.
+    """
+
+    name: ClassVar[str]
+    needs_reference: ClassVar[bool]
+    description: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Of the network and of what is prepared for it: weights of another version are refused."""
+    ranked: ClassVar[bool] = True
+    """Whether labels become shares of labels below them (`Scale.by_rank`), or parts of their range."""
+
+    @abstractmethod
+    def items(self, pair: ImagePair) -> tuple[Item, ...]:
+        """What is prepared of a pair: the arguments of the network, in their order."""
+
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """How it is trained."""
+
+    @abstractmethod
+    def network(self, arrays: Sequence[tuple[Array, ...]]) -> nn.Module:
+        """A network with random weights, its inputs standardised by some of the arrays that it will be trained on."""
+
+    def prepare(
+        self, pairs: Sequence[ImagePair], cache: Path, on_progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """As `TrainableMetric.prepare`."""
+        self._check_references(pairs)
+        prepare_all([item for pair in pairs for item in self.items(pair)], cache, on_progress)
+
+    def train(
+        self,
+        pairs: Sequence[ImagePair],
+        labels: NDArray[np.float64],
+        seed: int,
+        folder: Path,
+        epochs: int | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+        cache: Path | None = None,
+    ) -> Path:
+        """As `TrainableMetric.train`."""
+        labels = np.asarray(labels, np.float64)
+        self._check_references(pairs)
+        _check_labels(self.name, pairs, labels)
+        torch = require("torch", "iqa", f"the training of {self.name}")
+        from merton.perception.quality.learned import train
+
+        recipe = self.recipe()
+        epochs = recipe.epochs if epochs is None else epochs
+        if epochs < 1:
+            raise InputError(f"{self.name} is trained for at least 1 epoch, not {epochs}")
+        card = make_card(self.name, self.version, pairs, labels, seed, epochs, str(torch.__version__))
+        path = folder / WEIGHTS
+        with locked_folder(folder, "training"):
+            if path.exists():
+                return _finished(path, card)
+            arrays = self.arrays(pairs, cache)
+            scale = (Scale.by_rank if self.ranked else Scale.by_range)(labels)
+            with train.seeded_single_thread(derive_seed(seed, "weights")):
+                network = self.network(arrays)
+                learned = train.fit(
+                    network, arrays, scale.to_unit(labels), recipe, epochs, seed, folder, card.text, on_progress
+                )
+            write_weights(path, learned, scale, card)
+        return path
+
+    def predict(self, weights: Path, pairs: Sequence[ImagePair], cache: Path | None = None) -> NDArray[np.float64]:
+        """As `TrainableMetric.predict`."""
+        check_card(weights, self.name, self.version)
+        self._check_references(pairs)
+        return read_scale(weights).to_labels(self.outputs(weights, self.arrays(pairs, cache)))
+
+    def outputs(self, weights: Path, arrays: Sequence[tuple[Array, ...]]) -> NDArray[np.float64]:
+        """(n,) what the network gives, about 0..1; here by torch."""
+        torch = require("torch", "iqa", self.name)
+        from merton.perception.quality.learned import train
+
+        network = self.network(arrays)
+        with np.load(weights) as stored:
+            network.load_state_dict({name: torch.from_numpy(stored[name]) for name in network.state_dict()})
+        with train.seeded_single_thread(0):
+            return train.run(network, arrays)
+
+    def arrays(self, pairs: Sequence[ImagePair], cache: Path | None) -> list[tuple[Array, ...]]:
+        """What was prepared of each pair; what several pairs share is held once."""
+        held: dict[Any, Array] = {}
+
+        def of(item: Item) -> Array:
+            if item not in held:
+                held[item] = item[0].of(item[1], cache)
+            return held[item]
+
+        return [tuple(of(item) for item in self.items(pair)) for pair in pairs]
+
+    def _check_references(self, pairs: Sequence[ImagePair]) -> None:
+        if self.needs_reference and (alone := next((pair for pair in pairs if pair.reference is None), None)):
+            raise InputError(f"{self.name} compares with a reference image, and {str(alone.image)!r} has none")
+
+
+def _check_labels(name: str, pairs: Sequence[ImagePair], labels: NDArray[np.float64]) -> None:
+    if labels.shape != (len(pairs),):
+        raise InputError(f"{len(pairs)} images need as many labels, got an array of {labels.shape}")
+    if len(pairs) < LEAST_PAIRS:
+        raise InputError(f"{name} needs at least {LEAST_PAIRS} images with labels to learn from, got {len(pairs)}")
+    if not np.isfinite(labels).all():
+        wrong = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise InputError(f"the label of {str(pairs[wrong].image)!r} is {labels[wrong]}: labels are finite numbers")
+    if labels.min() == labels.max():
+        raise InputError(f"all {len(labels)} labels are {labels[0]:g}: there is nothing to learn")
+
+
+def _finished(path: Path, card: Card) -> Path:
+    if read_card(path) != card:
+        raise InputError(
+            f"{str(path.parent)!r} holds the training of other images, labels, seed or epochs; choose another folder"
+        )
+    return path

@@ -1,0 +1,101 @@
+"""What a metric needs of each image, computed once and kept in files, however often a network is trained."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merton.errors import InputError
+from merton.files import written_whole
+from merton.perception.images import read_image
+from merton.processes import one_thread_each, usable_cores, worker_pool
+from merton.world.observation import Image
+
+Array = NDArray[Any]
+"""A preparation of one image, or of an image and its reference."""
+
+_CHUNK = 16
+"""Images that a worker gets at a time."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A kind of preparation.
+
+    Attributes:
+        kind: its name and version; names the folder in the cache.
+        compute: of the images of an item, one or two.
+    """
+
+    kind: str
+    compute: Callable[..., Array]
+
+    def of(self, files: tuple[Path, ...], cache: Path | None) -> Array:
+        """The preparation of an image or a pair of images: from the cache, or computed and kept there.
+
+        Raises:
+            InputError: an image cannot be read, or two images have different sizes.
+        """
+        if cache is None:
+            return self.compute(*_images(files))
+        kept = cache / self.kind / f"{_state(files)}.npy"
+        if kept.exists():
+            return np.asarray(np.load(kept))
+        made = self.compute(*_images(files))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(kept, durable=False) as file:
+            np.save(file, made)
+        return made
+
+
+Item = tuple[Preparation, tuple[Path, ...]]
+"""A preparation, and the files of the images that it is made of."""
+
+
+def prepare_all(items: Sequence[Item], cache: Path, on_progress: Callable[[int, int], None] | None = None) -> None:
+    """Fill the cache with all items, by as many processes as there are cores; raises as `Preparation.of`."""
+    wanted = list(dict.fromkeys(items))
+    missing = [(kind, files) for kind, files in wanted if not (cache / kind.kind / f"{_state(files)}.npy").exists()]
+    done = len(wanted) - len(missing)
+    chunks = [missing[start : start + _CHUNK] for start in range(0, len(missing), _CHUNK)]
+    if on_progress:
+        on_progress(done, len(wanted))
+    if not chunks:
+        return
+    with one_thread_each(), worker_pool(min(usable_cores(), len(chunks))) as pool:
+        for count in pool.map(_fill, chunks, [cache] * len(chunks)):
+            done += count
+            if on_progress:
+                on_progress(done, len(wanted))
+
+
+def _fill(items: Sequence[Item], cache: Path) -> int:
+    for preparation, files in items:
+        preparation.of(files, cache)
+    return len(items)
+
+
+def _images(files: tuple[Path, ...]) -> list[Image]:
+    images = [read_image(file) for file in files]
+    if any(image.shape != images[0].shape for image in images):
+        raise InputError(f"{str(files[0])!r} and its reference {str(files[1])!r} have different sizes")
+    return images
+
+
+def _state(files: tuple[Path, ...]) -> str:
+    """A name for these files as they are now: a file that was written again has another."""
+    parts = []
+    for file in files:
+        try:
+            state = file.stat()
+        except OSError as error:
+            raise InputError(f"cannot read image {str(file)!r}: {error.strerror}") from None
+        parts.append(f"{os.path.abspath(file)}\x1f{state.st_size}\x1f{state.st_mtime_ns}")
+    return hashlib.sha256("\x1e".join(parts).encode()).hexdigest()[:32]
