@@ -13,7 +13,6 @@ import numpy as np
 from merton.errors import InputError
 from merton.perception.quality import faults, fidelity, information, naturalness
 from merton.perception.quality.learned import small
-from merton.perception.quality.learned.measures import SMALLEST_SIDE_PX
 from merton.registry import Registry
 from merton.world.observation import Image
 
@@ -143,7 +142,7 @@ for _metric in (
         lambda: _alone(faults.noise_sigma),
     ),
     Metric(
-        "merton-nr", "higher", (0.0, 5.0), False, SMALLEST_SIDE_PX,
+        "merton-nr", "higher", (0.0, 5.0), False, small.SMALLEST_SIDE_PX,
         "predicted decision score of robots' models, from the image alone", "",
         lambda: _alone(small.measure_alone), "no_reference",
     ),

@@ -8,6 +8,8 @@ blur, noise, lost colour and the borders of blocks by construction.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +53,7 @@ def measures(image: Image) -> NDArray[np.uint8]:
     The size is that of `reduced`.
     """
     small = reduced(image)
-    luma, red, blue = cv2.split(cv2.cvtColor(small, cv2.COLOR_RGB2YCrCb))
+    luma, red, blue = (np.asarray(plane, np.uint8) for plane in cv2.split(cv2.cvtColor(small, cv2.COLOR_RGB2YCrCb)))
     rows, columns = small.shape[0] // CELL_PX, small.shape[1] // CELL_PX
     brightest = cv2.max(cv2.max(small[..., 0], small[..., 1]), small[..., 2])
     darkest = cv2.min(cv2.min(small[..., 0], small[..., 1]), small[..., 2])
@@ -78,13 +80,13 @@ def differences(image: Image, reference: Image) -> NDArray[np.uint8]:
     Mean absolute differences of luma and both chroma planes, pixel by pixel; of luma and chroma after averaging over
     4 x 4 pixels, which ignores noise; and 1 minus the correlation of luma, as in SSIM's structure.
     """
-    one, other = (cv2.cvtColor(reduced(each), cv2.COLOR_RGB2YCrCb) for each in (image, reference))
+    one, other = (np.asarray(cv2.cvtColor(reduced(each), cv2.COLOR_RGB2YCrCb), np.uint8) for each in (image, reference))
     rows, columns = one.shape[0] // CELL_PX, one.shape[1] // CELL_PX
     fine = _cells(cv2.absdiff(one, other), rows, columns)
     coarse_one, coarse_other = (_half(_half(each)) for each in (one, other))
     coarse = _cells(cv2.absdiff(coarse_one, coarse_other), rows, columns)
     chroma = cv2.max(np.ascontiguousarray(coarse[..., 1]), np.ascontiguousarray(coarse[..., 2]))
-    raised = [*(np.ascontiguousarray(fine[..., channel]) for channel in range(3)), coarse[..., 0], chroma]
+    raised = [fine[..., 0], fine[..., 1], fine[..., 2], coarse[..., 0], np.asarray(chroma, np.float32)]
     first, second = (each[..., 0].astype(np.float32) for each in (one, other))
     mean_first, mean_second = _cells(first, rows, columns), _cells(second, rows, columns)
     shared = _cells(first * second, rows, columns) - mean_first * mean_second
@@ -95,7 +97,7 @@ def differences(image: Image, reference: Image) -> NDArray[np.uint8]:
     return np.stack([*_logarithms(raised), *_rounded([127.5 * (1 - likeness)])])
 
 
-def _cells(plane: NDArray[np.generic], rows: int, columns: int) -> NDArray[np.float32]:
+def _cells(plane: NDArray[Any], rows: int, columns: int) -> NDArray[np.float32]:
     """The mean of every cell."""
     cells = cv2.resize(plane.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
     return np.asarray(cells, np.float32)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from merton.models.convolution import fold
 from merton.models.networks import Floats, NumpyNetwork, relu
 from merton.perception.quality.learned.base import TRAINABLE
-from merton.perception.quality.learned.measures import differences, measures
+from merton.perception.quality.learned.measures import SMALLEST_SIDE_PX, differences, measures
 from merton.perception.quality.learned.metric import LearnedMetric
 from merton.perception.quality.learned.prepared import Array, Item, Preparation
 from merton.perception.quality.learned.weights import Scale, read_scale
@@ -147,3 +147,5 @@ def _pooled(signal: Floats) -> tuple[Floats, Floats, Floats]:
 
 for _metric in (MertonNR(), MertonFR()):
     TRAINABLE.add(_metric.name, _metric)
+
+__all__ = ["SMALLEST_SIDE_PX", "MertonFR", "MertonNR", "measure_alone", "measure_beside", "shipped"]

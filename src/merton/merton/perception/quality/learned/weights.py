@@ -120,14 +120,10 @@ def make_card(
 
 def write_weights(path: Path, arrays: Mapping[str, NDArray[Any]], scale: Scale, card: Card) -> None:
     """Write the file whole; the same content gives the same bytes."""
+    content: dict[str, Any] = {name: array.astype(np.float32) for name, array in arrays.items()}
+    content |= {"scale_unit": scale.unit, "scale_labels": scale.labels, "card": np.array(card.text)}
     with written_whole(path) as file:
-        np.savez_compressed(
-            file,
-            **{name: array.astype(np.float32) for name, array in arrays.items()},
-            scale_unit=scale.unit,
-            scale_labels=scale.labels,
-            card=np.array(card.text),
-        )
+        np.savez_compressed(file, **content)
 
 
 def read_card(path: Path) -> Card:
