@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -73,33 +73,31 @@ def subject_sums(scores: Iterable[Any], tasks: int = TASKS) -> SubjectSums:
         MissingDependencyError: pyarrow is not installed.
     """
     table, about = _joined(scores)
-    (models, model), (scenes, scene), (images, image), (_, task), (dimensions, dimension) = (
+    (models, model), (scenes, scene), (images, image), (task_names, task), (dimensions, dimension) = (
         _codes(table.column(name)) for name in SCORE_COLUMNS[:5]
     )
     level, score = (table.column(name).to_numpy() for name in SCORE_COLUMNS[5:])
-    del table
-    levels, tasks_met = int(level.max(initial=0)) + 1, int(task.max(initial=0)) + 1
-    _, first, place = np.unique(image * levels + level, return_index=True, return_inverse=True)
-    keys = ((dimension * len(models) + model) * len(first) + place) * tasks_met + task
-    order = np.argsort(keys)  # of every sum too, so that the order of rows plays no part
-    keys, score = keys[order], score[order]
-    twice = np.flatnonzero(np.diff(keys) == 0)
-    if len(twice):
-        name = models[model[order[twice[0]]]]
-        raise InputError(f"a score of {one_line(name)!r} is there twice: each model must be in one table only")
-    keys //= tasks_met
-    starts = np.flatnonzero(np.diff(keys, prepend=-1))
-    whole = np.diff(starts, append=len(keys)) == tasks
-    sums, at = np.add.reduceat(score, starts)[whole], keys[starts][whole]
-    found = np.full((len(dimensions), len(models), len(first)), np.nan)
-    found.flat[at] = sums
-    references, distortions = _split(images[image[first]])
-    shown = numbered_images(references, distortions, level[first])[1]
-    values = {name: np.full((len(models), len(first)), np.nan) for name in VALUES}
-    for name, matrix in zip(dimensions.tolist(), found, strict=True):
-        if name in values:
-            values[name] = matrix[:, shown]
-    columns = (scenes[scene[first]][shown], references[shown], distortions[shown], level[first][shown])
+    levels = int(level.max(initial=0)) + 1
+    code = image() * levels + level
+    scene_of = np.full(len(images) * levels, -1)
+    scene_of[code] = scene()
+    first = np.flatnonzero(scene_of >= 0)
+    place_of = np.cumsum(scene_of >= 0) - 1
+    references, distortions = _split(images[first // levels])
+    shown = numbered_images(references, distortions, first % levels)[1]
+    which, values = dimension(), {}
+    for name in VALUES:
+        rows = (
+            np.flatnonzero(which == np.flatnonzero(dimensions == name)) if name in dimensions else np.zeros(0, np.intp)
+        )
+        keys = (model(rows) * len(first) + place_of[code[rows]]) * len(task_names) + task(rows)
+        try:
+            sums = _sums(keys, score[rows], len(task_names), tasks, len(models) * len(first))
+        except _TwiceError as error:
+            twice = one_line(models[error.key // len(task_names) // len(first)])
+            raise InputError(f"a score of {twice!r} is there twice: each model must be in one table only") from None
+        values[name] = sums.reshape(len(models), len(first))[:, shown]
+    columns = (scenes[scene_of[first]][shown], references[shown], distortions[shown], (first % levels)[shown])
     return SubjectSums(models, *columns, values, tasks, about)
 
 
@@ -216,11 +214,39 @@ def _joined(scores: Iterable[Any]) -> tuple[Any, dict[str, Any]]:
     return table, about
 
 
-def _codes(column: Any) -> tuple[Texts, Integers]:
-    """The different texts of a dictionary-encoded column, sorted, and the number of each row's."""
+class _TwiceError(Exception):
+    """A key is there twice."""
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+
+def _sums(keys: Integers, score: Floats, tasks_met: int, tasks: int, size: int) -> Floats:
+    """(size,) the sum of the scores of a place, key // tasks_met, that has so many tasks; NaN for the others."""
+    order = np.argsort(keys)  # of every sum too, so that the order of rows plays no part
+    keys, score = keys[order], score[order]
+    twice = np.flatnonzero(np.diff(keys) == 0)
+    if len(twice):
+        raise _TwiceError(int(keys[twice[0]]))
+    keys //= tasks_met
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    found = np.full(size, np.nan)
+    if len(starts):
+        whole = np.diff(starts, append=len(keys)) == tasks
+        found[keys[starts][whole]] = np.add.reduceat(score, starts)[whole]
+    return found
+
+
+def _codes(column: Any) -> tuple[Texts, Callable[..., Integers]]:
+    """The different texts of a dictionary-encoded column, sorted, and what gives the number of each of some rows."""
     chunk = column.chunk(0)
     names, rank = np.unique(np.array(chunk.dictionary.to_pylist(), np.str_), return_inverse=True)
-    return names, rank[chunk.indices.to_numpy()].astype(np.int64)
+    numbers = chunk.indices.to_numpy()
+
+    def codes(rows: Any = slice(None)) -> Integers:
+        return np.asarray(rank[numbers[rows]], np.int64)
+
+    return names, codes
 
 
 def _split(images: Texts) -> tuple[Texts, Texts]:
