@@ -47,7 +47,7 @@ from merton.perception.dataset import build
 from merton.perception.dataset.intake import decode
 from merton.perception.distortion import DISTORTIONS
 from merton.perception.images import encode_image
-from merton.study import models, report
+from merton.study import models, opinion, report
 from merton.world.action import ActionChunk
 from merton.world.cell import load_cell
 from patience import until
@@ -175,6 +175,23 @@ def test_tables_and_a_second_run_from_the_cache(dataset: Path, catalogue: Path, 
     assert models.profiles(table, "cognition")[0].levels[0] == models.TableCell(1.0, REFERENCES * len(TASKS))
     page = report.write_models_page(tmp_path / "one" / SCORES, tmp_path / "page.html")
     assert "leaner" in page.read_text()
+    check_opinions(tmp_path / "one", found)
+
+
+def check_opinions(out: Path, found: list[dict[str, Any]]) -> None:
+    """The opinions beside the scores have every copy once, with the sums of the scores in the table."""
+    made = opinion.read_opinions(out / opinion.OPINIONS)
+    assert len(made.level) == REFERENCES * len(DISTORTIONS)
+    assert made.about["subjects"] == {"cognition": ["teller"], "decision": ["leaner"]}
+    sums = {name: dict.fromkeys(made.reference_id.tolist(), 0.0) for name in ("bleu", "position")}
+    for name, of_reference in sums.items():
+        for row in found:
+            if row["level"] > 0 and row[name] is not None:
+                of_reference[row["reference"]] += row[name]
+        for reference, total in of_reference.items():
+            assert made.value(name)[made.reference_id == reference].sum() == pytest.approx(total, abs=1e-9)
+    assert set(made.about["chance"]) <= {"cognition", "decision"}
+    assert (opinion.read_subjects(out / opinion.SUBJECTS).level == 0).sum() == REFERENCES
 
 
 def check_scores(found: list[dict[str, Any]]) -> None:
