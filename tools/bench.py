@@ -24,6 +24,7 @@ from distortion_bench import distortions
 from distortion_bench import peers as distortion_peers
 from kinematics_bench import kinematics
 from numpy.typing import NDArray
+from quality_bench import qualities
 from rating_bench import ratings
 from sensor_bench import sensors
 from text_bench import text
@@ -231,6 +232,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "sensors": sensors,
     "distortions": distortions,
     "distortion_peers": distortion_peers,
+    "qualities": qualities,
     "kinematics": kinematics,
     "safety": safety,
     "ratings": ratings,

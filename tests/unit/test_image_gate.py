@@ -18,6 +18,7 @@ from merton.leaderboard.snapshot.terminal import render_snapshot
 from merton.perception.quality import measure
 from merton.results.metrics import match_scores
 from merton.results.records import Outcome, TestCase, TrialRecord
+from merton.study.execution import select
 from merton.study.stages import stages
 
 
@@ -105,6 +106,7 @@ def test_how_far_stages_agree_is_calculated_without_abstentions() -> None:
         repr(stages(found, ["bold", "timid"])) for found in (trials(Outcome.ABSTAINED), acted, trials(Outcome.FAILURE))
     )
     assert abstaining == without != failing
+    assert repr(select(trials(Outcome.ABSTAINED))) == repr(select(acted))
 
 
 @pytest.mark.parametrize(
