@@ -24,11 +24,13 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 40.0, 418.0, 12.0, 286.0
 _LABEL_HEIGHT = 12.0
 
 
-def scatter(types: Sequence[TypeMean], stage: str, label: str, line: tuple[float, float] | None) -> Markup:
+def scatter(
+    types: Sequence[TypeMean], stage: str, label: str, maximum: float, line: tuple[float, float] | None
+) -> Markup:
     """One point a type: its mean of a stage against its mean execution, whiskers of one standard error.
 
     Args:
-        stage: key of the means; label: of the axis.
+        stage: key of the means; label: of the axis; maximum: of the stage's scale.
         line: slope and offset of the line of least squares. Types that lie more than one deviation below are named.
     """
     shown = [
@@ -38,8 +40,8 @@ def scatter(types: Sequence[TypeMean], stage: str, label: str, line: tuple[float
     ]
     if not shown:
         return tag("p", "No type has both scores.")
-    across = _axis([(x, item.errors.get(stage) or 0.0) for item, x, _ in shown])
-    up = _axis([(y, item.errors["execution"] or 0.0) for item, _, y in shown])
+    across = _axis([(x, item.errors.get(stage) or 0.0) for item, x, _ in shown], maximum)
+    up = _axis([(y, item.errors["execution"] or 0.0) for item, _, y in shown], 100.0)
 
     def x_of(value: float) -> float:
         return _LEFT + (_RIGHT - _LEFT) * (value - across[0]) / (across[-1] - across[0])
@@ -84,9 +86,10 @@ def _path(points: Sequence[tuple[float, float, float]]) -> Path3:
     return np.array(points, np.float64).reshape(-1, 3)
 
 
-def _axis(values: Sequence[tuple[float, float]]) -> list[float]:
-    """Ticks at round numbers around all values and their errors."""
-    low, high = min(value - error for value, error in values), max(value + error for value, error in values)
+def _axis(values: Sequence[tuple[float, float]], maximum: float) -> list[float]:
+    """Ticks at round numbers around all values and their errors, up to the end of the scale."""
+    low = max(0.0, min(value - error for value, error in values))
+    high = min(maximum, max(value + error for value, error in values))
     span = max(high - low, 1e-6)
     unit = 10.0 ** math.floor(math.log10(span / 4))
     step = next(unit * factor for factor in (1, 2, 5, 10) if span / (unit * factor) <= 5)
@@ -116,10 +119,10 @@ def _point(item: TypeMean, stage: str, x_of: Scale, y_of: Scale, at: tuple[float
     x, y = at
     parts = []
     if error := item.errors.get(stage):
-        ends = {"x1": x_of(x - error), "x2": x_of(x + error)}
+        ends = {"x1": x_of(x - error), "x2": min(x_of(x + error), _RIGHT)}
         parts.append(tag("line", **ends, y1=y_of(y), y2=y_of(y), class_="whisker"))
     if error := item.errors["execution"]:
-        ends = {"y1": y_of(y - error), "y2": y_of(y + error)}
+        ends = {"y1": y_of(y - error), "y2": max(y_of(y + error), _TOP)}
         parts.append(tag("line", x1=x_of(x), x2=x_of(x), **ends, class_="whisker"))
     hint = f"{readable(item.distortion)}: {number(x, 3)}, execution {number(y, 1)} ({item.trials} trials)"
     parts += [tag("title", hint), marker(2 if stage in item.below else 0, x_of(x), y_of(y))]
@@ -133,5 +136,7 @@ def _names(points: Sequence[tuple[str, float, float]]) -> list[Markup]:
         last = max(y + 4.0, last + _LABEL_HEIGHT)
         right = x < (_LEFT + _RIGHT) / 2
         anchor = "start" if right else "end"
-        texts.append(tag("text", readable(name), x=x + (8.0 if right else -8.0), y=last, text_anchor=anchor))
+        halo = "paint-order:stroke;stroke:var(--paper);stroke-width:3px"
+        place = {"x": x + (8.0 if right else -8.0), "y": last, "text_anchor": anchor}
+        texts.append(tag("text", readable(name), **place, style=halo))
     return texts

@@ -12,7 +12,16 @@ from merton.results.statistics import Interval
 from merton.results.text import MISSING
 from merton.study import execution_figures
 from merton.study.execution import Difference, fisher_interval
-from merton.study.execution_study import PUBLISHED, PUBLISHED_TYPES, Claim, ExecutionStudy, MetricRow, line_of
+from merton.study.execution_study import (
+    PUBLISHED,
+    PUBLISHED_TYPES,
+    SCALES,
+    UNTOUCHED,
+    Claim,
+    ExecutionStudy,
+    MetricRow,
+    line_of,
+)
 
 UNIT_WORDS = {"type": "type", "type_level": "type and level", "trial": "trial"}
 SOURCE_WORDS = {"run": "this run", "opinions": "opinions of a dataset"}
@@ -81,11 +90,33 @@ def _pictures(study: ExecutionStudy) -> dict[str, object]:
             ]
             if pairs:
                 label = stage if source == "run" else f"{stage} (opinions, 0 to 5)"
-                found.append((stage, source, execution_figures.scatter(study.types, key, label, line_of(pairs))))
+                found.append(
+                    (
+                        stage,
+                        source,
+                        execution_figures.scatter(study.types, key, label, SCALES.get(key, 1.0), line_of(pairs)),
+                    )
+                )
     doubts = [
         (bound, fisher_interval(bound, PUBLISHED_TYPES)) for bound in sorted({b for _, b in PUBLISHED.values()})[::-1]
     ]
-    return {"scatters": found, "doubts": doubts, "paths": [execution_figures.example_paths(x) for x in study.examples]}
+    rows: dict[str, dict[str, MetricRow]] = {}
+    for row in study.metrics:
+        rows.setdefault(row.metric, {})[row.unit] = row
+    return {
+        "scatters": found,
+        "doubts": doubts,
+        "paths": [execution_figures.example_paths(example) for example in study.examples],
+        "untouched": sum((item.means["execution"] or 0.0) >= UNTOUCHED for item in study.types),
+        "metric_table": rows,
+        "metric_units": list(dict.fromkeys(row.unit for row in study.metrics)),
+    }
+
+
+def _mark(row: MetricRow) -> str:
+    """Whether a metric is told from the best."""
+    low, high = row.behind_interval or (0.0, 0.0)
+    return "▾" if low > 0.0 else "▴" if high < 0.0 else ""
 
 
 @cache
@@ -96,4 +127,5 @@ def _environment() -> jinja2.Environment:
         SOURCE_WORDS=SOURCE_WORDS,
         LETTERS=LETTERS,
         PUBLISHED_TYPES=PUBLISHED_TYPES,
+        marks_of=_mark,
     )

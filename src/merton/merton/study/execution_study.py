@@ -44,6 +44,8 @@ LEAST_TYPES = 5
 PUBLISHED = {"cognition": ("below", 0.5), "decision": ("above", 0.6)}
 """Embodied-IQA, section 5.4: the Spearman correlation with execution over the 30 types is below .5 and above .6."""
 PUBLISHED_TYPES = 30
+UNTOUCHED = 99.0
+"""A mean execution from which on a type has cost next to nothing. Ours."""
 EXAMPLES = {Outcome.SUCCESS: "success", Outcome.FAILURE: "deviation", Outcome.EMERGENCY_STOP: "emergency stop"}
 """Outcome to its name in Fig. 9 of the paper."""
 WIDTH_PX, QUALITY, PATH_POINTS = 320, 70, 60
@@ -260,7 +262,10 @@ def _mean_and_error(value: np.ndarray, scene: np.ndarray, scale: float) -> tuple
 
 
 def _marked(types: Sequence[TypeMean]) -> list[TypeMean]:
-    """With `below`: types whose execution is more than one standard deviation under the line of least squares."""
+    """With `below`: types whose execution is more than one standard deviation under the line of least squares.
+
+    Ours: a type that costs less than a point is not one of them, though the line may end above 100.
+    """
     below: dict[str, list[str]] = {item.distortion: [] for item in types}
     for stage in [key for key in types[0].means if key.removeprefix("opinion_") in STAGES]:
         pairs = [
@@ -270,10 +275,10 @@ def _marked(types: Sequence[TypeMean]) -> list[TypeMean]:
         ]
         if (line := line_of([(x, y) for _, x, y in pairs])) is None:
             continue
-        rests = {name: y - line[0] * x - line[1] for name, x, y in pairs}
-        deviation = float(np.std(list(rests.values()), ddof=2))
-        for name, rest in rests.items():
-            if rest < -deviation < 0.0:
+        rests = [(name, y - line[0] * x - line[1], y) for name, x, y in pairs]
+        deviation = float(np.std([rest for _, rest, _ in rests], ddof=2))
+        for name, rest, y in rests:
+            if rest < -deviation < 0.0 and y < UNTOUCHED:
                 below[name].append(stage)
     return [replace(item, below=tuple(below[item.distortion])) for item in types]
 
