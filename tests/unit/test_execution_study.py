@@ -82,9 +82,10 @@ def test_stops_invalid_actions_and_faults_enter_as_documented() -> None:
     stop = trial("one", 0, "blur", 1, 0.0, outcome=Outcome.EMERGENCY_STOP)
     invalid = trial("one", 1, "blur", 2, 0.0, outcome=Outcome.INVALID_ACTION, error_code=101)
     fault = trial("one", 2, "blur", 3, None, outcome=Outcome.INFRASTRUCTURE)
-    new = {item.id: item for item in (stop, invalid, fault)}
+    abstained = trial("one", 3, "blur", 4, 0.0, outcome=Outcome.ABSTAINED)
+    new = {item.id: item for item in (stop, invalid, fault, abstained)}
     found = select([new.get(item.id, item) for item in record()])
-    assert (len(found.id), found.excluded.infrastructure) == (47, 1)
+    assert (len(found.id), found.excluded.infrastructure, found.excluded.abstained) == (46, 1, 1)
     values = dict(zip(found.id.tolist(), found.values["execution"].tolist(), strict=True))
     assert (values[stop.id], values[invalid.id], fault.id in values) == (0.0, 0.0, False)
 

@@ -39,6 +39,8 @@ UNITS = ("type", "type_level", "trial")
 """What one point of a correlation is: the mean of a type, that of a type at a level, or a trial."""
 STAGES = ("cognition", "decision")
 OUTCOMES = ("execution", "success", "progress")
+_NO_ATTEMPT = (Outcome.INFRASTRUCTURE, Outcome.ABSTAINED)
+"""Outcomes of trials whose decision was not carried out, in the order of `Excluded`."""
 SEED = 0
 """Of resamples and permutations."""
 
@@ -52,12 +54,14 @@ class Excluded:
         failed_references: (agent, reference) whose undistorted run did not do the task, or was not recorded.
         failed_reference_trials: distorted trials of those.
         infrastructure: trials that ended by an infrastructure fault, which says nothing about the agent.
+        abstained: trials that were given up because of the quality of their images, which is what is compared.
     """
 
     constant_agents: tuple[str, ...] = ()
     failed_references: tuple[tuple[str, str], ...] = ()
     failed_reference_trials: int = 0
     infrastructure: int = 0
+    abstained: int = 0
 
 
 @dataclass(frozen=True)
@@ -150,9 +154,9 @@ class Difference:
 def select(records: Iterable[TrialRecord], include_failed_references: bool = False) -> Trials:
     """The distorted trials that a study is made of.
 
-    An emergency stop and an invalid action have execution 0 and stay; an infrastructure fault, agents with constant
-    decisions, and trials whose reference run did not do the task are left out and counted. The reference run is the
-    agent's own undistorted trial of the same task and scene.
+    An emergency stop and an invalid action have execution 0 and stay; infrastructure faults, abstentions, agents with
+    constant decisions, and trials whose reference run did not do the task are left out and counted. The reference run
+    is the agent's own undistorted trial of the same task and scene.
 
     Args:
         records: abstentions are left out before all else: nothing was executed.
@@ -164,7 +168,8 @@ def select(records: Iterable[TrialRecord], include_failed_references: bool = Fal
     distorted = [record for record in found if not record.case.is_reference]
     constant = tuple(agent for agent in sorted({item.agent for item in distorted}) if _is_constant(distorted, agent))
     looking = [record for record in distorted if record.agent not in constant]
-    valid = [record for record in looking if record.outcome is not Outcome.INFRASTRUCTURE]
+    ended = {outcome: sum(record.outcome is outcome for record in looking) for outcome in _NO_ATTEMPT}
+    valid = [record for record in looking if record.outcome not in _NO_ATTEMPT]
     failed = [record for record in valid if (record.agent, record.case.reference) not in done]
     kept = valid if include_failed_references else [record for record in valid if record not in failed]
     names = sorted({(record.agent, _reference(record)) for record in failed})
@@ -183,7 +188,7 @@ def select(records: Iterable[TrialRecord], include_failed_references: bool = Fal
         texts(lambda record: record.case.distortion),
         np.array([record.case.level for record in kept], np.int64),
         columns,
-        Excluded(constant, tuple(names), len(failed), len(looking) - len(valid)),
+        Excluded(constant, tuple(names), len(failed), *ended.values()),
         include_failed_references,
     )
 

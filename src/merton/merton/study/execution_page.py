@@ -47,7 +47,7 @@ def summary(study: ExecutionStudy) -> list[str]:
     out = study.excluded
     lines.append(
         f"left out: {0 if study.include_failed_references else out.failed_reference_trials} trials whose reference run "
-        f"failed, {out.infrastructure} infrastructure faults, agents that ignore the image: "
+        f"failed, {out.infrastructure} infrastructure faults, {out.abstained} abstained, agents that ignore the image: "
         f"{', '.join(out.constant_agents) or 'none'}"
     )
     lines += [
