@@ -158,6 +158,8 @@ def test_an_argument_may_set_several_nodes_and_start_one():
     found = {node.name: node.parameters for node in graph.nodes}
     assert found["arm_node"] == found["quality_node"] == {"min_image_quality": 0.5}
     assert "quality_node" not in {node.name for node in load_graph("sim").nodes}
+    assert graph.can_do_without("quality_node")
+    assert not graph.that_needs("quality_node").can_do_without("quality_node")
 
 
 def test_arguments_take_the_type_of_their_parameter():

@@ -152,6 +152,32 @@ def test_a_run_with_faults_of_another_design_has_the_results_of_one_process(tmp_
     assert ("late", Outcome.FAILURE) in severe
 
 
+GATED = """
+name: gated
+seed: 5
+agents: [{id: servo, vla: servo}, {id: oracle, vla: oracle}]
+tasks: [reach]
+distortions: [gaussian_blur]
+levels: [1, 5]
+latency_s: 0.1
+quality_metric: blur_effect
+min_image_quality: 0.6
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("MERTON_DESIGNS"), reason="half a minute: set MERTON_DESIGNS=1")
+def test_a_run_of_another_design_with_a_gate_of_images_has_the_results_of_one_process(tmp_path: Path) -> None:
+    """Over ROS quality_node measures and arm_node refuses; images of the past are known by their own stamps."""
+    local, run = undisturbed_run(tmp_path, GATED), small_run(tmp_path, "graph", GATED)
+    process = merton("run", run.path / "experiment.yaml", "--resume", "--runs", run.path.parent, "--name", run.id)
+    output, _ = process.communicate(timeout=stretched(300))
+    assert process.returncode == 0, output
+    assert compare(records(run), records(local)) == []
+    outcomes = {(record.agent, record.case.level): record.outcome for record in records(run)}
+    assert outcomes["servo", 5] is Outcome.ABSTAINED
+    assert outcomes["servo", 1] is outcomes["oracle", 5] is Outcome.SUCCESS
+
+
 @pytest.mark.skipif(not os.environ.get("MERTON_DESIGNS"), reason="half a minute: set MERTON_DESIGNS=1")
 def test_a_run_of_another_design_has_the_results_of_one_process(tmp_path: Path) -> None:
     """Every field that is not at its default, over ROS and in one process: equal to the last point of every path."""

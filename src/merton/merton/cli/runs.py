@@ -195,6 +195,8 @@ def _first_exit_of_run(
     """Run the graph and the client of its experiment until one that is needed ends, then end all."""
     models = models_of(directory.spec, in_lab=name == "lab")
     graph = load_graph(name).with_arguments(image_gate_of(directory.spec) | values).with_models(models)
+    if directory.spec.min_image_quality:
+        graph = graph.that_needs("quality_node")
     address = ""
     if monitor:
         graph, address = with_monitor(graph)

@@ -62,6 +62,10 @@ class GraphSpec(Model):
         """Whether the end of the process `name` leaves the others to go on."""
         return any(node.name == name for node in self.optional)
 
+    def that_needs(self, name: str) -> GraphSpec:
+        """The graph for which the end of the process `name` is the end, though it was optional."""
+        return self.model_copy(update={"optional": tuple(node for node in self.optional if node.name != name)})
+
     @property
     def parameter_file(self) -> Path:
         """Absolute path of the parameter file."""
