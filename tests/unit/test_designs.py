@@ -144,7 +144,7 @@ def test_run_json_has_the_whole_design_and_a_changed_default_ends_a_resumed_run(
         "sensor": "ideal",
         "latency_s": 0.0,
         "min_image_quality": 0.0,
-        "quality_metric": "blur_effect",
+        "quality_metric": "merton-nr",
     }
     run.check_experiment(file)
     run.amend(design={**written, "prompt": "Say {instruction}."})

@@ -148,7 +148,7 @@ class ExperimentSpec(Model):
     sensor: SensorName = "ideal"
     latency_s: Annotated[float, Field(ge=0, le=LONGEST_LATENCY_S)] = 0.0
     min_image_quality: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    quality_metric: QualityMetric = "blur_effect"
+    quality_metric: QualityMetric = "merton-nr"
 
     @model_validator(mode="after")
     def _the_oracle_is_the_oracle(self) -> Self:

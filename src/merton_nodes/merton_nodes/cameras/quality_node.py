@@ -34,7 +34,7 @@ class QualityNode(StageNode):
         cell = load_cell()
         cameras = list(self.parameter("cameras", list(cell.camera_names), "the cameras to watch"))
         meaning = "metric of quality, one that needs no reference image"
-        name = self.parameter("metric", "blur_effect", meaning, choices=no_reference_metrics())
+        name = self.parameter("metric", "merton-nr", meaning, choices=no_reference_metrics())
         meaning = "as of arm_node, to be shown beside the values; 0: none"
         self.minimum = self.parameter("min_image_quality", 0.0, meaning, minimum=0.0, maximum=1e6)
         self.metric = METRICS[name]
