@@ -1,0 +1,71 @@
+"""The sample whose opinions come with Merton, made again on this machine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow.compute
+import pyarrow.parquet
+import pytest
+
+from merton.decision.models.base import PolicyEntry
+from merton.files import resource
+from merton.iqa import sample
+from merton.models.catalogue import VARIABLE, Catalogue
+from merton.perception.dataset.tables import read_table
+from merton.world.tasks import TASKS
+
+TYPES = ("gaussian_blur", "white_noise")
+
+
+def test_the_pictures_are_those_that_were_scored_or_counted_as_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one scene of each split and two types; a renderer of another version may give other bits."""
+    scored = pyarrow.parquet.read_table(sample.MANIFEST)
+    compute = pyarrow.compute
+    few = compute.and_(
+        compute.match_substring_regex(scored["reference_id"], "_00_"),
+        compute.is_in(scored["distortion"], pyarrow.array(TYPES)),
+    )
+    shortened = tmp_path / "scored.parquet"
+    pyarrow.parquet.write_table(scored.filter(few), shortened)
+    monkeypatch.setattr(sample, "SCENES", 1)
+    monkeypatch.setattr(sample, "MANIFEST", shortened)
+    steps = set()
+    same, total = sample.make_sample(tmp_path / "data", lambda step, done, of: steps.add((step, of)))
+    assert total == 2 * 3 * len(TYPES)
+    assert steps == {("rendering", 6), ("distorting", total)}
+
+    made = read_table(tmp_path / "data" / "manifest.parquet")
+    assert [(row["reference_id"], row["distortion"], row["level"], row["seed"]) for row in made] == sorted(
+        (row["reference_id"], row["distortion"], row["level"], row["seed"]) for row in read_table(shortened)
+    )
+    # the same pictures, all but one, as if scored here
+    hashes = [row["sha256"] for row in made]
+    own = pyarrow.Table.from_pylist(
+        [{**row, "sha256": sha} for row, sha in zip(made, ["other", *hashes[1:]], strict=True)]
+    )
+    pyarrow.parquet.write_table(own.select(scored.column_names), shortened)
+    (tmp_path / "data-references" / "tags.yaml").unlink()  # as after a kill: rendered again
+    assert sample.make_sample(tmp_path / "again", None)[0] == total - 1
+    assert same <= total
+
+
+def test_every_scored_picture_has_its_row() -> None:
+    rows = read_table(sample.MANIFEST)
+    assert len(rows) == 2 * sample.SCENES * 3 * 30
+    assert len({(row["reference_id"], row["distortion"]) for row in rows}) == len(rows)
+    assert {row["level"] for row in rows} == {1, 2, 3, 4, 5}
+
+
+def test_the_annotators_refuse_no_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subject that refuses one of the five tasks of a picture has no opinion of it."""
+    file = resource("merton_bringup", "config/annotators.yaml")
+    monkeypatch.setenv(VARIABLE, str(file))
+    names = re.findall(r"- name: (\S+)", file.read_text(encoding="utf-8"))
+    assert len(names) == 6
+    catalogue = Catalogue("vla", PolicyEntry)
+    for name in names:
+        assert set(catalogue[name].settings["verbs"]) == set(TASKS)
