@@ -44,6 +44,8 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "pinocchio": ("execution",),
     "coal": ("execution",),
     "torch": ("perception", "cognition", "decision"),
+    "torchvision": (),
+    "pyiqa": ("perception",),
     "transformers": ("cognition", "decision"),
     "lerobot": ("decision",),
     "rtde_control": ("execution",),

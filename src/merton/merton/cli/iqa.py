@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from merton.cli.iqa_gate import gate_command
+from merton.cli.iqa_metrics import check_command, list_command, show_command
 from merton.cli.tree import App
 
 app = App("Image quality for robots: metrics, their training and comparison, and a gate.")
 
+app.command("list")(list_command)
+app.command("show")(show_command)
+app.command("check")(check_command)
 app.command("gate", short_help="What refusing bad images is worth; the threshold for the robot")(gate_command)

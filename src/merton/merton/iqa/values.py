@@ -117,7 +117,7 @@ def metric_values(
         UnknownNameError: no such metric.
         InputError: no finished dataset, no metric, or another process is at work in `out`.
         MissingDependencyError: pyarrow or a package of a metric is not installed.
-        InfrastructureError: `out` cannot be written, or a worker was killed.
+        InfrastructureError: `out` cannot be written, a worker was killed, or the server of a metric does not answer.
     """
     require_pyarrow()
     if not names:
@@ -217,10 +217,10 @@ def _work(job: _Job) -> None:
     found: dict[str, list[float | None]] = {name: [] for name in missing}
     reasons: dict[str, dict[str, str]] = {name: {} for name in missing}
     reference = _image(job.dataset, job.reference)
-    for index, row in enumerate(job.rows):
-        image = _image(job.dataset, row)
-        for name in missing:
-            value = _value(name, image, reference if METRICS[name].needs_reference else None)
+    images = [_image(job.dataset, row) for row in job.rows]
+    for name in missing:
+        values = _values(name, images, reference if METRICS[name].needs_reference else None)
+        for index, (row, value) in enumerate(zip(job.rows, values, strict=True)):
             if isinstance(value, str):
                 reasons[name][str(index)] = f"{name} of {row['file']}: {value}"
             found[name].append(None if isinstance(value, str) else value)
@@ -245,6 +245,16 @@ def _image(dataset: Path, row: Mapping[str, Any]) -> Image | str:
         return f"{row['file']} is {error}"
 
 
+def _values(name: str, images: Sequence[Image | str], reference: Image | str | None) -> list[float | str]:
+    """The value of each image, or the reason why it has none; a metric behind a server gets all images at once."""
+    many = getattr(METRICS[name].build(), "values", None)
+    sound = [image for image in images if not isinstance(image, str)]
+    if many is None or isinstance(reference, str) or len(sound) < len(images):
+        return [_value(name, image, reference) for image in images]
+    others = sound if reference is None else [reference] * len(sound)
+    return list(many(sound, others))
+
+
 def _value(name: str, image: Image | str, reference: Image | str | None) -> float | str:
     """The value of a metric, or the reason why it has none: one image must not end the work on all others."""
     for one in (image, reference):
@@ -252,6 +262,8 @@ def _value(name: str, image: Image | str, reference: Image | str | None) -> floa
             return one
     try:
         value = float(measure(name, image, reference))  # type: ignore[arg-type]
+    except InfrastructureError:  # says nothing about the image, and would for every other one
+        raise
     except MertonError as error:
         return one_line(error, 300)
     except Exception as error:

@@ -1,8 +1,9 @@
 """The catalogue of models: the form of an entry, the files that entries are read from, and the check of a model.
 
-Merton's own entries are in config/catalogue/vlm.yaml and vla.yaml. A lab writes its own into a file of the same form
-and names it in MERTON_CATALOGUE (several: separated as in PATH), or keeps it in ~/.config/merton/catalogue.yaml.
-Python modules beside such a file can be named as adapters: its folder is searched after all others.
+Merton's own entries are in config/catalogue: vlm.yaml, vla.yaml and, of metrics of image quality, iqa.yaml. A lab
+writes its own into a file of the same form and names it in MERTON_CATALOGUE (several: separated as in PATH), or keeps
+it in ~/.config/merton/catalogue.yaml. Python modules beside such a file can be named as adapters: its folder is
+searched after all others.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from merton.registry import Registry
 
 VARIABLE = "MERTON_CATALOGUE"
 LABS_FILE = Path("~/.config/merton/catalogue.yaml")
-KINDS = ("vlm", "vla")
+KINDS = ("vlm", "vla", "iqa")
 """The top-level keys of a file of the catalogue."""
 
 
@@ -174,7 +175,7 @@ class Catalogue(Registry[EntryType], Generic[EntryType]):
 
     Args:
         kind: one of `KINDS`.
-        entry: the type of its entries. Entries of the other kind in the same files are left unchecked.
+        entry: the type of its entries. Entries of other kinds in the same files are left unchecked.
     """
 
     def __init__(self, kind: str, entry: type[EntryType]) -> None:

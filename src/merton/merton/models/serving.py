@@ -413,7 +413,7 @@ def _question(body: Any) -> tuple:
                 texts.append(part["text"])
             elif kind == "image_url" and isinstance(image, dict):
                 taken_px = sum(one.shape[0] * one.shape[1] for one in images)
-                images.append(_image(image.get("url"), LARGEST_IMAGE_PX - taken_px))
+                images.append(image_at(image.get("url"), LARGEST_IMAGE_PX - taken_px))
             else:
                 raise BadRequest(f"a part of a message is of type text or image_url, got {kind!r}")
     if not texts:
@@ -421,7 +421,7 @@ def _question(body: Any) -> tuple:
     return images, "\n".join(texts)
 
 
-def _image(url: Any, most_px: int) -> np.ndarray:
+def image_at(url: Any, most_px: int) -> np.ndarray:
     """The image (height, width, 3) uint8 RGB of a data: address, `most_px` pixels at most; others are not fetched."""
     head, comma, data = url.partition(",") if isinstance(url, str) else ("", "", "")
     if not (head.startswith("data:image/") and head.endswith(";base64") and comma):

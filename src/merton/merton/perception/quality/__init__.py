@@ -9,6 +9,7 @@ from merton.perception.quality.registry import METRICS, Metric, measure, no_refe
 __all__ = [
     "METRICS",
     "Metric",
+    "catalogue",
     "fidelity",
     "information",
     "learned",
@@ -16,4 +17,5 @@ __all__ = [
     "naturalness",
     "no_reference_metrics",
     "pairs",
+    "sample_pair",
 ]

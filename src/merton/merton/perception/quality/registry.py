@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from merton.errors import InputError
+from merton.errors import InputError, UnknownNameError
 from merton.perception.quality import faults, fidelity, information, naturalness
 from merton.perception.quality.learned import small
 from merton.registry import Registry
@@ -34,10 +34,11 @@ class Metric:
         needs_reference: whether it compares with an undistorted image.
         smallest_side_px: images with a shorter side cannot be measured.
         description: one line.
-        paper: its source, such as "Wang et al. 2004".
+        source: such as "Wang et al. 2004".
         build: returns the function that measures; raises MissingDependencyError if something must be installed.
         group: "zero_shot", or what it was trained as.
         licence: of weights or code that it brings; "" if there are none but Merton's own.
+        paper: its name in the tables of Embodied-IQA, if it is there.
     """
 
     name: str
@@ -46,13 +47,27 @@ class Metric:
     needs_reference: bool
     smallest_side_px: int
     description: str
-    paper: str
+    source: str
     build: Callable[[], Measure]
     group: Group = "zero_shot"
     licence: str = ""
+    paper: str = ""
 
 
-METRICS: Registry[Metric] = Registry("quality metric")
+class _Metrics(Registry[Metric]):
+    """The metrics that are measured here; a name of the catalogue `iqa` is found, too, but not listed."""
+
+    def __getitem__(self, name: str) -> Metric:
+        if name not in self._entries:
+            from merton.perception.quality.catalogue import CATALOGUE  # reads files
+
+            if name not in CATALOGUE:
+                raise UnknownNameError(self.kind, name, (*self._entries, *CATALOGUE))
+            return CATALOGUE[name].metric()
+        return self._entries[name]
+
+
+METRICS: Registry[Metric] = _Metrics("quality metric")
 """Name to entry."""
 
 
@@ -74,6 +89,7 @@ def measure(name: str, image: Image, reference: Image | None = None) -> float:
         InputError: not an image, no reference, a reference of another shape, an image too small for this metric, or
             one of which it is not defined.
         MissingDependencyError: the metric needs a package that is not installed.
+        InfrastructureError: the server of a metric of the catalogue does not answer.
     """
     metric = METRICS[name]
     if metric.needs_reference and reference is None:
@@ -107,9 +123,11 @@ def _kind(value: object) -> str:
 for _metric in (
     Metric(
         "psnr", "higher", (0.0, math.inf), True, 1, "peak signal-to-noise ratio in dB", "", lambda: fidelity.psnr,
+        paper="PSNR",
     ),
     Metric(
         "ssim", "higher", (-1.0, 1.0), True, 11, "structural similarity", "Wang et al. 2004", lambda: fidelity.ssim,
+        paper="SSIM",
     ),
     Metric(
         "ms_ssim", "higher", (0.0, 1.0), True, 176, "structural similarity over five scales", "Wang et al. 2003",
@@ -127,6 +145,7 @@ for _metric in (
         "brisque", "lower", (-math.inf, math.inf), False, 32, "naturalness of contrasts, learned from people on LIVE",
         "Mittal et al. 2012", naturalness.build_brisque,
         licence="package brisque: Apache-2.0; its numbers: LIVE, UT Austin, free for any purpose with their notice",
+        paper="Brisque",
     ),
     Metric(
         "niqe-merton", "lower", (0.0, math.inf), False, 2 * naturalness.BLOCK_PX,
