@@ -159,11 +159,10 @@ def select(records: Iterable[TrialRecord], include_failed_references: bool = Fal
     is the agent's own undistorted trial of the same task and scene.
 
     Args:
-        records: abstentions are left out before all else: nothing was executed.
+        records: of any trials.
         include_failed_references: keep trials whose reference run failed.
     """
-    acted = (record for record in records if record.outcome is not Outcome.ABSTAINED)
-    found = sorted(acted, key=lambda item: (item.case, item.agent, item.experiment))
+    found = sorted(records, key=lambda item: (item.case, item.agent, item.experiment))
     done = {(record.agent, record.case.reference) for record in found if record.case.is_reference and record.success}
     distorted = [record for record in found if not record.case.is_reference]
     constant = tuple(agent for agent in sorted({item.agent for item in distorted}) if _is_constant(distorted, agent))
