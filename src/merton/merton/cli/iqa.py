@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from merton.cli.iqa_benchmark import benchmark_command
 from merton.cli.iqa_gate import gate_command
 from merton.cli.iqa_metrics import check_command, list_command, show_command
 from merton.cli.tree import App
@@ -12,3 +13,6 @@ app.command("list")(list_command)
 app.command("show")(show_command)
 app.command("check")(check_command)
 app.command("gate", short_help="What refusing bad images is worth; the threshold for the robot")(gate_command)
+app.command("benchmark", short_help="Metrics against opinions: the paper's table, with floors and ceilings")(
+    benchmark_command
+)

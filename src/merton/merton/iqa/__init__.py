@@ -1,3 +1,15 @@
 """Image quality for robots: metrics and opinions of a dataset put together, trained, compared and used as a gate."""
 
-__all__ = ["gate", "gate_page", "gate_run", "gate_study", "gate_table", "trial_values", "values"]
+__all__ = [
+    "benchmark",
+    "folds",
+    "gate",
+    "gate_page",
+    "gate_run",
+    "gate_study",
+    "gate_table",
+    "judged",
+    "results",
+    "trial_values",
+    "values",
+]

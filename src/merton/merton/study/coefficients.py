@@ -137,7 +137,7 @@ def _refined(start: Floats, u: Floats, y: Floats) -> tuple[Logistic, float]:
         return np.column_stack((share - 0.5, steep * (u - b[2]), -steep * b[1], u, np.ones_like(u)))
 
     with np.errstate(over="ignore", invalid="ignore"):
-        result = optimize.least_squares(errors, start, slopes, method="lm", xtol=1e-10, ftol=1e-10, gtol=1e-10)
+        result = optimize.least_squares(errors, start, slopes, method="lm", xtol=1e-9, ftol=1e-9, gtol=1e-9)
     return Logistic(*result.x.tolist()), float((result.fun**2).sum())
 
 

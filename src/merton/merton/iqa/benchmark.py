@@ -1,0 +1,285 @@
+"""The benchmark of image quality metrics on a judged dataset (Embodied-IQA, Tables 2 and 4), split by split.
+
+Every metric, floor and ceiling has a file for each split and repeat, written whole: after a kill the same call goes on,
+and the tables have the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+import merton
+from merton.errors import InfrastructureError, InputError, MertonError, UnknownNameError
+from merton.files import locked_folder
+from merton.iqa import folds as folding
+from merton.iqa.folds import Fold, Indicators, Measured, Prediction, Trained
+from merton.iqa.judged import Judged
+from merton.iqa.values import MetricValues
+from merton.perception.quality import METRICS
+from merton.perception.quality.learned import TRAINABLE
+from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.results.text import one_line
+from merton.study import iqa_floors
+from merton.study.iqa_table import ALL_SPLITS, GROUPS, Benchmark, Column, Row, columns, summarised
+
+REPEATS = 10
+"""As in the paper (section 5.1)."""
+PARTS, WEIGHTS, TRAINING, PREPARED = "parts", "weights", "training", "prepared"
+"""Folders of the results: coefficients, trained weights, checkpoints, and what trainings need of the images."""
+_TRAINING_WEIGHT = 50
+"""A training counts as much as so many rows in the progress."""
+_POLL_S = 1.0
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A piece of work: a function of `folds`, its argument, and how much of the whole it is."""
+
+    function: Callable[[Any], Any]
+    job: Measured | Trained
+    weight: int
+
+
+def chosen_metrics(names: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Metrics to measure, and metrics to train; by default all that need nothing that is not installed.
+
+    A name that both registries have is trained: the metric of that name that comes with Merton is one such training.
+
+    Raises:
+        UnknownNameError: a name that neither registry has.
+    """
+    if names is None:
+        return [name for name, metric in METRICS.items() if _measurable(metric)], list(TRAINABLE)
+    for name in names:
+        if name not in METRICS and name not in TRAINABLE:
+            raise UnknownNameError("metric", name, dict.fromkeys((*METRICS, *TRAINABLE)))
+    wanted = list(dict.fromkeys(names))
+    return [name for name in wanted if name not in TRAINABLE], [name for name in wanted if name in TRAINABLE]
+
+
+def _measurable(metric: Any) -> bool:
+    """Whether a metric is used without being named: its packages are installed, and it is no training of ours."""
+    if metric.name in TRAINABLE or getattr(metric, "group", "zero_shot") != "zero_shot":
+        return False
+    try:
+        metric.build()
+    except MertonError:
+        return False
+    return True
+
+
+def benchmark(
+    judged: Judged,
+    values: MetricValues | None,
+    trained: Sequence[str],
+    out: Path,
+    splits: Sequence[str] = tuple(ALL_SPLITS),
+    repeats: int = REPEATS,
+    epochs: int | None = None,
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Benchmark:
+    """Test metrics, floors and ceiling on every split and repeat of a judged dataset.
+
+    Args:
+        judged: images and opinions.
+        values: of zero-shot metrics; None for none.
+        trained: metrics of `TRAINABLE`, trained anew for each repeat of each split.
+        out: folder for the parts; parts of the same inputs are used again.
+        splits: of `ALL_SPLITS`.
+        repeats: of each split; leaving one subject out has one for each subject.
+        epochs: of every training; None for each metric's own number.
+        workers: processes; one for each usable core by default.
+        on_progress: called with (work done, work in all), in a unit of its own.
+
+    Raises:
+        UnknownNameError: no such split or metric.
+        InputError: no repeats, images that cannot be divided so, or another benchmark is at work in `out`.
+        InfrastructureError: `out` cannot be written, or a worker was killed.
+    """
+    for name in splits:
+        if name not in ALL_SPLITS:
+            raise UnknownNameError("split", name, ALL_SPLITS)
+    for name in trained:
+        TRAINABLE[name]
+    if repeats < 1:
+        raise InputError(f"a benchmark needs at least one repeat, got {repeats}")
+    table = columns(judged.opinions, judged.stage)
+    every = [fold for name in ALL_SPLITS if name in splits for fold in folding.folds(judged, name, repeats)]
+    with locked_folder(out, "merton iqa benchmark"):
+        work = _Work(judged, table, out, epochs)
+        for fold in every:
+            work.add_known(fold, [*_zero_shot(judged, values, fold), *folding.floors(judged, fold)])
+        for metric in trained:
+            for fold in every:
+                work.add_training(fold, metric)
+        try:
+            failures = _prepared(work, judged, out, on_progress)
+            failures += _done(work.tasks, workers or usable_cores(), on_progress)
+        except BrokenProcessPool:
+            raise InfrastructureError(
+                "a process of the benchmark was killed, perhaps for lack of memory; the same command goes on from there"
+            ) from None
+        except OSError as error:
+            raise InfrastructureError(f"cannot write into {str(out)!r}: {error.strerror}") from error
+        rows = work.rows([*(values.values if values else ()), *trained])
+    about = {
+        "label": judged.stage,
+        "images": len(judged.pairs),
+        "references": len(np.unique(judged.opinions.reference_id)),
+        "scenes": len(np.unique(judged.opinions.scene)),
+        "subjects": list(judged.subjects) or list(judged.opinions.about.get("subjects", {}).get(judged.stage, [])),
+        "repeats": repeats,
+        "epochs": epochs,
+        **judged.about,
+        "metrics": dict(values.about["metrics"]) if values else {},
+        "versions": {"merton": merton.__version__, "numpy": np.__version__, "scipy": scipy.__version__},
+    }
+    return Benchmark(judged.stage, table, rows, about, _remarks(judged, table, values, splits), tuple(failures))
+
+
+def _prepared(work: _Work, judged: Judged, out: Path, on_progress: Callable[[int, int], None] | None) -> list[str]:
+    """Prepare all images for the metrics that are to be trained; returns why one cannot be, and drops its trainings."""
+    failures = []
+    for metric in dict.fromkeys(task.job.metric for task in work.tasks if isinstance(task.job, Trained)):
+        try:
+            TRAINABLE[metric].prepare(judged.pairs, out / PREPARED, on_progress)
+        except MertonError as error:
+            failures.append(f"{metric}: {one_line(error, 300)}")
+            work.drop(metric)
+    return failures
+
+
+def _zero_shot(judged: Judged, values: MetricValues | None, fold: Fold) -> list[Prediction]:
+    seen = judged.opinions
+    images = (seen.reference_id.tolist(), seen.distortion.tolist(), seen.level.tolist())
+    return [Prediction(name, values.of(name, *images), fold.targets) for name in values.values] if values else []
+
+
+def _remarks(
+    judged: Judged, table: Sequence[Column], values: MetricValues | None, splits: Sequence[str]
+) -> tuple[str, ...]:
+    found = [*judged.remarks, *(f"{column.title}: {column.reason}." for column in table if column.reason)]
+    if len(judged.subjects) < 2:
+        known = "one subject" if judged.subjects else "the mean opinions alone"
+        found.append(f"With {known} there is no ceiling, and no subject can be left out: give subjects.parquet.")
+    if "type" in splits:
+        found.append("Over types the scatter of repeats says more than the intervals, which know only of scenes.")
+    for name, column in (values.values if values else {}).items():
+        if infinite := int(np.isinf(column).sum()):
+            found.append(f"{name} is infinite for {infinite} images, which count as the largest finite value in PLCC.")
+        if missing := int(np.isnan(column).sum()):
+            found.append(f"{name} has no value for {missing} images, which are left out of its row.")
+    return tuple(found)
+
+
+class _Work:
+    """All parts of a benchmark: where each lies, by which key it is known, and what has to be done for it."""
+
+    def __init__(self, judged: Judged, table: tuple[Column, ...], out: Path, epochs: int | None) -> None:
+        self._judged, self._table, self._out, self._epochs = judged, table, out, epochs
+        self._keys: dict[tuple[str, str, int], str] = {}
+        self.tasks: list[_Task] = []
+
+    def add_known(self, fold: Fold, predictions: Sequence[Prediction]) -> None:
+        """Rows whose predictions are there already."""
+        wanted = []
+        for prediction in predictions:
+            key = folding.prediction_sha256(fold, prediction)
+            part = self._note(fold, prediction.row, key)
+            if folding.read_part(part, key) is None:
+                wanted.append((part, key, prediction))
+        if wanted:
+            job = Measured(self._table, self._judged.opinions.scene, fold, tuple(wanted))
+            self.tasks.append(_Task(folding.measure_fold, job, len(wanted)))
+
+    def add_training(self, fold: Fold, metric: str) -> None:
+        """A metric to be trained."""
+        judged = self._judged
+        key = folding.training_sha256(fold, judged, metric, self._epochs)
+        part = self._note(fold, metric, key)
+        if folding.read_part(part, key) is None:
+            name = f"{judged.stage}-{fold.split}-{fold.repeat}-{_file_name(metric)}"
+            weights = self._out / WEIGHTS / f"{name}.npz"
+            folder = self._out / TRAINING / f"{name}-{key[:12]}"
+            places = (part, key, weights, folder, self._out / PREPARED)
+            job = Trained(self._table, judged.opinions.scene, fold, metric, judged.pairs, *places, self._epochs)
+            self.tasks.append(_Task(folding.train_fold, job, _TRAINING_WEIGHT))
+
+    def drop(self, metric: str) -> None:
+        """Do no training of a metric."""
+        self.tasks = [t for t in self.tasks if not isinstance(t.job, Trained) or t.job.metric != metric]
+
+    def rows(self, metrics: Sequence[str]) -> tuple[Row, ...]:
+        """What all parts say, without rows whose training failed."""
+        found: list[Row] = []
+        names = [*metrics, *iqa_floors.FLOORS, iqa_floors.CEILING]
+        for split in ALL_SPLITS:
+            for name in sorted(names, key=lambda name: list(GROUPS).index(_group(name))):
+                repeats = [self._read(*place) for place in self._keys if place[:2] == (split, name)]
+                known = [repeat for repeat in repeats if repeat is not None]
+                if known:
+                    found.append(summarised(name, _group(name), split, known))
+        return tuple(found)
+
+    def _note(self, fold: Fold, row: str, key: str) -> Path:
+        self._keys[fold.split, row, fold.repeat] = key
+        return self._part(fold.split, row, fold.repeat)
+
+    def _part(self, split: str, row: str, repeat: int) -> Path:
+        return self._out / PARTS / self._judged.stage / split / _file_name(row) / f"{repeat}.json"
+
+    def _read(self, split: str, row: str, repeat: int) -> Indicators | None:
+        return folding.read_part(self._part(split, row, repeat), self._keys[split, row, repeat])
+
+
+def _group(name: str) -> str:
+    if name in iqa_floors.FLOORS:
+        return "floor"
+    if name == iqa_floors.CEILING:
+        return "ceiling"
+    if name in TRAINABLE:
+        return "full_reference" if TRAINABLE[name].needs_reference else "no_reference"
+    return "zero_shot"
+
+
+def _file_name(row: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in row)
+
+
+def _done(tasks: Sequence[_Task], workers: int, on_progress: Callable[[int, int], None] | None) -> list[str]:
+    """Do all tasks; returns the reasons of those that could not be done."""
+    total, done, failures = 100 * sum(task.weight for task in tasks), 0, []
+
+    def tell(running: Sequence[_Task]) -> None:
+        if on_progress and total:
+            shares = [t.weight * folding.share_done(t.job.folder) for t in running if isinstance(t.job, Trained)]
+            on_progress(min(done + round(100 * sum(shares)), total), total)
+
+    if workers == 1:
+        for task in tasks:
+            failures.append(task.function(task.job))
+            done += 100 * task.weight
+            tell(())
+        return [reason for reason in failures if reason]
+    pool = worker_pool(min(workers, max(len(tasks), 1)))
+    try:
+        with one_thread_each():
+            running: dict[Future[Any], _Task] = {pool.submit(task.function, task.job): task for task in tasks}
+        while running:
+            finished, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+            for future in finished:
+                failures.append(future.result())
+                done += 100 * running.pop(future).weight
+            tell(list(running.values()))
+    finally:
+        stop_workers(pool)
+    return [reason for reason in failures if reason]

@@ -1,0 +1,43 @@
+"""The files of a benchmark: page, CSV, LaTeX and Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from merton.errors import InfrastructureError
+from merton.files import written_whole
+from merton.study.iqa_files import as_csv, as_latex, as_parquet
+from merton.study.iqa_page import page
+from merton.study.iqa_table import Benchmark
+
+
+def write_benchmark(found: Benchmark, out: Path, source: str = "") -> list[Path]:
+    """Write `<label>.html`, `.csv`, `.tex` and `.parquet`; the same benchmark gives the same bytes.
+
+    Args:
+        found: the benchmark.
+        out: folder.
+        source: what was judged, for the page.
+
+    Returns:
+        The files.
+
+    Raises:
+        InfrastructureError: a file cannot be written.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    contents = {
+        "html": page(found, source).encode(),
+        "csv": as_csv(found).encode(),
+        "tex": as_latex(found).encode(),
+        "parquet": as_parquet(found),
+    }
+    files = []
+    for ending, content in contents.items():
+        files.append(out / f"{found.stage}.{ending}")
+        try:
+            with written_whole(files[-1]) as file:
+                file.write(content)
+        except OSError as error:
+            raise InfrastructureError(f"cannot write {files[-1]}: {error.strerror}") from error
+    return files
