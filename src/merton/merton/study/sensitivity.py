@@ -148,18 +148,24 @@ def _middles(totals: Floats, counts: Floats) -> Floats:
             for row, weight in zip(means, weights, strict=True)
         ]
     )
-    middles, curves = _curves()
+    curves = _curves()
     errors = (weights @ (curves**2).T) - 2.0 * ((weights * fitted) @ curves.T)
-    found = middles[np.argmin(errors, axis=1)]
+    best = np.argmin(errors, axis=1)
+    rows, slope = np.arange(len(best)), best % len(_SLOPES)
+    place = np.clip(best // len(_SLOPES), 1, len(_MIDDLES) - 2)
+    below, at, above = (errors[rows, (place + step) * len(_SLOPES) + slope] for step in (-1, 0, 1))
+    bend = below - 2.0 * at + above  # the lowest point of a parabola lies between the steps of the grid
+    shift = np.divide(below - above, 2.0 * bend, out=np.zeros(len(best)), where=bend > 1e-12)
+    found = _MIDDLES[place] + np.clip(shift, -1.0, 1.0) * (_MIDDLES[1] - _MIDDLES[0])
     return np.where(found > LEVELS, math.inf, found)
 
 
 @cache
-def _curves() -> tuple[Floats, Floats]:
-    """The m of every curve (curves,), and the curve at the levels 0..5, (curves, 6)."""
+def _curves() -> Floats:
+    """The curve of every m and slope, m by m, at the levels 0..5: (curves, 6)."""
     m, s = (axis.ravel() for axis in np.meshgrid(_MIDDLES, _SLOPES, indexing="ij"))
     with np.errstate(over="ignore"):
-        return m, 1.0 / (1.0 + np.exp((np.arange(LEVELS + 1) - m[:, None]) / s[:, None]))
+        return np.asarray(1.0 / (1.0 + np.exp((np.arange(LEVELS + 1) - m[:, None]) / s[:, None])))
 
 
 def _cells(distortion_id: Texts, level: Integers) -> tuple[Integers, Integers]:
