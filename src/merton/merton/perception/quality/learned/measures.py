@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.errors import InputError
 from merton.world.observation import Image
 
 CELL_PX = 8
@@ -21,7 +22,7 @@ CELL_PX = 8
 ROWS_PX = 240
 """An image with a longer shorter side is reduced to it. Ours: the scale at which Merton's own models look; noise that a
 model averages away is then averaged away here too, and the time does not grow with the camera."""
-SMALLEST_SIDE_PX = 64
+SMALLEST_SIDE_PX = 32
 """Images with a shorter side have too few cells for the networks."""
 
 OF_ONE = 21
@@ -36,9 +37,15 @@ _STEPS = 255 / np.log((128 + _FLOOR) / _FLOOR)
 
 
 def reduced(image: Image) -> Image:
-    """The image at the scale of the measures, its sides multiples of a cell; what is left over is cut off evenly."""
+    """The image at the scale of the measures, its sides multiples of a cell; what is left over is cut off evenly.
+
+    Raises InputError for an image with a side below SMALLEST_SIDE_PX.
+    """
     height, width = image.shape[:2]
     shorter = min(height, width)
+    if shorter < SMALLEST_SIDE_PX:
+        side = SMALLEST_SIDE_PX
+        raise InputError(f"a metric of Merton's own needs at least {side} x {side} pixels, got {width} x {height}")
     if shorter > ROWS_PX:
         size = (max(1, round(width * ROWS_PX / shorter)), max(1, round(height * ROWS_PX / shorter)))
         image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)

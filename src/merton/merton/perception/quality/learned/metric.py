@@ -41,9 +41,9 @@ class LearnedMetric(ABC):
     A kind of it sets the attributes, says what it needs of a pair, and builds the network.
     """
 
-    name: ClassVar[str]
-    needs_reference: ClassVar[bool]
-    description: ClassVar[str]
+    name: str
+    needs_reference: bool
+    description: str
     version: ClassVar[int] = 1
     """Of the network and of what is prepared for it: weights of another version are refused."""
     ranked: ClassVar[bool] = True
