@@ -18,6 +18,8 @@ _SAMPLE = 512
 class Distance(nn.Module):
     """A weighed sum of differences, no weight below 0, then a curve: more difference never means a higher score."""
 
+    spread: Tensor
+
     def __init__(self, some: Tensor) -> None:
         super().__init__()
         values = some.clamp(min=0).sqrt()
@@ -34,6 +36,9 @@ class Distance(nn.Module):
 
 class TopDown(nn.Module):
     """From coarse to fine: at each stage the coarser ones say which features count and where."""
+
+    center: Tensor
+    spread: Tensor
 
     def __init__(self, some: Tensor, width: int = 32) -> None:
         super().__init__()

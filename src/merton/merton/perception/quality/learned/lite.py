@@ -173,7 +173,7 @@ class LiteMetric(LearnedMetric):
 
     def arrays(self, pairs: Sequence[ImagePair], cache: Path | None) -> list[tuple[Array, ...]]:
         """The part of this metric alone."""
-        found = []
+        found: list[tuple[Array, ...]] = []
         for pair in pairs:
             ((preparation, files),) = self.items(pair)
             found.append((preparation.of(files, cache)[self._part].copy(),))
