@@ -25,6 +25,7 @@ from merton.iqa.values import PARTS, metric_values
 from merton.models import serving
 from merton.perception.quality import METRICS, measure, pyiqa_server, remote
 from merton.perception.quality.catalogue import CATALOGUE
+from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.sample_pair import sample_pair
 from merton.world.observation import Image
 
@@ -146,7 +147,7 @@ def test_the_paper_s_fifteen_are_all_there() -> None:
         "PSNR", "SSIM", "Brisque", "Q-Align", "Q-Align+", "AHIQ", "CKDN", "DISTS", "LPIPS", "TOPIQ-FR",
         "CLIPIQA", "CNNIQA", "DBCNN", "QualiClip", "TOPIQ-NR",
     }  # fmt: skip
-    assert not set(CATALOGUE) & set(METRICS)
+    assert not set(CATALOGUE) & {*list(METRICS), *TRAINABLE}
 
 
 def test_the_server_hands_pairs_in_0_to_1_to_pyiqa(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +199,14 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_the_command_lists_shows_and_checks(stand_in: StandIn) -> None:
     listed = json.loads(run("list", "--json")[1])
-    assert [metric["name"] for metric in listed] == [*METRICS, *CATALOGUE]
+    names = [metric["name"] for metric in listed]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if name in list(METRICS) or name in CATALOGUE] == [*METRICS, *CATALOGUE]
+    assert set(TRAINABLE) <= set(names)
+    assert run("show", "cnniqa")[1].startswith("name: cnniqa\n")
+    assert run("check", "cnniqa") == (
+        1, "missing: cnniqa has no weights here: it is trained on opinions of robots, see docs/quality.md\n",
+    )  # fmt: skip
     shown = YAML(typ="safe").load(run("show", "topiq_fr")[1])
     assert shown["iqa"][0]["settings"] == {"metric": "topiq_fr"}
     assert "Xue et al. 2014" in run("show", "gmsd")[1]

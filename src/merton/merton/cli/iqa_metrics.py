@@ -16,6 +16,7 @@ from merton.errors import MertonError, UnknownNameError
 
 if TYPE_CHECKING:
     from merton.perception.quality import Metric
+    from merton.perception.quality.learned import TrainableMetric
 
 Name = Annotated[str, typer.Argument(help="A name of `merton iqa list`.")]
 
@@ -23,15 +24,19 @@ Name = Annotated[str, typer.Argument(help="A name of `merton iqa list`.")]
 def list_command(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON, for programs.")] = False,
 ) -> None:
-    """List the metrics: those that come with Merton, then those of the catalogue."""
-    metrics = dict(_metrics())
+    """List the metrics: those that come with Merton, those of the catalogue, and those to be trained."""
+    metrics, trainable = dict(_metrics()), _to_be_trained()
     if as_json:
-        typer.echo(json.dumps([_about(metric) for metric in metrics.values()], indent=1))
+        listed = [_about(metric) for metric in metrics.values()]
+        typer.echo(json.dumps([*listed, *(_untrained(metric) for metric in trainable.values())], indent=1))
         return
     table = Table("name", "paper's", "reference", "better", "description", box=None)
     for metric in metrics.values():
         needed = "needed" if metric.needs_reference else ""
         add_row(table, metric.name, metric.paper, needed, metric.better, metric.description)
+    for learned in trainable.values():
+        needed = "needed" if learned.needs_reference else ""
+        add_row(table, learned.name, "", needed, "higher", f"{learned.description} (to be trained)")
     STDOUT.print(table)
 
 
@@ -40,11 +45,12 @@ def show_command(name: Name) -> None:
     from merton.cli.models import as_yaml
     from merton.perception.quality.catalogue import CATALOGUE
 
-    metric = _named(name)
     if name in CATALOGUE:
         typer.echo(as_yaml([("iqa", CATALOGUE[name])]), nl=False)
+    elif name in (trainable := _to_be_trained()):
+        typer.echo(dumps(_untrained(trainable[name])), nl=False)
     else:
-        typer.echo(dumps(_about(metric)), nl=False)
+        typer.echo(dumps(_about(_named(name))), nl=False)
 
 
 def check_command(name: Name) -> None:
@@ -52,6 +58,9 @@ def check_command(name: Name) -> None:
     from merton.perception.quality import measure
     from merton.perception.quality.sample_pair import sample_pair
 
+    if name in _to_be_trained():
+        print_out(f"missing: {name} has no weights here: it is trained on opinions of robots, see docs/quality.md")
+        raise typer.Exit(1)
     metric = _named(name)
     image, reference = sample_pair()
     try:
@@ -82,10 +91,24 @@ def _metrics() -> Iterator[tuple[str, Metric]]:
 def _named(name: str) -> Metric:
     metrics = dict(_metrics())
     if name not in metrics:
-        raise UnknownNameError("quality metric", name, metrics)
+        raise UnknownNameError("quality metric", name, (*metrics, *_to_be_trained()))
     return metrics[name]
+
+
+def _to_be_trained() -> dict[str, TrainableMetric]:
+    """Metrics that come without weights."""
+    from merton.perception.quality import METRICS
+    from merton.perception.quality.learned import TRAINABLE
+
+    return {name: metric for name, metric in TRAINABLE.items() if name not in list(METRICS)}
 
 
 def _about(metric: Metric) -> dict[str, Any]:
     fields = {key: value for key, value in vars(metric).items() if key != "build"}
+    fields["to_be_trained"] = False
     return {**fields, "range": [str(limit) if abs(limit) == float("inf") else limit for limit in metric.range]}
+
+
+def _untrained(metric: TrainableMetric) -> dict[str, Any]:
+    about = {"name": metric.name, "needs_reference": metric.needs_reference, "description": metric.description}
+    return {**about, "to_be_trained": True}
