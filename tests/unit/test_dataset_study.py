@@ -233,11 +233,13 @@ def test_the_page_needs_nothing_else_and_no_order_of_rows(study: dataset.Dataset
 def test_nothing_to_study_is_said_in_a_sentence() -> None:
     sums, images = planted_sums(["haze"], mean_of)
     found = opinions(sums, images)
-    nothing = {name: np.full(len(found.level), 5.0) for name in ("cognition", "decision")}
+    five = np.full(len(found.level), 5.0)
     with pytest.raises(InputError, match="nothing to study"):
-        dataset_study(replace(found, **nothing))
+        dataset_study(replace(found, cognition=five, decision=five))
     with pytest.raises(InputError, match="not zscore"):
         dataset_study(replace(found, about={"label": "zscore"}))
-    flat = dataset.remarks(replace(found, decision=np.full(len(found.level), 5.0)))
+    flat = dataset.remarks(replace(found, decision=five))
     assert flat == ["decision is 5 on every image, so it tells nothing apart: no levels of sensitivity."]
     assert found.about["chance"] == CHANCE
+    blind = dataset.remarks(replace(found, about={**found.about, "by_chance": {"vla-1": {"decision": 4.9}}}))
+    assert blind == ["vla-1 scores 4.90 of 5 with its decision for another scene: it hardly looks."]

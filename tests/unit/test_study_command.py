@@ -135,6 +135,12 @@ def test_photographs_can_be_left_out(folders: list[Path], dataset: Path, tmp_pat
 
 
 def test_the_page_of_a_dataset(folders: list[Path], dataset: Path, tmp_path: Path) -> None:
+    assert study("opinions", *folders, dataset, "--out", tmp_path, "--domain", "simulation").exit_code == 0
+    result = study(
+        "dataset", tmp_path / "subjects.parquet", dataset, "--out", tmp_path / "b.html", "--domain", "simulation"
+    )
+    assert result.exit_code == 0, result.output
+    assert "80 distorted images of 8 references in 4 scenes" in (tmp_path / "b.html").read_text()
     result = study("dataset", *folders, dataset, "--out", tmp_path / "study.html", "--domain", "simulation")
     assert result.exit_code == 0, result.output
     page = (tmp_path / "study.html").read_text()
@@ -187,7 +193,7 @@ def test_mistakes_are_one_sentence(folders: list[Path], dataset: Path, tmp_path:
     written(
         tmp_path / "strange" / "scores.parquet", [{**row, "image": row["image"].replace("s0_", "x_")} for row in rows]
     )
-    refused("'x_top', which is not in", "opinions", tmp_path / "strange", dataset, *out)
+    refused("x_top under haze 1, which is not in", "opinions", tmp_path / "strange", dataset, *out)
     written(tmp_path / "nan" / "scores.parquet", [{**row, "score": float("nan")} for row in rows])
     refused("scores must be in 0 .. 1", "opinions", tmp_path / "nan", dataset, *out)
     written(tmp_path / "flat" / "scores.parquet", [{**row, "score": 1.0} for row in rows])

@@ -31,7 +31,7 @@ def read_annotations(folders: Sequence[Path], dataset: Path, domain: str | None 
     """The scores in folders of `merton annotate`, each model in one of them, summed over tasks.
 
     Args:
-        folders: of the annotations.
+        folders: of the annotations; or one file subjects.parquet that was made of such folders.
         dataset: the folder that they annotate.
         domain: "real" or "simulation": only images of references of this domain; all by default.
 
@@ -40,33 +40,45 @@ def read_annotations(folders: Sequence[Path], dataset: Path, domain: str | None 
             there twice, no dataset, another dataset than the annotated one, or no image of the domain.
         MissingDependencyError: pyarrow is not installed.
     """
-    for folder in folders:
-        if not (folder / SCORES).is_file():
-            raise InputError(f"{folder} holds no {SCORES}: it is no folder of a finished `merton annotate`")
     if not (dataset / layout.MANIFEST).is_file() or not (dataset / layout.REFERENCE_TABLE).is_file():
         raise InputError(f"{dataset} holds no finished dataset: run `merton dataset build` to its end")
-    sums = opinion.subject_sums([folder / SCORES for folder in folders])
-    manifest = hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
-    if sums.about.get("dataset", manifest) != manifest:
-        raise InputError(f"{folders[0]} annotates another dataset than {dataset}: the hashes of the manifests differ")
-    if not (sums.level == 0).any():
-        raise InputError(f"{folders[0]} has no scores of undistorted images: annotate the references too")
+    is_file = len(folders) == 1 and folders[0].is_file()
+    sums = opinion.read_subjects(folders[0]) if is_file else _sums(folders, dataset)
     images = opinion.read_images(dataset)
-    strange = np.setdiff1d(sums.reference_id, images.reference_id)
-    if len(strange):
-        raise InputError(f"{folders[0]} has scores of {one_line(strange[0])!r}, which is not in {dataset}")
+    there = set(zip(images.reference_id.tolist(), images.distortion.tolist(), images.level.tolist(), strict=True))
+    annotated = zip(sums.reference_id.tolist(), sums.distortion.tolist(), sums.level.tolist(), strict=True)
+    strange = next((one for one in annotated if one[2] > 0 and one not in there), None)
+    if strange is not None:
+        shown = f"{one_line(strange[0])} under {one_line(strange[1])} {strange[2]}"
+        raise InputError(f"{folders[0]} has scores of {shown}, which is not in {dataset}: it is of another dataset")
     if domain is not None:
         domains = np.unique(images.domain).tolist()
         if domain not in domains:
             raise InputError(f"{dataset} has no images of the domain {one_line(domain)!r}, only: {', '.join(domains)}")
         images = images.where(images.domain == domain)
         sums = sums.where(np.isin(sums.reference_id, images.reference_id))
+    if is_file:
+        return Annotations(sums, images)
     scene_of = dict(zip(sums.reference_id.tolist(), sums.scene.tolist(), strict=True))
     by_chance: dict[str, dict[str, float]] = {}
     for folder in folders:
         if (folder / ANNOTATIONS).is_file():
             by_chance |= chances(folder / ANNOTATIONS, scene_of, sums.tasks)
     return Annotations(replace(sums, about={**sums.about, "chance": by_chance, "domain": domain or "all"}), images)
+
+
+def _sums(folders: Sequence[Path], dataset: Path) -> SubjectSums:
+    """The sums of the models in folders that annotate the dataset; raises as `read_annotations` does."""
+    for folder in folders:
+        if not (folder / SCORES).is_file():
+            raise InputError(f"{folder} holds no {SCORES}: it is no folder of a finished `merton annotate`")
+    sums = opinion.subject_sums([folder / SCORES for folder in folders])
+    manifest = hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
+    if sums.about.get("dataset", manifest) != manifest:
+        raise InputError(f"{folders[0]} annotates another dataset than {dataset}: the hashes of the manifests differ")
+    if not (sums.level == 0).any():
+        raise InputError(f"{folders[0]} has no scores of undistorted images: annotate the references too")
+    return sums
 
 
 def write_opinions(

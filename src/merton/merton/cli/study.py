@@ -14,7 +14,11 @@ from merton.errors import InputError
 app = App("One score per image from annotations, the studies made of it, and of runs.")
 
 Folders = Annotated[
-    list[Path], typer.Argument(metavar="ANNOTATED... DATASET", help="Folders of `merton annotate`, then their dataset.")
+    list[Path],
+    typer.Argument(
+        metavar="ANNOTATED... DATASET",
+        help="Folders of `merton annotate`, or their subjects.parquet; then their dataset.",
+    ),
 ]
 
 

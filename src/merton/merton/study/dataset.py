@@ -21,6 +21,8 @@ PUBLISHED_AGREEMENT = {"bleu": 0.31, "rouge_l": 0.31, "cider": 0.30, "position":
 """Mean SRCC of 15 VLMs or 15 VLAs (Embodied-IQA, Fig. 4)."""
 CASES = 10
 """Shown of each kind."""
+BLIND = 4.75
+"""A subject whose output for another scene scores more than this of 5 hardly depends on the image. Ours."""
 HIGH_LEVELS, LOW_LEVELS = (4, 5), (1, 2)
 
 
@@ -102,6 +104,11 @@ def remarks(opinions: Opinions) -> list[str]:
             found.append(
                 f"{stage} is the opinion of one subject, {subjects[0]}: it has no spread, and is no mean opinion."
             )
+        by_chance = opinions.about.get("by_chance", {})
+        for name in subjects:
+            if by_chance.get(name, {}).get(stage, 0.0) > BLIND:
+                score = by_chance[name][stage]
+                found.append(f"{name} scores {score:.2f} of 5 with its {stage} for another scene: it hardly looks.")
         scores = opinions.value(stage)
         known = scores[~np.isnan(scores)]
         if np.ptp(known) < 1e-12:

@@ -148,6 +148,7 @@ def opinions(
         "tasks": sums.tasks,
         "subjects": names,
         "chance": _mean_chance(sums, names),
+        "by_chance": sums.about.get("chance", {}),
         "least_subjects": {stage: least[stage] for stage in DIMENSIONS},
         "jnd": "by_cell",
     }
