@@ -5,6 +5,7 @@ from __future__ import annotations
 from merton.cli.iqa_benchmark import benchmark_command
 from merton.cli.iqa_gate import gate_command
 from merton.cli.iqa_metrics import check_command, list_command, show_command
+from merton.cli.iqa_train import train_command
 from merton.cli.tree import App
 
 app = App("Image quality for robots: metrics, their training and comparison, and a gate.")
@@ -13,6 +14,7 @@ app.command("list")(list_command)
 app.command("show")(show_command)
 app.command("check")(check_command)
 app.command("gate", short_help="What refusing bad images is worth; the threshold for the robot")(gate_command)
+app.command("train", short_help="A metric learns from opinions; goes on after a kill")(train_command)
 app.command("benchmark", short_help="Metrics against opinions: the paper's table, with floors and ceilings")(
     benchmark_command
 )

@@ -41,7 +41,7 @@ class TrainableMetric(Protocol):
         Args:
             pairs: images.
             cache: the folder; for `train` and `predict`.
-            on_progress: called with (images done, images in all).
+            on_progress: called with (pieces done, pieces that are missing); an image or a pair may need several.
 
         Raises:
             InputError: an image that cannot be read, or a missing reference.

@@ -60,20 +60,23 @@ Item = tuple[Preparation, tuple[Path, ...]]
 
 
 def prepare_all(items: Sequence[Item], cache: Path, on_progress: Callable[[int, int], None] | None = None) -> None:
-    """Fill the cache with all items, by as many processes as there are cores; raises as `Preparation.of`."""
+    """Fill the cache with all items, by as many processes as there are cores; raises as `Preparation.of`.
+
+    Progress counts the items that the cache does not hold yet.
+    """
     wanted = list(dict.fromkeys(items))
     missing = [(kind, files) for kind, files in wanted if not (cache / kind.kind / f"{_state(files)}.npy").exists()]
-    done = len(wanted) - len(missing)
+    done = 0
     chunks = [missing[start : start + _CHUNK] for start in range(0, len(missing), _CHUNK)]
     if on_progress:
-        on_progress(done, len(wanted))
+        on_progress(done, len(missing))
     if not chunks:
         return
     with one_thread_each(), worker_pool(min(usable_cores(), len(chunks))) as pool:
         for count in pool.map(_fill, chunks, [cache] * len(chunks)):
             done += count
             if on_progress:
-                on_progress(done, len(wanted))
+                on_progress(done, len(missing))
 
 
 def _fill(items: Sequence[Item], cache: Path) -> int:
