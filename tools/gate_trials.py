@@ -14,6 +14,7 @@ from pathlib import Path
 
 from merton.experiment.local import LocalPorts
 from merton.files import written_whole
+from merton.iqa.gate_run import usable_metrics
 from merton.iqa.gate_table import DISAGREEMENT, measured, write_gate_table
 from merton.iqa.watched_trials import design, watched
 from merton.perception.images import encode_image, read_image
@@ -77,11 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--part", type=int, default=0, help="of --parts, which processes share")
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--table", type=Path, help="measure the pictures that are there, and write this CSV file")
-    parser.add_argument("--metrics", nargs="*", default=("psnr", "ssim", "blur_effect", "noise_sigma"))
     chosen = parser.parse_args(arguments)
     chosen.folder.mkdir(parents=True, exist_ok=True)
     if chosen.table:
-        write_table(chosen.folder, chosen.table, chosen.metrics)
+        write_table(chosen.folder, chosen.table, usable_metrics())
     else:
         run_trials(chosen.folder, chosen.scenes, chosen.part, chosen.parts)
 

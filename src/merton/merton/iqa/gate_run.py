@@ -16,13 +16,17 @@ from merton.processes import one_thread_each, stop_workers, usable_cores, worker
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
 
-LEAST_SIDE_PX = 480
-"""Metrics that need larger pictures are left out: of the cell's cameras this is the shorter side."""
+WITH_REFERENCE = ("psnr", "ssim", "merton-fr")
+"""Of the metrics that no robot has, these show what the reference is worth."""
 
 
 def usable_metrics() -> list[str]:
-    """The metrics whose packages and weights are there, and that can measure the pictures of the cell's cameras."""
-    return [name for name in METRICS if _works(METRICS[name])]
+    """The metrics without a reference, and some with one, whose packages and weights are there."""
+    return [
+        name
+        for name in METRICS
+        if (name in WITH_REFERENCE or not METRICS[name].needs_reference) and _works(METRICS[name])
+    ]
 
 
 def rows_of_run(
@@ -94,4 +98,4 @@ def _works(metric: Metric) -> bool:
         metric.build()
     except MissingDependencyError:
         return False
-    return metric.smallest_side_px <= LEAST_SIDE_PX
+    return True
