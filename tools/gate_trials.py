@@ -1,4 +1,4 @@
-"""Trials for `merton iqa gate`: python tools/gate_trials.py FOLDER --scenes 240. Goes on where it was stopped.
+"""Trials for `merton iqa gate`: python tools/gate_trials.py FOLDER --scenes 244. Goes on where it was stopped.
 
 Writes FOLDER/trials.jsonl, a line a trial, and FOLDER/pictures/TRIAL/CAMERA_{reference,distorted}.png, its first
 images. `--table FILE.csv` measures the pictures and writes the table that `merton iqa gate --trials` reads.
@@ -16,6 +16,7 @@ from merton.experiment.local import LocalPorts
 from merton.files import written_whole
 from merton.iqa.gate_run import usable_metrics
 from merton.iqa.gate_table import DISAGREEMENT, measured, write_gate_table
+from merton.iqa.values import code_sha256
 from merton.iqa.watched_trials import design, watched
 from merton.perception.images import encode_image, read_image
 
@@ -45,6 +46,21 @@ def run_trials(folder: Path, scenes: int, part: int, parts: int) -> None:
                 print(f"{number} of {len(cases)}, about {left_s:.0f} s left", flush=True)
 
 
+def kept_values(pictures: Path, metrics: Sequence[str]) -> dict[str, float]:
+    """The values of a trial's pictures; those of unchanged code are read from its folder."""
+    codes, kept = {name: code_sha256(name) for name in metrics}, pictures / "values.json"
+    content = json.loads(kept.read_text()) if kept.exists() else {}
+    if content.get("codes") != codes:
+        sides = [
+            (read_image(file), read_image(file.with_name(file.name.replace("reference", "distorted"))))
+            for file in sorted(pictures.glob("*_reference.png"))
+        ]
+        content = {"codes": codes, "values": measured(sides, metrics)}
+        with written_whole(kept, durable=False) as target:
+            target.write(json.dumps(content).encode())
+    return dict(content["values"])
+
+
 def write_table(folder: Path, target: Path, metrics: Sequence[str]) -> None:
     """Measure the first images of the trials and write the table, in the order of the design."""
     trials = [json.loads(line) for file in sorted(folder.glob("trials*.jsonl")) for line in file.open(encoding="utf-8")]
@@ -53,16 +69,12 @@ def write_table(folder: Path, target: Path, metrics: Sequence[str]) -> None:
         sorted(trials, key=lambda each: (int(each["scene"].split(".")[1]), each["trial"])), 1
     ):
         pictures = folder / "pictures" / trial["trial"]
-        sides = [
-            (read_image(reference), read_image(reference.with_name(reference.name.replace("reference", "distorted"))))
-            for reference in sorted(pictures.glob("*_reference.png"))
-        ]
         words = {name: trial[name] for name in ("trial", "subject", "scene", "distortion", "level", "outcome")}
         rows.append(
             {
                 **words,
                 "undistorted": trial["undistorted"],
-                **measured(sides, metrics),
+                **kept_values(pictures, metrics),
                 **{name: trial[name] for name in DISAGREEMENT},
             }
         )
@@ -74,7 +86,7 @@ def write_table(folder: Path, target: Path, metrics: Sequence[str]) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--scenes", type=int, default=240)
+    parser.add_argument("--scenes", type=int, default=244)
     parser.add_argument("--part", type=int, default=0, help="of --parts, which processes share")
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--table", type=Path, help="measure the pictures that are there, and write this CSV file")
