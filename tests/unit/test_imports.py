@@ -45,6 +45,7 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "coal": ("execution",),
     "torch": ("perception", "cognition", "decision"),
     "torchvision": (),
+    "brisque": (),  # only its numbers are read
     "pyiqa": ("perception",),
     "transformers": ("cognition", "decision"),
     "lerobot": ("decision",),
