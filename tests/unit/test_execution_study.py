@@ -220,3 +220,20 @@ def test_a_study_is_stored_and_shown_and_the_same_twice() -> None:
 def test_too_few_types_are_no_study() -> None:
     few = [item for item in record() if item.case.distortion not in TYPES[:2]]
     assert execution_study.execution_study(Path("none"), few) is None
+
+
+def test_the_shipped_study_is_small_and_whole() -> None:
+    """1,470 of its 1,500 trials: one reference run of fifty failed."""
+    file = Path(execution_study.__file__).parents[1] / "iqa" / "execution_study.json"
+    content = file.read_bytes()
+    assert len(content) <= 200_000
+    study = execution_study.from_json(content, file.name)
+    assert (study.trials, len(study.agents), study.references, study.scenes, len(study.types)) == (1470, 5, 10, 10, 30)
+    assert study.excluded.failed_references == (("twice", "val-move.2"),)
+    assert {claim.source for claim in study.claims} == {"run", "opinions"}
+    decision = next(claim for claim in study.claims if (claim.stage, claim.source) == ("decision", "run"))
+    assert decision.interval is not None
+    assert decision.interval[0] > 0.0, "the shipped subjects are not too robust"
+    assert [example.kind for example in study.examples] == ["success", "deviation", "emergency stop"]
+    assert all(all(example.pictures) for example in study.examples)
+    assert execution_page.fragment(study).count("<img ") == 6

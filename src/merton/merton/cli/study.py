@@ -92,26 +92,29 @@ def execution_command(
     import hashlib
 
     from merton.iqa.trial_values import trial_values
+    from merton.iqa.values import code_sha256
     from merton.results.store import ResultStore
     from merton.study import execution_page, execution_study
     from merton.study.opinion_tables import read_opinions
 
     with ResultStore(run / "results.sqlite", read_only=True) as store:
         records = [record for experiment in store.experiments() for record in store.records(experiment)]
+    if not execution_study.is_enough(records, include_failed_references):
+        raise InputError(
+            f"{run.name} has too little to correlate: at least {execution_study.LEAST_TYPES} types of distortion, and "
+            "an agent whose decisions depend on the image and whose undistorted runs succeed"
+        )
     table = None if opinions is None else read_opinions(opinions)
     about = {} if opinions is None else {"opinions_sha256": hashlib.sha256(opinions.read_bytes()).hexdigest()}
     names, absent = _measurable()
+    about["metrics_sha256"] = hashlib.sha256("".join(code_sha256(name) for name in names).encode()).hexdigest()
     for sentence in absent:
         print_err(sentence)
     with progress("references measured") as moved:
         values = trial_values(run, records, names, on_progress=moved)
     with working("correlations"):
         found = execution_study.execution_study(run, records, table, values, include_failed_references, about)
-    if found is None:
-        raise InputError(
-            f"{run.name} has too little to correlate: at least {execution_study.LEAST_TYPES} types of distortion, and "
-            "an agent whose decisions depend on the image and whose undistorted runs succeed"
-        )
+    assert found is not None
     for line in execution_page.summary(found):
         print_out(line)
     contents = {json: execution_study.to_json(found), out: execution_page.page(found).encode()}

@@ -155,6 +155,11 @@ class ExecutionStudy:
     examples: tuple[Example, ...]
 
 
+def is_enough(records: Sequence[TrialRecord], include_failed_references: bool = False) -> bool:
+    """Whether there are `LEAST_TYPES` types of distortion that an agent which looks has met."""
+    return len(select(records, include_failed_references).types) >= LEAST_TYPES
+
+
 def execution_study(
     run: Path,
     records: Sequence[TrialRecord],
