@@ -48,7 +48,8 @@ class PyIqa:
         return self._loaded[key]
 
     def measure(self, loaded: Any, images: list, references: Any, call: dict) -> list:
-        """One number for each image, all of one size."""
+        """One number for each image, all of one size. Metrics that look at random parts look at the same each time."""
+        self._torch.manual_seed(0)
         tensors = [self._tensor(pixels) for pixels in (images, references) if pixels is not None]
         with self._torch.no_grad():
             return [float(value) for value in loaded(*tensors, **call).flatten()]
@@ -87,10 +88,12 @@ def _each(metrics: Any, loaded: Any, images: list, references: Any, call: dict) 
     """Values and reasons: all at once if the images have one size and none fails, else one by one."""
     if len(images) > 1 and len({image.shape for image in images}) == 1:
         try:
-            return metrics.measure(loaded, images, references, call), [None] * len(images)
-        except Exception as error:
+            values = metrics.measure(loaded, images, references, call)
+            if len(values) == len(images):
+                return values, [None] * len(images)
+        except Exception as error:  # Q-Align takes one image at a time, others may be short of memory
             print(f"a batch of {len(images)} failed, now one by one: {error}", file=sys.stderr, flush=True)
-    values: list = []
+    values = []
     reasons: list = []
     for number, image in enumerate(images):
         try:
