@@ -141,6 +141,20 @@ def test_a_dataset_is_measured_in_batches_and_a_server_that_ends_loses_nothing(
     np.testing.assert_array_equal(again.values["topiq_fr"], found.values["topiq_fr"])
 
 
+def test_kept_values_of_other_weights_are_measured_again(
+    stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = write_miniature(tmp_path / "data", scenes=1, levels=(1,))
+    metric_values(dataset, ["topiq_fr"], tmp_path / "out", 1)
+    metric_values(dataset, ["topiq_fr"], tmp_path / "out", 1)
+    first = len(stand_in.requests)
+    trained = {"metric": "topiq_fr", "create": {"pretrained_model_path": "ours.pth"}}
+    entry = CATALOGUE["topiq_fr"].model_copy(update={"settings": trained})
+    monkeypatch.setitem(CATALOGUE._entries, "topiq_fr", entry)
+    metric_values(dataset, ["topiq_fr"], tmp_path / "out", 1)
+    assert [create for _, _, create, _ in stand_in.requests[first:]] == [trained["create"]] * first
+
+
 def test_the_paper_s_fifteen_are_all_there() -> None:
     papers = {metric.paper for metric in METRICS.values()} | {entry.paper for entry in CATALOGUE.values()}
     assert papers - {""} == {

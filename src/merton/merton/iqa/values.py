@@ -143,11 +143,13 @@ def metric_values(
 def code_sha256(name: str) -> str:
     """The hash of the code of a metric: of the module that measures, and of data files beside it, such as weights.
 
+    Of a metric behind a server, which has an `identity`, that counts too.
+
     Raises UnknownNameError for an unknown metric, MissingDependencyError if a package that it needs is not installed.
     """
     function = METRICS[name].build()
     module = inspect.getmodule(function) or inspect.getmodule(type(function))
-    digest = hashlib.sha256(merton.__version__.encode())
+    digest = hashlib.sha256(f"{merton.__version__}{getattr(function, 'identity', '')}".encode())
     if module is not None and module.__file__ is not None:
         file = Path(module.__file__)
         beside = [path for path in sorted(file.parent.iterdir()) if path.is_file() and path.suffix != ".py"]

@@ -49,6 +49,10 @@ class PyIqaSettings(Model):
 class PyIqaMetric:
     """A metric of pyiqa behind its server; called as every `Measure` of the registry.
 
+    Attributes:
+        name: of the entry.
+        identity: the settings that decide values, as JSON: kept values of others are measured again.
+
     Raises MissingDependencyError without the extra `remote`, InputError for an address that is none.
     """
 
@@ -56,6 +60,7 @@ class PyIqaMetric:
         self.name = name
         self._chosen, self._needs_reference, self._better = chosen, needs_reference, better
         self._server = HttpServer(os.environ.get(VARIABLE) or chosen.url, chosen.patience)
+        self.identity = chosen.model_dump_json(include={"metric", "create", "call"})
 
     @classmethod
     def from_entry(cls, entry: MetricEntry) -> PyIqaMetric:
