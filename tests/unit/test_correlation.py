@@ -9,7 +9,12 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from merton.study.correlation import correlations_with_intervals, rank_correlations
+from merton.study.correlation import (
+    alike_beside,
+    average_with_interval,
+    correlations_with_intervals,
+    rank_correlations,
+)
 
 VIEWS = 12
 
@@ -105,3 +110,30 @@ def test_strata_that_are_higher_in_both_rows_correlate_nothing() -> None:
     gap = scores.copy()
     gap[1, :40] = np.nan
     assert rank_correlations(gap, strata)[0, 1] == pytest.approx(rank_correlations(scores[:, 40:], strata[40:])[0, 1])
+
+
+def test_the_average_over_pairs_has_an_interval_by_scene() -> None:
+    """The jackknife of Efron and Tibshirani (1993), 11.5, written out: leave out a scene, average the pairs again."""
+    rng = np.random.default_rng(5)
+    scenes = np.repeat(np.arange(8), 4)
+    scores = rng.normal(size=(3, 32)) + rng.normal(size=8)[scenes]
+    average, interval = average_with_interval(scores, scenes)
+
+    def over_pairs(kept: np.ndarray) -> float:
+        pairs = ((0, 1), (0, 2), (1, 2))
+        return float(np.mean([stats.spearmanr(scores[i, kept], scores[j, kept]).statistic for i, j in pairs]))
+
+    parts = np.array([over_pairs(scenes != scene) for scene in range(8)])
+    half = stats.t.ppf(0.975, 7) * np.sqrt(7 / 8 * ((parts - parts.mean()) ** 2).sum())
+    assert average == pytest.approx(over_pairs(scenes >= 0), abs=1e-12)
+    assert interval == pytest.approx((average - half, average + half), abs=1e-12)
+    assert average_with_interval(scores, np.zeros(32))[1] is None
+
+
+def test_rows_that_are_alike_stand_side_by_side() -> None:
+    """Two groups that alternate are drawn apart."""
+    group = np.array([0, 1, 0, 1, 0, 1])
+    matrix = np.where(group[:, None] == group[None, :], 0.9, 0.1)
+    order = alike_beside(matrix)
+    assert sorted(order) == list(range(6))
+    assert len(np.flatnonzero(np.diff(group[order]))) == 1

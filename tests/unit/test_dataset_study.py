@@ -212,7 +212,7 @@ class Addresses(HTMLParser):
 
 def test_the_page_needs_nothing_else_and_no_order_of_rows(study: dataset.DatasetStudy, tmp_path: Path) -> None:
     case = Case(
-        "decision", "r<1>", "jpeg", 5, 4.5, ("data:image/jpeg;base64,AA", None), (("Pick", "<b>", "no"),), "vla-0"
+        "decision", "r<1>", "jpeg", 5, 4.5, ("data:image/jpeg;base64,AA", None), (("Pick", "<b>", "<b>no"),), "vla-0"
     )
     file = dataset_page.write_dataset_page(study, [case], tmp_path / "study.html")
     text = file.read_text()
