@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from merton.cli.iqa_benchmark import benchmark_command
+from merton.cli.iqa_cross import cross_command
 from merton.cli.iqa_gate import gate_command
 from merton.cli.iqa_metrics import check_command, list_command, show_command
 from merton.cli.iqa_train import train_command
@@ -18,3 +19,4 @@ app.command("train", short_help="A metric learns from opinions; goes on after a 
 app.command("benchmark", short_help="Metrics against opinions: the paper's table, with floors and ceilings")(
     benchmark_command
 )
+app.command("cross", short_help="A metric trained on one kind of opinions, tested on others")(cross_command)

@@ -2,6 +2,8 @@
 
 __all__ = [
     "benchmark",
+    "cross",
+    "databases",
     "folds",
     "gate",
     "gate_page",

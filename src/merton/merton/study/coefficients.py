@@ -20,6 +20,7 @@ MINIMUM_FITTED = 6
 _SLOPES = np.array((0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0))
 _SHIFTS = np.array((0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95))
 _STARTS = 2
+_TOLERANCE, _STEPS = 1e-6, 60
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def _refined(start: Floats, u: Floats, y: Floats) -> tuple[Logistic, float]:
         return np.column_stack((share - 0.5, steep * (u - b[2]), -steep * b[1], u, np.ones_like(u)))
 
     with np.errstate(over="ignore", invalid="ignore"):
-        result = optimize.least_squares(errors, start, slopes, method="lm", xtol=1e-9, ftol=1e-9, gtol=1e-9)
+        result = optimize.least_squares(errors, start, slopes, method="lm", ftol=_TOLERANCE, max_nfev=_STEPS)
     return Logistic(*result.x.tolist()), float((result.fun**2).sum())
 
 

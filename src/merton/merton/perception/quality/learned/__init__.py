@@ -4,7 +4,7 @@
 extra `iqa`.
 """
 
-from merton.perception.quality.learned import cnniqa, lite, small
+from merton.perception.quality.learned import cnniqa, lite, small, weights
 from merton.perception.quality.learned.base import TRAINABLE, TrainableMetric
 
-__all__ = ["TRAINABLE", "TrainableMetric", "cnniqa", "lite", "small"]
+__all__ = ["TRAINABLE", "TrainableMetric", "cnniqa", "lite", "small", "weights"]
