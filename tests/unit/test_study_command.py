@@ -15,7 +15,7 @@ from merton.annotate.cases import cases
 from merton.annotate.chance import chances
 from merton.annotate.opinions import read_annotations
 from merton.cli.main import app
-from merton.errors import InputError
+from merton.errors import InfrastructureError, InputError
 from merton.perception.images import encode_image
 from merton.study import opinion
 
@@ -198,6 +198,13 @@ def test_mistakes_are_one_sentence(folders: list[Path], dataset: Path, tmp_path:
     refused("scores must be in 0 .. 1", "opinions", tmp_path / "nan", dataset, *out)
     written(tmp_path / "flat" / "scores.parquet", [{**row, "score": 1.0} for row in rows])
     refused("nothing to study", "dataset", tmp_path / "flat", dataset, *out)
+
+
+def test_a_place_that_cannot_be_written_is_said(folders: list[Path], dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for command, out in (("opinions", tmp_path / "file"), ("dataset", tmp_path / "none" / "study.html")):
+        result = study(command, *folders, dataset, "--out", out, "--domain", "simulation")
+        assert isinstance(result.exception, InfrastructureError), result.output
 
 
 def test_one_subject_is_said_and_nothing_lost(folders: list[Path], dataset: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 from merton.cli.console import Run, print_err, print_out, progress, working
 from merton.cli.tree import App
 from merton.errors import InputError
+from merton.files import locked_folder
 
 app = App("One score per image from annotations, the studies made of it, and of runs.")
 
@@ -29,23 +30,25 @@ def opinions_command(
     label: Annotated[str, typer.Option(help="mean, or zscore: the subjects' standardised sums.")] = "mean",
     subject: Annotated[list[str] | None, typer.Option(help="Only this model; may be repeated.")] = None,
     domain: Annotated[str | None, typer.Option(help="Only references of this domain: real or simulation.")] = None,
-    leave_one_out: Annotated[bool, typer.Option(help="Also the opinions without each subject, and its own.")] = False,
+    leave_one_out: Annotated[
+        bool, typer.Option("--leave-one-out", help="Also the opinions without each subject, and its own.")
+    ] = False,
 ) -> None:
     """Write one score per image: the mean over models of their scores, summed over the five tasks."""
     from merton.annotate import opinions as made
     from merton.study.dataset import remarks
 
     found = made.read_annotations(*annotated_and_dataset(folders), domain)
-    out.mkdir(parents=True, exist_ok=True)
-    opinions = made.write_opinions(found, out, label, subject)
-    for remark in remarks(opinions):
-        print_err(remark)
-    for stage in opinions.stages:
-        used = len(opinions.level) - len(opinions.unused(stage))
-        print_out(f"{stage}: {used} images scored by {opinions.about['least_subjects'][stage]} subjects")
-    if leave_one_out:
-        names = made.write_leave_one_out(found, out, label)
-        print_out(f"without and of each subject: {', '.join(names)}")
+    with locked_folder(out, "merton study opinions"):
+        opinions = made.write_opinions(found, out, label, subject)
+        for remark in remarks(opinions):
+            print_err(remark)
+        for stage in opinions.stages:
+            used = len(opinions.level) - len(opinions.unused(stage))
+            print_out(f"{stage}: {used} images scored by {opinions.about['least_subjects'][stage]} subjects")
+        if leave_one_out:
+            names = made.write_leave_one_out(found, out, label)
+            print_out(f"without and of each subject: {', '.join(names)}")
     print_out(f"{out}")
 
 
