@@ -16,6 +16,7 @@ __all__ = [
     "layout",
     "read_tags",
     "tables",
+    "tags",
     "verify",
     "write_sample",
 ]
