@@ -117,9 +117,9 @@ def verdicts() -> tuple[Verdict, ...]:
         *_consistency(),
         _easiest(decision),
         _below(decision),
-        _more_often("a higher SRCC when the distortion is severe", "severe", "mild", decision, cognition),
-        _more_often("most perform better on third-person images", "third", "first", decision, cognition),
-        _more_often("most perform better on real images", "real", "simulation", decision, cognition),
+        _more_often("Severe distortion results in a higher SRCC", "severe", "mild", decision, cognition),
+        _more_often("Most methods perform better on third-person images", "third", "first", decision, cognition),
+        _more_often("Most methods perform better on real images", "real", "simulation", decision, cognition),
         _levels(decision),
         _topiq(decision),
         _frozen(decision),
@@ -191,7 +191,7 @@ def _below(grid: _Grid) -> Verdict:
     held = [one < 0.65 and other < 0.6 for one, other in zip(full, none, strict=True)]
     return Verdict(
         "The SRCC of FR methods is less than 0.65, that of NR less than 0.6",
-        f"the best: {_listed(names, full)} with, {_listed(names, none)} without a reference",
+        f"the best with a reference: {_listed(names, full)}; without: {_listed(names, none)}",
         _judged(all(held), any(held)),
     )
 
@@ -214,7 +214,7 @@ def _levels(grid: _Grid) -> Verdict:
     means = [float(grid.column(name).mean()) for name in names]
     return Verdict(
         "For the five distortion levels, the performance does not change much",
-        f"{_listed(names, means)} on average: {means[-1] - means[0]:.3f} from the first to the last",
+        f"{_listed([f'level {level}' for level in range(1, 6)], means)} on average: {means[-1] - means[0]:.3f} from the first to the last",
         _judged(max(means) - min(means) < 0.1, False),
     )
 
@@ -265,7 +265,7 @@ def _cross() -> Iterator[Verdict]:
     low = [f"{row.metric} {row.srcc:.4f}" for row in rows if row.column == "live" and row.srcc < 0.4]
     yield Verdict(
         "Trained on Decision, the SRCC is even lower than 0.4 on LIVE",
-        f"of {', '.join(low)} alone, of 10",
+        f"{', '.join(low)}; of the other {10 - len(low)} it is not",
         "holds in part",
     )
     best = max((row for row in rows if row.column == "cognition"), key=lambda row: row.srcc)
