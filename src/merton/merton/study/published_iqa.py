@@ -210,11 +210,11 @@ def _more_often(claim: str, higher: str, lower: str, decision: _Grid, cognition:
 
 
 def _levels(grid: _Grid) -> Verdict:
-    names = [f"level_{level}" for level in range(1, 6)]
-    means = [float(grid.column(name).mean()) for name in names]
+    names = [f"level {level}" for level in range(1, 6)]
+    means = [float(grid.column(name.replace(" ", "_")).mean()) for name in names]
     return Verdict(
         "For the five distortion levels, the performance does not change much",
-        f"{_listed([f'level {level}' for level in range(1, 6)], means)} on average: {means[-1] - means[0]:.3f} from the first to the last",
+        f"{_listed(names, means)} on average: {means[-1] - means[0]:.3f} from the first to the last",
         _judged(max(means) - min(means) < 0.1, False),
     )
 
