@@ -14,11 +14,13 @@ from pathlib import Path
 
 from merton.experiment.local import LocalPorts
 from merton.files import written_whole
-from merton.iqa.gate_run import usable_metrics
-from merton.iqa.gate_table import DISAGREEMENT, measured, write_gate_table
+from merton.iqa.gate_table import ATTRIBUTES, DISAGREEMENT, measured, write_gate_table
 from merton.iqa.values import code_sha256
 from merton.iqa.watched_trials import design, watched
 from merton.perception.images import encode_image, read_image
+
+METRICS = ("psnr", "brisque", "blur_effect", "noise_sigma", "merton-nr")
+"""In the table."""
 
 
 def run_trials(folder: Path, scenes: int, part: int, parts: int) -> None:
@@ -48,17 +50,20 @@ def run_trials(folder: Path, scenes: int, part: int, parts: int) -> None:
 
 def kept_values(pictures: Path, metrics: Sequence[str]) -> dict[str, float]:
     """The values of a trial's pictures; those of unchanged code are read from its folder."""
-    codes, kept = {name: code_sha256(name) for name in metrics}, pictures / "values.json"
-    content = json.loads(kept.read_text()) if kept.exists() else {}
-    if content.get("codes") != codes:
+    kept = pictures / "values.json"
+    content = json.loads(kept.read_text()) if kept.exists() else {"codes": {}, "values": {}}
+    codes = {name: code_sha256(name) for name in metrics}
+    wanted = [name for name in metrics if content["codes"].get(name) != codes[name]]
+    if wanted:
         sides = [
             (read_image(file), read_image(file.with_name(file.name.replace("reference", "distorted"))))
             for file in sorted(pictures.glob("*_reference.png"))
         ]
-        content = {"codes": codes, "values": measured(sides, metrics)}
+        content["values"] |= measured(sides, wanted)
+        content["codes"] |= {name: codes[name] for name in wanted}
         with written_whole(kept, durable=False) as target:
             target.write(json.dumps(content).encode())
-    return dict(content["values"])
+    return {name: content["values"][name] for name in (*metrics, *ATTRIBUTES)}
 
 
 def write_table(folder: Path, target: Path, metrics: Sequence[str]) -> None:
@@ -93,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     chosen.folder.mkdir(parents=True, exist_ok=True)
     if chosen.table:
-        write_table(chosen.folder, chosen.table, usable_metrics())
+        write_table(chosen.folder, chosen.table, METRICS)
     else:
         run_trials(chosen.folder, chosen.scenes, chosen.part, chosen.parts)
 

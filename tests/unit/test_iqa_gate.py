@@ -190,6 +190,9 @@ def test_gates_are_ordered_and_no_gate_has_the_failure_rate() -> None:
     assert found.events == {
         "failure": trials.failed.sum(), "stop": trials.stopped.sum(), "lost": events(trials)["lost"].sum()
     }  # fmt: skip
+    named = replace(trials, values=trials.values | {"merton-nr": trials.values["psnr"] / 10.0})
+    assert "merton-nr" in gates(named)[0].names
+    assert "merton-nr" not in gates(named, of_any_type=False)[0].names
     distorted = study(trials, "types")
     assert distorted.trials == (trials.level > 0).sum()
 

@@ -36,6 +36,7 @@ TYPE_FOLDS = 6
 
 NO_GATE, PERFECT = "no gate", "knows the outcome"
 MONITOR, IMAGES_ONLY, OWN_DISAGREEMENT = "monitor", "monitor, images alone", "disagreement"
+ZERO_SHOT = "zero_shot"
 KINDS = {"fitted": "fitted", "image": "one value", "reference": "with the reference", "bound": "a bound"}
 """Of gates: fitted on other trials; one value of the image; one that needs the undistorted image, as no robot has."""
 
@@ -108,10 +109,16 @@ def events(table: GateTable) -> dict[str, NDArray[np.bool_]]:
     return {name: found[name] for name in EVENTS if name in found}
 
 
-def gates(table: GateTable) -> list[Gate]:
-    """The gates that the values of a table allow."""
+def gates(table: GateTable, of_any_type: bool = True) -> list[Gate]:
+    """The gates that the values of a table allow.
+
+    Args:
+        of_any_type: fitted gates may look at metrics that were trained on opinions, which have seen every type of
+            distortion.
+    """
     found = []
-    names, alone = inputs_of(tuple(table.values)), inputs_of(tuple(table.values), images_only=True)
+    usable = [name for name in table.values if of_any_type or name not in METRICS or METRICS[name].group == ZERO_SHOT]
+    names, alone = inputs_of(usable), inputs_of(usable, images_only=True)
     own = tuple(name for name in DISAGREEMENT if name in table.values)
     if own and alone:
         found.append(Gate(MONITOR, "fitted", names))
@@ -180,7 +187,7 @@ def study(table: GateTable, name: str, seed: int = 0) -> Design:
     failed = found["failure"]
     blind = Scored(np.zeros(len(failed)), failed, table.scene).part(judged)
     check_outcomes(blind)
-    ways = [Gate(NO_GATE, "bound"), *gates(table), Gate(PERFECT, "bound")]
+    ways = [Gate(NO_GATE, "bound"), *gates(table, of_any_type=name != "types"), Gate(PERFECT, "bound")]
     ordered = [_score(gate, table, name, failed, seed)[judged] for gate in ways]
     of_event = {
         event: [Scored(score, took_place[judged], table.scene[judged]) for score in ordered]

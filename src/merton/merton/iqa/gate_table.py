@@ -137,6 +137,5 @@ def measured(images: Iterable[tuple[Image, Image]], metrics: Sequence[str]) -> d
     for name in metrics:
         of_cameras = [min(measure(name, distorted, reference), HIGHEST) for reference, distorted in pairs]
         found[name] = min(of_cameras) if METRICS[name].better == "higher" else max(of_cameras)
-    for name in ATTRIBUTES:
-        found[name] = float(np.mean([getattr(attributes(distorted), name) for _, distorted in pairs]))
-    return found
+    described = [attributes(distorted) for _, distorted in pairs]
+    return found | {name: float(np.mean([getattr(each, name) for each in described])) for name in ATTRIBUTES}
