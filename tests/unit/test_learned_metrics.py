@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.perception.images import write_image
-from merton.perception.quality import METRICS, measure
+from merton.perception.quality import measure
 from merton.perception.quality.learned import TRAINABLE, small
 from merton.perception.quality.learned.measures import OF_ONE, OF_TWO, differences, measures
 from merton.perception.quality.learned.weights import Scale, read_card
@@ -97,7 +97,7 @@ def test_the_network_in_numpy_equals_its_twin(
 
 
 @pytest.mark.parametrize(
-    ("name", "epochs", "least"), [("merton-nr", 40, 0.8), ("merton-fr", 40, 0.8), ("cnniqa", 25, 0.7)]
+    ("name", "epochs", "least"), [("merton-nr", 40, 0.8), ("merton-fr", 40, 0.8), ("cnniqa", 30, 0.7)]
 )
 def test_a_planted_label_is_learned_on_references_never_seen(
     name: str, epochs: int, least: float, planted: tuple[list[ImagePair], NDArray[np.float64]], tmp_path: Path
@@ -172,7 +172,7 @@ def test_scales_go_there_and_back() -> None:
         assert (np.diff(scale.to_labels(grid)) > 0).all()
 
 
-@pytest.mark.parametrize("name", [name for name in ("merton-nr", "merton-fr") if name in METRICS])
+@pytest.mark.parametrize("name", ["merton-nr", "merton-fr"])
 def test_shipped_weights_see_that_an_image_got_worse(name: str) -> None:
     clean = scene(1, (240, 320))
     grey = np.repeat(clean.mean(2, keepdims=True), 3, 2).astype(np.uint8)
@@ -181,6 +181,19 @@ def test_shipped_weights_see_that_an_image_got_worse(name: str) -> None:
     card = read_card(weights)
     assert (card.metric, card.version) == (name, TRAINABLE[name].version)  # type: ignore[attr-defined]
     assert 0 <= measure(name, grey, clean) < measure(name, clean, clean) <= 5
+
+
+@pytest.mark.parametrize(("top", "left"), [(80, 120), (120, 250), (150, 180)])
+def test_a_block_lost_on_an_object_weighs_more_than_one_beside_it(top: int, left: int) -> None:
+    """By construction, as in the paper's Appendix H: both blocks change every pixel by as much."""
+    grain = np.random.default_rng(4).normal(0, 2, (240, 424, 1))
+    reference = np.clip(90 + np.repeat(grain, 3, 2), 0, 255).astype(np.uint8)
+    reference[top : top + 28, left : left + 28, 0] += 76
+    on, beside = reference.copy(), reference.copy()
+    on[top : top + 28, left : left + 28] = 128
+    beside[top : top + 28, left + 60 : left + 88] = 128
+    assert measure("psnr", on, reference) == pytest.approx(measure("psnr", beside, reference), abs=0.2)
+    assert measure("merton-fr", on, reference) < measure("merton-fr", beside, reference) - 0.05
 
 
 def test_neither_torch_nor_torchvision_is_needed_to_measure() -> None:

@@ -165,5 +165,10 @@ for _metric in (
         "predicted decision score of robots' models, from the image alone", "",
         lambda: _alone(small.measure_alone), "no_reference",
     ),
+    Metric(
+        "merton-fr", "higher", (0.0, 5.0), True, small.SMALLEST_SIDE_PX,
+        "predicted decision score of robots' models, from image and reference", "",
+        lambda: small.measure_beside, "full_reference",
+    ),
 ):  # fmt: skip
     METRICS.add(_metric.name, _metric)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-DRAWN = 6
+DRAWN = 4
 """Patches that a step of the training draws from each image. Ours: all of them would cost more and tell little more."""
 
 
@@ -25,7 +25,7 @@ class PatchNetwork(nn.Module):
         if self.training and patches.shape[1] > DRAWN:
             patches = patches[:, torch.randperm(patches.shape[1])[:DRAWN]]
         maps = self.kernels(patches.flatten(0, 1)[:, None]).flatten(2)
-        pooled = torch.cat([maps.amax(2), maps.amin(2)], 1)
+        pooled = torch.cat([maps.max(2).values, maps.min(2).values], 1)  # faster than amax and amin
         hidden = self.dropout(torch.relu(self.second(torch.relu(self.first(pooled)))))
         scores = self.score(hidden)[:, 0].reshape(len(patches), -1)
         return scores if self.training else scores.mean(1)
