@@ -18,8 +18,8 @@ Rows = NDArray[np.intp]
 FLOORS = {
     "level alone": "the level of the distortion; sees no image",
     "mean per type and level": "the mean opinion of the training images of this type and level; sees no image",
-    "mean per type, level and reference": "the same, and how far its reference's other images lie above or below; sees "
-    "no image, and is the same outside the pair split, where no other image of the reference is known",
+    "mean per type, level and reference": "the same, and how far the reference's images in the training part lie above "
+    "or below; sees no image, and adds nothing where no other image of the reference is in that part",
     "attributes": "quadratic regression on luminance, contrast, chrominance, blur and spatial information of the image",
 }
 """Floor to the sentence about it."""
