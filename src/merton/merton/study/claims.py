@@ -1,4 +1,4 @@
-"""What the paper says of its opinions (Embodied-IQA 4.3), sentence by sentence, beside what a dataset's own say."""
+"""What the paper says of its opinions (Embodied-IQA 4), sentence by sentence, beside what a dataset's own say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of an annotated dataset: all that its page shows, computed once (Embodied-IQA 4.3, Fig. 4 to 7, 11, 13)."""
+"""The study of an annotated dataset: all that its page shows, computed once (Embodied-IQA 4, Fig. 4 to 7, 11, 13)."""
 
 from __future__ import annotations
 

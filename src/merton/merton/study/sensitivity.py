@@ -1,4 +1,4 @@
-"""Just noticeable differences in three readings, because the paper's allows two (Embodied-IQA 4.3, Fig. 7).
+"""Just noticeable differences in three readings, because the paper's allows two (Embodied-IQA 4, Fig. 7).
 
 `by_image` and `by_cell` cut all images into thirds, image by image or cell by cell of type and level; `half_loss` is
 the level of each type at which half of what can be lost is lost.
