@@ -76,7 +76,7 @@ class CNNIQA(LearnedMetric):
         """Few epochs: an epoch has several patches of every image."""
         from merton.perception.quality.learned.train import Recipe
 
-        return Recipe(epochs=5, batch=16, rate=2e-3, decay=1e-4)
+        return Recipe(epochs=4, batch=16, rate=2e-3, decay=1e-4)
 
     def network(self, arrays: Sequence[tuple[Array, ...]]) -> nn.Module:
         """The network."""
