@@ -219,7 +219,7 @@ def test_the_command_lists_shows_and_checks(stand_in: StandIn) -> None:
     assert set(TRAINABLE) <= set(names)
     assert run("show", "cnniqa")[1].startswith("name: cnniqa\n")
     assert run("check", "cnniqa") == (
-        1, "missing: cnniqa has no weights here: it is trained on opinions of robots, see docs/quality.md\n",
+        1, "missing: cnniqa has no weights here: `merton iqa train` makes them\n",
     )  # fmt: skip
     shown = YAML(typ="safe").load(run("show", "topiq_fr")[1])
     assert shown["iqa"][0]["settings"] == {"metric": "topiq_fr"}

@@ -59,7 +59,7 @@ def check_command(name: Name) -> None:
     from merton.perception.quality.sample_pair import sample_pair
 
     if name in _to_be_trained():
-        print_out(f"missing: {name} has no weights here: it is trained on opinions of robots, see docs/quality.md")
+        print_out(f"missing: {name} has no weights here: `merton iqa train` makes them")
         raise typer.Exit(1)
     metric = _named(name)
     image, reference = sample_pair()
