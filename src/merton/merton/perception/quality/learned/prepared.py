@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import InputError
+from merton.errors import InfrastructureError, InputError
 from merton.files import written_whole
 from merton.perception.images import read_image
-from merton.processes import one_thread_each, usable_cores, worker_pool
+from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
 from merton.world.observation import Image
 
 Array = NDArray[Any]
@@ -62,7 +63,7 @@ Item = tuple[Preparation, tuple[Path, ...]]
 def prepare_all(items: Sequence[Item], cache: Path, on_progress: Callable[[int, int], None] | None = None) -> None:
     """Fill the cache with all items, by as many processes as there are cores; raises as `Preparation.of`.
 
-    Progress counts the items that the cache does not hold yet.
+    Progress counts the items that the cache does not hold yet. What was done before an error stays.
     """
     wanted = list(dict.fromkeys(items))
     missing = [(kind, files) for kind, files in wanted if not (cache / kind.kind / f"{_state(files)}.npy").exists()]
@@ -73,10 +74,16 @@ def prepare_all(items: Sequence[Item], cache: Path, on_progress: Callable[[int, 
     if not chunks:
         return
     with one_thread_each(), worker_pool(min(usable_cores(), len(chunks))) as pool:
-        for count in pool.map(_fill, chunks, [cache] * len(chunks)):
-            done += count
-            if on_progress:
-                on_progress(done, len(missing))
+        try:
+            for count in pool.map(_fill, chunks, [cache] * len(chunks)):
+                done += count
+                if on_progress:
+                    on_progress(done, len(missing))
+        except BrokenProcessPool:
+            raise InfrastructureError("a process that prepared images was killed; start again, it goes on") from None
+        except BaseException:  # also Ctrl-C, which workers ignore: what is planned is not waited for
+            stop_workers(pool)
+            raise
 
 
 def _fill(items: Sequence[Item], cache: Path) -> int:
