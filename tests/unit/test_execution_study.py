@@ -172,9 +172,17 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(monkeypatch: pytest.M
     for seed in range(60):
         truth, trials = golden(100 + seed, 0.6)
         x, y, _, times, reliability = execution._rows(trials, "decision", "execution", "type", None)
-        low, high = clustered.correlation_interval(clustered.row_correlations(x, y, times), 10, reliability)
+        low, high = clustered.correlation_interval(clustered.row_correlations(x, y, times), 10, 30, reliability)
         covered += low <= truth <= high
     assert 51 <= covered <= 60
+
+
+def test_a_perfect_draw_of_few_types_does_not_open_the_interval() -> None:
+    """Of six types .943 is next to 1; taken as it is, 1 would be infinitely far in Fisher's transform."""
+    draws = np.full(1 + clustered.DRAWS, 0.943)
+    draws[1::2] = 1.0
+    low, high = clustered.correlation_interval(draws, 10, 6)
+    assert 0.5 < low < 0.943 < high < 1.0
 
 
 def test_two_predictors_are_compared_on_the_same_scenes() -> None:

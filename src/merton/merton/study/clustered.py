@@ -145,22 +145,25 @@ def steadied(means: Floats, scenes: int) -> tuple[Floats, float]:
     return np.vstack([first, centre + np.sqrt(reliability) * (first - centre) + rest]), reliability
 
 
-def correlation_interval(draws: Floats, scenes: int, reliability: float | None = None) -> Interval:
+def correlation_interval(draws: Floats, scenes: int, units: int, reliability: float | None = None) -> Interval:
     """95 % interval of a correlation, in Fisher's transform.
 
     The half-width is the draws' deviation times Student's quantile for scenes less one degrees of freedom, since scenes
     are few. Scattering means weaken a correlation. So that of means reaches over two intervals: about the correlation
     as it is, and about it without the bias that the draws show (Efron and Tibshirani 1993, section 10.3), which is
-    wider by the reliability (Spearman's correction for attenuation, 1904). Ours; its coverage is in docs/scores.md.
+    wider by the reliability (Spearman's correction for attenuation, 1904). A draw of 1 counts as half way to the next
+    rank correlation that so many units can have. Ours; its coverage is in docs/scores.md.
 
     Args:
         draws: (1 + DRAWS,) the correlation of all scenes, then of each draw.
         scenes: how many; one gives NaN.
+        units: how many were correlated.
         reliability: geometric mean of the two sides', of `steadied`; None for values that are taken as they are.
     """
     if np.isnan(draws[0]) or abs(draws[0]) > 1.0 - 1e-9:
         return _UNDEFINED
-    low, high = difference_interval(np.arctanh(np.clip(draws, -0.999999, 0.999999)), scenes, reliability)
+    most = 1.0 - 3.0 / (units**3 - units)  # one exchange of neighbours costs twice as much
+    low, high = difference_interval(np.arctanh(np.clip(draws, -most, most)), scenes, reliability)
     return float(np.tanh(low)), float(np.tanh(high))
 
 

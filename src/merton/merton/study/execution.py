@@ -210,6 +210,7 @@ def stage_correlation(
     x, y, level, times, reliability = _rows(trials, predictor, outcome, unit, opinions)
     draws = row_correlations(x, y, times)
     known = ~(np.isnan(x[0]) | np.isnan(y[0]))
+    count = int(known.sum())
     given = partial(draws, row_correlations(x, level, times), row_correlations(y, level, times))
     scenes = _scene_count(trials, outcome)
     one, other = x[0][known], y[0][known]
@@ -218,13 +219,13 @@ def stage_correlation(
         "run" if opinions is None else "opinions",
         outcome,
         unit,
-        int(known.sum()),
+        count,
         int((~np.isnan(trials.values[outcome])).sum()),
         scenes,
         _shown(draws[0]),
-        _ends(correlation_interval(draws, scenes, reliability)),
+        _ends(correlation_interval(draws, scenes, count, reliability)),
         _shown(given[0]),
-        _ends(correlation_interval(given, scenes, reliability)),
+        _ends(correlation_interval(given, scenes, count, reliability)),
         _shown(krcc(one, other)),
         _shown(plcc(one, other)),
         _shown(plcc_after_logistic(one, other)),
