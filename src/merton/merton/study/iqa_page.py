@@ -217,6 +217,8 @@ def _environment() -> jinja2.Environment:
 
 def _flat(about: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for key, value in about.items():
+        if key in ("models", "by_chance"):  # of every subject, in the Parquet file
+            continue
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key} · ")
         else:
