@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from merton.cli.iqa_benchmark import benchmark_command
 from merton.cli.iqa_cross import cross_command
+from merton.cli.iqa_demo import demo_command
 from merton.cli.iqa_gate import gate_command
 from merton.cli.iqa_metrics import check_command, list_command, show_command
 from merton.cli.iqa_train import train_command
@@ -20,3 +21,4 @@ app.command("benchmark", short_help="Metrics against opinions: the paper's table
     benchmark_command
 )
 app.command("cross", short_help="A metric trained on one kind of opinions, tested on others")(cross_command)
+app.command("demo", short_help="The whole study from nothing, on one page")(demo_command)

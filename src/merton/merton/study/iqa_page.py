@@ -56,6 +56,11 @@ class SplitRow:
     gain: tuple[float, Interval] | None
 
 
+def style() -> Markup:
+    """What the sections need besides base.css.j2."""
+    return _render("iqa.css.j2")
+
+
 def page(found: Benchmark, source: str = "") -> str:
     """The whole page, self-contained.
 

@@ -1,0 +1,101 @@
+"""From nothing to one page: the pictures of the sample, the study of their opinions, metrics, gates, execution.
+
+Every step keeps what it has made in the folder of the demonstration, so that the same call goes on after a kill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from merton.annotate.cases import cases
+from merton.files import locked_folder
+from merton.iqa import sample
+from merton.iqa.benchmark import benchmark, chosen_metrics
+from merton.iqa.gate_study import GateStudy, gate_study
+from merton.iqa.gate_table import SAMPLE, read_gate_table
+from merton.iqa.judged import read_judged
+from merton.iqa.results import write_benchmark
+from merton.iqa.values import metric_values
+from merton.study.dataset import Case, DatasetStudy, dataset_study
+from merton.study.execution_study import ExecutionStudy, from_json
+from merton.study.iqa_table import Benchmark
+from merton.study.opinion import OPINIONS, opinions, read_images, read_subjects, write_opinions
+
+DATASET, VALUES, BENCHMARK = "data", "values", "benchmark"
+"""Folders of the demonstration: pictures, values of metrics, and tables, one folder a stage."""
+SPLITS = {"decision": ("pair", "reference", "type"), "cognition": ("reference",)}
+"""Stage to the splits that its metrics are trained on."""
+REPEATS = 2
+"""Of each split. The paper has 10, and `merton iqa benchmark` too; they take longer than a newcomer waits."""
+ALPHA = 0.1
+EXECUTION = Path(__file__).with_name("execution_study.json")
+"""The execution study of config/experiments/execution_study.yaml (`merton study execution RUN --json`)."""
+
+
+Step = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
+"""Name of a step of the work to a context that shows it, and yields the function (done, total) of its progress."""
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """Everything on the page.
+
+    Attributes:
+        same, images: pictures that equal the scored ones bit by bit, and all.
+        study: of the opinions.
+        cases: of the gallery.
+        tables: stage to its benchmark.
+        gate: of the trials that come with Merton.
+        execution: that comes with Merton.
+    """
+
+    same: int
+    images: int
+    study: DatasetStudy
+    cases: Sequence[Case]
+    tables: dict[str, Benchmark]
+    gate: GateStudy
+    execution: ExecutionStudy
+
+
+def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence[str] | None = None) -> Demonstration:
+    """Make, or go on making, everything that the page shows.
+
+    Args:
+        out: folder, new or begun by an earlier call.
+        step: shows the progress.
+        repeats: of each split.
+        metrics: names; all that this machine can measure or train by default.
+
+    Raises:
+        InputError: the folder holds something else.
+        InfrastructureError: the folder cannot be written, or a worker was killed.
+        MissingDependencyError: a package of requirements/iqa.txt or the simulator is not installed.
+    """
+    with locked_folder(out, "merton iqa demo"):
+        data = out / DATASET
+        with step("render 300 pictures, distort each 30 times") as moved:
+            same, images = sample.make_sample(data, lambda _, done, total: moved(done, total))
+        sums = read_subjects(sample.SUBJECTS)
+        found = opinions(sums, read_images(data))
+        write_opinions(found, out / OPINIONS)
+        measured, trained = chosen_metrics(metrics)
+        with step("measure") as moved:
+            values = metric_values(data, measured, out / VALUES, on_progress=moved)
+        tables = {}
+        for stage, splits in SPLITS.items():
+            folder = out / BENCHMARK / stage
+            judged = read_judged(data, sample.SUBJECTS, stage)
+            with step(f"train and test, {stage}") as moved:
+                tables[stage] = benchmark(judged, values, trained, folder, splits, repeats, on_progress=moved)
+            write_benchmark(tables[stage], folder, "the sample of Merton")
+        with step("study the opinions"):
+            study = dataset_study(found, sums)
+            gallery = cases(found, data)
+        with step("compare gates"):
+            gate = gate_study(read_gate_table(SAMPLE), ALPHA)
+        execution = from_json(EXECUTION.read_bytes(), EXECUTION.name)
+        return Demonstration(same, images, study, gallery, tables, gate, execution)

@@ -1,0 +1,56 @@
+"""The page of `merton iqa demo`: self-contained, no script, no request."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import jinja2
+
+from merton.errors import InfrastructureError
+from merton.files import written_whole
+from merton.iqa import gate_page
+from merton.iqa.demo import Demonstration
+from merton.pages.environment import environment
+from merton.study import dataset_page, execution_page, iqa_page
+
+QUESTIONS = {
+    "decision": "Can one tell from the image that the robot decides otherwise?",
+    "cognition": "Can one tell from the image that the model answers otherwise?",
+}
+
+
+def write_demo_page(shown: Demonstration, target: Path) -> Path:
+    """Write the page; returns its path. Raises InfrastructureError if it cannot be written."""
+    text = (
+        _environment()
+        .get_template("demo_page.html.j2")
+        .render(
+            shown=shown,
+            headline=iqa_page.headline(next(iter(shown.tables.values()))),
+            opinions=dataset_page.fragments(shown.study, shown.cases),
+            tables={
+                stage: (
+                    iqa_page.headline(table),
+                    iqa_page.splits_section(table),
+                    iqa_page.tables_section(table),
+                    iqa_page.published_section(table),
+                )
+                for stage, table in shown.tables.items()
+            },
+            gate=gate_page.fragment(shown.gate, 3),
+            execution=execution_page.fragment(shown.execution),
+            styles=(dataset_page.style(), iqa_page.style()),
+        )
+    )
+    try:
+        with written_whole(target) as file:
+            file.write(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+    return target
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return environment("merton.iqa", QUESTIONS=QUESTIONS)
