@@ -4,6 +4,8 @@ __all__ = [
     "benchmark",
     "cross",
     "databases",
+    "demo",
+    "demo_page",
     "folds",
     "gate",
     "gate_page",
