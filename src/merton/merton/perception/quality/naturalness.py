@@ -40,7 +40,7 @@ class Brisque:
     """The Blind/Referenceless Image Spatial Quality Evaluator: 0 (natural) .. 100 (distorted), or a little beyond.
 
     Mittal et al. (2012): 36 numbers say how contrasts and their products with neighbours are distributed at two scales;
-    a support vector machine, trained by the authors on LIVE's opinions of people, maps them to a score. Features as in
+    a support vector machine maps them to a score; its numbers are those that the package brisque ships. Features as in
     their release in C++; the numbers of the machine are read from the package brisque, whose own code is not used: it
     needs 0.1 s an image, and an older numpy.
 
