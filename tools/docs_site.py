@@ -21,7 +21,10 @@ SECTIONS = {
         *("tutorials/your_leaderboard", "tutorials/the_lab"),
     ),
     "Experiments": ("experiments", "tasks", "scenes", "distortions", "scores", "attribution", "gate"),
-    "Models and images": ("models", "adding_a_model", "serving", "adding_a_distortion", "dataset", "annotate", "quality"),
+    "Models and images": (
+        *("models", "adding_a_model", "serving", "adding_a_distortion", "dataset", "annotate"),
+        *("quality", "learned_metrics"),
+    ),
     "Boards": ("leaderboards", "ratings", "results", "submissions", "serving_boards", "published_rules"),
     "ROS 2 and the lab": (
         *("ros", "interfaces", "lab", "lab_robot", "gripper", "cameras", "calibration", "monitor", "recording"),

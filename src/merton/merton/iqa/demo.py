@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from merton.annotate.cases import cases
@@ -88,7 +88,8 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
         tables = {}
         for stage, splits in SPLITS.items():
             folder = out / BENCHMARK / stage
-            judged = read_judged(data, sample.SUBJECTS, stage)
+            # the page says itself how many pictures are not those that were scored
+            judged = replace(read_judged(data, sample.SUBJECTS, stage), remarks=())
             with step(f"train and test, {stage}") as moved:
                 tables[stage] = benchmark(judged, values, trained, folder, splits, repeats, on_progress=moved)
             write_benchmark(tables[stage], folder, "the sample of Merton")

@@ -53,4 +53,4 @@ def write_demo_page(shown: Demonstration, target: Path) -> Path:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return environment("merton.iqa", QUESTIONS=QUESTIONS)
+    return environment("merton.iqa", QUESTIONS=QUESTIONS, SECTIONS=dataset_page.SECTIONS)
