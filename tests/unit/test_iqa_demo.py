@@ -1,0 +1,60 @@
+"""`merton iqa demo` on a few pictures: one self-contained page, and a second call that makes nothing anew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pyarrow.compute
+import pyarrow.parquet
+import pytest
+
+from merton.iqa import demo, sample
+from merton.iqa.demo_page import write_demo_page
+from merton.iqa.gate_study import gate_study
+
+SCENES = 3
+TYPES = ("gaussian_blur", "lens_blur", "jpeg", "hsv_saturation", "max_darken", "block_lost")
+
+
+@contextmanager
+def silent(_: str) -> Iterator[Callable[[int, int], None]]:
+    """No progress."""
+    yield lambda done, total: None
+
+
+@pytest.fixture
+def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample of a few scenes and types, and few resplits of the gate's trials."""
+    compute = pyarrow.compute
+    scenes = "|".join(f"{scene:02d}" for scene in range(SCENES))
+    for name in ("SUBJECTS", "MANIFEST"):
+        whole = pyarrow.parquet.read_table(getattr(sample, name))
+        few = compute.and_(
+            compute.match_substring_regex(whole["reference_id"], f"_({scenes})_"),
+            compute.is_in(whole["distortion"], pyarrow.array(TYPES)),
+        )
+        pyarrow.parquet.write_table(whole.filter(few), tmp_path / f"{name}.parquet")
+        monkeypatch.setattr(sample, name, tmp_path / f"{name}.parquet")
+    monkeypatch.setattr(sample, "SCENES", SCENES)
+    monkeypatch.setattr(demo, "gate_study", partial(gate_study, resplits=2))
+
+
+def test_the_demonstration_ends_in_one_page(tmp_path: Path, short: None) -> None:
+    out = tmp_path / "iqa"
+    shown = demo.demonstrate(out, silent, repeats=1, metrics=["psnr", "ssim"])
+    assert shown.images == 2 * SCENES * 3 * len(TYPES)
+    page = write_demo_page(shown, tmp_path / "index.html").read_text(encoding="utf-8")
+    anchors = set(re.findall(r'href="#([\w-]+)"', page))
+    assert {"decision", "cognition", "gate", "execution", "claims"} <= anchors
+    assert anchors <= set(re.findall(r'id="([\w-]+)"', page)), "a link leads nowhere"
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', page), "the page needs another file"
+    assert str(tmp_path) not in page
+
+    made = {path: path.stat().st_mtime_ns for path in out.rglob("*.png")}
+    again = demo.demonstrate(out, silent, repeats=1, metrics=["psnr", "ssim"])
+    assert write_demo_page(again, tmp_path / "again.html").read_text(encoding="utf-8") == page
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*.png")} == made
