@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +13,7 @@ import pyarrow.compute
 import pyarrow.parquet
 import pytest
 
+from merton.errors import MissingDependencyError
 from merton.iqa import demo, sample
 from merton.iqa.demo_page import write_demo_page
 from merton.iqa.gate_study import gate_study
@@ -58,3 +60,10 @@ def test_the_demonstration_ends_in_one_page(tmp_path: Path, short: None) -> None
     again = demo.demonstrate(out, silent, repeats=1, metrics=["psnr", "ssim"])
     assert write_demo_page(again, tmp_path / "again.html").read_text(encoding="utf-8") == page
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*.png")} == made
+
+
+def test_a_missing_package_is_named_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingDependencyError, match=r"merton iqa demo needs torch: .*requirements/iqa\.txt"):
+        demo.demonstrate(tmp_path / "iqa", silent)
+    assert not (tmp_path / "iqa").exists()

