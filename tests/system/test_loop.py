@@ -256,7 +256,10 @@ def test_a_changed_score_is_reported(undisturbed: RunDirectory) -> None:
         (["run", "nowhere.yaml"], "cannot read nowhere.yaml"),
         (["report", "nowhere"], "there is no run 'nowhere'"),
         (["up", "moon"], "unknown graph 'moon'; choose one of: gazebo, lab, replay, sim"),
-        (["up", "sim", "--set", "speed=3"], "unknown argument 'speed'; choose one of: deadline_s, real_time_factor"),
+        (
+            ["up", "sim", "--set", "speed=3"],
+            "unknown argument 'speed'; choose one of: deadline_s, min_image_quality, quality_metric, real_time_factor",
+        ),
         (["launch"], "`merton` has no command 'launch'"),
     ],
 )
