@@ -25,6 +25,7 @@ default_role = "literal"  # docstrings write `name` for code
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+napoleon_attr_annotations = False  # a type such as numpy.str_ would be read as a link
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
