@@ -25,6 +25,7 @@ NOT_IN_THE_LAB = {
     "dataset": "building a dataset is desk work",
     "dev": "tests and lint",
     "docs": "the documentation's site is built at a desk",
+    "iqa": "metrics of image quality are trained at a desk; those that ship need nothing",
     "lerobot": "wants an environment of its own",
     "quality": "image quality metrics are desk work",
     "rerun": "a viewer is for a desk with a screen",

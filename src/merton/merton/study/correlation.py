@@ -79,7 +79,8 @@ def average_with_interval(scores: NDArray[np.float64], scenes: ArrayLike) -> tup
     """The mean of `rank_correlations` over the pairs of different rows, and its 95 % interval, clustered by scene.
 
     The interval is that of `correlations_with_intervals`, without Fisher's transform: a mean of correlations is no
-    correlation. NaN where no pair is defined; no interval for a single scene, or where a pair is undefined without one.
+    correlation. NaN where no pair is defined; no interval for a single scene, where a pair is undefined without one,
+    or where all parts agree to a billionth, which tells nothing of other scenes.
     """
     names, scene = np.unique(np.asarray(scenes), return_inverse=True)
     groups = min(len(names), GROUPS)
@@ -93,7 +94,7 @@ def average_with_interval(scores: NDArray[np.float64], scenes: ArrayLike) -> tup
         return average, None
     kept = [scene % groups != group for group in range(groups)]
     parts = np.array([rank_correlations(scores[:, rest])[pairs][defined].mean() for rest in kept])
-    if np.isnan(parts).any():
+    if np.isnan(parts).any() or np.ptp(parts) < 1e-9:
         return average, None
     deviation = np.sqrt((groups - 1) / groups * ((parts - parts.mean()) ** 2).sum())
     half = float(student(groups - 1) * deviation)
