@@ -21,9 +21,16 @@ from scipy.spatial.transform import Rotation
 
 import merton
 from merton.config import Model, load, loads, validated
-from merton.errors import InputError, MertonError, MissingDependencyError, UnknownNameError, require
+from merton.errors import (
+    InfrastructureError,
+    InputError,
+    MertonError,
+    MissingDependencyError,
+    UnknownNameError,
+    require,
+)
 from merton.experiment.plan import ExperimentSpec
-from merton.files import UNFINISHED, resource, written_whole
+from merton.files import UNFINISHED, resource, write_file, written_whole
 from merton.registry import Registry
 from merton.seeding import derive_seed, generator
 from merton.world import geometry, tasks
@@ -271,6 +278,14 @@ def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path: Path, durable: boo
         file.write(b"new")
         other.write(b"too")
     assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"n" * 255: b"new", "other": b"too"}
+
+
+def test_a_file_that_cannot_be_written_is_told_in_one_sentence(tmp_path: Path) -> None:
+    write_file(tmp_path / "table", b"old")
+    for path, reason in ((tmp_path / "nowhere" / "table", "No such file"), (tmp_path / "table" / "x", "Not a dir")):
+        with pytest.raises(InfrastructureError, match=rf"^cannot write {path}: {reason}"):
+            write_file(path, b"new")
+    assert {found.name: found.read_bytes() for found in tmp_path.iterdir()} == {"table": b"old"}
 
 
 def test_data_files_are_installed_with_the_code() -> None:

@@ -14,7 +14,7 @@ from scipy.io import savemat
 from typer.testing import CliRunner
 
 from merton.cli.main import app
-from merton.errors import InputError, UnknownNameError
+from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.iqa import databases
 from merton.iqa.cross import Source, cross, of_people, train_on
 from merton.iqa.databases import LIVE_TYPES, read_database
@@ -248,3 +248,22 @@ def test_the_command_tests_a_trained_metric_on_databases(folders: dict[str, Path
         CliRunner().invoke(
             app, ["iqa", "cross", "grain", "--on", "live", "--out", str(tmp_path)], catch_exceptions=False
         )
+
+
+def test_a_folder_of_results_that_cannot_be_written_is_told_in_one_sentence(
+    folders: dict[str, Path], grain: None, tmp_path: Path
+) -> None:
+    def command(out: Path) -> None:
+        given = ["iqa", "cross", "grain", "--from", f"csiq={folders['csiq']}", "--on", f"live={folders['live']}"]
+        CliRunner().invoke(app, [*given, "--out", str(out)], catch_exceptions=False)
+
+    (tmp_path / "file").touch()
+    with pytest.raises(InfrastructureError, match=r"^cannot write into '.*file': "):
+        command(tmp_path / "file")
+    (tmp_path / "training").mkdir()
+    (tmp_path / "training" / "grain-csiq").touch()
+    with pytest.raises(InfrastructureError, match=r"^cannot write into '.*training': File exists$"):
+        command(tmp_path / "training")
+    (tmp_path / "table" / "cross-grain-csiq.csv").mkdir(parents=True)
+    with pytest.raises(InfrastructureError, match=r"^cannot write .*cross-grain-csiq\.csv: Is a directory$"):
+        command(tmp_path / "table")

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from merton.cli.main import app
-from merton.errors import InputError, InvalidActionError
+from merton.errors import InfrastructureError, InputError, InvalidActionError
 from merton.iqa import gate as gate_module
 from merton.iqa.disagreement import UNDECIDED_M, Views, disagreement, jittered, spread
 from merton.iqa.gate import MONITOR, NO_GATE, PERFECT, events, gates, study
@@ -363,3 +363,9 @@ def test_the_command_says_what_can_be_promised_and_what_to_paste(
         command("--alpha", "10")
     with pytest.raises(InputError, match="there is no run"):
         command("no-such-run")
+    (tmp_path / "out" / "gate.json").unlink()
+    (tmp_path / "out" / "gate.json").mkdir()
+    with pytest.raises(InfrastructureError, match=r"^cannot write .*gate\.json: Is a directory$"):
+        command("--trials", str(tmp_path / "trials.csv"))
+    with pytest.raises(InfrastructureError, match=r"^cannot write .*trials\.csv: No such file or directory$"):
+        write_gate_table(tmp_path / "nowhere" / "trials.csv", rows_of(table(8)))

@@ -78,6 +78,19 @@ def written_whole(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
         raise
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, durably, as `written_whole`; its folder must exist.
+
+    Raises:
+        InfrastructureError: it cannot be written; the sentence names the file and the reason.
+    """
+    try:
+        with written_whole(path) as file:
+            file.write(content)
+    except OSError as error:
+        raise InfrastructureError(f"cannot write {path}: {error.strerror or error}") from None
+
+
 @contextmanager
 def locked_folder(folder: Path, work: str) -> Iterator[None]:
     """Make the folder if need be and lock it for this kind of work until the block, or the process, ends.

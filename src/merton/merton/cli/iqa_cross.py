@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, print_err, print_out, progress
-from merton.errors import InputError
+from merton.errors import InfrastructureError, InputError
 
 if TYPE_CHECKING:
     from merton.iqa.cross import Source, Tested
@@ -29,31 +29,33 @@ def cross_command(
     epochs: Annotated[int | None, typer.Option(help="Of the training; by default the metric's own number.")] = None,
 ) -> None:
     """Test a metric that was trained on one kind of opinions on others: robots' and people's, either way."""
-    from merton.files import written_whole
+    from merton.files import locked_folder, write_file
     from merton.iqa.cross import as_csv, cross, train_on
     from merton.perception.quality.learned import TRAINABLE
     from merton.perception.quality.learned.weights import read_card
 
     sources = [_source(name, dataset, opinions) for name in dict.fromkeys(on)]
-    if trained in TRAINABLE:
-        learned = _source(source, dataset, opinions)
-        metric, name = trained, learned.name
-        with progress("training") as on_progress:
-            weights = train_on(trained, learned, out, epochs, on_progress)
-    else:
-        weights = Path(trained)
-        metric, name = read_card(weights).metric, weights.name
-        if set(on) & set(LABELS):
-            print_err(f"{weights.name} may have learned from images that it is tested on here: name a metric to train.")
-    with progress("testing") as on_progress:
-        found = cross(weights, sources, out, on_progress)
+    learned = _source(source, dataset, opinions) if trained in TRAINABLE else None
+    try:
+        with locked_folder(out, "merton iqa cross"):
+            if learned:
+                metric, name = trained, learned.name
+                with progress("training") as on_progress:
+                    weights = train_on(trained, learned, out, epochs, on_progress)
+            else:
+                weights = Path(trained)
+                metric, name = read_card(weights).metric, weights.name
+                if set(on) & set(LABELS):
+                    print_err(f"{name} may have learned from images that it is tested on here: name a metric to train.")
+            with progress("testing") as on_progress:
+                found = cross(weights, sources, out, on_progress)
+    except OSError as error:
+        raise InfrastructureError(f"cannot write into {str(out)!r}: {error.strerror}") from error
     for remark in dict.fromkeys(remark for each in sources for remark in each.remarks):
         print_err(remark)
     _show(metric, name, found)
-    out.mkdir(parents=True, exist_ok=True)
     target = out / f"cross-{metric}-{name}.csv"
-    with written_whole(target) as file:
-        file.write(as_csv(metric, name, found).encode())
+    write_file(target, as_csv(metric, name, found).encode())
     print_out(f"{target}")
 
 

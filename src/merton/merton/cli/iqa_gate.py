@@ -11,7 +11,7 @@ from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, print_out, progress, run_named, working
 from merton.errors import InputError
-from merton.files import locked_folder, written_whole
+from merton.files import locked_folder, write_file
 
 if TYPE_CHECKING:
     from merton.iqa.gate import Design
@@ -46,8 +46,7 @@ def gate_command(
         table, source = _table(run, trials, out, workers)
         with working("gates") as step:
             found = gate_study(table, alpha, on_progress=step)
-        with written_whole(out / NUMBERS) as file:
-            file.write((json.dumps(as_json(found), indent=1) + "\n").encode())
+        write_file(out / NUMBERS, (json.dumps(as_json(found), indent=1) + "\n").encode())
         page = write_gate_page(found, source, out / PAGE)
     for design in found.designs:
         STDOUT.print(_shown(design))

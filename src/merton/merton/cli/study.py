@@ -94,6 +94,7 @@ def execution_command(
     """Do cognition, decision and image quality tell how the arm fares? Correlations over types, levels and trials."""
     import hashlib
 
+    from merton.files import write_file
     from merton.iqa.trial_values import trial_values
     from merton.iqa.values import code_sha256
     from merton.results.store import ResultStore
@@ -123,7 +124,7 @@ def execution_command(
     contents = {json: execution_study.to_json(found), out: execution_page.page(found).encode()}
     for path, content in contents.items():
         if path is not None:
-            _write(path, content)
+            write_file(path, content)
             print_out(str(path))
 
 
@@ -140,14 +141,3 @@ def _measurable() -> tuple[list[str], list[str]]:
         except MissingDependencyError as error:
             absent.append(f"{name} is left out: {error}")
     return names, absent
-
-
-def _write(path: Path, content: bytes) -> None:
-    from merton.errors import InfrastructureError
-    from merton.files import written_whole
-
-    try:
-        with written_whole(path) as file:
-            file.write(content)
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None

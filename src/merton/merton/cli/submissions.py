@@ -11,8 +11,8 @@ from rich.table import Table
 
 from merton.cli.console import STDOUT, Record, add_row, print_out
 from merton.cli.tree import App
-from merton.errors import InfrastructureError, InputError
-from merton.files import written_whole
+from merton.errors import InputError
+from merton.files import write_file
 
 app = App("Hand scores in to a leaderboard.")
 
@@ -38,11 +38,7 @@ def pack_command(
 
     with open_record(record, read_only=True) as store:
         data = make_submission(store, agent, manufacturer, version, weights_sha256, dataset, contact)
-    try:
-        with written_whole(out) as file:
-            file.write(data)
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {out}: {error.strerror}") from None
+    write_file(out, data)
     print_out(f"{len(data)} bytes: {out}")
 
 

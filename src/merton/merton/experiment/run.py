@@ -24,7 +24,7 @@ from merton.decision.models.base import POLICIES
 from merton.errors import InfrastructureError, InputError
 from merton.experiment.plan import ExperimentSpec
 from merton.experiment.trial import ReferenceRun, TrialReport
-from merton.files import written_whole
+from merton.files import write_file
 from merton.perception.distortion import REFERENCE_WIDTH_PX
 from merton.recording.images import jpeg
 from merton.results.records import STAIRCASE
@@ -152,12 +152,7 @@ class RunDirectory:
 
     def write_json(self, relative: str, content: Any) -> None:
         """Write a file whole or not at all."""
-        target = self.path / relative
-        try:
-            with written_whole(target) as file:
-                file.write(f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode())
-        except OSError as error:
-            raise InfrastructureError(f"cannot write {target}: {error.strerror}") from None
+        write_file(self.path / relative, f"{json.dumps(content, indent=1, allow_nan=False)}\n".encode())
 
     def save(self, report: TrialReport) -> None:
         """Write a trial's pictures and then its trial.json, whose presence means that the pictures are complete."""

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import jinja2
 
-from merton.errors import InfrastructureError
-from merton.files import written_whole
+from merton.files import write_file
 from merton.iqa import gate_page
 from merton.iqa.demo import Demonstration
 from merton.pages.environment import environment
@@ -43,11 +42,7 @@ def write_demo_page(shown: Demonstration, target: Path) -> Path:
             styles=(dataset_page.style(), iqa_page.style()),
         )
     )
-    try:
-        with written_whole(target) as file:
-            file.write(text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+    write_file(target, text.encode("utf-8", "replace"))
     return target
 
 

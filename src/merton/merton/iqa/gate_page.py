@@ -9,8 +9,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from merton.errors import InfrastructureError
-from merton.files import written_whole
+from merton.files import write_file
 from merton.iqa.gate import COVERAGES, EVENTS, IMAGES_ONLY, KINDS, MONITOR, NO_GATE, PERFECT, Design
 from merton.iqa.gate_promise import Promise
 from merton.iqa.gate_study import GateStudy, thinned
@@ -41,11 +40,7 @@ def write_gate_page(study: GateStudy, source: str, target: Path) -> Path:
     Raises InfrastructureError if it cannot be written.
     """
     page = _environment().get_template("gate_page.html.j2").render(study=study, source=source)
-    try:
-        with written_whole(target) as file:
-            file.write(page.encode("utf-8", "replace"))
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+    write_file(target, page.encode("utf-8", "replace"))
     return target
 
 

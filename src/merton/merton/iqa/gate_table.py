@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError
-from merton.files import written_whole
+from merton.files import write_file
 from merton.perception.attributes import Attributes, attributes
 from merton.perception.quality import METRICS, measure
 from merton.results.records import Outcome
@@ -112,14 +112,16 @@ def read_gate_table(path: Path) -> GateTable:
 
 
 def write_gate_table(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Rows of equal columns as CSV, whole or not at all; numbers to five digits."""
+    """Rows of equal columns as CSV, whole or not at all; numbers to five digits.
+
+    Raises InfrastructureError if it cannot be written.
+    """
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: f"{cell:.5g}" if isinstance(cell, float) else cell for name, cell in row.items()})
-    with written_whole(path) as file:
-        file.write(text.getvalue().encode("utf-8"))
+    write_file(path, text.getvalue().encode("utf-8"))
 
 
 def measured(images: Iterable[tuple[Image, Image]], metrics: Sequence[str]) -> dict[str, float]:

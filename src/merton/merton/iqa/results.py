@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from merton.errors import InfrastructureError
-from merton.files import written_whole
+from merton.files import write_file
 from merton.study.iqa_files import as_csv, as_latex, as_parquet
 from merton.study.iqa_page import page
 from merton.study.iqa_table import Benchmark
@@ -35,9 +34,5 @@ def write_benchmark(found: Benchmark, out: Path, source: str = "") -> list[Path]
     files = []
     for ending, content in contents.items():
         files.append(out / f"{found.stage}.{ending}")
-        try:
-            with written_whole(files[-1]) as file:
-                file.write(content)
-        except OSError as error:
-            raise InfrastructureError(f"cannot write {files[-1]}: {error.strerror}") from error
+        write_file(files[-1], content)
     return files

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from merton.files import resource, written_whole
+from merton.files import resource, write_file
 
 LAYOUT = ("merton_bringup", "config/foxglove/merton.json")
 """The layout for a graph that runs."""
@@ -22,5 +22,4 @@ def write_layout(target: Path) -> None:
         mode: dict[str, Any] = config.get("imageMode", {})
         if "imageTopic" in mode:
             mode["imageTopic"] += "/compressed"
-    with written_whole(target) as file:
-        file.write((json.dumps(layout, indent=2) + "\n").encode())
+    write_file(target, (json.dumps(layout, indent=2) + "\n").encode())

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 import merton
 from merton.errors import InfrastructureError, InputError, UnknownNameError, require
-from merton.files import written_whole
+from merton.files import write_file
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCHEMA_VERSION, SCORES, TRIALS
 from merton.results.store import ResultStore
 
@@ -134,7 +134,6 @@ _WRITERS: dict[str, Callable[[dict[str, str], Sequence[tuple[Any, ...]], dict[st
 def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path) as file:
-            file.write(content)
     except OSError as error:
         raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None
+    write_file(path, content)

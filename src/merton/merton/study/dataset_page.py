@@ -12,8 +12,7 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from merton.errors import InfrastructureError
-from merton.files import written_whole
+from merton.files import write_file
 from merton.pages.environment import environment
 from merton.results.text import one_line
 from merton.study import figures, opinion_figures
@@ -68,11 +67,7 @@ def write_dataset_page(study: DatasetStudy, cases: Sequence[Case], target: Path)
         remarks=study.remarks,
         about=opinions.about,
     )
-    try:
-        with written_whole(target) as file:
-            file.write(text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+    write_file(target, text.encode("utf-8", "replace"))
     return target
 
 

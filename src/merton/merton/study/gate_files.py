@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from merton.errors import InfrastructureError
-from merton.files import written_whole
+from merton.files import write_file
 from merton.pages.words import readable, signed
 from merton.results.text import MISSING, one_line
 from merton.study import gate_pictures
@@ -57,11 +56,7 @@ def write(run: Path, judgement: Judgement, candidate: str, baseline: str) -> Non
         PICTURES[2]: str(gate_pictures.worst_scene(run, pair)),
     }
     for name, content in contents.items():
-        try:
-            with written_whole(run / name) as file:
-                file.write(f"{content}\n".encode())
-        except OSError as error:
-            raise InfrastructureError(f"cannot write {run / name}: {error.strerror}") from None
+        write_file(run / name, f"{content}\n".encode())
 
 
 def markdown(judgement: Judgement, candidate: str, baseline: str) -> str:

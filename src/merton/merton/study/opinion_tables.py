@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import InfrastructureError, InputError, UnknownNameError, require
-from merton.files import written_whole
+from merton.errors import InputError, UnknownNameError, require
+from merton.files import write_file
 from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
 
@@ -291,8 +291,4 @@ def _write(path: Path, columns: Mapping[str, Any], about: Mapping[str, Any]) -> 
     table = arrow.table(dict(columns)).replace_schema_metadata({"merton": json.dumps(about, sort_keys=True)})
     content = io.BytesIO()
     arrow.parquet.write_table(table, content, compression="zstd")
-    try:
-        with written_whole(path) as file:
-            file.write(content.getvalue())
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {path}: {error.strerror}") from None
+    write_file(path, content.getvalue())

@@ -9,8 +9,8 @@ from typing import Any
 
 import jinja2
 
-from merton.errors import InfrastructureError, InputError
-from merton.files import written_whole
+from merton.errors import InputError
+from merton.files import write_file
 from merton.leaderboard.snapshot import store as snapshots
 from merton.leaderboard.snapshot.by_metric import metric_table
 from merton.leaderboard.snapshot.contents import CaseRow
@@ -271,11 +271,7 @@ def _mean_floors(chance: Mapping[str, Mapping[str, floors.Floor]], agents: Itera
 
 
 def _write(target: Path, page: str) -> None:
-    try:
-        with written_whole(target) as file:
-            file.write(page.encode("utf-8", "replace"))
-    except OSError as error:
-        raise InfrastructureError(f"cannot write {target}: {error.strerror}") from error
+    write_file(target, page.encode("utf-8", "replace"))
 
 
 @cache
