@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -10,8 +11,11 @@ import pytest
 from skimage.measure import blur_effect
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
-from merton.errors import InputError, UnknownNameError
+from merton.errors import InputError, MissingDependencyError, UnknownNameError
+from merton.iqa.benchmark import chosen_metrics
+from merton.iqa.gate_run import usable_metrics
 from merton.perception.quality import METRICS, measure
+from merton.perception.quality.registry import Measure
 from merton.world.observation import Image
 
 MS_SSIM = 0.8987934
@@ -116,3 +120,20 @@ def test_unmeasurable_pairs_are_refused(pair: tuple[Image, Image]) -> None:
     for wrong in (None, image[..., 0], image.astype(float)):
         with pytest.raises(InputError, match="uint8"):
             measure("blur_effect", wrong)  # type: ignore[arg-type]
+
+
+def test_only_what_an_installation_mends_makes_a_metric_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(error: Exception) -> Measure:
+        raise error
+
+    whole = METRICS["psnr"]
+    assert whole.missing() is None
+    absent = replace(whole, build=lambda: build(MissingDependencyError("psnr needs a package")))
+    assert absent.missing() == "psnr needs a package"
+    with pytest.raises(InputError, match="broken weights"):
+        replace(whole, build=lambda: build(InputError("broken weights"))).missing()
+    for name in ("psnr", "ssim"):
+        monkeypatch.setitem(METRICS._entries, name, absent)
+    assert "blur_effect" in chosen_metrics(None)[0]
+    assert "blur_effect" in usable_metrics()
+    assert not {"psnr", "ssim"} & {*chosen_metrics(None)[0], *usable_metrics()}

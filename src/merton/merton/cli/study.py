@@ -97,6 +97,7 @@ def execution_command(
     from merton.files import write_file
     from merton.iqa.trial_values import trial_values
     from merton.iqa.values import code_sha256
+    from merton.perception.quality import METRICS
     from merton.results.store import ResultStore
     from merton.study import execution_page, execution_study
     from merton.study.opinion_tables import read_opinions
@@ -110,10 +111,12 @@ def execution_command(
         )
     table = None if opinions is None else read_opinions(opinions)
     about = {} if opinions is None else {"opinions_sha256": hashlib.sha256(opinions.read_bytes()).hexdigest()}
-    names, absent = _measurable()
+    missing = {name: metric.missing() for name, metric in METRICS.items()}
+    names = [name for name, reason in missing.items() if reason is None]
     about["metrics_sha256"] = hashlib.sha256("".join(code_sha256(name) for name in names).encode()).hexdigest()
-    for sentence in absent:
-        print_err(sentence)
+    for name, reason in missing.items():
+        if reason is not None:
+            print_err(f"{name} is left out: {reason}")
     with progress("references measured") as moved:
         values = trial_values(run, records, names, on_progress=moved)
     with working("correlations"):
@@ -126,18 +129,3 @@ def execution_command(
         if path is not None:
             write_file(path, content)
             print_out(str(path))
-
-
-def _measurable() -> tuple[list[str], list[str]]:
-    """The metrics that this machine can measure, and a sentence about each other one."""
-    from merton.errors import MissingDependencyError
-    from merton.perception.quality import METRICS
-
-    names, absent = [], []
-    for name, metric in METRICS.items():
-        try:
-            metric.build()
-            names.append(name)
-        except MissingDependencyError as error:
-            absent.append(f"{name} is left out: {error}")
-    return names, absent

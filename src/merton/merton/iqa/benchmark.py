@@ -57,23 +57,13 @@ def chosen_metrics(names: Sequence[str] | None) -> tuple[list[str], list[str]]:
         UnknownNameError: a name that neither registry has.
     """
     if names is None:
-        return [name for name, metric in METRICS.items() if _measurable(metric)], list(TRAINABLE)
+        untrained = [name for name, metric in METRICS.items() if metric.group == "zero_shot"]
+        return [name for name in untrained if METRICS[name].missing() is None], list(TRAINABLE)
     for name in names:
         if name not in METRICS and name not in TRAINABLE:
             raise UnknownNameError("metric", name, dict.fromkeys((*METRICS, *TRAINABLE)))
     wanted = list(dict.fromkeys(names))
     return [name for name in wanted if name not in TRAINABLE], [name for name in wanted if name in TRAINABLE]
-
-
-def _measurable(metric: Any) -> bool:
-    """Whether a metric is used without being named: its packages are installed, and it is no training of ours."""
-    if metric.name in TRAINABLE or getattr(metric, "group", "zero_shot") != "zero_shot":
-        return False
-    try:
-        metric.build()
-    except MertonError:
-        return False
-    return True
 
 
 def benchmark(

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from merton.decision.models.base import POLICIES
-from merton.errors import InputError, MissingDependencyError
+from merton.errors import InputError
 from merton.experiment.run import RunDirectory
 from merton.experiment.workers import results
 from merton.iqa.gate_table import OUTCOMES, measured
 from merton.perception.images import read_image
-from merton.perception.quality import METRICS, Metric
+from merton.perception.quality import METRICS
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
 from merton.results.records import TrialRecord
 from merton.results.store import ResultStore
@@ -24,8 +24,8 @@ def usable_metrics() -> list[str]:
     """The metrics without a reference, and some with one, whose packages and weights are there."""
     return [
         name
-        for name in METRICS
-        if (name in WITH_REFERENCE or not METRICS[name].needs_reference) and _works(METRICS[name])
+        for name, metric in METRICS.items()
+        if (name in WITH_REFERENCE or not metric.needs_reference) and metric.missing() is None
     ]
 
 
@@ -91,11 +91,3 @@ def _pictures(folder: Path, cameras: Sequence[str]) -> list[tuple[Path, Path]]:
 def _measured(folder: Path, cameras: Sequence[str], metrics: Sequence[str]) -> dict[str, float]:
     pairs = _pictures(folder, cameras)
     return measured(((read_image(reference), read_image(distorted)) for reference, distorted in pairs), metrics)
-
-
-def _works(metric: Metric) -> bool:
-    try:
-        metric.build()
-    except MissingDependencyError:
-        return False
-    return True

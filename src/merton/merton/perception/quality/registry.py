@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from merton.errors import InputError, UnknownNameError
+from merton.errors import InputError, MissingDependencyError, UnknownNameError
 from merton.perception.quality import faults, fidelity, information, naturalness
 from merton.perception.quality.learned import small
 from merton.registry import Registry
@@ -52,6 +52,17 @@ class Metric:
     group: Group = "zero_shot"
     licence: str = ""
     paper: str = ""
+
+    def missing(self) -> str | None:
+        """The sentence about a package or file without which this metric cannot be measured here; None if it can be.
+
+        Raises what else `build` raises: a fault of another kind is none that an installation mends.
+        """
+        try:
+            self.build()
+        except MissingDependencyError as error:
+            return str(error)
+        return None
 
 
 class _Metrics(Registry[Metric]):
