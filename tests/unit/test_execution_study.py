@@ -14,6 +14,7 @@ from merton.errors import InputError
 from merton.results.records import Outcome, Reference, TestCase, TrialRecord
 from merton.study import clustered, execution, execution_page, execution_study
 from merton.study.execution import Trials, select, stage_correlation
+from merton.study.resampling import DRAWS
 
 TYPES = ("blur", "dark", "jpeg", "noise", "shift", "white")
 FALL = {name: place / 10 for place, name in enumerate(TYPES)}
@@ -179,7 +180,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(monkeypatch: pytest.M
 
 def test_a_perfect_draw_of_few_types_does_not_open_the_interval() -> None:
     """Of six types .943 is next to 1; taken as it is, 1 would be infinitely far in Fisher's transform."""
-    draws = np.full(1 + clustered.DRAWS, 0.943)
+    draws = np.full(1 + DRAWS, 0.943)
     draws[1::2] = 1.0
     low, high = clustered.correlation_interval(draws, 10, 6)
     assert 0.5 < low < 0.943 < high < 1.0

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from merton.results.statistics import Interval, student
 from merton.seeding import generator
+from merton.study.resampling import DRAWS, resamples
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-DRAWS = 1000
-"""Resamples of the scenes. Only their mean and deviation are used, for which so many suffice. Ours."""
 PERMUTATIONS = 10_000
 
 LEAST_RELIABILITY = 0.1
@@ -64,9 +63,8 @@ class Measured:
 
 def scene_draws(seed: int, names: NDArray[np.str_]) -> Floats:
     """(1 + DRAWS, scenes) how often each scene is drawn: once each, then at random, as many as there are."""
-    rng = generator("scenes", seed, *names.tolist())
-    drawn = rng.multinomial(len(names), np.full(len(names), 1.0 / len(names)), size=DRAWS)
-    return np.vstack([np.ones(len(names)), drawn])
+    drawn = resamples(names, "scenes", seed, *names.tolist(), draws=DRAWS)
+    return np.vstack([np.ones(len(names)), drawn.weights])
 
 
 def row_correlations(x: Floats, y: Floats, times: Floats | None = None) -> Floats:

@@ -19,7 +19,7 @@ from merton.results.records import Outcome, TrialRecord
 from merton.results.statistics import Interval, mean_scatter
 from merton.results.text import one_line
 from merton.results.trial_files import first_frame, jpeg, json_object, trial_detail
-from merton.study.clustered import DRAWS, PERMUTATIONS
+from merton.study.clustered import PERMUTATIONS
 from merton.study.execution import (
     OUTCOMES,
     SEED,
@@ -35,6 +35,7 @@ from merton.study.execution import (
     stage_correlation,
 )
 from merton.study.gallery import path_of
+from merton.study.resampling import DRAWS
 
 if TYPE_CHECKING:
     from merton.study.opinion_tables import Opinions

@@ -12,6 +12,7 @@ from merton.results.statistics import Interval
 from merton.seeding import generator
 
 DRAWS = 1000
+"""Enough for a mean, a deviation and the ends of a 95 % interval. Ours."""
 _LEAST_DEFINED = 0.95
 """Of the draws: a statistic that is undefined more often has no interval."""
 
