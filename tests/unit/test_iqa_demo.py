@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -17,15 +15,10 @@ from merton.errors import MissingDependencyError
 from merton.iqa import demo, sample
 from merton.iqa.demo_page import write_demo_page
 from merton.iqa.gate_study import gate_study
+from merton.iqa.steps import quiet
 
 SCENES = 3
 TYPES = ("gaussian_blur", "lens_blur", "jpeg", "hsv_saturation", "max_darken", "block_lost")
-
-
-@contextmanager
-def silent(_: str) -> Iterator[Callable[[int, int], None]]:
-    """No progress."""
-    yield lambda done, total: None
 
 
 @pytest.fixture
@@ -47,7 +40,7 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_demonstration_ends_in_one_page(tmp_path: Path, short: None) -> None:
     out = tmp_path / "iqa"
-    shown = demo.demonstrate(out, silent, repeats=1, metrics=["psnr", "ssim"])
+    shown = demo.demonstrate(out, quiet, repeats=1, metrics=["psnr", "ssim"])
     assert shown.images == 2 * SCENES * 3 * len(TYPES)
     page = write_demo_page(shown, tmp_path / "index.html").read_text(encoding="utf-8")
     anchors = set(re.findall(r'href="#([\w-]+)"', page))
@@ -57,13 +50,13 @@ def test_the_demonstration_ends_in_one_page(tmp_path: Path, short: None) -> None
     assert str(tmp_path) not in page
 
     made = {path: path.stat().st_mtime_ns for path in out.rglob("*.png")}
-    again = demo.demonstrate(out, silent, repeats=1, metrics=["psnr", "ssim"])
+    again = demo.demonstrate(out, quiet, repeats=1, metrics=["psnr", "ssim"])
     assert write_demo_page(again, tmp_path / "again.html").read_text(encoding="utf-8") == page
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*.png")} == made
 
 
 def test_a_missing_package_is_named_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingDependencyError, match=r"merton iqa demo needs torch: .*requirements/iqa\.txt"):
-        demo.demonstrate(tmp_path / "iqa", silent)
+    with pytest.raises(MissingDependencyError, match=r"the training of cnniqa needs torch: .*requirements/iqa\.txt"):
+        demo.demonstrate(tmp_path / "iqa", quiet)
     assert not (tmp_path / "iqa").exists()

@@ -14,7 +14,7 @@ INCOMPLETE = 3
 
 Names = Annotated[
     str | None,
-    typer.Option(help="Metrics, with commas; by default all that need nothing more installed, and all trainable ones."),
+    typer.Option(help="Metrics, with commas; by default all that need nothing more installed."),
 ]
 
 
@@ -46,8 +46,7 @@ def benchmark_command(
         with progress("measuring") as on_progress:
             values = metric_values(dataset, measured, out, workers, on_progress)
     chosen = _listed(splits) or list(ALL_SPLITS)
-    with progress("testing") as on_progress:
-        found = benchmark(judged, values, trained, out, chosen, repeats, epochs, workers, on_progress)
+    found = benchmark(judged, values, trained, out, chosen, repeats, epochs, workers, progress)
     files = write_benchmark(found, out, dataset.name)
     for sentence in (values.failures[:5] if values else ()) + found.failures + found.remarks:
         print_err(sentence)

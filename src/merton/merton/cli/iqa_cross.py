@@ -31,9 +31,11 @@ def cross_command(
     """Test a metric that was trained on one kind of opinions on others: robots' and people's, either way."""
     from merton.files import locked_folder, write_file
     from merton.iqa.cross import as_csv, cross, train_on
-    from merton.perception.quality.learned import TRAINABLE
+    from merton.perception.quality.learned import TRAINABLE, trainable
     from merton.perception.quality.learned.weights import read_card
 
+    if trained in TRAINABLE:
+        trainable(trained)
     sources = [_source(name, dataset, opinions) for name in dict.fromkeys(on)]
     learned = _source(source, dataset, opinions) if trained in TRAINABLE else None
     try:

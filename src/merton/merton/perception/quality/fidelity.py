@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.perception.quality.remembered import remembered
 from merton.world.observation import Image
 
 _SCALE_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
@@ -25,7 +26,7 @@ def ssim(image: Image, reference: Image) -> float:
 
     Wang et al. (2004): an 11 x 11 Gaussian window of sigma 1.5, K1 = 0.01, K2 = 0.03, no sample correction.
     """
-    return float(np.mean(_similarity(image.astype(np.float32), reference.astype(np.float32))[0], dtype=np.float64))
+    return float(np.mean(_finest(image, reference)[0], dtype=np.float64))
 
 
 def ms_ssim(image: Image, reference: Image) -> float:
@@ -39,10 +40,16 @@ def ms_ssim(image: Image, reference: Image) -> float:
     for scale, weight in enumerate(_SCALE_WEIGHTS):
         if scale:
             one, other = _halved(one), _halved(other)
-        whole, structure = _similarity(one, other)
+        whole, structure = _similarity(one, other) if scale else _finest(image, reference)
         last = scale == len(_SCALE_WEIGHTS) - 1
         value *= max(0.0, float(np.mean(whole if last else structure, dtype=np.float64))) ** weight
     return value
+
+
+@remembered
+def _finest(image: Image, reference: Image) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """`_similarity` at full size."""
+    return _similarity(image.astype(np.float32), reference.astype(np.float32))
 
 
 def _similarity(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.perception.quality.remembered import remembered
 from merton.world.observation import Image
+
+Floats = NDArray[np.float64]
 
 _NOISE_VARIANCE = 2.0
 """Variance of the noise in the eye, in squared 8-bit units: Sheikh and Bovik (2006), as in their release."""
@@ -26,8 +30,8 @@ def vif(image: Image, reference: Image) -> float:
     raised without noise gives more than 1. A channel without any structure in the reference has no information to lose:
     it counts as 1 if the image has the same, else as 0.
     """
-    channels = zip(cv2.split(image), cv2.split(reference), strict=True)
-    return float(np.mean([_vif_of_channel(one.astype(np.float64), two.astype(np.float64)) for one, two in channels]))
+    channels = zip(cv2.split(image), _sent(reference), strict=True)
+    return float(np.mean([_vif_of_channel(one, scales) for one, scales in channels]))
 
 
 def gmsd(image: Image, reference: Image) -> float:
@@ -41,25 +45,69 @@ def gmsd(image: Image, reference: Image) -> float:
     return float(np.std(similarity, dtype=np.float64, ddof=1))
 
 
-def _vif_of_channel(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+@dataclass(frozen=True)
+class _Scale:
+    """A channel of a reference at a scale.
+
+    Attributes:
+        values, mean, variance: the channel, and of its windows.
+        flat: windows without variance.
+        information: about the scene that it sends.
+    """
+
+    values: Floats
+    mean: Floats
+    variance: Floats
+    flat: NDArray[np.bool_]
+    information: float
+
+
+@remembered
+def _sent(reference: Image) -> list[list[_Scale]]:
+    """The scales of each channel."""
+    channels = []
+    for channel in cv2.split(reference):
+        values, scales = channel.astype(np.float64), []
+        for scale in range(4):
+            width = _width_px(scale)
+            if scale:
+                values = _halved(values, width)
+            mean = _windowed(values, width)
+            variance = np.maximum(_windowed(values * values, width) - mean * mean, 0)
+            flat = variance < _SMALLEST
+            known = np.where(flat, 0, variance)
+            scales.append(_Scale(values, mean, variance, flat, _information(known / _NOISE_VARIANCE)))
+        channels.append(scales)
+    return channels
+
+
+def _vif_of_channel(channel: NDArray[Any], scales: list[_Scale]) -> float:
     received = sent = 0.0
-    for scale in range(4):
-        width = 2 ** (4 - scale) + 1
+    one = channel.astype(np.float64)
+    for scale, other in enumerate(scales):
+        width = _width_px(scale)
         if scale:
-            one, other = (np.ascontiguousarray(_windowed(each, width)[::2, ::2]) for each in (one, other))
-        mean_one, mean_other = _windowed(one, width), _windowed(other, width)
-        variance_one = np.maximum(_windowed(one * one, width) - mean_one * mean_one, 0)
-        variance_other = np.maximum(_windowed(other * other, width) - mean_other * mean_other, 0)
-        covariance = _windowed(one * other, width) - mean_one * mean_other
-        gain = np.maximum(covariance / (variance_other + _SMALLEST), 0)
-        gain[(variance_other < _SMALLEST) | (variance_one < _SMALLEST)] = 0
-        variance_other[variance_other < _SMALLEST] = 0
-        noise = np.maximum(np.where(gain > 0, variance_one - gain * covariance, variance_one), _SMALLEST)
-        received += _information(gain * gain * variance_other / (noise + _NOISE_VARIANCE))
-        sent += _information(variance_other / _NOISE_VARIANCE)
+            one = _halved(one, width)
+        mean = _windowed(one, width)
+        variance = np.maximum(_windowed(one * one, width) - mean * mean, 0)
+        covariance = _windowed(one * other.values, width) - mean * other.mean
+        gain = np.maximum(covariance / (other.variance + _SMALLEST), 0)
+        gain[other.flat | (variance < _SMALLEST)] = 0
+        noise = np.maximum(np.where(gain > 0, variance - gain * covariance, variance), _SMALLEST)
+        received += _information(gain * gain * other.variance / (noise + _NOISE_VARIANCE))
+        sent += other.information
     if sent == 0:
-        return float(np.array_equal(one, other))
+        return float(np.array_equal(one, scales[-1].values))
     return received / sent
+
+
+def _width_px(scale: int) -> int:
+    """Of the window at a scale."""
+    return int(2 ** (4 - scale) + 1)
+
+
+def _halved(values: Floats, width_px: int) -> Floats:
+    return np.ascontiguousarray(_windowed(values, width_px)[::2, ::2])
 
 
 def _information(ratio: NDArray[np.float64]) -> float:

@@ -4,7 +4,7 @@
 extra `iqa`.
 """
 
-from merton.perception.quality.learned import cnniqa, lite, small, weights
-from merton.perception.quality.learned.base import TRAINABLE, TrainableMetric
+from merton.perception.quality.learned import cnniqa, lite, prepared, small, weights
+from merton.perception.quality.learned.base import TRAINABLE, TrainableMetric, trainable
 
-__all__ = ["TRAINABLE", "TrainableMetric", "cnniqa", "lite", "small", "weights"]
+__all__ = ["TRAINABLE", "TrainableMetric", "cnniqa", "lite", "prepared", "small", "trainable", "weights"]

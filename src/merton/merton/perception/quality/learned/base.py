@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from merton.errors import MissingDependencyError
 from merton.perception.quality.pairs import ImagePair
 from merton.registry import Registry
+
+if TYPE_CHECKING:
+    from merton.perception.quality.learned.prepared import Item
 
 
 class TrainableMetric(Protocol):
@@ -30,6 +34,18 @@ class TrainableMetric(Protocol):
 
     @property
     def description(self) -> str: ...
+
+    def missing(self) -> str | None:
+        """One sentence that names a package it cannot be trained without, and how to install it; None if it can be."""
+        ...
+
+    def items(self, pair: ImagePair) -> tuple[Item, ...]:
+        """What is prepared of an image and its reference, which must be there if the metric compares with one."""
+        ...
+
+    def cost(self, images: int, epochs: int | None) -> float:
+        """About how long a training on so many images lasts, for the progress of many: in seconds of one core."""
+        ...
 
     def prepare(
         self, pairs: Sequence[ImagePair], cache: Path, on_progress: Callable[[int, int], None] | None = None
@@ -94,3 +110,16 @@ class TrainableMetric(Protocol):
 
 TRAINABLE: Registry[TrainableMetric] = Registry("trainable metric")
 """Name to metric."""
+
+
+def trainable(name: str) -> TrainableMetric:
+    """The metric of a name, which can be trained here.
+
+    Raises:
+        UnknownNameError: no such metric.
+        MissingDependencyError: a package for its training is not installed.
+    """
+    metric = TRAINABLE[name]
+    if reason := metric.missing():
+        raise MissingDependencyError(reason)
+    return metric

@@ -67,6 +67,7 @@ class CNNIQA(LearnedMetric):
     needs_reference = False
     description = "patches through one convolution, Kang et al. 2014; trained from scratch"
     ranked = False
+    image_ms = 2.6
 
     def items(self, pair: ImagePair) -> tuple[Item, ...]:
         """The image's patches."""

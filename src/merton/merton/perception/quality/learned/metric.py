@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import InputError, require
+from merton.errors import InputError, MissingDependencyError, require
 from merton.files import locked_folder
 from merton.perception.quality.learned.prepared import Array, Item, prepare_all
 from merton.perception.quality.learned.weights import (
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 LEAST_PAIRS = 8
 """Fewer pairs than this are refused. Ours: below, no split leaves anything to learn."""
 WEIGHTS = "weights.npz"
+READING_MS = 0.3
+"""Time of a core for what was prepared of an image, in a training of any number of epochs."""
 
 
 class LearnedMetric(ABC):
@@ -48,6 +50,10 @@ class LearnedMetric(ABC):
     """Of the network and of what is prepared for it: weights of another version are refused."""
     ranked: ClassVar[bool] = True
     """Whether labels become shares of labels below them (`Scale.by_rank`), or parts of their range."""
+    packages: ClassVar[tuple[str, ...]] = ("torch",)
+    """That a training imports."""
+    image_ms: float
+    """Time of a core for an image in an epoch; tells of progress alone."""
 
     @abstractmethod
     def items(self, pair: ImagePair) -> tuple[Item, ...]:
@@ -60,6 +66,19 @@ class LearnedMetric(ABC):
     @abstractmethod
     def network(self, arrays: Sequence[tuple[Array, ...]]) -> nn.Module:
         """A network with random weights, its inputs standardised by some of the arrays that it will be trained on."""
+
+    def missing(self) -> str | None:
+        """As `TrainableMetric.missing`."""
+        try:
+            for package in self.packages:
+                require(package, "iqa", f"the training of {self.name}")
+        except MissingDependencyError as error:
+            return str(error)
+        return None
+
+    def cost(self, images: int, epochs: int | None) -> float:
+        """As `TrainableMetric.cost`."""
+        return 1e-3 * images * (READING_MS + self.image_ms * (self.recipe().epochs if epochs is None else epochs))
 
     def prepare(
         self, pairs: Sequence[ImagePair], cache: Path, on_progress: Callable[[int, int], None] | None = None

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from merton.world.observation import Image
 Array = NDArray[Any]
 """A preparation of one image, or of an image and its reference."""
 
-_CHUNK = 16
-"""Images that a worker gets at a time."""
+_CHUNK = 150
+"""Items that a worker gets at a time: all copies of a reference, five items each."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,16 @@ def _fill(items: Sequence[Item], cache: Path) -> int:
 
 
 def _images(files: tuple[Path, ...]) -> list[Image]:
-    images = [read_image(file) for file in files]
+    images = [_read(file, _state((file,))) for file in files]
     if any(image.shape != images[0].shape for image in images):
         raise InputError(f"{str(files[0])!r} and its reference {str(files[1])!r} have different sizes")
     return images
+
+
+@lru_cache(maxsize=2)
+def _read(file: Path, state: str) -> Image:
+    """An image; it and its reference are kept until the next, because several items are made of them."""
+    return read_image(file)
 
 
 def _state(files: tuple[Path, ...]) -> str:

@@ -92,6 +92,7 @@ class MertonNR(SmallMetric):
     needs_reference = False
     description = "ours: a small network on local measures of the image, without a reference"
     width, depth, epochs = 24, 32, 6
+    image_ms = 0.45
 
     def items(self, pair: ImagePair) -> tuple[Item, ...]:
         """The image's measures."""
@@ -105,6 +106,7 @@ class MertonFR(SmallMetric):
     needs_reference = True
     description = "ours: a small network on local measures of image and reference and of their difference"
     width, depth, epochs = 24, 32, 4
+    image_ms = 1.0
 
     def items(self, pair: ImagePair) -> tuple[Item, ...]:
         """The measures of the image, of the reference, and of their difference."""
