@@ -22,7 +22,8 @@ from merton.iqa.values import MetricValues, metric_values
 from merton.perception.dataset.tables import read_table
 from merton.perception.images import read_image
 from merton.perception.quality.learned import TRAINABLE
-from merton.perception.quality.learned.prepared import Item
+from merton.perception.quality.learned.measures import measures
+from merton.perception.quality.learned.prepared import Item, Preparation
 from merton.perception.quality.pairs import ImagePair
 from merton.study import iqa_floors
 from merton.study.coefficients import srcc
@@ -264,6 +265,24 @@ def test_two_processes_give_what_one_gives(found: Benchmark, out: Path, judged: 
         parts(tmp_path), True
     )
     assert len(parts(tmp_path)) == 10
+
+
+def test_a_metric_is_trained_over_its_splits_and_benchmarks_share_what_they_prepare(
+    judged: Judged, memory: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 270 images the second benchmark prepares none anew."""
+    kind = Preparation("measures", measures)
+    monkeypatch.setattr(Memory, "items", lambda _, pair: ((kind, (pair.image,)),))
+    told: list[tuple[int, int]] = []
+    for out in ("one", "other"):
+        found = benchmark(
+            judged, None, {"reference": ["memory"]}, tmp_path / out, ("pair", "reference"), 1, workers=1,
+            step=lambda name: nullcontext(lambda *place: told.append(place) if "images" in name else None),
+            prepared=tmp_path / "prepared",
+        )  # fmt: skip
+    assert told[-2:] == [(270, 270), (0, 0)]
+    assert len(list((tmp_path / "prepared" / "measures").iterdir())) == 270
+    assert [row.split for row in found.rows if row.metric == "memory"] == ["reference"]
 
 
 def test_marks_are_the_papers() -> None:

@@ -195,6 +195,9 @@ class Grain:
 
     name, needs_reference, description, version = "grain", True, "planted", 1
 
+    def missing(self) -> None:
+        """Needs nothing."""
+
     def prepare(self, pairs: Sequence[ImagePair], cache: Path, on_progress: object = None) -> None:
         """Nothing to prepare."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from miniature_dataset import write_miniature
 from typer.testing import CliRunner
 
 from merton.cli.main import app
+from merton.errors import MissingDependencyError
+from merton.iqa.benchmark import chosen_metrics
 from merton.perception.dataset.tables import read_table
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.pairs import ImagePair
@@ -69,3 +72,21 @@ def test_mistakes_are_one_sentence(option: str, said: str, study: tuple[Path, Pa
     result = CliRunner().invoke(app, given)
     assert isinstance(result.exception, Exception)
     assert said in f"{result.exception} {result.output}"
+
+
+def test_a_metric_that_cannot_be_trained_here_is_not_offered_and_refused_before_any_work(
+    study: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
+    assert chosen_metrics(None)[1] == ["cnniqa", "merton-nr", "merton-fr"]
+    data, subjects = map(str, study)
+    for given in (
+        ["benchmark", data, subjects, "--metrics=psnr,lite-dists", "--splits=reference"],
+        ["train", data, subjects, "--metric=lite-dists"],
+        ["cross", "lite-dists", "--on=decision", f"--dataset={data}", f"--opinions={subjects}"],
+    ):
+        result = CliRunner().invoke(app, ["iqa", *given, f"--out={tmp_path / 'out'}"])
+        assert isinstance(result.exception, MissingDependencyError), result.output
+        said = str(result.exception)
+        assert said.startswith("the training of lite-dists needs efficientnet_lite_pytorch: install it with")
+        assert not (tmp_path / "out").exists()

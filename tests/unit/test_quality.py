@@ -16,6 +16,7 @@ from merton.iqa.benchmark import chosen_metrics
 from merton.iqa.gate_run import usable_metrics
 from merton.perception.quality import METRICS, measure
 from merton.perception.quality.registry import Measure
+from merton.perception.quality.remembered import remembered
 from merton.world.observation import Image
 
 MS_SSIM = 0.8987934
@@ -137,3 +138,13 @@ def test_only_what_an_installation_mends_makes_a_metric_missing(monkeypatch: pyt
     assert "blur_effect" in chosen_metrics(None)[0]
     assert "blur_effect" in usable_metrics()
     assert not {"psnr", "ssim"} & {*chosen_metrics(None)[0], *usable_metrics()}
+
+
+def test_what_is_remembered_of_an_image_is_of_its_pixels() -> None:
+    """Computed anew for an image that was changed in place, and never for an equal one."""
+    seen = []
+    total = remembered(lambda image: seen.append(1) or int(image.sum()))
+    image = np.full((2, 2, 3), 7, np.uint8)
+    assert (total(image), total(image.copy()), len(seen)) == (84, 84, 1)
+    image[0, 0, 0] = 8
+    assert (total(image), len(seen)) == (85, 2)

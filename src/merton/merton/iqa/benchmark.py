@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 import merton
-from merton.errors import InfrastructureError, InputError, MertonError, UnknownNameError
+from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import locked_folder
 from merton.iqa import folds as folding
 from merton.iqa.folds import Fold, Indicators, Measured, Prediction, Trained
