@@ -27,13 +27,14 @@ METRICS = ("psnr", "blur_effect")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "full"
-    make_fake_run(directory)
+    make_fake_run(directory, levels=(1, 3, 5))
     return directory
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Metric, "missing", lambda metric: None if metric.name in METRICS else "too slow for a test")
+    monkeypatch.setattr(trial_values, "usable_cores", lambda: 1)
     monkeypatch.setattr("merton.study.clustered.DRAWS", 100)
     monkeypatch.setattr("merton.study.clustered.PERMUTATIONS", 100)
 

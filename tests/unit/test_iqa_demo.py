@@ -23,7 +23,7 @@ TYPES = ("gaussian_blur", "lens_blur", "jpeg", "hsv_saturation", "max_darken", "
 
 @pytest.fixture
 def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample of a few scenes and types, and few resplits of the gate's trials."""
+    """A sample of a few scenes and types, and few resplits of a quarter of the gate's trials."""
     compute = pyarrow.compute
     scenes = "|".join(f"{scene:02d}" for scene in range(SCENES))
     for name in ("SUBJECTS", "MANIFEST"):
@@ -36,6 +36,11 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sample, name, tmp_path / f"{name}.parquet")
     monkeypatch.setattr(sample, "SCENES", SCENES)
     monkeypatch.setattr(demo, "gate_study", partial(gate_study, resplits=2))
+    header, *trials = demo.SAMPLE.read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "trials.csv").write_text(header + "".join(trials[::4]), encoding="utf-8")
+    monkeypatch.setattr(demo, "SAMPLE", tmp_path / "trials.csv")
+    for module in ("perception.dataset.build", "iqa.values", "iqa.benchmark"):  # to begin a process takes longer
+        monkeypatch.setattr(sys.modules[f"merton.{module}"], "usable_cores", lambda: 1)
 
 
 def test_the_demonstration_ends_in_one_page(tmp_path: Path, short: None) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+from functools import partial
 from pathlib import Path
 
 import pyarrow.compute
@@ -33,6 +36,7 @@ def test_the_pictures_are_those_that_were_scored_or_counted_as_others(
     pyarrow.parquet.write_table(scored.filter(few), shortened)
     monkeypatch.setattr(sample, "SCENES", 1)
     monkeypatch.setattr(sample, "MANIFEST", shortened)
+    monkeypatch.setattr(sys.modules["merton.perception.dataset.build"], "usable_cores", lambda: 1)
     steps = set()
     same, total = sample.make_sample(tmp_path / "data", lambda step, done, of: steps.add((step, of)))
     assert total == 2 * 3 * len(TYPES)
@@ -48,8 +52,13 @@ def test_the_pictures_are_those_that_were_scored_or_counted_as_others(
         [{**row, "sha256": sha} for row, sha in zip(made, ["other", *hashes[1:]], strict=True)]
     )
     pyarrow.parquet.write_table(own.select(scored.column_names), shortened)
-    (tmp_path / "data-references" / "tags.yaml").unlink()  # as after a kill: rendered again
+    torn = tmp_path / "again-references" / "torn.png"  # as after a kill: without the tags, which are written last
+    torn.parent.mkdir()
+    torn.touch()
+    rendered = partial(shutil.copytree, tmp_path / "data-references")
+    monkeypatch.setattr(sample, "write_sample", lambda folder, *_, **__: rendered(folder))
     assert sample.make_sample(tmp_path / "again", None)[0] == total - 1
+    assert not torn.exists()
     assert same <= total
 
 
