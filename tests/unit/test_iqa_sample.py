@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -38,9 +40,13 @@ def test_the_pictures_are_those_that_were_scored_or_counted_as_others(
     monkeypatch.setattr(sample, "MANIFEST", shortened)
     monkeypatch.setattr(sys.modules["merton.perception.dataset.build"], "usable_cores", lambda: 1)
     steps = set()
-    same, total = sample.make_sample(tmp_path / "data", lambda step, done, of: steps.add((step, of)))
+
+    def step(name: str) -> AbstractContextManager[Callable[[int, int], None]]:
+        return nullcontext(lambda done, total: steps.add((name, total)))
+
+    same, total = sample.make_sample(tmp_path / "data", step)
     assert total == 2 * 3 * len(TYPES)
-    assert steps == {("rendering", 6), ("distorting", total)}
+    assert steps == {("render pictures", 6), ("distort each 30 times", total)}
 
     made = read_table(tmp_path / "data" / "manifest.parquet")
     assert [(row["reference_id"], row["distortion"], row["level"], row["seed"]) for row in made] == sorted(
@@ -57,7 +63,7 @@ def test_the_pictures_are_those_that_were_scored_or_counted_as_others(
     torn.touch()
     rendered = partial(shutil.copytree, tmp_path / "data-references")
     monkeypatch.setattr(sample, "write_sample", lambda folder, *_, **__: rendered(folder))
-    assert sample.make_sample(tmp_path / "again", None)[0] == total - 1
+    assert sample.make_sample(tmp_path / "again")[0] == total - 1
     assert not torn.exists()
     assert same <= total
 

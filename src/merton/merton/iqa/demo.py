@@ -81,8 +81,7 @@ def demonstrate(out: Path, step: Step, repeats: int = REPEATS, metrics: Sequence
         trained = [trainable(name).name for name in TRAINABLE]
     with locked_folder(out, "merton iqa demo"):
         data = out / DATASET
-        with step("render 300 pictures, distort each 30 times") as moved:
-            same, images = sample.make_sample(data, lambda _, done, total: moved(done, total))
+        same, images = sample.make_sample(data, step)
         sums = read_subjects(sample.SUBJECTS)
         found = opinions(sums, read_images(data))
         write_opinions(found, out / OPINIONS)

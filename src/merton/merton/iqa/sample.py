@@ -7,9 +7,9 @@ of the subjects are stored. docs/quality.md tells how both tables were made.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
+from merton.iqa.steps import Step, quiet
 from merton.perception.dataset import build, layout, tables, write_sample
 from merton.perception.dataset.tags import TAG_FILES
 
@@ -21,12 +21,12 @@ SCENES = 50
 """Of each of the splits test and shift, with three cameras each: 300 references."""
 
 
-def make_sample(out: Path, on_progress: Callable[[str, int, int], None] | None = None) -> tuple[int, int]:
+def make_sample(out: Path, step: Step = quiet) -> tuple[int, int]:
     """Render and distort the pictures of the sample; after a kill, the same call goes on.
 
     Args:
         out: folder of the dataset; the undistorted pictures lie in "<out>-references" beside it.
-        on_progress: called with the step ("rendering", "distorting"), the images done, and all of the step.
+        step: shows the progress.
 
     Returns:
         How many of the distorted pictures equal the scored ones bit by bit, and how many there are. Another graphics
@@ -40,15 +40,13 @@ def make_sample(out: Path, on_progress: Callable[[str, int, int], None] | None =
     references = out.with_name(f"{out.name}-references")
     if not (references / TAG_FILES[0]).exists():  # written last
         shutil.rmtree(references, ignore_errors=True)
-        write_sample(references, SCENES, _step(on_progress, "rendering"), with_photographs=False)
-    build(references, out, like=MANIFEST, on_progress=_step(on_progress, "distorting"))
+        with step("render pictures") as moved:
+            write_sample(references, SCENES, moved, with_photographs=False)
+    with step("distort each 30 times") as moved:
+        build(references, out, like=MANIFEST, on_progress=moved)
     scored = {_key(row): row["sha256"] for row in tables.read_table(MANIFEST)}
     made = {_key(row): row["sha256"] for row in tables.read_table(out / layout.MANIFEST)}
     return sum(made[key] == value for key, value in scored.items()), len(scored)
-
-
-def _step(on_progress: Callable[[str, int, int], None] | None, name: str) -> Callable[[int, int], None]:
-    return lambda done, total: on_progress(name, done, total) if on_progress else None
 
 
 def _key(row: dict[str, object]) -> tuple[object, ...]:
