@@ -27,8 +27,8 @@ from merton.perception.quality.learned.prepared import Item, Preparation
 from merton.perception.quality.pairs import ImagePair
 from merton.study import iqa_floors
 from merton.study.coefficients import srcc
-from merton.study.iqa_page import headline
-from merton.study.iqa_table import ALL_SPLITS, OVERALL, Benchmark, Cell, Row, columns, difference, marks
+from merton.study.iqa_page import headline, split_rows
+from merton.study.iqa_table import ALL_SPLITS, GROUPS, OVERALL, Benchmark, Cell, Row, columns, difference, marks
 from merton.study.opinion import SubjectSums, write_subjects
 
 SUBJECTS = ("glance", "hesitant", "stubborn")
@@ -283,6 +283,8 @@ def test_a_metric_is_trained_over_its_splits_and_benchmarks_share_what_they_prep
     assert told[-2:] == [(270, 270), (0, 0)]
     assert len(list((tmp_path / "prepared" / "measures").iterdir())) == 270
     assert [row.split for row in found.rows if row.metric == "memory"] == ["reference"]
+    groups = [item.row.group for item in split_rows(found)]
+    assert groups == sorted(groups, key=list(GROUPS).index), "a group is shown in two parts"
 
 
 def test_marks_are_the_papers() -> None:

@@ -122,7 +122,7 @@ def split_rows(found: Benchmark) -> list[SplitRow]:
     reference = best_zero_shot(found.of_split(MAIN))
     line = reference.cells[OVERALL]["srcc"] if reference else None
     shown = []
-    for name, rows in by_name.items():
+    for name, rows in sorted(by_name.items(), key=lambda item: list(GROUPS).index(next(iter(item[1].values())).group)):
         cells = {split: row.cells[OVERALL]["srcc"] for split, row in rows.items() if OVERALL in row.cells}
         gap = cells["pair"].mean - cells[MAIN].mean if {"pair", MAIN} <= set(cells) else math.nan
         first = next(iter(rows.values()))
