@@ -42,8 +42,7 @@ def cross_command(
         with locked_folder(out, "merton iqa cross"):
             if learned:
                 metric, name = trained, learned.name
-                with progress("training") as on_progress:
-                    weights = train_on(trained, learned, out, epochs, on_progress)
+                weights = train_on(trained, learned, out, epochs, progress)
             else:
                 weights = Path(trained)
                 metric, name = read_card(weights).metric, weights.name

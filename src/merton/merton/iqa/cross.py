@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from merton.iqa.databases import Database
 from merton.iqa.judged import Judged
+from merton.iqa.steps import Step, quiet
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.learned.weights import read_card
 from merton.perception.quality.pairs import ImagePair
@@ -83,7 +84,7 @@ def train_on(
     source: Source,
     out: Path,
     epochs: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    step: Step = quiet,
 ) -> Path:
     """Train a metric on a source; after a kill the same call goes on. Returns the file of weights.
 
@@ -92,10 +93,10 @@ def train_on(
     pairs = [source.pairs[row] for row in source.train]
     folder = out / f"{metric}-{source.name}"
     folder.mkdir(parents=True, exist_ok=True)
-    TRAINABLE[metric].prepare(pairs, out / PREPARED, on_progress)
-    return TRAINABLE[metric].train(
-        pairs, source.scores[source.train], SEED, folder, epochs, on_progress, out / PREPARED
-    )
+    with step("prepare the images") as moved:
+        TRAINABLE[metric].prepare(pairs, out / PREPARED, moved)
+    with step("train") as moved:
+        return TRAINABLE[metric].train(pairs, source.scores[source.train], SEED, folder, epochs, moved, out / PREPARED)
 
 
 def cross(
