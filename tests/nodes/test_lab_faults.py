@@ -198,6 +198,9 @@ def test_row_7_an_arm_node_that_is_killed_in_mid_motion_takes_the_motion_with_it
     robot = Robot(ros, probe, ur, heartbeat_timeout_s=1.0)
     process = arm_process()
     ros.until(lambda: robot.safety)
+    ours, its = (Path(f"/proc/{pid}/maps").read_text() for pid in ("self", process.process.pid))
+    assert "/fastrtps_port" in ours
+    assert "/fastrtps_port" not in its, "the lock of a queue in shared memory would block us once its owner is killed"
     begin_m, _ = robot.lifting()
     process.kill()
     ros.until(lambda: robot.cell_safety[-1].mode == SafetyState.FAULT)

@@ -247,4 +247,4 @@ class ArmNode(StageNode):
 
 
 def main() -> None:
-    sys.exit(run(ArmNode))
+    sys.exit(run(ArmNode, shared_memory=False))

@@ -247,4 +247,4 @@ class UrDriverNode(RobotNode):
 
 
 def main() -> None:
-    sys.exit(run(UrDriverNode))
+    sys.exit(run(UrDriverNode, shared_memory=False))

@@ -116,4 +116,4 @@ class UrRobotNode(RobotNode):
 
 
 def main() -> None:
-    sys.exit(run(UrRobotNode))
+    sys.exit(run(UrRobotNode, shared_memory=False))

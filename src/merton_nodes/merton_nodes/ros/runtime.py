@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
 import signal
 import socket
 import sys
@@ -28,7 +29,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
 from merton.errors import MertonError, UnknownNameError, describe_error
-from merton.graph.supervisor import READY
+from merton.graph.supervisor import READY, without_shared_memory
 from merton.processes import ENDING
 from merton_nodes.ros.entities import NewEntities
 from merton_nodes.ros.executor import NodeExecutor
@@ -303,13 +304,17 @@ class Spinner:
         self.executor.shutdown(timeout_sec=0)  # does not wait for a callback that never ends
 
 
-def run(make_node: Callable[[], StageNode], args: list[str] | None = None) -> int:
+def run(make_node: Callable[[], StageNode], args: list[str] | None = None, *, shared_memory: bool = True) -> int:
     """Start a node, bring it up unless its parameter `autostart` is false, and spin until one of `ENDING`.
+
+    Without shared memory a node cannot be blocked by another process that was killed; images need shared memory.
 
     Called in the main thread. Returns the exit code: 0 after a signal, 1 if the node could not be configured or is not
     alone, the node's `exit_code` if something in the process ended its context, such as a stop path that failed.
     """
     keep_freed_memory()
+    if not shared_memory:
+        os.environ.update(without_shared_memory(os.environ))
     # not rclpy's handlers: their thread ends the context under the callbacks, and triggers guards that may be gone
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     on_signals(signal.default_int_handler)
