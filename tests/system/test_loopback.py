@@ -21,7 +21,7 @@ def test_the_open_profile_is_the_closed_one_without_its_list_of_interfaces() -> 
 
 
 @pytest.mark.parametrize("name", ["fastdds", "fastdds_network"])
-def test_the_profiles_of_nodes_that_move_the_robot_have_the_same_udp_and_no_shared_memory(name: str) -> None:
+def test_the_profiles_of_nodes_without_images_have_the_same_udp_and_no_shared_memory(name: str) -> None:
     images, robot = (
         ElementTree.parse(resource("merton_bringup", f"config/dds/{name}{end}.xml")).getroot() for end in ("", "_udp")
     )

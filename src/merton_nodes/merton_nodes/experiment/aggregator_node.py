@@ -124,4 +124,4 @@ def messages(board: LiveBoard, sec: int, nanosec: int) -> tuple[bytes, str] | No
 
 
 def main() -> None:
-    sys.exit(run(AggregatorNode))
+    sys.exit(run(AggregatorNode, shared_memory=False))

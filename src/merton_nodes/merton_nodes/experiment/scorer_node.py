@@ -35,4 +35,4 @@ class ScorerNode(StageNode):
 
 
 def main() -> None:
-    sys.exit(run(ScorerNode))
+    sys.exit(run(ScorerNode, shared_memory=False))
