@@ -57,7 +57,9 @@ metric_values(Path({str(dataset)!r}), ["psnr", "ssim"], Path({str(resumed)!r}), 
     parts = sorted((resumed / PARTS).glob("*.json"))
     assert len(parts) == 2
     before = [part.stat().st_mtime_ns for part in parts]
-    metric_values(dataset, ["psnr", "ssim"], resumed, 1)
+    progress: list[tuple[int, int]] = []
+    metric_values(dataset, ["psnr", "ssim"], resumed, 1, lambda *place: progress.append(place))
+    assert progress[0] == (8, 24), "what was there before is told at once"
     assert (resumed / TABLE).read_bytes() == (whole / TABLE).read_bytes()
     assert [part.stat().st_mtime_ns for part in parts] == before
 

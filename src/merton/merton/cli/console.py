@@ -8,8 +8,7 @@ import shutil
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +21,8 @@ from rich.text import Text
 STDOUT = Console(emoji=False)  # module:M: is a name, not a picture
 STDERR = Console(stderr=True, emoji=False)
 
+PACE_S = 120.0
+"""A bar's time left is by the pace of so long [s]: pieces of work may take a quarter of it."""
 QUIET_S = 3.0
 """How long a command may say nothing where there is no terminal to draw a bar on [s]."""
 
@@ -91,16 +92,19 @@ def from_here(path: Path) -> str:
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, on stderr; gives the function (done, total) that moves it."""
+    """A bar with the time left, on stderr; gives the function (done, total) that moves it.
+
+    What the first call says may have been there before: the pace is that of the calls after it.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     if not STDERR.is_terminal:
-        began_s, place = time.monotonic(), deque((0, 0), maxlen=2)
-        with _repeated(lambda: _told(title, place[0], place[1], time.monotonic() - began_s)):
-            yield lambda done, total: place.extend((done, total))
+        calls: list[_Call] = []  # the first, and the last
+        with _repeated(lambda: _told(title, calls)):
+            yield lambda done, total: calls.__setitem__(slice(1, None), [(time.monotonic(), done, total)])
         return
     columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
-    with Progress(*columns, console=STDERR, transient=True) as bar:
+    with Progress(*columns, console=STDERR, transient=True, speed_estimate_period=PACE_S) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -136,9 +140,15 @@ def _repeated(state: Callable[[], str]) -> Iterator[None]:
         repeating.join()
 
 
-def _told(title: str, done: int, total: int, elapsed_s: float) -> str:
-    """A bar in words: what is done of how much, and the time left at the pace so far."""
-    if not total:
+_Call = tuple[float, int, int]
+"""Of the function that moves a bar: when [s], done and total."""
+
+
+def _told(title: str, calls: Sequence[_Call]) -> str:
+    """A bar in words: what is done of how much, and the time left at the pace since the first call."""
+    if not calls or not calls[-1][2]:
         return f"{title} …"
-    left = f", about {elapsed_s * (total - done) / done:.0f} s left" if 0 < done < total else ""
+    (first_s, first, _), (_, done, total) = calls[0], calls[-1]
+    pace_s = (time.monotonic() - first_s) / (done - first) if first < done else 0.0
+    left = f", about {pace_s * (total - done):.0f} s left" if pace_s and done < total else ""
     return f"{title}: {done} of {total}{left}"

@@ -111,7 +111,7 @@ def metric_values(
             level, metric, value (null where the metric failed) and reason. The same images and code give the same
             bytes. Values of metrics that are not named stay in the files of values, and out of the table.
         workers: processes; one for each usable core by default.
-        on_progress: called with (images done, images in all).
+        on_progress: called with (images done, images in all); at first with those that were there already.
 
     Raises:
         UnknownNameError: no such metric.
@@ -128,8 +128,11 @@ def metric_values(
     try:
         with locked_folder(out, "measurement of metrics"):
             (out / PARTS).mkdir(exist_ok=True)
-            done = 0
-            for job in _worked(jobs, workers or usable_cores()):
+            left = [job for job in jobs if not job.codes.keys() <= _measured(job).keys()]
+            done = images - sum(len(job.rows) for job in left)
+            if on_progress and done:
+                on_progress(done, images)
+            for job in _worked(left, workers or usable_cores()):
                 done += len(job.rows)
                 if on_progress:
                     on_progress(done, images)
@@ -171,14 +174,8 @@ def _jobs(dataset: Path, codes: Mapping[str, str], parts: Path) -> list[_Job]:
     return jobs
 
 
-def _worked(jobs: Sequence[_Job], workers: int) -> Iterator[_Job]:
-    """Do all jobs; yields each one that is done."""
-    left = []
-    for job in jobs:
-        if job.codes.keys() <= _measured(job).keys():
-            yield job
-        else:
-            left.append(job)
+def _worked(left: Sequence[_Job], workers: int) -> Iterator[_Job]:
+    """Do jobs; yields each one that is done."""
     if workers == 1 or len(left) < 2:
         for job in left:
             _work(job)
