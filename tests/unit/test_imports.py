@@ -19,7 +19,7 @@ BANDS = {
     "language": ("world", "results", "pages"),
     "services": ("graph", "models", "recording", "rating"),
     "stages": ("cognition", "decision", "execution", "simulation", "perception", "calibration"),
-    "compositions": ("experiment", "leaderboard", "study", "annotate", "iqa", "monitor"),
+    "compositions": ("experiment", "leaderboard", "study", "annotate", "iqa", "curation", "harness", "monitor"),
     "door": ("cli",),
 }
 """The wings of the library from the ground up. A wing imports only wings that stand before it in this list, so that no
@@ -43,7 +43,9 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "mujoco": ("simulation",),
     "pinocchio": ("execution",),
     "coal": ("execution",),
-    "torch": ("perception", "cognition", "decision"),
+    "torch": ("perception", "cognition", "decision", "curation"),
+    "sentence_transformers": ("curation",),
+    "sklearn": ("curation",),
     "torchvision": (),
     "brisque": (),  # only its numbers are read
     "pyiqa": ("perception",),
@@ -53,7 +55,7 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "rtde_receive": ("execution",),
     "dashboard_client": ("execution",),
     "pyrealsense2": ("perception",),
-    "ray": ("annotate",),
+    "ray": ("annotate", "curation"),
     "rerun": ("monitor",),
     "psycopg": ("results",),
     "httpx2": (),  # merton.models.remote imports it when a server is asked

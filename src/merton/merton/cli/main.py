@@ -11,6 +11,7 @@ import typer
 from merton import __version__
 from merton.cli import (
     calibrate,
+    curate,
     dataset,
     distort,
     iqa,
@@ -66,6 +67,7 @@ COMMANDS = (
     ("Studies", "annotate", annotate_command, "Models on a dataset, every answer kept"),
     ("Studies", "study", study.app, "One score per image of an annotated dataset, and its studies"),
     ("Studies", "iqa", iqa.app, "Image quality for robots: metrics, a benchmark, a gate"),
+    ("Studies", "curate", curate.app, "Benchmarks curated and run by agents"),
     ("Boards", "leaderboard", leaderboard.app, "Boards: in the terminal, as pages, served, verified"),
     ("Boards", "submission", submissions.app, "Pack, check, send and withdraw submissions to a board"),
     ("Boards", "results", results.app, "List, export, import and merge records of results"),

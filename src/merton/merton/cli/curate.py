@@ -1,0 +1,10 @@
+"""`merton curate`: questions of many benchmarks made into a small, balanced one, and models run on it."""
+
+from __future__ import annotations
+
+from merton.cli.curate_pools import show_command
+from merton.cli.tree import App
+
+app = App("Questions of many benchmarks made into a small, balanced one that agents run and score.")
+
+app.command("show", short_help="What is in a pool of questions, or in a curated benchmark")(show_command)

@@ -1,0 +1,146 @@
+"""A question of a benchmark, and where benchmarks come from."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from merton.config import Model
+
+AnswerKind = Literal["choice", "number", "point", "yes_no", "free_text", "actions"]
+ANSWER_KINDS: tuple[AnswerKind, ...] = get_args(AnswerKind)
+"""The form of an answer, and how its text in `Question.answer` is written:
+
+choice: one of `choices`, letter by letter.
+number: a decimal number such as "0.25", in the unit `Question.unit`.
+point: the region in which a point is right, as the JSON of a polygon [[x, y], ...] of at least three corners, in shares
+    of the first picture's width and height, 0 to 1, from its upper left corner.
+yes_no: "yes" or "no".
+free_text: any text.
+actions: verbs of docs/tasks.md, separated by ", ", in their order.
+"""
+
+
+class Medium(Model):
+    """A picture of a question.
+
+    Attributes:
+        path: of the file, relative to the folder of the pool, with "/".
+        sha256: of the file's bytes, 64 hexadecimal digits.
+    """
+
+    path: Annotated[str, Field(min_length=1)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Question(Model):
+    """A question about pictures, with its answer.
+
+    Attributes:
+        id: unique in its pool.
+        source: name of its benchmark, one of the pool's `Source`s.
+        text: the question alone, without the choices.
+        answer_kind: see `ANSWER_KINDS`.
+        answer: the right answer, written as its kind asks; "" where the benchmark keeps it to itself.
+        also: further texts that are right too.
+        choices: the texts to choose from, in their order; empty unless the kind is "choice".
+        unit: of a number, such as "m"; "" where it has none.
+        media: pictures in their order, or the frames of a video.
+        video: whether `media` are the frames of one video.
+        situation: text before the question that tells where the asked one stands; may be "".
+        scene: the scene that the question is about, the unit of every interval; the id where nothing is known.
+        dimension: the capability that people, or the maker of the question, say it needs; "" where unknown. No
+            agent sees it: it is the truth that assignments are compared with.
+        twin_of: id of the question that this one repeats in other words, if the maker planted it; else "".
+        meta: anything else by name.
+    """
+
+    id: Annotated[str, Field(min_length=1)]
+    source: Annotated[str, Field(min_length=1)]
+    text: Annotated[str, Field(min_length=1)]
+    answer_kind: AnswerKind
+    answer: str = ""
+    also: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    unit: str = ""
+    media: tuple[Medium, ...] = ()
+    video: bool = False
+    situation: str = ""
+    scene: str = ""
+    dimension: str = ""
+    twin_of: str = ""
+    meta: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Question:
+        if (self.answer_kind == "choice") != bool(self.choices):
+            raise ValueError("a question has choices if its answer_kind is choice, and only then")
+        if len(set(self.choices)) < len(self.choices):
+            raise ValueError("two choices are the same")
+        for answer in filter(None, (self.answer, *self.also)):
+            fault = _fault(self.answer_kind, answer, self.choices)
+            if fault:
+                raise ValueError(f"the answer {answer[:80]!r} is {fault}")
+        return self
+
+    @property
+    def unit_of_intervals(self) -> str:
+        """The scene, or the id of a question whose scene is unknown."""
+        return self.scene or self.id
+
+    @property
+    def full_text(self) -> str:
+        """Situation, question and choices: what an agent reads to say which capability is needed."""
+        return " ".join(filter(None, (self.situation, self.text, " / ".join(self.choices))))
+
+
+class Source(Model):
+    """A benchmark whose questions are in a pool (A2Eval: benchmark information I_i).
+
+    Attributes:
+        name: as in `Question.source`.
+        description: a few sentences about what it tests.
+        licence: of its questions, an SPDX name where there is one.
+        url: its page.
+        citation: how its authors want it cited.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    description: str = ""
+    licence: str = ""
+    url: str = ""
+    citation: str = ""
+
+
+def polygon(answer: str) -> list[tuple[float, float]]:
+    """The corners of the region of a point's answer; raises ValueError if the text is none."""
+    corners = json.loads(answer)
+    if not isinstance(corners, list) or len(corners) < 3:
+        raise ValueError("fewer than three corners")
+    found = [(float(x), float(y)) for x, y in corners]
+    if not all(0 <= value <= 1 for corner in found for value in corner):
+        raise ValueError("a corner outside the picture")
+    return found
+
+
+def _fault(kind: AnswerKind, answer: str, choices: tuple[str, ...]) -> str:
+    """Why a text is no answer of its kind, or ""."""
+    if kind == "choice" and answer not in choices:
+        return "none of the choices"
+    if kind == "yes_no" and answer not in ("yes", "no"):
+        return "neither yes nor no"
+    if kind == "number":
+        try:
+            if not math.isfinite(float(answer)):
+                return "no finite number"
+        except ValueError:
+            return "no number"
+    if kind == "point":
+        try:
+            polygon(answer)
+        except (ValueError, TypeError):
+            return "no polygon [[x, y], ...] with three or more corners between 0 and 1"
+    return ""

@@ -1,0 +1,66 @@
+"""Questions and pools: the checks of a question, and the round trip of a folder."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from merton.config import validated
+from merton.curation.pool import Pool, read_pool, write_pool
+from merton.curation.question import Question, Source
+from merton.errors import InputError
+
+
+def question(**values: object) -> Question:
+    return validated(
+        Question, {"id": "a", "source": "s", "text": "How many?", "answer_kind": "number", **values}, "test"
+    )
+
+
+def test_a_pool_is_read_as_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "media").mkdir()
+    cv2.imwrite(str(tmp_path / "media" / "1.png"), np.full((4, 5, 3), 7, np.uint8))
+    sha256 = hashlib.sha256((tmp_path / "media" / "1.png").read_bytes()).hexdigest()
+    first = question(answer="0.25", unit="m", media=({"path": "media/1.png", "sha256": sha256},), meta={"k": "v"})
+    second = question(id="b", answer_kind="choice", choices=("left", "right"), answer="left", also=("right",))
+    pool = Pool.of([second, first], [Source(name="s", licence="MIT")], tmp_path, seed=3)
+    write_pool(pool, tmp_path)
+    content = (tmp_path / "questions.parquet").read_bytes()
+    found = read_pool(tmp_path)
+    assert found == pool
+    assert [one.id for one in found.questions] == ["a", "b"]
+    assert found.images(found.questions[0])[0].shape == (4, 5, 3)
+    write_pool(found, tmp_path)
+    assert (tmp_path / "questions.parquet").read_bytes() == content
+    (tmp_path / "questions.parquet").write_bytes(content + b" ")
+    with pytest.raises(InputError, match="has changed"):
+        read_pool(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"answer": "three"}, "no number"),
+        ({"answer": "nan"}, "no finite number"),
+        ({"answer_kind": "choice", "choices": ("x", "y"), "answer": "z"}, "none of the choices"),
+        ({"answer_kind": "choice", "choices": ("x", "x")}, "two choices are the same"),
+        ({"choices": ("x", "y")}, "has choices if its answer_kind is choice"),
+        ({"answer_kind": "yes_no", "answer": "maybe"}, "neither yes nor no"),
+        ({"answer_kind": "point", "answer": "[[0, 0], [1, 1]]"}, "no polygon"),
+        ({"answer_kind": "point", "answer": "[[0, 0], [1, 1], [2, 0]]"}, "no polygon"),
+    ],
+)
+def test_an_answer_that_is_none_of_its_kind_is_refused(values: dict[str, object], fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        question(**values)
+
+
+def test_ids_are_unique_and_sources_described() -> None:
+    with pytest.raises(InputError, match="two questions have the id 'a'"):
+        Pool.of([question(), question()], [Source(name="s")])
+    with pytest.raises(InputError, match="which is not described"):
+        Pool.of([question()], [])
