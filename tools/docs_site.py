@@ -23,7 +23,7 @@ SECTIONS = {
     "Experiments": ("experiments", "tasks", "scenes", "distortions", "scores", "attribution", "gate"),
     "Models and images": (
         *("models", "adding_a_model", "serving", "adding_a_distortion", "dataset", "annotate"),
-        *("quality", "learned_metrics"),
+        *("quality", "learned_metrics", "curation"),
     ),
     "Boards": ("leaderboards", "ratings", "results", "submissions", "serving_boards", "published_rules"),
     "ROS 2 and the lab": (
