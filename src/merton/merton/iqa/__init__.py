@@ -14,6 +14,7 @@ __all__ = [
     "gate_table",
     "judged",
     "results",
+    "steps",
     "trial_values",
     "values",
 ]
