@@ -1,9 +1,9 @@
 """Many benchmarks made into one small, balanced one: pools, dimensions, assignment, sampling (A2Eval, section 3.1)."""
 
-__all__ = ["agents", "assignment", "embedding", "pool", "question", "taxonomy"]
 __all__ = [
     "agents",
     "assignment",
+    "embedding",
     "induction",
     "pool",
     "question",
