@@ -1,0 +1,3 @@
+"""Readers of published benchmarks into a pool of questions."""
+
+__all__ = ["importers"]
