@@ -179,8 +179,16 @@ def test_from_the_catalogue() -> None:
     assert model.make_example().text == example_question().text
     with pytest.raises(InputError, match=r"the settings of eyes: adress: unknown key; .*valid keys are: url, model"):
         OpenAIChat.from_entry(entry.model_copy(update={"settings": {"adress": "x"}}))
-    with pytest.raises(InputError, match="needs an image"):
-        model.answer([], "?")
+
+
+def test_a_question_without_images_and_with_its_own_sampling() -> None:
+    with http_server(saying("yes")) as wire:
+        model = chat(wire, seed=7)
+        assert model.answer([], "Which?").text == "yes"
+        model.answer_batch([Question((), "Which?", 9, temperature=0.7, seed=3), Question((), "Which?", 9)])
+    sampling = sorted((one.body["temperature"], one.body["seed"]) for one in wire.requests)
+    assert sampling == [(0, 7), (0, 7), (0.7, 3)]
+    assert wire.requests[0].body["messages"][0]["content"] == [{"type": "text", "text": "Look. Which?"}]
 
 
 def test_the_check_names_missing_parts() -> None:

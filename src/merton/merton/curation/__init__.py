@@ -3,8 +3,10 @@
 __all__ = [
     "agents",
     "assignment",
+    "budget",
     "embedding",
     "induction",
+    "llm",
     "pool",
     "question",
     "taxonomy",

@@ -34,15 +34,34 @@ class Answer:
 
 @dataclass(frozen=True)
 class Question:
-    """One question of a batch: images ((height, width, 3) uint8 RGB each), text, limit of the answer in tokens."""
+    """One question of a batch.
+
+    Attributes:
+        images: (height, width, 3) uint8 RGB each; a chat model (`VisionLanguageModel.is_chat`) needs none.
+        text: of the question.
+        max_tokens: limit of the answer.
+        temperature: of sampling, from 0, which is greedy; only a chat model samples.
+        seed: of sampling; None for the model's own.
+    """
 
     images: tuple[Image, ...]
     text: str
     max_tokens: int = MAX_TOKENS
+    temperature: float = 0.0
+    seed: int | None = None
 
 
 class VisionLanguageModel(ModelAdapter[Question, Answer]):
-    """A model that answers questions about images; `ModelAdapter` has the part common to policies."""
+    """A model that answers questions about images; `ModelAdapter` has the part common to policies.
+
+    Attributes:
+        is_chat: whether it also answers questions without images, and samples with `Question.temperature` and `seed`;
+            only such a model can take a role in `merton curate`.
+        parallel: most questions that it wants under way at once, each a call of `respond` from a thread of its own.
+    """
+
+    is_chat: bool = False
+    parallel: int = 1
 
     @abstractmethod
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:

@@ -33,7 +33,7 @@ class ChatSettings(Model):
         model: the server's name of the model; the entry's checkpoint if empty.
         api_key_env: environment variable with the API key; "" for servers without one. The key is read at each call and
             appears in no file, log or error.
-        seed: sent with every question; at temperature 0 only servers that break ties at random use it.
+        seed: sent with every question that has none; at temperature 0 only servers that break ties at random use it.
         body: further fields of the request, or other values for the usual ones; null leaves a field out.
         parallel: most questions of a batch that are under way at once.
         patience: deadline and retries.
@@ -49,7 +49,7 @@ class ChatSettings(Model):
 
 
 class OpenAIChat(VisionLanguageModel):
-    """A client that sends images as PNG, at temperature 0.
+    """A client that sends images as PNG, at temperature 0 unless a question has another.
 
     Args:
         name: name in the catalogue.
@@ -62,9 +62,11 @@ class OpenAIChat(VisionLanguageModel):
     """
 
     adapter_version = "1"
+    is_chat = True
 
     def __init__(self, name: str, chosen: ChatSettings, prompt: str = "{question}") -> None:
         self.name, self._chosen, self._prompt = name, chosen, prompt
+        self.parallel = chosen.parallel
         self._server = HttpServer(chosen.url, chosen.patience)
 
     @classmethod
@@ -78,26 +80,27 @@ class OpenAIChat(VisionLanguageModel):
     def answer(self, images: Sequence[Image], question: str, max_tokens: int = MAX_TOKENS) -> Answer:
         """The model's answer, with the latency of the whole call; an empty reply is an empty text.
 
-        Images are sent as PNG, because JPEG would distort them once more.
+        Images are sent as PNG, because JPEG would distort them once more. Without images the question is text alone.
 
         Raises:
-            InputError: no image.
             InvalidAnswerError: the model failed behind its server, or its answer is no text.
             InfrastructureError: no key, or no answer within the deadline and the attempts; the text lists the attempts.
         """
-        if not images:
-            raise InputError(f"{self.name} needs an image")
+        return self._ask(Question(tuple(images), question, max_tokens))
+
+    def _ask(self, question: Question) -> Answer:
+        """The answer to a question; raises as `answer` does."""
         started = time.perf_counter()
         content: list[dict[str, Any]] = [
-            {"type": "image_url", "image_url": {"url": png_url(image)}} for image in images
+            {"type": "image_url", "image_url": {"url": png_url(image)}} for image in question.images
         ]
-        content.append({"type": "text", "text": self._prompt.replace("{question}", question)})
+        content.append({"type": "text", "text": self._prompt.replace("{question}", question.text)})
         body: dict[str, Any] = {
             "model": self._chosen.model,
             "messages": [{"role": "user", "content": content}],
-            "max_tokens": max_tokens,
-            "temperature": 0,
-            "seed": self._chosen.seed,
+            "max_tokens": question.max_tokens,
+            "temperature": question.temperature,
+            "seed": self._chosen.seed if question.seed is None else question.seed,
         }
         body = {key: value for key, value in {**body, **self._chosen.body}.items() if value is not None}
         headers = self._headers()
@@ -118,7 +121,7 @@ class OpenAIChat(VisionLanguageModel):
 
         def ask(one: Question) -> Answer | Exception:
             try:
-                return self.answer(one.images, one.text, one.max_tokens)
+                return self._ask(one)
             except Exception as error:
                 return error
 
