@@ -3,10 +3,13 @@
 __all__ = [
     "agents",
     "assignment",
+    "benchmark",
     "budget",
     "embedding",
+    "importing",
     "induction",
     "llm",
+    "page",
     "pool",
     "question",
     "taxonomy",
