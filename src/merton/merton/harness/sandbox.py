@@ -125,12 +125,14 @@ class Sandbox:
             handed_over.callback(os.close, job_file)
             theirs["filter"] = _in_memory("filter", seccomp_filter())
             handed_over.callback(os.close, theirs["filter"])
-            streams = {"stdin": job_file, "stdout": theirs.pop("out"), "stderr": theirs.pop("err")}
+            stdout, stderr = theirs.pop("out"), theirs.pop("err")
             plan = engines.plan(self.engine, view, mounts, theirs, self.limits.room, self.limits.files)
             launcher = str(Path(engines.__file__).with_name("launcher.py"))
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-B", launcher, json.dumps(plan)],
-                **streams,
+                stdin=job_file,
+                stdout=stdout,
+                stderr=stderr,
                 pass_fds=tuple(theirs.values()),
                 env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
                 cwd="/",
@@ -164,6 +166,5 @@ def working_engine() -> str:
         if not run.reason:
             return engine
         failures.append(f"{engine}: {run.reason}")
-    raise MissingDependencyError(
-        f"no sandbox works here, and generated code is never run without one ({'; '.join(failures)}); {engines.remedy()}"
-    )
+    why = "; ".join(failures)
+    raise MissingDependencyError(f"no sandbox works here, so generated code is refused ({why}); {engines.remedy()}")

@@ -7,6 +7,7 @@ ends, or is killed from outside, the kernel kills every process of its namespace
 from __future__ import annotations
 
 import base64
+import contextlib
 import ctypes
 import json
 import os
@@ -67,10 +68,8 @@ def watch(child: int) -> tuple[int, int]:
         status = code if ended == child else None
     left = 0
     while True:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         try:
             _, code = os.wait()
         except ChildProcessError:
@@ -131,10 +130,8 @@ def main() -> None:
     lay_out(job["files"])
     child = start(job)
     for number in (1, 3, 4):
-        try:
+        with contextlib.suppress(OSError):
             os.close(number)
-        except OSError:
-            pass
     status, left = watch(child)
     report(status, left, job["most_bytes"], job["most_files"])
     sys.stderr.flush()
