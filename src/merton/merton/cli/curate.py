@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from merton.cli.curate_evaluate import evaluate_command
 from merton.cli.curate_import import import_command, join_command
 from merton.cli.curate_pools import show_command
 from merton.cli.tree import App
@@ -11,3 +12,4 @@ app = App("Questions of many benchmarks made into a small, balanced one that age
 app.command("show", short_help="What is in a pool of questions, or in a curated benchmark")(show_command)
 app.command("import", short_help="Make a pool of questions from a published benchmark")(import_command)
 app.command("join", short_help="Join pools into one")(join_command)
+app.command("evaluate", short_help="Run models on a benchmark and score them, in a sandbox")(evaluate_command)

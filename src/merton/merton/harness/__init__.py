@@ -1,3 +1,3 @@
 """Pipelines that run a model on a benchmark and score it: composed or written, checked, sandboxed (A2Eval, 3.2)."""
 
-__all__ = ["sandbox"]
+__all__ = ["answerers", "evaluation", "pipeline", "running", "sandbox", "scores"]

@@ -20,6 +20,7 @@ __all__ = [
     "published_iqa",
     "raters",
     "report",
+    "resampling",
     "risk",
     "sequential",
     "splits",

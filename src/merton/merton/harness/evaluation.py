@@ -1,0 +1,264 @@
+"""Answerers run and scored on a benchmark through a pipeline in the sandbox (A2Eval, equations 10 and 11).
+
+    OUT/pipeline/            the programs
+    OUT/pieces/              results of batches: after a kill -9 the same call goes on, and the tables are the same
+    OUT/predictions.parquet  a row for each answerer and question
+    OUT/scores.parquet       a row for each answerer, a column for each question: `merton results import` reads it
+    OUT/scores.json          means by dimension with intervals, and what they were computed from
+    OUT/cost.json            measured times, calls and money
+
+A piece is kept under the hash of all that it depends on, so an answerer that is added later costs its own calls alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from merton import __version__
+from merton.annotate.cache import Cache
+from merton.curation.pool import Pool
+from merton.curation.question import Question
+from merton.errors import InputError, MertonError
+from merton.files import locked_folder, write_file
+from merton.harness.answerers import Answerer, Reply, capability, questions_sha256
+from merton.harness.models import CataloguedModel
+from merton.harness.pipeline import Pipeline, case_for_infer, case_for_score, composed, write_pipeline
+from merton.harness.running import Runner, run_infer, run_score
+from merton.harness.scores import Row, Scores, scores_of, write_predictions, write_scores
+from merton.processes import usable_cores
+
+BATCH = 250
+"""Questions of a process. Ours: a start costs a tenth of a second, and a kill loses no more than a batch."""
+PIPELINE, PIECES, COST, CACHE = "pipeline", "pieces", "cost.json", "answers.sqlite"
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of `evaluate`.
+
+    Attributes:
+        rows: of every answerer and question, in the order of both.
+        scores: means by answerer and dimension.
+        cost: as in cost.json.
+        calls: of models, made in this run.
+        left_out: questions without a right answer, which nothing can be scored by.
+    """
+
+    rows: tuple[Row, ...]
+    scores: Scores
+    cost: Mapping[str, Any]
+    calls: int
+    left_out: int
+
+
+def evaluate(
+    pool: Pool,
+    answerers: Sequence[Answerer],
+    out: Path,
+    *,
+    sandbox: Runner,
+    pipeline: Pipeline | None = None,
+    dimensions: Mapping[str, str] | None = None,
+    cache: Path | None = None,
+    seed: int = 0,
+    on_progress: Progress = lambda done, total: None,
+) -> Evaluation:
+    """Run every answerer on every question of a pool or curated benchmark, score it, and write the tables.
+
+    The same arguments give the same bytes, but for the times in cost.json.
+
+    Args:
+        pool: the questions; those without a right answer are left out, and counted.
+        answerers: as of `answerers`, with different names.
+        out: folder of the results; one that was begun is finished.
+        sandbox: where the programs run.
+        pipeline: validated programs; composed of the verified templates by default.
+        dimensions: question to the dimension that it counts for; assigned or people's by default (`capability`).
+        cache: file of the models' answers, which any number of evaluations may share; in `out` by default.
+        seed: of the intervals.
+        on_progress: called with the number of answers and their total.
+
+    Raises:
+        InputError: no question with an answer, a kind of answer that the pipeline does not know, or another evaluation
+            is at work in the folder.
+        InfrastructureError: a model's server, the sandbox or the disk failed; what was answered is kept.
+    """
+    questions = [question for question in pool.questions if question.answer]
+    if not questions:
+        raise InputError("no question has a right answer: there is nothing to score by")
+    used = pipeline or composed(question.answer_kind for question in questions)
+    unknown = sorted({question.answer_kind for question in questions} - set(used.kinds))
+    if unknown:
+        raise InputError(f"the pipeline knows no answers of the kind {unknown[0]}, only: {', '.join(used.kinds)}")
+    by_id = {question.id: (dimensions or {}).get(question.id) or capability(question) for question in questions}
+    with locked_folder(out, "merton curate evaluate"), _desk(answerers, cache or out / CACHE) as ask_model:
+        write_pipeline(used, out / PIPELINE)
+        work = _Work(used, sandbox, out / PIECES, ask_model)
+        pieces = _all_pieces(work, answerers, questions, on_progress)
+        rows = tuple(
+            Row(answerer.name, question, by_id[question.id], **result)
+            for answerer in answerers
+            for question, result in zip(questions, _results(pieces, answerer), strict=True)
+        )
+        made = {
+            "merton": __version__,
+            "questions_sha256": questions_sha256(questions),
+            "left_out": len(pool.questions) - len(questions),
+            "pipeline": used.sha256,
+            "answerers": {answerer.name: answerer.identity for answerer in answerers},
+        }
+        scores = scores_of(rows, seed, made)
+        write_predictions(rows, out)
+        write_scores(rows, scores, out)
+        cost = _cost(pieces, answerers)
+        write_file(out / COST, (json.dumps(cost, indent=1) + "\n").encode())
+    calls = sum(answerer.calls for answerer in answerers if isinstance(answerer, CataloguedModel))
+    return Evaluation(rows, scores, cost, calls, len(pool.questions) - len(questions))
+
+
+AskModel = Callable[[Answerer, Question, str, int, "tuple[int, ...] | None"], Reply]
+
+
+@contextmanager
+def _desk(answerers: Sequence[Answerer], cache: Path) -> Iterator[AskModel]:
+    """The one thread in which models and their cache are used; answerers that compute are asked in any."""
+    models = [answerer for answerer in answerers if isinstance(answerer, CataloguedModel)]
+    with ThreadPoolExecutor(1) as desk:
+        opened = desk.submit(Cache, cache).result() if models else None
+        for model in models:
+            model.cache = opened
+
+        def ask(answerer: Answerer, *request: Any) -> Reply:
+            if isinstance(answerer, CataloguedModel):
+                return desk.submit(answerer.answer, *request).result()
+            return answerer.answer(*request)
+
+        try:
+            yield ask
+        finally:
+            if opened is not None:
+                desk.submit(opened.__exit__).result()
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The evaluation of one batch by one answerer, in a thread."""
+
+    pipeline: Pipeline
+    sandbox: Runner
+    folder: Path
+    ask_model: AskModel
+
+    def piece(self, answerer: Answerer, batch: Sequence[Question]) -> dict[str, Any]:
+        """The results of a batch, from its file if it is there."""
+        file = self.folder / f"{self._key(answerer, batch)}.json"
+        if file.is_file():
+            return dict(json.loads(file.read_bytes()))
+        conversation = _Conversation(answerer, batch, self.ask_model)
+        cases = [case_for_infer(question) for question in batch]
+        said, infer_s = run_infer(self.sandbox, self.pipeline.infer, cases, conversation.ask)
+        if conversation.failure:
+            raise conversation.failure
+        texts = [outcome.value if isinstance(outcome.value, str) else "" for outcome in said]
+        gold = [case_for_score(question) for question in batch]
+        scored, score_s = run_score(self.sandbox, self.pipeline.score, gold, texts)
+        rows = []
+        for place, (prediction, score) in enumerate(zip(said, scored, strict=True)):
+            unasked = conversation.unasked.get(place, "")
+            error = prediction.error or score.error
+            value = None if unasked else 0.0 if error else float(score.value)
+            rows.append({"prediction": texts[place], "score": value, "error": error, "unasked": unasked})
+        piece = {
+            "rows": rows,
+            "infer_s": infer_s,
+            "score_s": score_s,
+            "prompts": conversation.prompts,
+            "calls": conversation.calls,
+        }
+        write_file(file, (json.dumps(piece) + "\n").encode())
+        return piece
+
+    def _key(self, answerer: Answerer, batch: Sequence[Question]) -> str:
+        parts = [__version__, self.pipeline.sha256, answerer.name, answerer.identity, questions_sha256(batch)]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+class _Conversation:
+    """The questions that a program puts to one answerer about a batch."""
+
+    def __init__(self, answerer: Answerer, batch: Sequence[Question], ask_model: AskModel) -> None:
+        self._answerer, self._batch, self._ask_model = answerer, batch, ask_model
+        self.prompts = self.calls = 0
+        self.unasked: dict[int, str] = {}
+        self.failure: MertonError | None = None
+
+    def ask(self, place: int, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> str:
+        """The answer; after a failure of the infrastructure nothing more is asked, and the batch is not kept."""
+        if self.failure:
+            return ""
+        self.prompts += 1
+        try:
+            reply = self._ask_model(self._answerer, self._batch[place], prompt, max_tokens, pictures)
+        except MertonError as error:
+            self.failure = error
+            return ""
+        self.calls += reply.called
+        if reply.unasked:
+            self.unasked.setdefault(place, reply.unasked)
+        return reply.text
+
+
+def _all_pieces(
+    work: _Work, answerers: Sequence[Answerer], questions: Sequence[Question], on_progress: Progress
+) -> dict[str, list[dict[str, Any]]]:
+    """The pieces of every answerer in the order of the questions, computed on all cores."""
+    work.folder.mkdir(parents=True, exist_ok=True)
+    batches = [questions[start : start + BATCH] for start in range(0, len(questions), BATCH)]
+    done, total, counting = 0, len(answerers) * len(questions), threading.Lock()
+    on_progress(0, total)
+    with ThreadPoolExecutor(usable_cores()) as threads:
+        futures: dict[str, list[Future[dict[str, Any]]]] = {
+            answerer.name: [threads.submit(work.piece, answerer, batch) for batch in batches] for answerer in answerers
+        }
+        try:
+            for future in as_completed([future for several in futures.values() for future in several]):
+                with counting:
+                    done += len(future.result()["rows"])
+                    on_progress(done, total)
+        except BaseException:
+            threads.shutdown(wait=True, cancel_futures=True)
+            raise
+    return {name: [future.result() for future in several] for name, several in futures.items()}
+
+
+def _results(pieces: Mapping[str, Sequence[Mapping[str, Any]]], answerer: Answerer) -> list[dict[str, Any]]:
+    return [row for piece in pieces[answerer.name] for row in piece["rows"]]
+
+
+def _cost(pieces: Mapping[str, Sequence[Mapping[str, Any]]], answerers: Sequence[Answerer]) -> dict[str, Any]:
+    """Measured cost by answerer, and of all (A2Eval, Table 5): of the batches as they were run, on one core each."""
+    by_name: dict[str, dict[str, Any]] = {}
+    for answerer in answerers:
+        own = pieces[answerer.name]
+        sums = {name: sum(piece[name] for piece in own) for name in ("infer_s", "score_s", "prompts", "calls")}
+        by_name[answerer.name] = {
+            "questions": sum(len(piece["rows"]) for piece in own),
+            **sums,
+            "money": sums["calls"] * answerer.cost_per_1000 / 1000,
+            "tokens": None,
+        }
+    hardware = {"machine": platform.machine(), "cores": os.cpu_count(), "usable_cores": usable_cores()}
+    seconds = sum(one["infer_s"] + one["score_s"] for one in by_name.values())
+    return {"answerers": by_name, "process_s": seconds, "hardware": hardware}
