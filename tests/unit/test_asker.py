@@ -202,7 +202,7 @@ def test_several_are_asked_at_once_and_answered_in_order(cache: Cache) -> None:
         assert len(wire.requests) == 3, "two that are the same are one call"
 
 
-def test_a_budget_ends_at_the_same_call_in_a_run_that_was_broken_off(cache: Cache) -> None:
+def test_a_budget_ends_at_the_same_call_in_a_run_that_was_broken_off(cache: Cache, tmp_path: Path) -> None:
     asks = [Ask({"what": str(number), "where": ""}) for number in range(5)]
     with scripted_llm(GOOD) as wire:
         for kept in (1, 3):  # the first time nothing is in the cache
@@ -220,6 +220,22 @@ def test_a_budget_ends_at_the_same_call_in_a_run_that_was_broken_off(cache: Cach
         assert len(wire.requests) == 4
         with pytest.raises(InputError, match="--max-cost needs the price of scripted"):
             asker_of(wire, cache, Budget(max_cost=1.0))
+    file = tmp_path / "calls.jsonl"
+    with scripted_llm(GOOD) as wire:
+        asker_of(wire, cache, Budget(file=file)).ask_all("thing", asks[:2], Thing)
+        with file.open("ab") as left_by_a_kill:
+            left_by_a_kill.write(b'{"key": "ab')
+        budget = Budget(max_calls=3, file=file)
+        assert budget.calls == 2
+        with pytest.raises(BudgetExhaustedError):
+            asker_of(wire, cache, budget).ask_all("thing", asks[1:], Thing)
+    calls = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    version = prompting.read_prompt("thing").version
+    assert [(call["model"], call["prompt"], call["version"]) for call in calls] == [("scripted", "thing", version)] * 3
+    assert len({call["key"] for call in calls}) == 3
+    file.write_text("{}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"calls\.jsonl, line 1: key: is missing"):
+        Budget(file=file)
     for wrong in ({"max_calls": 0}, {"max_cost": 0.0}, {"max_cost": float("nan")}):
         with pytest.raises(InputError, match="--max-"):
             Budget(**wrong)  # type: ignore[arg-type]

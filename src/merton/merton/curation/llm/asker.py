@@ -16,7 +16,7 @@ from merton.annotate.dataset import pixels_sha256
 from merton.annotate.identity import identity
 from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question
 from merton.config import Model
-from merton.curation.budget import Budget, BudgetExhaustedError
+from merton.curation.budget import Budget, BudgetExhaustedError, Call
 from merton.curation.llm.prompting import Prompt, read_prompt
 from merton.curation.llm.reading import LONGEST, parsed
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MertonError, describe_error
@@ -146,11 +146,12 @@ class Asker:
             key = self._key(template, text, ask)
             keys.append(key)
             questions[key] = Question(ask.images, text, MAX_TOKENS, self._temperature, ask.seed)
+        about = {"model": self.name, "prompt": template.name, "version": template.version}
         exhausted: BudgetExhaustedError | None = None
         paid = []
         for key in questions:
             try:
-                self._budget.charge(key, self._price)
+                self._budget.charge(Call(key=key, price=self._price, **about))
             except BudgetExhaustedError as error:
                 exhausted = error
                 break

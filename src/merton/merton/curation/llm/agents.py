@@ -1,0 +1,208 @@
+"""Proposer, Reviewer and voters that ask an LLM (A2Eval, section 3.1; prompts of ours: the paper's are empty boxes)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from operator import getitem
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, create_model
+
+from merton.config import Model
+from merton.curation.agents import Balance, Critique, Finding, Memory
+from merton.curation.llm.asker import Ask, Asker
+from merton.curation.pool import Pool
+from merton.curation.question import Question
+from merton.curation.taxonomy import OTHER, Dimension, Taxonomy
+from merton.errors import InvalidAnswerError
+from merton.seeding import generator
+from merton.world.observation import Image
+
+EXAMPLES = 120
+"""Questions that Proposer and Reviewer are shown, of all benchmarks together [ours]."""
+MOST_OF_ONE = 20
+"""Of one benchmark [ours]."""
+BATCH = 20
+"""Questions of one call of a voter [ours]."""
+LONGEST_TEXT, LONGEST_EXAMPLE = 4000, 400
+"""Characters of a question that a voter, and the others, are shown [ours]."""
+AT_ONCE = 32
+"""Calls that are prepared at once, so that their pictures fit into memory."""
+NOTHING = "none yet"
+
+
+class Proposal(Taxonomy):
+    """The answer of a Proposer."""
+
+    name: Literal["induced"] = "induced"
+    origin: Literal[""] = ""
+    dimensions: Annotated[tuple[Dimension, ...], Field(min_length=1, max_length=40)]
+
+
+class Vote(Model):
+    """The dimension of one question of a call."""
+
+    id: str
+    dimension: str
+
+
+class Votes(Model):
+    """The answer of a voter."""
+
+    votes: tuple[Vote, ...]
+
+
+class LlmProposer:
+    """Proposes what an LLM answers, without sampling.
+
+    Args:
+        asker: of the model.
+        seed: of the examples, and of the calls.
+    """
+
+    def __init__(self, asker: Asker, seed: int = 0) -> None:
+        self.name, self._asker, self._seed = asker.name, asker, seed
+
+    def propose(self, pool: Pool, critique: Critique | None, memory: Memory) -> Taxonomy:
+        """D_t from examples of the pool, the last critique and the memory.
+
+        Raises:
+            InvalidAnswerError: the model gave no valid set twice.
+            BudgetExhaustedError, InfrastructureError: as `Asker.ask`.
+        """
+        fields = {
+            "pool": examples(pool, self._seed),
+            "memory": _memory(memory),
+            "critique": critique.model_dump_json() if critique else NOTHING,
+        }
+        answer = self._asker.ask("propose", fields, Proposal, seed=self._seed)
+        return Taxonomy(name="induced", origin=f"proposed by {self.name}", dimensions=answer.dimensions)
+
+
+class LlmReviewer:
+    """Criticises as an LLM does, without sampling; arguments as of `LlmProposer`."""
+
+    def __init__(self, asker: Asker, seed: int = 0) -> None:
+        self.name, self._asker, self._seed = asker.name, asker, seed
+
+    def review(self, taxonomy: Taxonomy, pool: Pool, memory: Memory, balance: Balance | None) -> Critique:
+        """C_t; raises as `LlmProposer.propose` does. A finding about a dimension that does not exist is not valid."""
+        fields = {
+            "dimensions": _dimensions(taxonomy),
+            "pool": examples(pool, self._seed),
+            "balance": balance.model_dump_json() if balance else NOTHING,
+            "memory": _memory(memory),
+        }
+        answer = self._asker.ask("review", fields, _critique_of(taxonomy), seed=self._seed)
+        return Critique.model_validate_json(answer.model_dump_json())
+
+
+class LlmVoter:
+    """Votes as an LLM does, with a seed of its own.
+
+    It is shown situation, question and choices, and no id: that of a pool may tell the family of a question.
+
+    Args:
+        asker: of the model; its temperature is above 0 where several voters share it.
+        seed: of this voter.
+        pool: of the questions, if pictures are shown.
+        pictures: shown of each question, evenly spaced over its own; 0 for text alone. With pictures a call has one
+            question, else `BATCH`.
+    """
+
+    def __init__(self, asker: Asker, seed: int = 0, pool: Pool | None = None, pictures: int = 0) -> None:
+        self.name = f"{asker.name} seed {seed}"
+        self._asker, self._seed, self._pool, self._pictures = asker, seed, pool, pictures
+
+    def vote(self, questions: Sequence[Question], taxonomy: Taxonomy) -> list[str | None]:
+        """A vote for each question; None where the answer has none, an unknown one, or two different ones.
+
+        Raises:
+            BudgetExhaustedError, InfrastructureError: as `Asker.ask`.
+        """
+        size = 1 if self._pictures else BATCH
+        batches = [questions[start : start + size] for start in range(0, len(questions), size)]
+        votes: list[str | None] = []
+        for start in range(0, len(batches), AT_ONCE):
+            some = batches[start : start + AT_ONCE]
+            answers = self._asker.ask_all("assign", [self._ask(batch, taxonomy) for batch in some], Votes)
+            for batch, answer in zip(some, answers, strict=True):
+                votes += _read(answer, len(batch), taxonomy)
+        return votes
+
+    def _ask(self, batch: Sequence[Question], taxonomy: Taxonomy) -> Ask:
+        texts = [question.full_text[:LONGEST_TEXT] for question in batch]
+        lines = [{"id": f"q{number}", "question": text} for number, text in enumerate(texts, 1)]
+        fields = {"dimensions": _dimensions(taxonomy), "questions": _lines(lines)}
+        return Ask(fields, self._images(batch[0]) if self._pictures else (), self._seed)
+
+    def _images(self, question: Question) -> tuple[Image, ...]:
+        if not question.media or self._pool is None:
+            return ()
+        count = len(question.media)
+        shown = sorted({int(place) for place in np.linspace(0, count - 1, min(count, self._pictures))})
+        some = question.model_copy(update={"media": tuple(question.media[place] for place in shown)})
+        return tuple(self._pool.images(some))
+
+
+def examples(pool: Pool, seed: int) -> str:
+    """The benchmarks of a pool with some questions of each, drawn at random, one JSON object a line.
+
+    They have no answers and none of the dimensions that people gave.
+    """
+    each = max(1, min(MOST_OF_ONE, EXAMPLES // max(1, len(pool.sources))))
+    lines = []
+    for name, source in pool.sources.items():
+        of_it = [question for question in pool.questions if question.source == name]
+        drawn = generator("examples of a benchmark", seed, name).permutation(len(of_it))[:each]
+        about = {
+            "benchmark": name,
+            "description": source.description[:LONGEST_EXAMPLE],
+            "questions": len(of_it),
+            "forms of answers": dict(sorted(Counter(question.answer_kind for question in of_it).items())),
+            "examples": [of_it[place].full_text[:LONGEST_EXAMPLE] for place in sorted(drawn)],
+        }
+        lines.append(about)
+    return _lines(lines)
+
+
+def _lines(values: Iterable[Any]) -> str:
+    """A JSON object a line: a line break in a text cannot begin another object."""
+    return "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
+
+
+def _dimensions(taxonomy: Taxonomy) -> str:
+    return _lines(dimension.model_dump(mode="json") for dimension in taxonomy.dimensions)
+
+
+def _memory(memory: Memory) -> str:
+    rounds = []
+    for entry in memory:
+        value = entry.model_dump(mode="json")
+        rounds.append({**value, "taxonomy": value["taxonomy"]["dimensions"]})
+    return _lines(rounds) or NOTHING
+
+
+def _critique_of(taxonomy: Taxonomy) -> type[Critique]:
+    """A critique that names dimensions of this taxonomy alone."""
+    names: Any = getitem(Literal, taxonomy.names)
+    finding = create_model("Finding", __base__=Finding, dimensions=(tuple[names, ...], ()))
+    return create_model("Review", __base__=Critique, findings=(tuple[finding, ...], ()))  # type: ignore[valid-type]
+
+
+def _read(answer: Votes | InvalidAnswerError, count: int, taxonomy: Taxonomy) -> list[str | None]:
+    """The votes of a call with `count` questions."""
+    if isinstance(answer, InvalidAnswerError):
+        return [None] * count
+    known = {name.lower(): name for name in (*taxonomy.names, OTHER)}
+    said: dict[str, set[str | None]] = {}
+    for vote in answer.votes:
+        said.setdefault(vote.id, set()).add(known.get(vote.dimension.strip().lower()))
+    found: list[str | None] = []
+    for number in range(1, count + 1):
+        votes = said.get(f"q{number}", set())
+        found.append(votes.pop() if len(votes) == 1 else None)
+    return found
