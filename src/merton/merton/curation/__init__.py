@@ -12,5 +12,6 @@ __all__ = [
     "page",
     "pool",
     "question",
+    "sampling",
     "taxonomy",
 ]
