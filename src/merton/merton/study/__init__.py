@@ -18,6 +18,7 @@ __all__ = [
     "outputs",
     "power",
     "published_iqa",
+    "ranking",
     "raters",
     "report",
     "resampling",
