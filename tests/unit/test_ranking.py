@@ -65,6 +65,7 @@ def test_the_difference_is_paired() -> None:
     for found in differences(one, other, people):
         assert found.value == pytest.approx(0.0, abs=1e-4)
         assert found.over_models is None or max(map(abs, found.over_models)) < 1e-3
+    people, one = normal(40, 0.8, 1)
     better = differences(one, -one, people)
     assert all(found.is_resolved for found in better)
     assert better[2].value == pytest.approx(2 * SCIPY["pearson"](one, people))
