@@ -58,8 +58,8 @@ def cases(opinions: Opinions, dataset: Path, folders: Sequence[Path] = ()) -> li
                     level,
                     float(opinions.value(stage)[row]),
                     (
-                        _picture(files.get((reference, "reference", 0))),
-                        _picture(files.get((reference, distortion, level))),
+                        thumbnail(files.get((reference, "reference", 0))),
+                        thumbnail(files.get((reference, distortion, level))),
                     ),
                     outputs,
                     model,
@@ -79,8 +79,8 @@ def _files(dataset: Path) -> dict[tuple[str, str, int], Path]:
     return found
 
 
-def _picture(file: Path | None) -> str | None:
-    """A small copy of an image as a data URI."""
+def thumbnail(file: Path | None) -> str | None:
+    """A small copy of an image, within `PICTURE_SIZE`, as a data URI; None where there is none that can be read."""
     if file is None:
         return None
     try:

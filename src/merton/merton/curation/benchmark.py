@@ -24,8 +24,8 @@ class Kept(Protocol):
     Attributes:
         index: of the question in `Pool.questions`, 0 or more.
         dimension: it was assigned to.
-        cluster: number of its cluster in the dimension, 0 or more.
-        distance: of its vector to the cluster's centroid; 0 where there are no clusters.
+        cluster: number of its cluster in the dimension, 0 or more; None where the strategy has no clusters.
+        distance: of its vector to the cluster's centroid; None where there are no clusters.
     """
 
     @property
@@ -35,10 +35,10 @@ class Kept(Protocol):
     def dimension(self) -> str: ...
 
     @property
-    def cluster(self) -> int: ...
+    def cluster(self) -> int | None: ...
 
     @property
-    def distance(self) -> float: ...
+    def distance(self) -> float | None: ...
 
 
 def write_benchmark(
@@ -94,8 +94,8 @@ def _table(pool: Pool, kept: Sequence[Kept]) -> bytes:
         {
             "id": pyarrow.array([pool.questions[one.index].id for one in kept], pyarrow.string()),
             "dimension": pyarrow.array([one.dimension for one in kept], pyarrow.string()),
-            "cluster": pyarrow.array([int(one.cluster) for one in kept], pyarrow.int32()),
-            "distance": pyarrow.array([float(one.distance) for one in kept], pyarrow.float64()),
+            "cluster": pyarrow.array([one.cluster for one in kept], pyarrow.int32()),
+            "distance": pyarrow.array([one.distance for one in kept], pyarrow.float64()),
         }
     )
     buffer = io.BytesIO()
