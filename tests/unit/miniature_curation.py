@@ -1,4 +1,4 @@
-"""A curated benchmark in small: 24 questions of two sources, three dimensions, six kept, with every file of the folder."""
+"""A curated benchmark in small: 24 questions of two sources, three dimensions, six kept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NASTY = "<script>alert(1)</script> | **bold**"
 
 
 def pool(folder: Path) -> Pool:
-    """Questions 0 to 23; every second one of the source "cell" with a picture, the others of "web" without a licence."""
+    """Questions 0 to 23 with pictures; every second one of the source "cell", the others of "web" without licence."""
     (folder / "media").mkdir(parents=True)
     pictures = []
     for value in range(3):

@@ -5,6 +5,8 @@ __all__ = [
     "assignment",
     "benchmark",
     "budget",
+    "card",
+    "curated",
     "embedding",
     "importing",
     "induction",

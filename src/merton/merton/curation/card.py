@@ -130,8 +130,8 @@ def _balance(curated: Curated) -> str:
     return (
         f"The entropy of the dimensions is {curated.balance.entropy:.3f} in the pool and {curated.entropy_kept:.3f} in "
         f"what is kept; 1 is even. {len(voters)} voters ({', '.join(map(_cell, voters))}) gave the chosen dimension "
-        f"{100 * share:.0f} % of their votes on average; {curated.balance.contested} of {curated.total} questions had no "
-        "majority in the first round.\n"
+        f"{100 * share:.0f} % of their votes on average; {curated.balance.contested} of {curated.total} questions had "
+        "no majority in the first round.\n"
     )
 
 
