@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from merton.curation.agents import Balance, Critique, Memory
-from merton.curation.induction import Budget, Induction, induce, read_memory
+from merton.curation.induction import Iterations, Induction, induce, read_memory
 from merton.curation.pool import Pool
 from merton.curation.question import Question, Source
 from merton.curation.taxonomy import OTHER, Dimension, Taxonomy
@@ -66,8 +66,8 @@ class Agents:
         self._called(f"try {shown.name}")
         return Balance(assigned={OTHER: 1}, kept={}, contested=0, entropy=0.5)
 
-    def induce(self, file: Path, budget: Budget | None = None) -> Induction:
-        return induce(POOL, self, self, self.try_out, budget or Budget(), file, embed)
+    def induce(self, file: Path, budget: Iterations | None = None) -> Induction:
+        return induce(POOL, self, self, self.try_out, budget or Iterations(), file, embed)
 
 
 def test_the_loop_is_that_of_the_paper(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_dimensions_with_other_definitions_are_another_set(tmp_path: Path) -> No
         return np.eye(len(texts), dtype=np.float32)
 
     agents = Agents("a A a A a A")
-    found = induce(POOL, agents, agents, agents.try_out, Budget(), tmp_path / "memory", unlike)
+    found = induce(POOL, agents, agents, agents.try_out, Iterations(), tmp_path / "memory", unlike)
     assert found.ended == "oscillating"
 
 
@@ -124,7 +124,7 @@ def test_dimensions_with_other_definitions_are_another_set(tmp_path: Path) -> No
     ],
 )
 def test_circles_and_the_budget_end_it(tmp_path: Path, script: str, ended: str, name: str, reason: str) -> None:
-    found = Agents(script).induce(tmp_path / "memory", Budget(inner=3, outer=2))
+    found = Agents(script).induce(tmp_path / "memory", Iterations(inner=3, outer=2))
     assert (found.ended, found.taxonomy.name) == (ended, name)
     assert reason in found.reason
 
@@ -149,7 +149,7 @@ def test_an_induction_that_was_killed_goes_on_and_asks_nothing_twice(tmp_path: P
 def test_the_memory_of_another_induction_is_refused(tmp_path: Path) -> None:
     Agents("ab ab").induce(tmp_path / "memory")
     with pytest.raises(InputError, match=r"line 2, is round 1\.1, not 1\.2.*another folder"):
-        Agents("ab ab").induce(tmp_path / "memory", Budget(inner=1))
+        Agents("ab ab").induce(tmp_path / "memory", Iterations(inner=1))
     (tmp_path / "memory").write_bytes(b"{}\n")
     with pytest.raises(InputError, match="line 1"):
         Agents("ab").induce(tmp_path / "memory")

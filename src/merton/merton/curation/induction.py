@@ -36,7 +36,7 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts to (n, d) rows of norm 1."""
 
 
-class Budget(Model):
+class Iterations(Model):
     """Most iterations; the numbers are ours.
 
     Attributes:
@@ -157,7 +157,7 @@ def induce(
     proposer: Proposer,
     reviewer: Reviewer,
     try_out: Callable[[Taxonomy], Balance],
-    budget: Budget,
+    budget: Iterations,
     memory_file: Path,
     embed: Embed,
 ) -> Induction:
