@@ -15,6 +15,7 @@ __all__ = [
     "page",
     "pool",
     "question",
+    "roles",
     "sampling",
     "taxonomy",
 ]

@@ -51,7 +51,7 @@ class Asker:
         temperature: of sampling; 0 is greedy (A2Eval, section 4.1).
 
     Raises:
-        InputError: a model that cannot be asked without pictures, or a budget of money and a model without a price.
+        InputError: a model that cannot be asked without pictures.
         UnknownNameError: no such model.
         MissingDependencyError: the extra `remote` is not installed.
     """
@@ -66,8 +66,6 @@ class Asker:
                 f"behind the chat protocol: {', '.join(chats)}, or one of your own (docs/serving.md)"
             )
         self._price = self.entry.cost_per_1000 / 1000
-        if budget.max_cost is not None and not self._price:
-            raise InputError(f"--max-cost needs the price of {self.entry.name}: set its cost_per_1000 in the catalogue")
         self._cache, self._budget, self._temperature = cache, budget, temperature
         self._identity = identity(self.entry, self._model) | {"kind": "chat", "max_tokens": MAX_TOKENS}
         self._pace_lock, self._not_before = threading.Lock(), 0.0
