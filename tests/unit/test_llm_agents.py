@@ -23,8 +23,7 @@ from merton.annotate.cache import Cache
 from merton.curation.agents import Balance, Critique, Finding
 from merton.curation.assignment import assign, write_assignment
 from merton.curation.budget import CALLS, Budget, BudgetExhaustedError
-from merton.curation.induction import Budget as Iterations
-from merton.curation.induction import Induction, induce
+from merton.curation.induction import Induction, Iterations, induce
 from merton.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter, examples
 from merton.curation.llm.asker import Asker
 from merton.curation.pool import Pool
