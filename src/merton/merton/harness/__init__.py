@@ -1,3 +1,13 @@
 """Pipelines that run a model on a benchmark and score it: composed or written, checked, sandboxed (A2Eval, 3.2)."""
 
-__all__ = ["answerers", "evaluation", "pipeline", "running", "sandbox", "scores"]
+__all__ = [
+    "answerers",
+    "evaluation",
+    "fidelity",
+    "pipeline",
+    "reference",
+    "running",
+    "sandbox",
+    "scores",
+    "validation",
+]
