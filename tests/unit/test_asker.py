@@ -154,6 +154,22 @@ def test_what_was_paid_for_is_stored_before_a_failure_is_raised(cache: Cache) ->
         assert len(wire.requests) == 3 + 4, "the one that was under way beside the failing one was stored too"
 
 
+def test_an_answer_that_was_under_way_at_ctrl_c_is_kept(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    add, asks = Cache.add, [Ask({"what": str(number), "where": ""}) for number in range(2)]
+
+    def interrupted(self: Cache, responses: Any) -> None:
+        monkeypatch.setattr(Cache, "add", add)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Cache, "add", interrupted)
+    with scripted_llm(GOOD) as wire:
+        asking = asker_of(wire, cache)
+        with pytest.raises(KeyboardInterrupt):
+            asking.ask_all("thing", asks, Thing)
+        asking.ask_all("thing", asks, Thing)
+        assert len(wire.requests) == 2
+
+
 def test_no_call_is_made_twice_and_every_part_of_the_key_counts(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted_llm(GOOD) as wire:
 

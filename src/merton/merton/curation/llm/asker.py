@@ -171,29 +171,34 @@ class Asker:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _call(self, questions: Mapping[str, Question]) -> dict[str, str]:
-        """Ask the model, and store each answer as it comes: none that was paid for is lost."""
+        """Ask the model, and store each answer as it comes: none that was paid for is lost, but by a kill."""
         if not questions:
             return {}
         answers: dict[str, str] = {}
         failure: BaseException | None = None
-        with ThreadPoolExecutor(self._model.parallel) as threads:
-            waiting: dict[Future[tuple[str, float]], str] = {}
-            try:
-                waiting = {threads.submit(self._asked, question): key for key, question in questions.items()}
-                for done in as_completed(waiting):
-                    if done.cancelled():
-                        continue
-                    if error := done.exception():
-                        failure = failure or error
-                        threads.shutdown(wait=False, cancel_futures=True)
-                        continue
-                    response, latency_s = done.result()
-                    answers[waiting[done]] = response
-                    self._cache.add([(waiting[done], CachedResponse(response, latency_s))])
-                    self.made += 1
-            except BaseException:
-                threads.shutdown(wait=False, cancel_futures=True)
-                raise
+        threads = ThreadPoolExecutor(self._model.parallel)
+        waiting = {threads.submit(self._asked, question): key for key, question in questions.items()}
+
+        def keep(done: Future[tuple[str, float]]) -> None:
+            response, latency_s = done.result()
+            self._cache.add([(waiting[done], CachedResponse(response, latency_s))])
+            answers[waiting[done]] = response
+            self.made += 1
+
+        try:
+            for done in as_completed(waiting):
+                if done.cancelled():
+                    continue
+                if error := done.exception():
+                    failure = failure or error
+                    threads.shutdown(wait=False, cancel_futures=True)
+                else:
+                    keep(done)
+        finally:
+            threads.shutdown(cancel_futures=True)
+            for done, key in waiting.items():  # after Ctrl-C: those that were under way
+                if key not in answers and not done.cancelled() and not done.exception():
+                    keep(done)
         if failure:
             raise failure
         return answers
