@@ -49,7 +49,7 @@ ADAPTERS_ONLY = {  # package: the wings that may import it
     "torchvision": (),
     "brisque": (),  # only its numbers are read
     "pyiqa": ("perception",),
-    "transformers": ("cognition", "decision"),
+    "transformers": ("cognition", "decision", "curation"),
     "lerobot": ("decision",),
     "rtde_control": ("execution",),
     "rtde_receive": ("execution",),

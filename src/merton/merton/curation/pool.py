@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from merton.config import Model, dumps, load, validated
-from merton.curation.question import Question, Source
+from merton.curation.question import Medium, Question, Source
 from merton.errors import InputError, require
 from merton.files import write_file
 from merton.perception.images import read_image
@@ -95,11 +95,12 @@ class Pool:
 
     def images(self, question: Question) -> list[Image]:
         """The pictures of a question, (height, width, 3) uint8 RGB; raises InputError for a missing or changed file."""
-        return [self._image(medium.path, medium.sha256) for medium in question.media]
+        return [self.image(medium) for medium in question.media]
 
-    def _image(self, path: str, sha256: str) -> Image:
-        file = media_file(self.folder, path)
-        if hashlib.sha256(file.read_bytes()).hexdigest() != sha256:
+    def image(self, medium: Medium) -> Image:
+        """One picture, (height, width, 3) uint8 RGB; raises InputError for a missing or changed file."""
+        file = media_file(self.folder, medium.path)
+        if hashlib.sha256(file.read_bytes()).hexdigest() != medium.sha256:
             raise InputError(f"{file} has changed since the pool was made")
         return np.asarray(read_image(file))
 

@@ -130,18 +130,35 @@ def _features(image: Image) -> list[Tensor]:
     height, width = image.shape[:2]
     if min(height, width) < ROWS_PX // 2:
         raise InputError(f"lite metrics need at least {ROWS_PX // 2} x {ROWS_PX // 2} pixels, got {width} x {height}")
-    scale = ROWS_PX / min(height, width)
-    size = (round(width * scale), round(height * scale))
-    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
-    signal = torch.from_numpy(((small.astype(np.float32) - _MEAN) / _DEVIATION).transpose(2, 0, 1).copy())[None]
     found = []
     with torch.no_grad():
-        signal = network._swish(network._bn0(network._conv_stem(signal)))
+        signal = network._swish(network._bn0(network._conv_stem(_signal(image))))
         for index, block in enumerate(network._blocks):
             signal = block(signal)
             if index in STAGES:
                 found.append(signal[0])
     return found
+
+
+def subject(image: Image) -> Array:
+    """(1280,) float32, what an image shows: the last features, of which the network names the object, averaged over all
+    places. An image of any size."""
+    network = backbone()
+    import torch
+
+    with torch.no_grad():
+        return np.asarray(network.extract_features(_signal(image)).mean((2, 3))[0].numpy())
+
+
+def _signal(image: Image) -> Tensor:
+    """(1, 3, rows, columns) what the network sees: the shorter side has `ROWS_PX`."""
+    import torch
+
+    height, width = image.shape[:2]
+    scale = ROWS_PX / min(height, width)
+    size = (round(width * scale), round(height * scale))
+    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
+    return torch.from_numpy(((small.astype(np.float32) - _MEAN) / _DEVIATION).transpose(2, 0, 1).copy())[None]
 
 
 @lru_cache(maxsize=1)
