@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from merton.curation.agents import Balance, Critique, Memory
-from merton.curation.induction import Iterations, Induction, induce, read_memory
+from merton.curation.induction import Induction, Iterations, induce, read_memory
 from merton.curation.pool import Pool
 from merton.curation.question import Question, Source
 from merton.curation.taxonomy import OTHER, Dimension, Taxonomy

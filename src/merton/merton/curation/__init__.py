@@ -6,6 +6,7 @@ __all__ = [
     "benchmark",
     "budget",
     "card",
+    "cell",
     "computed",
     "curated",
     "embedding",

@@ -14,5 +14,6 @@ __all__ = [
     "sensor",
     "stereo",
     "success",
+    "tabletop",
     "varied",
 ]

@@ -7,11 +7,13 @@ the pictures that were kept since the scene began.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import weakref
 import zlib
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import mujoco
@@ -30,7 +32,7 @@ from merton.simulation.scene import Scene, make_scene
 from merton.simulation.sensor import IDEAL, AutoExposure, Exposure, Sensor
 from merton.simulation.varied import Layout
 from merton.world.cell import load_cell
-from merton.world.geometry import Array, Matrix
+from merton.world.geometry import Array, Matrix, transform
 from merton.world.observation import CameraView, Image, Intrinsics
 
 _SEGMENTED = {
@@ -44,6 +46,24 @@ _SEGMENTED = {
 _UNCLOSED: list[Any] = []
 """Drawing contexts of `SceneCameras` that were never closed, kept until the process ends: the garbage collector would
 free them while another context is current, and delete that one's textures."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A picture, and the truth about it.
+
+    Attributes:
+        color: (height, width, 3) uint8 RGB.
+        roots: (height, width) number of the outermost body that a pixel shows, the same in every model of the scene;
+            -1 where it shows none.
+        base_from_camera: pose (4, 4) of the camera in `base_link`: x to the right, y down, z ahead.
+        focal_px: focal length [px]; the axis goes through the middle of the picture.
+    """
+
+    color: Image
+    roots: NDArray[np.int64]
+    base_from_camera: Matrix
+    focal_px: float
 
 
 class _Stage:
@@ -198,6 +218,24 @@ class SceneCameras:
         Without the errors of a sensor; exact for `samples` of 0 alone. Arguments and errors as of `render`.
         """
         view = self._posed(task, seed, qpos, camera)
+        model, roots = self._stage.model, self._roots(view)
+        return np.isin(roots, [int(model.body_rootid[body]) for body in self._named_bodies()])
+
+    def survey(self, task: str, seed: int, qpos: Array, view: mujoco.MjvCamera) -> Survey:
+        """The cell as a camera of MuJoCo sees it, what each pixel shows, and where that camera is.
+
+        Exact for `samples` of 0 alone. Raises as `render`.
+        """
+        color = self.look(task, seed, qpos, view)
+        roots, eyes = self._roots(view), self._stage.scene.camera
+        forward, up = np.array(eyes[0].forward, float), np.array(eyes[0].up, float)
+        pose = transform((np.array(eyes[0].pos, float) + eyes[1].pos) / 2)
+        pose[:3, :3] = np.column_stack([np.cross(forward, up), -up, forward])
+        focal_px = self._size[1] / 2 / math.tan(math.radians(float(self._stage.model.vis.global_.fovy)) / 2)
+        return Survey(color, roots, pose, focal_px)
+
+    def _roots(self, view: mujoco.MjvCamera) -> NDArray[np.int64]:
+        """For each pixel (height, width) the number of the outermost body that it shows; -1 is none."""
         scene, model = self._stage.scene, self._stage.model
         plain = {flag: scene.flags[flag] for flag in _SEGMENTED}
         for flag, value in _SEGMENTED.items():
@@ -205,12 +243,11 @@ class SceneCameras:
         drawn = self._draw(view, depth=False)[0].astype(np.int64) @ (1, 1 << 8, 1 << 16)  # number + 1, 0 is nothing
         for flag, value in plain.items():
             scene.flags[flag] = value
-        wanted = {int(model.body_rootid[body]) for body in self._named_bodies()}
-        shows = np.zeros(scene.ngeom + 1, bool)
+        root = np.full(scene.ngeom + 1, -1, np.int64)
         for geom in scene.geoms[: scene.ngeom]:
             if geom.objtype == mujoco.mjtObj.mjOBJ_GEOM and geom.segid >= 0:
-                shows[geom.segid + 1] = int(model.body_rootid[model.geom_bodyid[geom.objid]]) in wanted
-        return np.asarray(shows[drawn])
+                root[geom.segid + 1] = model.body_rootid[model.geom_bodyid[geom.objid]]
+        return np.asarray(root[drawn])
 
     def picture(self, task: str, seed: int, qpos: Array) -> Image:
         """The whole cell in three-quarter view, (height, width, 3) uint8 RGB."""
