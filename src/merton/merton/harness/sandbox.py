@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import subprocess
 import sys
@@ -68,9 +69,7 @@ class Sandbox:
         for name in files:
             engines.check_name(name)
         if main not in files:
-            raise InputError(
-                f"the program {main!r} is not among the files of the sandbox: {', '.join(files) or 'none'}"
-            )
+            raise InputError(f"the program {main!r} is not among the files given: {', '.join(files) or 'none'}")
         view = engines.inside(engines.system_python())
         mounts = engines.check_inputs(inputs or {})
         job = self._job(view, files, main, serve is not None)
@@ -97,13 +96,14 @@ class Sandbox:
             "RLIMIT_RTPRIO": 0,
             "RLIMIT_NICE": 0,
         }
+        seconds = math.ceil(limits.cpu_s)  # of each process; the guard looks at all together
         job = {
             "files": {name: base64.b64encode(data).decode() for name, data in content.items()},
             "main": main,
             "serves": serves,
             "python": view.python,
             "environ": view.environ,
-            "limits": [*([n, v, v] for n, v in caps.items()), ["RLIMIT_CPU", limits.cpu_s, limits.cpu_s + 1]],
+            "limits": [*([n, v, v] for n, v in caps.items()), ["RLIMIT_CPU", seconds, seconds + 1]],
             "most_bytes": limits.room,
             "most_files": limits.files,
         }

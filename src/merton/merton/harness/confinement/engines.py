@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import merton
-from merton.errors import InputError
+from merton.errors import InputError, MissingDependencyError
 
 ENGINES = ("bubblewrap", "namespaces")
 """In order of preference: bubblewrap where it is installed, else the kernel's namespaces through our own launcher."""
@@ -134,8 +134,10 @@ def check_inputs(inputs: Mapping[str, Path]) -> list[tuple[str, str]]:
 def check_name(name: str) -> None:
     """Refuse a name that leads out of the folder it is meant for, with an InputError."""
     parts = name.split("/")
-    if not name or "\0" in name or any(part in ("", ".", "..") for part in parts) or len(name) > 200:
-        raise InputError(f"{name!r} is no name of a file in a sandbox: relative, without '.' and '..', 200 characters")
+    if not name.isprintable() or any(part in ("", ".", "..") for part in parts) or len(name) > 200:
+        raise InputError(
+            f"{name!r} is no name of a file in a sandbox: relative, without '..', printable, 200 characters"
+        )
 
 
 def plan(
@@ -146,7 +148,13 @@ def plan(
     room_bytes: int,
     room_files: int,
 ) -> dict[str, Any]:
-    """What the launcher is told, as values of JSON."""
+    """What the launcher is told, as values of JSON.
+
+    Raises:
+        MissingDependencyError: bubblewrap is not installed.
+    """
+    if engine == "bubblewrap" and bubblewrap_path() is None:
+        raise MissingDependencyError("bubblewrap is not installed: sudo apt-get install bubblewrap")
     warden = Path(__file__).with_name("warden.py").read_text(encoding="utf-8")
     return {
         "engine": engine,

@@ -143,7 +143,7 @@ class Guard:
         cpu_s, memory = usage(self._first_pid)
         self.cpu_s = max(self.cpu_s, cpu_s)
         if cpu_s > self._limits.cpu_s:
-            self.end(f"Its processes used more than {self._limits.cpu_s} s of processor time and were ended.")
+            self.end(f"Its processes used more than {self._limits.cpu_s:g} s of processor time and were ended.")
         if memory > self._limits.memory:
             self.end(f"Its processes together held more than {size(self._limits.memory)} of memory and were ended.")
 

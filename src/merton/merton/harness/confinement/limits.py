@@ -12,8 +12,8 @@ from merton.errors import InputError
 class Limits:
     """Limits of one run. Sizes in bytes, times in seconds. All defaults are ours: ample for a batch of 100 cases."""
 
-    cpu_s: int = 60
-    """Processor time of all processes together; at least 1."""
+    cpu_s: float = 60.0
+    """Processor time of all processes together."""
     wall_s: float = 120.0
     """Time from start to end, without the time that `serve` takes."""
     memory: int = 1 << 30

@@ -13,6 +13,8 @@ from merton.harness.confinement.guarding import Guard, size
 from merton.harness.confinement.limits import Ended, Limits
 from merton.harness.confinement.warden import BEGUN
 
+LEFT_ONE = "It left 1 process running, which was ended."
+
 
 def ended(guard: Guard, limits: Limits, engine: str) -> Ended:
     """The result of a run that is over.
@@ -33,9 +35,10 @@ def ended(guard: Guard, limits: Limits, engine: str) -> Ended:
             exit_code, cpu_s = os.waitstatus_to_exitcode(head["status"]), float(head["cpu_s"])
             outputs = _outputs(head["outputs"], rest)
             reason = _reason(exit_code, head, stderr, limits)
+        except InputError as error:
+            reason = f"What it left cannot be taken: {error}"
         except (ValueError, TypeError, KeyError, RecursionError):
             reason = "It ended, and what the sandbox reported of its end cannot be read."
-            exit_code, outputs = -signal.SIGKILL, {}
     return Ended(exit_code, reason, stdout, stderr, guard.seconds, cpu_s, outputs)
 
 
@@ -55,7 +58,7 @@ def _outputs(listed: list[list[Any]], content: bytes) -> dict[str, bytes]:
 def _reason(exit_code: int, head: dict[str, Any], stderr: str, limits: Limits) -> str:
     """Empty if the program ended well."""
     if exit_code in (-signal.SIGXCPU, -signal.SIGKILL) and float(head["cpu_s"]) >= 0.9 * limits.cpu_s:
-        return f"It used more than {limits.cpu_s} s of processor time and was ended."
+        return f"It used more than {limits.cpu_s:g} s of processor time and was ended."
     if exit_code == -signal.SIGXFSZ:
         return f"It wrote more than {size(limits.file_size)} to a file and was ended."
     if exit_code < 0:
@@ -67,7 +70,8 @@ def _reason(exit_code: int, head: dict[str, Any], stderr: str, limits: Limits) -
     if files > limits.files or total > limits.room:
         return f"It left {files} files of {size(total)} together; {limits.files} and {size(limits.room)} are allowed."
     if head["left"]:
-        return f"It left {head['left']} processes running, which were ended."
+        left = head["left"]
+        return f"It left {left} processes running, which were ended." if left > 1 else LEFT_ONE
     return ""
 
 
