@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import marshal
 import math
 import os
 import subprocess
@@ -129,7 +130,7 @@ class Sandbox:
             plan = engines.plan(self.engine, view, mounts, theirs, self.limits.room, self.limits.files)
             launcher = str(Path(engines.__file__).with_name("launcher.py"))
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-B", launcher, json.dumps(plan)],
+                [sys.executable, "-I", "-S", "-B", launcher, marshal.dumps(plan).hex()],
                 stdin=job_file,
                 stdout=stdout,
                 stderr=stderr,

@@ -148,7 +148,7 @@ def plan(
     room_bytes: int,
     room_files: int,
 ) -> dict[str, Any]:
-    """What the launcher is told, as values of JSON.
+    """What the launcher is told, as plain values.
 
     Raises:
         MissingDependencyError: bubblewrap is not installed.
@@ -160,7 +160,7 @@ def plan(
         "engine": engine,
         "bwrap": bubblewrap_path(),
         "uid": UNPRIVILEGED if os.geteuid() == 0 else None,
-        "binds": [*view.binds, *inputs],
+        "binds": [[source, target] for source, target in (*view.binds, *inputs)],
         "links": view.links,
         "masks": view.masks,
         "room": ROOM,

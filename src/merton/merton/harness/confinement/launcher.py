@@ -1,7 +1,7 @@
 """Becomes a sandbox: gives up root, and has bubblewrap or the kernel's namespaces shut its own process in.
 
 A program of its own, run as a file by the Python of Merton, which imports the standard library alone. It gets a plan
-as JSON (`merton.harness.confinement.engines.plan`), and descriptors: standard input is the job of the warden, 1 and 2
+(`merton.harness.confinement.engines.plan`) by marshal, which needs no import and is read by the same Python, and descriptors: standard input is the job of the warden, 1 and 2
 are the program's, the others are named in the plan and move to the numbers of DESCRIPTORS.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import json
+import marshal
 import os
 import sys
 
@@ -161,7 +161,7 @@ def namespaces(plan: dict[str, Any], parent: int) -> NoReturn:
         except OSError as error:
             os.write(2, f"sandbox: {error}\n".encode())
         os._exit(125)
-    os.write(DESCRIPTORS["info"], json.dumps({"child-pid": child}).encode())
+    os.write(DESCRIPTORS["info"], b'{"child-pid": %d}' % child)
     os.write(gate, b"x")
     os.closerange(3, 256)
     _, status = os.waitpid(child, 0)
@@ -223,7 +223,7 @@ def move(given: dict[str, int]) -> None:
 
 def main() -> None:
     """Run the plan in the first argument."""
-    plan = json.loads(sys.argv[1])
+    plan = marshal.loads(bytes.fromhex(sys.argv[1]))
     parent = os.getppid()
     try:
         move(plan["descriptors"])
