@@ -45,11 +45,8 @@ def answered(proposer: ClusterProposer, taxonomy: Taxonomy, *critiques: Critique
 
 
 def test_each_family_is_a_cluster_with_the_name_of_its_words(first: Taxonomy) -> None:
-    assert len(first.dimensions) == 4
-    counting = next(part for part in first.dimensions if part.name == "HowMany")
-    assert counting.definition.startswith(
-        "how many, are on, the table; such as “How many block are on the table?” “How"
-    )
+    assert first.names == ("AreOn", "BehindIt", "FallOr", "OpenOr")
+    assert first.dimensions[2].definition.startswith("fall or, if it, is pushed, would the; such as “Would the")
     assigned = assign(POOL, first, zero_shot_voters(embed))
     pairs = Counter(zip(assigned.dimension, (q.dimension for q in POOL.questions), strict=True))
     assert sum(sorted(pairs.values())[-4:]) > 0.9 * len(POOL.questions)

@@ -216,7 +216,7 @@ def _distinguishing(vocabulary: Sequence[str], difference: Vectors) -> list[str]
     Of equal ones, a pair stands before its words.
     """
     found: list[str] = []
-    single = [" " not in term for term in vocabulary]
+    single = np.array([" " not in term for term in vocabulary])
     for index in np.lexsort((single, -difference.round(6))):
         words = set(vocabulary[index].split())
         if len(found) == _TERMS or difference[index] <= 0:
