@@ -15,7 +15,7 @@ from merton.curation.pool import Pool, read_pool
 pytest.importorskip("mujoco")
 pytest.importorskip("pyarrow")
 
-QUESTIONS = 40
+QUESTIONS = 20
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_pool_is_whole_and_the_same_after_an_interruption(pool: Pool, tmp_path
     out = tmp_path / "pool"
 
     def interrupt(done: int, total: int) -> None:
-        if done == 2:
+        if done == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -24,11 +24,11 @@ from merton.world.cell import load_cell
 from merton.world.geometry import Array, Matrix, inverse
 from merton.world.observation import Image
 
-_STOWED = (0.0, -1.9, 0.6, -1.2, -1.5708, 0.0)
-"""Joints with the arm upright, away from the table [rad]."""
+_STOWED = (2.9, -1.9, 1.0, -1.2, -1.5708, 0.0)
+"""Joints with the arm behind its base, away from the things [rad]."""
 _PUSH_SPEED_M_S, _PUSH_GAIN = 0.10, 60.0
 """Of the finger that pushes, and newtons for each m/s that the thing is slower."""
-_FINGER_N = 40.0
+_FINGER_N, _REST_S = 40.0, 0.8
 _FALLEN_COSINE = math.cos(math.radians(45))
 _DRAWN = 2
 """Pictures are drawn so many times larger and reduced, for smooth edges: the drawing itself has none."""
@@ -108,17 +108,20 @@ class Tabletop:
         """Release the drawing context; call nothing afterwards."""
         self._cameras.close()
 
-    def set_up(self, split: str, seed: int, *, stowed: bool = True) -> Layout:
-        """Enter a scene as its layout has it, with the arm upright beside the table's edge, or at home above it."""
+    def set_up(self, split: str, seed: int) -> Layout:
+        """Enter a scene as its layout has it, with the arm behind its base, where it hides nothing."""
         self.layout = make_layout(split, seed)
         self.things: Mapping[str, Thing] = {thing.name: thing for thing in self.layout.things}
         self._task, self._seed = f"{split}-{next(iter(self.layout.jobs))}", seed
         self._model = build_model(layout=self.layout)
         self._model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)  # things are moved by hand here
         self._data = mujoco.MjData(self._model)
-        self._data.qpos[:6] = self._data.ctrl[:6] = _STOWED if stowed else self.cell.home_joints
+        self._data.qpos[:6] = self._data.ctrl[:6] = _STOWED
         self._data.qpos[6:8] = self._data.ctrl[6] = self.cell.gripper.stroke / 2
         self._root = {name: int(self._model.body_rootid[self._model.body(body_of(name)).id]) for name in self.things}
+        self._name_of_root = {number: name for name, number in self._root.items()}
+        self._geom_root = self._model.body_rootid[self._model.geom_bodyid]
+        self._ground = {int(self._model.body_rootid[self._model.body(body).id]) for body in ("table", "base_link")}
         self.settle(0.1)
         return self.layout
 
@@ -219,7 +222,7 @@ class Tabletop:
         """What happens if a finger pushes a thing over the table; the state is as before afterwards.
 
         The finger acts on the line through the thing's centre of mass, at a share of its height, with the force that
-        keeps that point at 0.1 m/s, until it has gone the distance; then physics run on for a second.
+        keeps that point at 0.1 m/s, until it has gone the distance; then physics run on for 0.8 s.
 
         Args:
             name: a loose thing.
@@ -234,7 +237,7 @@ class Tabletop:
         heading = np.array([along[0], along[1], 0.0])
         start, hit = data.xipos[body].copy(), set()
         force, spin = np.zeros((3, 1)), np.zeros((3, 1))
-        for step in range(math.ceil((distance_m / _PUSH_SPEED_M_S + 1.0) / TIMESTEP_S)):
+        for step in range(math.ceil((distance_m / _PUSH_SPEED_M_S + _REST_S) / TIMESTEP_S)):
             gone = float((data.xipos[body] - start) @ heading)
             data.qfrc_applied[:] = 0.0
             if gone < distance_m and step * TIMESTEP_S * _PUSH_SPEED_M_S < 1.5 * distance_m:
@@ -310,11 +313,11 @@ class Tabletop:
 
     def _touching(self, root: int) -> set[str]:
         """Names of the things whose parts touch those of a body; "" for one without a name, none for the table."""
-        names = {number: name for name, number in self._root.items()}
-        roots = self._model.body_rootid[self._model.geom_bodyid[self._data.contact.geom]]
-        others = {int(b if a == root else a) for a, b in roots if root in (a, b)} - {root}
-        table = {int(self._model.body_rootid[self._model.body(body).id]) for body in ("table", "base_link")}
-        return {names.get(other, "") for other in others - table}
+        if not self._data.ncon:
+            return set()
+        one, other = self._geom_root[self._data.contact.geom].T
+        met = np.concatenate([other[one == root], one[other == root]])
+        return {self._name_of_root.get(int(number), "") for number in met if number not in self._ground}
 
     def _beads(self) -> tuple[str, ...]:
         return props.bead_names(self.cell) if "pour" in self.layout.jobs else ()

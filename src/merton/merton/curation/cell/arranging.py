@@ -75,7 +75,8 @@ def _shot(table: Tabletop, viewpoint: Viewpoint, stem: str, pictures: dict[str, 
 
 
 def _steps(table: Tabletop, rng: np.random.Generator) -> Iterator[Callable[[], None]]:
-    """Changes to a scene, each tried by itself."""
+    """Changes to a scene, each tried by itself. Nothing is put on a thing of its own colour: one sees it badly."""
+    color = {name: thing.color for name, thing in table.things.items()}
     of_kind: dict[str, list[str]] = {}
     for name, thing in table.things.items():
         of_kind.setdefault(thing.shape, []).append(name)
@@ -86,14 +87,16 @@ def _steps(table: Tabletop, rng: np.random.Generator) -> Iterator[Callable[[], N
             value = float(rng.uniform(0.55, 0.95)) * table.cell.objects.props.drawer.travel
             yield partial(table.move_joint, name, value)
     for socket in of_kind.get("socket", ()):
-        if rng.random() < 0.5 and (pegs := [name for name in free if table.things[name].shape == "peg"]):
+        if rng.random() < 0.5 and (
+            pegs := [name for name in free if table.things[name].shape == "peg" and color[name] != color[socket]]
+        ):
             fits = min(pegs, key=lambda name: abs(table.things[name].scale - 1.0))
             x, y, _ = table.things[socket].spot
             free.remove(fits)
             yield partial(table.put, fits, x, y, 0.001)
     for bowl in of_kind.get("bowl", ()):
         x, y, _ = table.things[bowl].spot
-        inside = [name for name in free if table.things[name].shape in _IN_BOWL]
+        inside = [name for name in free if table.things[name].shape in _IN_BOWL and color[name] != color[bowl]]
         draw = rng.random()
         if draw < 0.35:
             yield partial(table.pour, bowl)
@@ -101,13 +104,13 @@ def _steps(table: Tabletop, rng: np.random.Generator) -> Iterator[Callable[[], N
             free.remove(inside[0])
             yield partial(table.put, inside[0], x, y, 0.008)
     for mat in of_kind.get("mat", ()):
-        guests = [name for name in free if table.things[name].shape != "ball"]
+        guests = [name for name in free if table.things[name].shape != "ball" and color[name] != color[mat]]
         if rng.random() < 0.6 and guests:
             free.remove(guests[0])
             x, y = np.array(table.things[mat].spot[:2]) + rng.uniform(-0.012, 0.012, 2)
             yield partial(table.put, guests[0], x, y, 0.002)
     flat = [name for name in free if table.things[name].shape in _FLAT_TOP]
-    if len(flat) >= 2 and rng.random() < 0.35:
+    if len(flat) >= 2 and color[flat[0]] != color[flat[1]] and rng.random() < 0.5:
         upper, lower = sorted(flat[:2], key=lambda name: table.things[name].scale)
         free = [name for name in free if name not in (upper, lower)]
         x, y, _ = table.things[lower].spot
@@ -177,12 +180,12 @@ def _pushes(table: Tabletop, items: dict[str, Item], rng: np.random.Generator) -
         if item.loose and item.upright and not item.on and not item.inside and item.kind not in ("ball", "lid", "cup")
     ]
     rng.shuffle(names)
-    for name in names[:3]:
+    for name in names[:1]:
         left, at_top = bool(rng.random() < 0.5), bool(rng.random() < 0.6)
-        distance_m = float(rng.choice([0.05, 0.10, 0.15, 0.20]))
+        distance_m = float(rng.choice([0.05, 0.10, 0.15, 0.20, 0.25]))
         along, share = np.array([0.0, 1.0 if left else -1.0]), 0.92 if at_top else 0.5
         ended = table.push(name, along, distance_m, share)
-        near = [table.push(name, along, distance_m + more, share + up) for more, up in ((0.012, 0.03), (-0.012, -0.03))]
+        near = (table.push(name, along, distance_m + more, share + up) for more, up in ((0.012, 0.03), (-0.012, -0.03)))
         if all((other.fell, bool(other.hit)) == (ended.fell, bool(ended.hit)) for other in near):
             yield Push(name, left, distance_m, at_top, ended)
 

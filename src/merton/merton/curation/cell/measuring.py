@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
@@ -13,6 +14,8 @@ from merton.world.nouns import COLORS
 _ASIDE = 0.07
 """Ours: what is further left lies further left by so much of the picture's width."""
 _CLEARLY_M, _NEARER_M, _TALLER_M = 0.05, 0.07, 0.012
+_TURN_RAD = math.radians(6)
+"""Left of another is further along y and in a direction further to the left of the base: two readings that agree."""
 _SUPPORTS = ("mat", "bowl", "socket")
 
 
@@ -60,7 +63,8 @@ def _two(shot: Shot, one: Item, other: Item) -> Iterator[Fact]:
         yield choice("picture_side", "SpatGeo", subject, side, ("left", "right"), words, shot)
         yield yes_no("picture_left", "SpatGeo", subject, x < u, words, shot)
     ahead, left = (one.middle - other.middle)[:2]
-    if abs(left) > _CLEARLY_M:
+    turn = math.atan2(one.middle[1], one.middle[0]) - math.atan2(other.middle[1], other.middle[0])
+    if abs(left) > _CLEARLY_M and turn * left > 0 and abs(turn) > _TURN_RAD:
         side = "left" if left > 0 else "right"
         yield choice("robot_side", "SpatGeo", subject, side, ("left", "right"), words, shot)
     away = float(np.hypot(*one.middle[:2]) - np.hypot(*other.middle[:2]))
