@@ -1,8 +1,8 @@
 """Becomes a sandbox: gives up root, and has bubblewrap or the kernel's namespaces shut its own process in.
 
 A program of its own, run as a file by the Python of Merton, which imports the standard library alone. It gets a plan
-(`merton.harness.confinement.engines.plan`) by marshal, which needs no import and is read by the same Python, and descriptors: standard input is the job of the warden, 1 and 2
-are the program's, the others are named in the plan and move to the numbers of DESCRIPTORS.
+(`merton.harness.confinement.engines.plan`) by marshal, which costs no import, and descriptors: standard input is the
+job of the warden, 1 and 2 are the program's, the others are named in the plan and move to the numbers of DESCRIPTORS.
 """
 
 from __future__ import annotations
