@@ -81,6 +81,15 @@ install_debian_packages() {
     { tail -n 5 "$log" >&2; fail "apt-get could not install: $packages" "run: sudo apt-get update && sudo apt-get install -y $packages"; }
 }
 
+# The first choice of two engines that shut generated code in; without it, the kernel's namespaces serve.
+install_bubblewrap() {
+  local sudo=""
+  if command -v bwrap >/dev/null || ! command -v apt-get >/dev/null; then return 0; fi
+  if [ "$(id -u)" != 0 ]; then sudo -n true 2>/dev/null || return 0; sudo=sudo; fi
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends bubblewrap >"$log" 2>&1 ||
+    say "bubblewrap could not be installed; generated code is shut in without it (docs/sandbox.md)"
+}
+
 # The pip that Python brings may be too old to tell how far a download is.
 make_venv() {
   "$python" -m venv --clear "$venv"
@@ -231,6 +240,7 @@ everything() {
 version=$("$python" --version 2>&1 || true)
 check_python
 install_debian_packages
+[ "${1:-}" != all ] || install_bubblewrap
 status="$build/compile.status"
 packages="$venv/lib/python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')/site-packages"
 network="check the network, then try again: what was downloaded is kept"

@@ -74,8 +74,11 @@ def outside() -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="merton_sandbox") as place, socket.create_server(("127.0.0.1", 0)) as port:
         folder = Path(place)
         folder.chmod(0o755)
-        (folder / "given").mkdir(mode=0o755)
+        (folder / "given").mkdir()
         (folder / "given" / "a.txt").write_text("as given\n")
+        # open to all: only the mount keeps it as it is
+        (folder / "given").chmod(0o777)
+        (folder / "given" / "a.txt").chmod(0o666)
         (folder / "secret.txt").write_text("secret of the machine")
         with socket.socket(socket.AF_UNIX) as abstract, socket.socket(socket.AF_UNIX) as named:
             abstract.bind(f"\0{MARK}")
@@ -92,13 +95,14 @@ def around(outside: Mapping[str, Any]) -> str:
     """What the programs know of the machine."""
     column = list(ARCHITECTURES).index(platform.machine())
     folder = outside["folder"]
+    installed = [str(Path(str(module.__file__)).parent) for module in (sandbox, pytest)]
     return json.dumps(
         {
             "port": outside["listeners"][0].getsockname()[1],
             "abstract": MARK,
             "socket": str(folder / "socket"),
             "pid": outside["victim"].pid,
-            "paths": [str(ROOT), str(Path.home()), str(folder), str(folder / "secret.txt"), sys.prefix, os.getcwd()],
+            "paths": [str(ROOT), str(Path.home()), str(folder), str(folder / "secret.txt"), *installed],
             "secret": "SECRET OF THE ENVIRONMENT",
             "calls": {name: numbers[column] for name, numbers in REFUSED.items() if numbers[column] is not None},
             "clone": [CLONE[column], CLONE3[column]],
@@ -179,9 +183,7 @@ def test_a_program_works(engine: str, tmp_path: Path) -> None:
     """Modules beside it, folders, inputs, questions, outputs: what a pipeline needs."""
     (tmp_path / "case.json").write_text('{"question": "how many?"}')
     (tmp_path / "case.json").chmod(0o644)
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o055)
+    tmp_path.chmod(0o700)  # as a home is
     files: dict[str, bytes | str] = {
         "main.py": "import json, tools.more\nfrom asking import ask\nfrom pathlib import Path\n"
         "case = json.load(open('/inputs/case.json'))\n"

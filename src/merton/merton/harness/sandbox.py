@@ -128,13 +128,15 @@ class Sandbox:
             handed_over.callback(os.close, theirs["filter"])
             stdout, stderr = theirs.pop("out"), theirs.pop("err")
             plan = engines.plan(self.engine, view, mounts, theirs, self.limits.room, self.limits.files)
+            plan_file = _in_memory("plan", marshal.dumps(plan))
+            handed_over.callback(os.close, plan_file)
             launcher = str(Path(engines.__file__).with_name("launcher.py"))
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-B", launcher, marshal.dumps(plan).hex()],
+                [sys.executable, "-I", "-S", "-B", launcher, str(plan_file)],
                 stdin=job_file,
                 stdout=stdout,
                 stderr=stderr,
-                pass_fds=tuple(theirs.values()),
+                pass_fds=(plan_file, *theirs.values()),
                 env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
                 cwd="/",
             )

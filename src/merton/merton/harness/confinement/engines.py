@@ -123,10 +123,9 @@ def check_inputs(inputs: Mapping[str, Path]) -> list[tuple[str, str]]:
         check_name(name)
         if not path.exists():
             raise InputError(f"the input {name!r} of a sandbox does not exist: {path}")
-        if os.geteuid() == 0 and not path.stat().st_mode & 0o004:
-            raise InputError(
-                f"the input {name!r} of a sandbox is closed to other users than its owner: chmod o+r {path}"
-            )
+        needed = 0o005 if path.is_dir() else 0o004
+        if os.geteuid() == 0 and path.stat().st_mode & needed != needed:
+            raise InputError(f"the input {name!r} of a sandbox is closed to other users: chmod -R o+rX {path}")
         binds.append((str(path.resolve()), f"/inputs/{name}"))
     return binds
 

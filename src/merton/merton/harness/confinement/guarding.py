@@ -64,6 +64,9 @@ class Guard:
             raise
         finally:
             reader.join()
+            if self._process.poll() is None:  # the reader failed
+                self._process.kill()
+                self._process.wait()
             self.seconds = time.monotonic() - self._begin
             if self._first is not None:
                 os.close(self._first)

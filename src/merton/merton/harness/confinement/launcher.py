@@ -222,8 +222,9 @@ def move(given: dict[str, int]) -> None:
 
 
 def main() -> None:
-    """Run the plan in the first argument."""
-    plan = marshal.loads(bytes.fromhex(sys.argv[1]))
+    """Run the plan behind the descriptor in the first argument."""
+    with open(int(sys.argv[1]), "rb") as file:
+        plan = marshal.load(file)
     parent = os.getppid()
     try:
         move(plan["descriptors"])
