@@ -1,8 +1,8 @@
-"""`merton leaderboard arena` and `merton leaderboard world-model`: boards under published rules from tables."""
+"""`merton leaderboard arena`, `world-model` and `capabilities`: boards under published rules from tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,6 +58,26 @@ def world_model_command(
             f"Agreement of the annotators (kappa, quadratic weights): {agreement.shown}, {agreement.n} videos, "
             f"{len(agreement.pairs)} pairs"
         )
+
+
+def capabilities_command(
+    evaluations: Annotated[list[Path], typer.Argument(help="Folders of `merton curate evaluate` on one benchmark.")],
+    out: OutOption = None,
+) -> None:
+    """The board of models by capability from evaluations on a curated benchmark."""
+    from merton.leaderboard.board import plain_values
+    from merton.leaderboard.terminal import render_board, terminal_width
+
+    board = capabilities_board(evaluations)
+    _write(out, {"boards": [plain_values(board)]})
+    print(render_board(board, terminal_width()))
+
+
+def capabilities_board(evaluations: Sequence[Path]) -> Board:
+    """The board of evaluations; raises InputError for a folder without predictions."""
+    from merton.leaderboard import capabilities
+
+    return capabilities.capability_board(capabilities.read_scores(evaluations))
 
 
 def arena_boards(items: Path) -> tuple[Board, ...]:

@@ -78,6 +78,9 @@ def build(
         Path | None, typer.Option(help="Also show the board of this annotation sheet, as for `world-model`.")
     ] = None,
     ground_truth: boards.GroundTruthOption = None,
+    capabilities: Annotated[
+        list[Path] | None, typer.Option(help="Also show the board of this evaluation, as for `capabilities`.")
+    ] = None,
     title: TitleOption = None,
 ) -> None:
     """Write the leaderboard as static pages, and keep the snapshot they show in the record."""
@@ -91,6 +94,8 @@ def build(
         published += [board for board in boards.arena_boards(arena) if board.has_scores]
     if world_model is not None:
         published.append(boards.world_model_board(world_model, ground_truth).board_with_agreement)
+    if capabilities:
+        published.append(boards.capabilities_board(capabilities))
     with open_record(record, read_only=True) as store, working("reading the record") as progress:
         snapshot = snapshots.take(store, name, progress, metric=metric)
         _tell_of_submissions(snapshots.left_out(store, metric))
@@ -165,6 +170,7 @@ def coverage(
 
 app.command("arena")(boards.arena_command)
 app.command("world-model")(boards.world_model_command)
+app.command("capabilities")(boards.capabilities_command)
 
 
 def _tell_of_submissions(left_out: int) -> None:

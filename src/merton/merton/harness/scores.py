@@ -123,9 +123,9 @@ def _mean(values: NDArray[np.float64], scenes: NDArray[np.str_], draws: NDArray[
 
 
 def write_predictions(rows: Sequence[Row], out: Path) -> None:
-    """Write predictions.parquet: answerer, id, dimension, prediction, score, error, unasked."""
-    columns = ("answerer", "id", "dimension", "prediction", "score", "error", "unasked")
-    table = [{**vars(row), "id": row.question.id} for row in rows]
+    """Write predictions.parquet: answerer, id, dimension, scene, prediction, score, error, unasked."""
+    columns = ("answerer", "id", "dimension", "scene", "prediction", "score", "error", "unasked")
+    table = [{**vars(row), "id": row.question.id, "scene": row.question.unit_of_intervals} for row in rows]
     _write(out / PREDICTIONS, {name: [row[name] for row in table] for name in columns}, {"score"})
 
 

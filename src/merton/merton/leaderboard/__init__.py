@@ -1,3 +1,3 @@
 """Boards of agents: computed from a record or a table, on the terminal, as pages and over HTTP; and submissions."""
 
-__all__ = ["board", "coverage", "published", "serve", "site", "snapshot", "submissions", "terminal"]
+__all__ = ["board", "capabilities", "coverage", "published", "serve", "site", "snapshot", "submissions", "terminal"]
