@@ -98,8 +98,8 @@ def in_form(question: Question, answer: str, prompt: str) -> str:
 
 
 def capability(question: Question) -> str:
-    """The dimension that a question counts for: people's or its maker's, else the assigned one, else its source."""
-    return question.dimension or question.meta.get("assigned", "") or question.source
+    """The dimension that a question counts for: the assigned one, else people's or its maker's, else its source."""
+    return question.meta.get("assigned", "") or question.dimension or question.source
 
 
 def answerers(
