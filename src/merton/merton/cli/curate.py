@@ -5,6 +5,7 @@ from __future__ import annotations
 from merton.cli.curate_cell import cell_command
 from merton.cli.curate_evaluate import evaluate_command
 from merton.cli.curate_import import import_command, join_command
+from merton.cli.curate_paper import paper_command
 from merton.cli.curate_pools import show_command
 from merton.cli.tree import App
 
@@ -15,3 +16,4 @@ app.command("import", short_help="Make a pool of questions from a published benc
 app.command("join", short_help="Join pools into one")(join_command)
 app.command("evaluate", short_help="Run models on a benchmark and score them, in a sandbox")(evaluate_command)
 app.command("cell", short_help="Render a pool of questions about scenes of the cell, with exact answers")(cell_command)
+app.command("paper", short_help="The numbers of the A2Eval paper, recomputed")(paper_command)

@@ -15,6 +15,7 @@ __all__ = [
     "llm",
     "page",
     "pool",
+    "published",
     "question",
     "roles",
     "sampling",
