@@ -108,6 +108,7 @@ def _rounds(balance: Balance) -> list[Round]:
 def _redundancy(everything: Pool) -> dict[str, object]:
     ids = [question.id for question in everything.questions]
     return {
+        "pair_count": 2,
         "pairs": [{"one": ids[0], "other": ids[2], "cosine": 0.98}, {"one": ids[1], "other": ids[3], "cosine": 0.95}],
         "similarity": {"sources": ["cell", "web"], "cosine": [[0.8, 0.3], [0.3, 0.7]]},
         "coverage": {"Object": {"dropped": 6, "distance": 0.2, "uniform": 0.4, "ratio": 0.5}},

@@ -102,6 +102,14 @@ def test_dimensions_are_sampled_apart(planted: tuple[Vectors, NDArray[np.int64]]
     assert both == alone
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_only_what_may_be_kept_is_kept(planted: tuple[Vectors, NDArray[np.int64]], strategy: str) -> None:
+    vectors, _ = planted
+    among = set(range(0, len(vectors), 3))
+    kept = sample(["A"] * len(vectors), vectors, 50, 0, strategy, ["s"] * len(vectors), among)
+    assert {each.index for each in kept} == among
+
+
 def test_proportional_keeps_the_shares_of_the_sources() -> None:
     vectors = unit(np.random.default_rng(0).normal(size=(60, 5)))
     sources = ["big"] * 42 + ["small"] * 18

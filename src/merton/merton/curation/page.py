@@ -79,7 +79,7 @@ def write_page(folder: Path, pool: Pool | None = None, scores: Path | None = Non
             examples=_examples(curated),
             undecided=_undecided(curated, questions),
             pairs=_pairs(curated, questions, everything.folder),
-            pair_count=len(curated.redundancy.get("pairs", ())),
+            pair_count=curated.redundancy.get("pair_count", 0),
             similarity=curated.redundancy.get("similarity"),
             coverage=curated.redundancy.get("coverage"),
             maps=_maps(curated),

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -97,7 +97,7 @@ def select(vectors: ArrayLike, k: int = PER_DIMENSION, seed: int = 0) -> Selecti
         MissingDependencyError: scikit-learn is not installed.
     """
     rows = _checked(vectors, k, seed)
-    order = _by_content(rows)
+    order = by_content(rows)
     if len(rows) <= k:
         return Selection(order, np.arange(len(rows)), np.zeros(len(rows)))
     ordered = rows[order]
@@ -120,6 +120,7 @@ def sample(
     seed: int = 0,
     strategy: str = "diverse",
     sources: Sequence[str] = (),
+    among: Collection[int] | None = None,
 ) -> list[Kept]:
     """Keep at most k questions of each dimension; "Other" is left out (equation 6), with any strategy.
 
@@ -131,6 +132,7 @@ def sample(
         seed: 0 .. 2**32 - 1.
         strategy: one of `STRATEGIES`.
         sources: (n,) benchmark of each question; "proportional" needs it.
+        among: rows that may be kept, such as those of `redundancy.without_restatements`; None: all.
 
     Returns:
         By the names of the dimensions, then by cluster, or by row where there are none.
@@ -144,7 +146,12 @@ def sample(
     rows = _checked(vectors, k, seed)
     if len(rows) != len(assigned):
         raise InputError(f"{len(assigned)} questions are assigned, but {len(rows)} have a vector")
-    members = {name: np.flatnonzero(np.asarray(assigned) == name) for name in sorted(set(assigned) - {OTHER})}
+    may = np.ones(len(rows), bool)
+    if among is not None:
+        may[:] = False
+        may[list(among)] = True
+    names = sorted(set(assigned) - {OTHER})
+    members = {name: np.flatnonzero((np.asarray(assigned) == name) & may) for name in names}
     if strategy in ("proportional", "random"):
         chosen = _of_the_whole(members, rows, k, seed, sources if strategy == "proportional" else None)
         return [Kept(int(index), name, None, None) for name in members for index in members[name] if index in chosen]
@@ -188,7 +195,7 @@ def _checked(vectors: ArrayLike, k: int, seed: int) -> Vectors:
     return rows
 
 
-def _by_content(rows: Vectors) -> Integers:
+def by_content(rows: Vectors) -> Integers:
     """The rows in the order of their hashes; copies stay in theirs."""
     hashes = [hashlib.sha256(row.tobytes()).digest() for row in rows]
     return np.array(sorted(range(len(rows)), key=hashes.__getitem__), np.intp)
@@ -232,7 +239,7 @@ def pair_distances(ours: NDArray[np.floating], others: NDArray[np.floating]) -> 
 
 def _uniform(rows: Vectors, k: int, *seed: object) -> Integers:
     """At most k rows, each as likely as any other."""
-    order = _by_content(rows)
+    order = by_content(rows)
     return np.asarray(order[generator("sampling", *seed).permutation(len(rows))[:k]])
 
 
@@ -265,7 +272,7 @@ def shares(counts: Sequence[int] | Integers, total: int) -> list[int]:
 
 def _median(rows: Vectors, k: int) -> Integers:
     """Greedy k-median, lazily: a gain never grows, so an old one is a bound (Minoux 1978)."""
-    order = _by_content(rows)
+    order = by_content(rows)
     if len(rows) <= k:
         return order
     ordered = rows[order].astype(np.float64)
