@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from hostile import ALL, HEAD, SMALL, Hostile
+from merton.cli import doctor
 from merton.errors import InputError, MissingDependencyError
 from merton.harness import sandbox
 from merton.harness.confinement import engines, guarding
@@ -264,12 +265,14 @@ def test_without_an_engine_generated_code_is_refused(monkeypatch: pytest.MonkeyP
     sandbox.working_engine.cache_clear()
     with pytest.raises(MissingDependencyError) as raised:
         Sandbox()
-    sandbox.working_engine.cache_clear()
     sentence = str(raised.value)
     assert "no sandbox works here, so generated code is refused" in sentence
-    for part in ("bubblewrap is not installed", "No such file or directory", "sudo "):
+    for part in ("bubblewrap is not installed", "the sandbox by namespaces does not work here: sandbox: ", "sudo "):
         assert part in sentence
     assert "\n" not in sentence
+    text = doctor._sandbox()
+    assert text == f"none, needed by `merton curate evaluate` alone: {sentence}"
+    sandbox.working_engine.cache_clear()
 
 
 @pytest.mark.parametrize(

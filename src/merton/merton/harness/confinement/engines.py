@@ -13,11 +13,10 @@ from typing import Any
 
 import merton
 from merton.errors import InputError, MissingDependencyError
+from merton.harness.confinement.limits import ROOM
 
 ENGINES = ("bubblewrap", "namespaces")
 """In order of preference: bubblewrap where it is installed, else the kernel's namespaces through our own launcher."""
-ROOM = "/sandbox"
-"""The one folder inside that can be written: code, out and tmp lie in it."""
 UNPRIVILEGED = 65534
 """The user and group that root becomes: "nobody"."""
 OLDEST_PYTHON = (3, 10)

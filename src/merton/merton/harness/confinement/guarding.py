@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from merton.harness.confinement.limits import Limits
+from merton.harness.confinement.limits import ROOM, Limits
 
 Serve = Callable[[bytes], bytes]
 """Answers one line of JSON with one."""
@@ -45,7 +45,7 @@ class Guard:
         self._process, self._pipes, self._limits = process, descriptors, limits
         self._first: int | None = None  # pidfd of the first process inside
         self._first_pid = 0
-        self._begin = time.monotonic()
+        self._begin = self._next_look = time.monotonic()
         self._served_s = 0.0
         self._serving_since: float | None = None
         self._lock = threading.Lock()
@@ -137,6 +137,9 @@ class Guard:
     def _look(self) -> None:
         """End the program if it has used too much time or memory."""
         now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + TICK_S
         serving = self._serving_since
         used = now - self._begin - self._served_s - (now - serving if serving is not None else 0.0)
         if used > self._limits.wall_s:
@@ -149,6 +152,8 @@ class Guard:
             self.end(f"Its processes used more than {self._limits.cpu_s:g} s of processor time and were ended.")
         if memory > self._limits.memory:
             self.end(f"Its processes together held more than {size(self._limits.memory)} of memory and were ended.")
+        if files_made(self._first_pid) > self._limits.files:
+            self.end(f"It made more than {self._limits.files} files and was ended.")
 
     def _answer(self, serve: Serve) -> None:
         """Answer line after line until the program asks no more."""
@@ -194,6 +199,15 @@ class Guard:
 def size(count: int) -> str:
     """A number of bytes for people."""
     return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} kB" if count >= 1 << 10 else f"{count} bytes"
+
+
+def files_made(first: int) -> int:
+    """How many files and folders are in the room of a sandbox; 0 when it is gone. bubblewrap has no limit for them."""
+    try:
+        room = os.statvfs(f"/proc/{first}/root{ROOM}")
+    except OSError:
+        return 0
+    return room.f_files - room.f_ffree
 
 
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from merton.errors import InputError
 
+ROOM = "/sandbox"
+"""The one folder inside that can be written: code, out and tmp lie in it."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -25,7 +28,7 @@ class Limits:
     room: int = 64 << 20
     """All files together: code, output and temporary ones."""
     files: int = 4096
-    """Number of files; bubblewrap cannot hold it below what fits in memory, but no more come back."""
+    """Number of files and folders in the room."""
     open_files: int = 64
     kept: int = 64 << 10
     """What is kept of standard output, and of standard error; the rest is read and thrown away."""

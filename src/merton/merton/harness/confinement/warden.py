@@ -53,7 +53,10 @@ def start(job: dict[str, Any]) -> int:
         os.chdir(f"{ROOT}/out")
         os.setpgid(0, 0)
         for name, soft, hard in job["limits"]:
-            resource.setrlimit(getattr(resource, name), (soft, hard))
+            kind = getattr(resource, name)
+            own = resource.getrlimit(kind)[1]  # nothing may go above it
+            most = hard if own == resource.RLIM_INFINITY else min(hard, own)
+            resource.setrlimit(kind, (min(soft, most), most))
         os.execve(job["python"], [job["python"], "-E", "-s", "-S", "-B", f"{ROOT}/code/{job['main']}"], job["environ"])
     except BaseException as error:
         os.write(2, f"the program could not be started: {error}\n".encode())
