@@ -107,10 +107,20 @@ def _rounds(balance: Balance) -> list[Round]:
 
 def _redundancy(everything: Pool) -> dict[str, object]:
     ids = [question.id for question in everything.questions]
+    covered = {"dropped": 6, "distance": 0.2, "uniform": 0.4, "ratio": 0.5, "interval": [0.4, 0.6], "better": 1.0}
     return {
-        "pair_count": 2,
+        "form": "merton redundancy 1",
+        "least_cosine": 0.92,
+        "pair_count": 7,
+        "share_with_near_duplicate": 0.25,
         "pairs": [{"one": ids[0], "other": ids[2], "cosine": 0.98}, {"one": ids[1], "other": ids[3], "cosine": 0.95}],
-        "similarity": {"sources": ["cell", "web"], "cosine": [[0.8, 0.3], [0.3, 0.7]]},
-        "coverage": {"Object": {"dropped": 6, "distance": 0.2, "uniform": 0.4, "ratio": 0.5}},
-        "maps": {"Object": {"x": [0.0, 1.0, 2.0], "y": [0.0, 2.0, 1.0], "kept": [True, False, True]}},
+        "restated": {"pair_count": 1, "share": 0.08, "pairs": [{"one": ids[4], "other": ids[6], "cosine": 0.6}]},
+        "planted": {"pairs": 3, "both_kept": 1, "avoided": 0.667, "interval": [0.2, 0.9]},
+        "similarity": {
+            "sources": ["cell", "web"],
+            "cosine": [[0.8, 0.3], [0.3, 0.7]],
+            "nearest": [[0.9, 0.5], [0.6, 0.9]],
+        },
+        "coverage": {"Object": covered},
+        "maps": {"Object": {"x": [0.0, 1, 2], "y": [0.0, 2, 1], "kept": [True, False, True], "explained": [0.3, 0.2]}},
     }

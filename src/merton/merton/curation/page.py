@@ -36,8 +36,8 @@ EXAMPLES = 2
 """Kept questions of each dimension that are shown."""
 UNDECIDED = 6
 """Questions with the fewest votes for their dimension that are shown."""
-PAIRS = 8
-"""Near-duplicates that are shown."""
+PAIRS = 5
+"""Near-duplicates, and questions in other words, that are shown."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,14 @@ def write_page(folder: Path, pool: Pool | None = None, scores: Path | None = Non
             other=curated.balance.assigned.get(OTHER, 0),
             examples=_examples(curated),
             undecided=_undecided(curated, questions),
-            pairs=_pairs(curated, questions, everything.folder),
-            pair_count=curated.redundancy.get("pair_count", 0),
-            similarity=curated.redundancy.get("similarity"),
-            coverage=curated.redundancy.get("coverage"),
+            found=curated.redundancy,
+            pair_groups=[
+                ("Near-duplicates", _pairs(curated, curated.redundancy, questions, everything.folder)),
+                (
+                    "In other words",
+                    _pairs(curated, curated.redundancy.get("restated", {}), questions, everything.folder),
+                ),
+            ],
             maps=_maps(curated),
             models=_models(scores, curated),
             by_source=_by_source(curated, everything),
@@ -128,21 +132,26 @@ def _undecided(
     ]
 
 
-def _pairs(curated: Curated, questions: Mapping[str, Question], folder: Path | None) -> list[dict[str, Any]]:
-    """The first near-duplicates whose texts are known, each source pair in turn."""
+def _pairs(
+    curated: Curated, group: Mapping[str, Any], questions: Mapping[str, Question], folder: Path | None
+) -> list[dict[str, Any]]:
+    """The first pairs of a group whose texts are known and differ, with pictures."""
     kept = {question.id for question in curated.pool.questions}
     found: list[dict[str, Any]] = []
-    for pair in curated.redundancy.get("pairs", ()):
+    for pair in group.get("pairs", ()):
         if len(found) == PAIRS:
             break
-        if pair["one"] in questions and pair["other"] in questions:
-            shown = [_shown(questions[pair[side]], folder) for side in ("one", "other")]
-            found.append({"shown": shown, "cosine": pair["cosine"], "kept": [one.question.id in kept for one in shown]})
+        one, other = questions.get(pair["one"]), questions.get(pair["other"])
+        if one and other and one.text.lower() != other.text.lower():
+            shown = [_shown(one, folder), _shown(other, folder)]
+            found.append(
+                {"shown": shown, "cosine": pair["cosine"], "kept": [question.id in kept for question in (one, other)]}
+            )
     return found
 
 
-def _maps(curated: Curated) -> list[tuple[str, Any, int, int]]:
-    """Dimension, map, and how many questions it has and keeps."""
+def _maps(curated: Curated) -> list[tuple[str, Any, int, int, float | None]]:
+    """Dimension, map, how many questions it has and keeps, and the share of their differences that the map shows."""
     found = []
     for name, points in curated.redundancy.get("maps", {}).items():
         count, kept = len(points["kept"]), sum(points["kept"])
@@ -152,7 +161,8 @@ def _maps(curated: Curated) -> list[tuple[str, Any, int, int]]:
                 points["kept"],
                 f"Map of the {count} questions of {name}, {kept} of them kept",
             )
-            found.append((name, drawn, count, kept))
+            explained = sum(points["explained"]) if "explained" in points else None
+            found.append((name, drawn, count, kept, explained))
     return found
 
 
