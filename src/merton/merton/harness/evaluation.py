@@ -28,7 +28,7 @@ from merton import __version__
 from merton.annotate.cache import Cache
 from merton.curation.pool import Pool
 from merton.curation.question import Question
-from merton.errors import InputError, MertonError
+from merton.errors import InfrastructureError, InputError, MertonError, describe_error
 from merton.files import locked_folder, write_file
 from merton.harness.answerers import Answerer, Reply, capability, questions_sha256
 from merton.harness.models import CataloguedModel
@@ -105,8 +105,9 @@ def evaluate(
     by_id = {question.id: (dimensions or {}).get(question.id) or capability(question) for question in questions}
     with locked_folder(out, "merton curate evaluate"), _desk(answerers, cache or out / CACHE) as ask_model:
         write_pipeline(used, out / PIPELINE)
-        work = _Work(used, sandbox, out / PIECES, ask_model)
-        pieces = _all_pieces(work, answerers, questions, on_progress)
+        moved = _counter(len(answerers) * len(questions), on_progress)
+        work = _Work(used, sandbox, out / PIECES, ask_model, moved, threading.Event())
+        pieces = _all_pieces(work, answerers, questions)
         rows = tuple(
             Row(answerer.name, question, by_id[question.id], **result)
             for answerer in answerers
@@ -160,17 +161,20 @@ class _Work:
     sandbox: Runner
     folder: Path
     ask_model: AskModel
+    on_answer: Callable[[int], None]
+    stopped: threading.Event
 
     def piece(self, answerer: Answerer, batch: Sequence[Question]) -> dict[str, Any]:
         """The results of a batch, from its file if it is there."""
         file = self.folder / f"{self._key(answerer, batch)}.json"
         if file.is_file():
+            self.on_answer(len(batch))
             return dict(json.loads(file.read_bytes()))
-        conversation = _Conversation(answerer, batch, self.ask_model)
+        conversation = _Conversation(answerer, batch, self)
         cases = [case_for_infer(question) for question in batch]
         said, infer_s = run_infer(self.sandbox, self.pipeline.infer, cases, conversation.ask)
-        if conversation.failure:
-            raise conversation.failure
+        if conversation.failure or self.stopped.is_set():
+            raise conversation.failure or InfrastructureError("the evaluation was stopped")
         texts = [outcome.value if isinstance(outcome.value, str) else "" for outcome in said]
         gold = [case_for_score(question) for question in batch]
         scored, score_s = run_score(self.sandbox, self.pipeline.score, gold, texts)
@@ -187,6 +191,7 @@ class _Work:
             "prompts": conversation.prompts,
             "calls": conversation.calls,
         }
+        self.on_answer(len(batch) - len(conversation.met))
         write_file(file, (json.dumps(piece) + "\n").encode())
         return piece
 
@@ -198,21 +203,28 @@ class _Work:
 class _Conversation:
     """The questions that a program puts to one answerer about a batch."""
 
-    def __init__(self, answerer: Answerer, batch: Sequence[Question], ask_model: AskModel) -> None:
-        self._answerer, self._batch, self._ask_model = answerer, batch, ask_model
+    def __init__(self, answerer: Answerer, batch: Sequence[Question], work: _Work) -> None:
+        self._answerer, self._batch, self._work = answerer, batch, work
+        self.met: set[int] = set()
         self.prompts = self.calls = 0
         self.unasked: dict[int, str] = {}
-        self.failure: MertonError | None = None
+        self.failure: Exception | None = None
 
     def ask(self, place: int, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> str:
         """The answer; after a failure of the infrastructure nothing more is asked, and the batch is not kept."""
-        if self.failure:
+        if self._work.stopped.is_set():
             return ""
         self.prompts += 1
+        if place not in self.met:
+            self.met.add(place)
+            self._work.on_answer(1)
         try:
-            reply = self._ask_model(self._answerer, self._batch[place], prompt, max_tokens, pictures)
-        except MertonError as error:
-            self.failure = error
+            reply = self._work.ask_model(self._answerer, self._batch[place], prompt, max_tokens, pictures)
+        except Exception as error:  # the adapter of a lab may raise anything
+            own = isinstance(error, MertonError)
+            told = error if own else InfrastructureError(f"{self._answerer.name} failed: {describe_error(error)}")
+            self.failure = told
+            self._work.stopped.set()
             return ""
         self.calls += reply.called
         if reply.unasked:
@@ -220,24 +232,35 @@ class _Conversation:
         return reply.text
 
 
+def _counter(total: int, on_progress: Progress) -> Callable[[int], None]:
+    """Counts answers of all threads."""
+    done, counting = 0, threading.Lock()
+    on_progress(0, total)
+
+    def count(answers: int) -> None:
+        nonlocal done
+        with counting:
+            done += answers
+            on_progress(done, total)
+
+    return count
+
+
 def _all_pieces(
-    work: _Work, answerers: Sequence[Answerer], questions: Sequence[Question], on_progress: Progress
+    work: _Work, answerers: Sequence[Answerer], questions: Sequence[Question]
 ) -> dict[str, list[dict[str, Any]]]:
     """The pieces of every answerer in the order of the questions, computed on all cores."""
     work.folder.mkdir(parents=True, exist_ok=True)
     batches = [questions[start : start + BATCH] for start in range(0, len(questions), BATCH)]
-    done, total, counting = 0, len(answerers) * len(questions), threading.Lock()
-    on_progress(0, total)
     with ThreadPoolExecutor(usable_cores()) as threads:
         futures: dict[str, list[Future[dict[str, Any]]]] = {
             answerer.name: [threads.submit(work.piece, answerer, batch) for batch in batches] for answerer in answerers
         }
         try:
             for future in as_completed([future for several in futures.values() for future in several]):
-                with counting:
-                    done += len(future.result()["rows"])
-                    on_progress(done, total)
+                future.result()
         except BaseException:
+            work.stopped.set()
             threads.shutdown(wait=True, cancel_futures=True)
             raise
     return {name: [future.result() for future in several] for name, several in futures.items()}

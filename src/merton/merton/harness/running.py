@@ -72,19 +72,18 @@ class _Batch:
         try:
             said = json.loads(line)
             number = self.numbers[int(said["case"])]
-            if "prompt" in said:
-                return json.dumps({"text": self._answer(number, said)}).encode()
+            prompt = said.get("prompt")
+            pictures = said.get("pictures")
+            chosen = None if pictures is None else tuple(int(place) for place in pictures)
+            most = int(said.get("max_tokens", 32))
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            return json.dumps({"refused": f"this is no request: {type(error).__name__}: {error}"}).encode()
+        if prompt is None:
             self.outcomes.setdefault(number, Outcome(said.get("value"), str(said.get("error", ""))[-ANSWER_LIMIT:]))
-        except (ValueError, KeyError, IndexError, TypeError) as error:
-            return json.dumps({"refused": f"no such request: {type(error).__name__}"}).encode()
-        return b"{}"
-
-    def _answer(self, number: int, said: Mapping[str, Any]) -> str:
+            return b"{}"
         if self.ask is None:
-            raise ValueError("a scoring program has no model")
-        pictures = said.get("pictures")
-        chosen = None if pictures is None else tuple(int(place) for place in pictures)
-        return self.ask(number, str(said["prompt"]), int(said.get("max_tokens", 32)), chosen)[:ANSWER_LIMIT]
+            return json.dumps({"refused": "a scoring program has no model"}).encode()
+        return json.dumps({"text": self.ask(number, str(prompt), most, chosen)[:ANSWER_LIMIT]}).encode()
 
 
 def run_infer(

@@ -78,6 +78,10 @@ class TransformersVlm(VisionLanguageModel):
         groups: dict[tuple[int, int], list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
             length = 0 if self._chats else len(self._decoder_start(question))
+            if not self._chats and length >= self._room:
+                raise InputError(
+                    f"{self.name} reads at most {self._room - 1} word pieces, and the question has {length}"
+                )
             groups[question.max_tokens, length].append(index)
         answers: dict[int, Answer] = {}
         for indices in groups.values():
@@ -179,6 +183,11 @@ class TransformersVlm(VisionLanguageModel):
         ]
         return self._processor(images=images, text=texts, padding=True, return_tensors="pt")
 
+    @property
+    def _room(self) -> int:
+        """Word pieces of question and answer together that a decoder without a chat template holds."""
+        return int(self._config.decoder.max_position_embeddings)
+
     def _prompted(self, question: Question) -> str:
         return self.prompt.replace("{question}", question.text)
 
@@ -201,6 +210,8 @@ class TransformersVlm(VisionLanguageModel):
                 inputs[key] = value.to(model.dtype)
         prompt_length = inputs["input_ids" if self._chats else "decoder_input_ids"].shape[1]
         greedy = {"do_sample": False, "num_beams": 1, "temperature": None, "top_p": None, "top_k": None}
+        if not self._chats:
+            limit = min(limit, self._room - prompt_length)
         try:
             with torch.inference_mode():
                 written = model.generate(**inputs, max_new_tokens=limit, max_time=self.deadline_s, **greedy)

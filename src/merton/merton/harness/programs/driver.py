@@ -37,7 +37,10 @@ def main() -> None:
 
 def _asker(number: int, request: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[..., str]:
     def ask(prompt: str, max_tokens: int = 32, pictures: list[int] | None = None) -> str:
-        return str(request({"case": number, "prompt": prompt, "max_tokens": max_tokens, "pictures": pictures})["text"])
+        reply = request({"case": number, "prompt": prompt, "max_tokens": max_tokens, "pictures": pictures})
+        if "refused" in reply:
+            raise ValueError(reply["refused"])
+        return str(reply["text"])
 
     return ask
 
