@@ -129,3 +129,12 @@ def test_the_vlm_gives_the_taught_answers(monkeypatch, ports):
         right += sum(one == other for one, other in zip(said, taught, strict=False))
         total += len(taught)
     assert right / total > 0.8
+
+
+def test_a_question_longer_than_the_decoder_is_refused_in_words():
+    """GPT-2's positions end at 64; beyond them torch would raise an IndexError."""
+    pytest.importorskip("transformers")
+    image = np.zeros((96, 128, 3), np.uint8)
+    with pytest.raises(InputError, match="reads at most 63 word pieces"):
+        MODELS["tiny-vlm"].build().answer([image], "where is it " * 40)
+    assert MODELS["tiny-vlm"].build().answer([image], "x " * 60).text is not None

@@ -110,14 +110,15 @@ def answerers(
     Args:
         names: of `COMPUTED` or VLMs of the catalogue; "graded" stands for twelve.
         pool: whose questions will be asked; chance, majority and blind learn from its other scenes.
-        dimensions: question to the capability in which graded oracles have a skill of its own; `capability` by default.
+        dimensions: question to the capability in which graded oracles have a skill of its own; by default the one that
+            people or its maker say it needs, so that a question is answered alike before and after it is assigned.
         seed: of all that is drawn.
 
     Raises:
         UnknownNameError: a name that is none of these.
         InputError: a name twice, or a skill that is not in 0..1.
     """
-    by_id = dimensions or {question.id: capability(question) for question in pool.questions}
+    by_id = dimensions or {question.id: question.dimension or capability(question) for question in pool.questions}
     made: list[Answerer] = []
     for name in names:
         if name == "graded":
