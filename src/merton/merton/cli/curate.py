@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from merton.cli.curate_ablation import ablation_command
 from merton.cli.curate_cell import cell_command
 from merton.cli.curate_evaluate import evaluate_command
 from merton.cli.curate_import import import_command, join_command
@@ -17,3 +18,4 @@ app.command("join", short_help="Join pools into one")(join_command)
 app.command("evaluate", short_help="Run models on a benchmark and score them, in a sandbox")(evaluate_command)
 app.command("cell", short_help="Render a pool of questions about scenes of the cell, with exact answers")(cell_command)
 app.command("paper", short_help="The numbers of the A2Eval paper, recomputed")(paper_command)
+app.command("ablation", short_help="Ways to sample compared on one pool, with intervals")(ablation_command)

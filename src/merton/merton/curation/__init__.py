@@ -1,6 +1,7 @@
 """Many benchmarks made into one small, balanced one: pools, dimensions, assignment, sampling (A2Eval, section 3.1)."""
 
 __all__ = [
+    "ablation",
     "agents",
     "assignment",
     "benchmark",
