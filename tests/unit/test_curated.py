@@ -9,7 +9,10 @@ from pathlib import Path
 import miniature_curation as miniature
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
+from unguarded import Unguarded
 
+from merton.cli.main import app
 from merton.config import load
 from merton.curation.benchmark import write_benchmark
 from merton.curation.card import write_card
@@ -132,6 +135,28 @@ def test_a_page_without_induction_redundancy_and_scores_leaves_these_out(tmp_pat
     page = Page(write_page(tmp_path / "out").read_text())
     assert not {"history", "redundancy", "maps", "models"} & set(page.ids)
     assert {"dimensions", "votes", "examples", "sources"} <= set(page.ids)
+
+
+def test_annotate_opens_a_curated_benchmark_and_the_boards_read_its_scores(
+    made: tuple[Path, Pool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("merton.harness.sandbox.Sandbox", Unguarded)
+    run = CliRunner()
+    out, record = tmp_path / "annotated", str(tmp_path / "lab.sqlite")
+    models = ["--model", "oracle-1", "--model", "oracle-0", "--cache", str(tmp_path / "cache.sqlite")]
+    told = run.invoke(app, ["annotate", str(made[0]), "--out", str(out), *models], catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    assert "oracle-1: 1.000" in told.output
+    told = run.invoke(app, ["results", "import", record, str(out / "scores.parquet")], catch_exceptions=False)
+    assert "2 agents x 6 cases, 12 scores (12 new), 0 blanks" in told.output
+    told = run.invoke(app, ["leaderboard", "capabilities", str(out)], catch_exceptions=False)
+    assert re.search(r"1 +oracle-1 +100.00 n=6 .*\n.*\n 2 +oracle-0 +0.00 n=6", told.output)
+    assert all(name in told.output for name in miniature.DIMENSIONS), "by the dimensions that were assigned"
+    told = run.invoke(app, ["curate", "page", str(made[0]), "--scores", str(out)], catch_exceptions=False)
+    assert told.exit_code == 0
+    assert "oracle-1" in (made[0] / "index.html").read_text()
+    told = run.invoke(app, ["annotate", str(made[0]), "--out", str(out), "--model", "oracle-1", "--engine", "ray"])
+    assert "leave --engine out" in str(told.exception)
 
 
 def test_an_unfinished_curation_is_refused_by_name(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.console import STDERR, own_command, print_err, print_out
-from merton.errors import UnknownNameError
+from merton.cli.curate_evaluate import evaluate_command
+from merton.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from merton.annotate.engines import Engine
@@ -20,12 +21,16 @@ if TYPE_CHECKING:
 INCOMPLETE = 3
 """Exit code of a run with unanswered rows."""
 ENGINES = ("local", "ray")
+POOL = "pool.yaml"
+"""The file by which a pool of questions is known."""
 PAGE = "models.html"
 """The study of models, written beside the tables."""
 
 
 def annotate_command(
-    dataset: Annotated[Path, typer.Argument(help="A folder that `merton dataset build` has finished.")],
+    dataset: Annotated[
+        Path, typer.Argument(help="A folder that `merton dataset build` has finished, or a curated benchmark.")
+    ],
     model: Annotated[list[str], typer.Option(help="A name of `merton model list`; once for each model.")],
     out: Annotated[Path, typer.Option(help="Folder for the tables.")],
     cache: Annotated[Path | None, typer.Option(help="File of responses; ~/.cache/merton/responses.sqlite.")] = None,
@@ -36,8 +41,13 @@ def annotate_command(
 ) -> None:
     """Run models on every image and task of a dataset; writes answers, actions and scores as Parquet, and a page.
 
-    Every response is cached, and no request is repeated: after a kill, run the same command again.
+    Every response is cached, and no request is repeated: after a kill, run the same command again. A curated benchmark
+    or a pool has right answers in place of undistorted images: it is run and scored as by `merton curate evaluate`.
     """
+    if (dataset / POOL).is_file():
+        _chosen_for_questions(engine)
+        evaluate_command(dataset, out, model, cache=cache or default_cache())
+        return
     from merton.annotate.run import annotate
     from merton.annotate.tables import SCORES
     from merton.study.report import write_models_page
@@ -64,6 +74,14 @@ def annotate_command(
             print_err(f"unanswered: {reason}")
         print_err(f"{summary.unanswered} rows are unanswered. {how_to_continue}")
         raise typer.Exit(INCOMPLETE)
+
+
+def _chosen_for_questions(engine: str) -> None:
+    """Refuse an engine that runs no questions."""
+    if engine not in ENGINES:
+        raise UnknownNameError("engine", engine, ENGINES)
+    if engine != ENGINES[0]:
+        raise InputError("a benchmark of questions is run on this machine alone: leave --engine out")
 
 
 def default_cache() -> Path:

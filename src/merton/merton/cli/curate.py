@@ -6,6 +6,7 @@ from merton.cli.curate_ablation import ablation_command
 from merton.cli.curate_cell import cell_command
 from merton.cli.curate_evaluate import evaluate_command
 from merton.cli.curate_import import import_command, join_command
+from merton.cli.curate_page import page_command
 from merton.cli.curate_paper import paper_command
 from merton.cli.curate_pools import show_command
 from merton.cli.tree import App
@@ -19,3 +20,4 @@ app.command("evaluate", short_help="Run models on a benchmark and score them, in
 app.command("cell", short_help="Render a pool of questions about scenes of the cell, with exact answers")(cell_command)
 app.command("paper", short_help="The numbers of the A2Eval paper, recomputed")(paper_command)
 app.command("ablation", short_help="Ways to sample compared on one pool, with intervals")(ablation_command)
+app.command("page", short_help="Write the page of a curated benchmark again, with the scores of models")(page_command)
