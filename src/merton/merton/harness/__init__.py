@@ -4,10 +4,12 @@ __all__ = [
     "answerers",
     "evaluation",
     "fidelity",
+    "models",
     "pipeline",
     "reference",
     "running",
     "sandbox",
     "scores",
     "validation",
+    "writing",
 ]

@@ -6,6 +6,7 @@
     OUT/scores.parquet       a row for each answerer, a column for each question: `merton results import` reads it
     OUT/scores.json          means by dimension with intervals, and what they were computed from
     OUT/cost.json            measured times, calls and money
+    OUT/fidelity.json        if asked for: agreement with the reference implementations
 
 A piece is kept under the hash of all that it depends on, so an answerer that is added later costs its own calls alone.
 """
@@ -31,9 +32,11 @@ from merton.curation.question import Question
 from merton.errors import InfrastructureError, InputError, MertonError, describe_error
 from merton.files import locked_folder, write_file
 from merton.harness.answerers import Answerer, Reply, capability, questions_sha256
+from merton.harness.fidelity import Fidelity, fidelity_of, write_fidelity
 from merton.harness.models import CataloguedModel
 from merton.harness.pipeline import Pipeline, case_for_infer, case_for_score, composed, write_pipeline
-from merton.harness.running import Runner, run_infer, run_score
+from merton.harness.reference import reference_prompt
+from merton.harness.running import MAX_TOKENS, Runner, run_infer, run_score
 from merton.harness.scores import Row, Scores, scores_of, write_predictions, write_scores
 from merton.processes import usable_cores
 
@@ -54,6 +57,7 @@ class Evaluation:
         cost: as in cost.json.
         calls: of models, made in this run.
         left_out: questions without a right answer, which nothing can be scored by.
+        fidelity: answerer to dimension, and "overall", to fidelity; empty unless asked for.
     """
 
     rows: tuple[Row, ...]
@@ -61,6 +65,7 @@ class Evaluation:
     cost: Mapping[str, Any]
     calls: int
     left_out: int
+    fidelity: Mapping[str, Mapping[str, Fidelity]]
 
 
 def evaluate(
@@ -73,6 +78,7 @@ def evaluate(
     dimensions: Mapping[str, str] | None = None,
     cache: Path | None = None,
     seed: int = 0,
+    fidelity: bool = False,
     on_progress: Progress = lambda done, total: None,
 ) -> Evaluation:
     """Run every answerer on every question of a pool or curated benchmark, score it, and write the tables.
@@ -88,6 +94,8 @@ def evaluate(
         dimensions: question to the dimension that it counts for; assigned or people's by default (`capability`).
         cache: file of the models' answers, which any number of evaluations may share; in `out` by default.
         seed: of the intervals.
+        fidelity: also ask each question as the reference implementation does, and write fidelity.json; for the verified
+            templates the prompts are the same, so that the cache has the answers.
         on_progress: called with the number of answers and their total.
 
     Raises:
@@ -125,8 +133,9 @@ def evaluate(
         write_scores(rows, scores, out)
         cost = _cost(pieces, answerers)
         write_file(out / COST, (json.dumps(cost, indent=1) + "\n").encode())
+        compared = _fidelity(rows, answerers, ask_model, out) if fidelity else {}
     calls = sum(answerer.calls for answerer in answerers if isinstance(answerer, CataloguedModel))
-    return Evaluation(rows, scores, cost, calls, len(pool.questions) - len(questions))
+    return Evaluation(rows, scores, cost, calls, len(pool.questions) - len(questions), compared)
 
 
 AskModel = Callable[[Answerer, Question, str, int, "tuple[int, ...] | None"], Reply]
@@ -268,6 +277,21 @@ def _all_pieces(
 
 def _results(pieces: Mapping[str, Sequence[Mapping[str, Any]]], answerer: Answerer) -> list[dict[str, Any]]:
     return [row for piece in pieces[answerer.name] for row in piece["rows"]]
+
+
+def _fidelity(
+    rows: Sequence[Row], answerers: Sequence[Answerer], ask_model: AskModel, out: Path
+) -> dict[str, dict[str, Fidelity]]:
+    """Fidelity of every answerer's rows to what the reference implementations make of it; written to a file."""
+    by_name = {answerer.name: answerer for answerer in answerers}
+    references = []
+    for row in rows:
+        request = (row.question, reference_prompt(row.question), MAX_TOKENS, None)
+        asked = row.score is not None
+        references.append(ask_model(by_name[row.answerer], *request).text.strip() if asked else "")
+    found = fidelity_of(rows, references)
+    write_fidelity(found, out)
+    return found
 
 
 def _cost(pieces: Mapping[str, Sequence[Mapping[str, Any]]], answerers: Sequence[Answerer]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from merton.harness.pipeline import INFER, SCORE
 ANSWER_LIMIT = 4000
 """Characters of a model's answer that a program sees, and of a prediction that is kept. Ours."""
 TRACEBACK_LINES = 40
+MAX_TOKENS = 32
+"""Longest answer in tokens where a program gives no other."""
 DRIVER, CASES = "driver.py", "cases.json"
 
 Ask = Callable[[int, str, int, "tuple[int, ...] | None"], str]
@@ -75,7 +77,7 @@ class _Batch:
             prompt = said.get("prompt")
             pictures = said.get("pictures")
             chosen = None if pictures is None else tuple(int(place) for place in pictures)
-            most = int(said.get("max_tokens", 32))
+            most = int(said.get("max_tokens", MAX_TOKENS))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             return json.dumps({"refused": f"this is no request: {type(error).__name__}: {error}"}).encode()
         if prompt is None:

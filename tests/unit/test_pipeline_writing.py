@@ -1,0 +1,106 @@
+"""Programs that a language model writes: rounds, diagnostics, and budgets, with a server that answers by a script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from scripted_llm import catalogue_file, llm_entry, prompts, scripted_llm
+from test_evaluation import pool
+from typer.testing import CliRunner
+from unguarded import Unguarded
+
+from merton.annotate.cache import Cache
+from merton.cli.main import app
+from merton.curation.budget import Budget
+from merton.curation.llm.asker import Asker
+from merton.curation.pool import Pool, write_pool
+from merton.harness.answerers import answerers
+from merton.harness.pipeline import composed, read_pipeline
+from merton.harness.writing import Written, written
+
+FEW = Pool.of([one for one in pool(36).questions if one.answer_kind in ("choice", "yes_no")], pool().sources.values())
+RIGHT = composed(["choice", "yes_no"])
+
+
+def answer(program: str) -> str:
+    return json.dumps({"program": program})
+
+
+INFER = answer(RIGHT.infer)
+SCORE = answer(RIGHT.score)
+RAISES = answer("def score(case, prediction):\n    return case['gold_label'] == prediction\n")
+TOO_MUCH = answer("def score(case, prediction):\n    return 1.7\n")
+ALWAYS = answer("def score(case, prediction):\n    return 1.0\n")
+
+
+def write(out: Path, *script: str, max_calls: int | None = None) -> tuple[Written, list[str]]:
+    with scripted_llm(*script) as wire, Cache(out / "cache.sqlite") as cache:
+        asker = Asker(llm_entry(wire), cache, Budget(max_calls))
+        (model,) = answerers(["oracle-0.5"], FEW)
+        found = written(asker, FEW.questions, model, Unguarded(), out / "pipeline", 0)
+        return found, prompts(wire)
+
+
+def test_the_scorer_that_raises_then_gives_too_much_is_right_in_the_third_round(tmp_path: Path) -> None:
+    found, asked = write(tmp_path, INFER, RAISES, TOO_MUCH, SCORE)
+    assert [(one.role, one.number, not one.faults) for one in found.rounds] == [
+        ("infer", 1, True),
+        ("score", 1, False),
+        ("score", 2, False),
+        ("score", 3, True),
+    ]
+    assert len(asked) == 4
+    assert "return case['gold_label'] == prediction" in asked[2].partition('name="diagnostics"')[2], (
+        "the traceback's line"
+    )
+    assert "KeyError: 'gold_label'" in asked[2]
+    assert "score returned 1.7, which is not in 0..1" in asked[3]
+    assert '"prediction"' in asked[1], "the scorer is written for the predictions of the inference program"
+    assert '"answer":' not in asked[0], "the writer of the inference program is shown no answers"
+    kept = tmp_path / "pipeline" / "rounds"
+    assert sorted(path.name for path in kept.iterdir()) == ["infer-1", "score-1", "score-2", "score-3"]
+    assert "gold_label" in (kept / "score-1" / "score.py").read_text()
+    assert json.loads((kept / "score-2" / "diagnostics.json").read_text())["valid"] is False
+    pipeline = read_pipeline(tmp_path / "pipeline")
+    assert pipeline == found.pipeline
+    assert (pipeline.score, pipeline.origin, pipeline.made["rounds"]) == (
+        RIGHT.score,
+        "written",
+        {"infer": 1, "score": 3},
+    )
+
+
+def test_a_scorer_that_never_becomes_valid_ends_without_a_score(tmp_path: Path) -> None:
+    found, asked = write(tmp_path, INFER, ALWAYS)
+    assert found.pipeline is None
+    assert "no valid scoring program in 5 rounds" in found.ended
+    assert len(found.rounds) == 6
+    assert "an empty prediction for a case with answer_kind" in asked[-1], "the property is told"
+    assert "The case:" not in asked[-1].partition('name="diagnostics"')[2], "its case is not"
+    assert not (tmp_path / "pipeline" / "pipeline.json").exists()
+
+
+def test_an_answer_without_a_program_is_a_round_and_a_spent_budget_an_end(tmp_path: Path) -> None:
+    found, asked = write(tmp_path / "1", "I am sorry.", "No.", INFER, SCORE)
+    assert [len(one.faults) for one in found.rounds] == [1, 0, 0]
+    assert "the answer had no program" in asked[2]
+    assert found.pipeline is not None
+    found, _ = write(tmp_path / "2", INFER, RAISES, SCORE, max_calls=2)
+    assert found.pipeline is None
+    assert [one.role for one in found.rounds] == ["infer", "score"]
+    assert "--max-calls" in found.ended or "calls" in found.ended
+
+
+def test_the_command_says_why_nothing_was_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_pool(FEW, tmp_path / "pool")
+    with scripted_llm("no") as wire:
+        monkeypatch.setenv("MERTON_CATALOGUE", str(catalogue_file(tmp_path, llm_entry(wire))))
+        words = ["curate", "evaluate", str(tmp_path / "pool"), str(tmp_path / "out"), "--answerer", "chance"]
+        ended = CliRunner().invoke(app, [*words, "--writer", "scripted", "--max-calls", "3"])
+    assert ended.exit_code == 3, ended.output
+    assert "nothing was scored" in ended.output
+    done = CliRunner().invoke(app, [*words, "--fidelity"])
+    assert done.exit_code == 0, done.output
+    assert "fidelity of chance: overall 100.0 %, scoring 100.0 %, inference 100.0 % (12 questions)" in done.output
