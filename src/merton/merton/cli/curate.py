@@ -8,6 +8,7 @@ from merton.cli.curate_evaluate import evaluate_command
 from merton.cli.curate_import import import_command, join_command
 from merton.cli.curate_page import page_command
 from merton.cli.curate_paper import paper_command
+from merton.cli.curate_people import agreement_command, ranking_command, sheet_command
 from merton.cli.curate_pools import show_command
 from merton.cli.tree import App
 
@@ -21,3 +22,6 @@ app.command("cell", short_help="Render a pool of questions about scenes of the c
 app.command("paper", short_help="The numbers of the A2Eval paper, recomputed")(paper_command)
 app.command("ablation", short_help="Ways to sample compared on one pool, with intervals")(ablation_command)
 app.command("page", short_help="Write the page of a curated benchmark again, with the scores of models")(page_command)
+app.command("ranking", short_help="Whether benchmarks, and people, rank models alike")(ranking_command)
+app.command("sheet", short_help="A sheet on which people check the dimensions of questions")(sheet_command)
+app.command("agreement", short_help="How far people agree with the dimensions of questions")(agreement_command)
