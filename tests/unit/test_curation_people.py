@@ -266,7 +266,7 @@ def test_the_folder_of_an_evaluation_is_a_table_of_scores(tmp_path: Path) -> Non
     assert read.models == ("m0", "m1", "m2")
     assert read.values.tolist() == [[1, 1, 1], [0, 1, 1], [0, 0, 1]]
     assert (read.scenes, set(read.dimensions), read.left_out) == (("scene 0", "scene 0", "scene 1"), {"Colour"}, 1)
-    with pytest.raises(InputError, match="has no predictions.parquet"):
+    with pytest.raises(InputError, match=r"has no predictions\.parquet"):
         read_scores(tmp_path / "..")
 
 
