@@ -10,7 +10,7 @@ import numpy as np
 from merton.curation.cell.fact import CellScene, Change, Fact, Item, Shot, choice, the, yes_no
 
 _FITS_M = 0.006
-_OPENINGS_M = (0.040, 0.045, 0.050, 0.055, 0.060, 0.065)
+_OPENINGS_M = (0.045, 0.050, 0.055)
 _HELD_WHOLE = ("cube", "cylinder", "ball", "mug", "bottle", "brick", "spool", "cone", "peg", "cup", "bowl", "socket")
 """Kinds without a handle that could be grasped instead; of a mug, fingers meet the round body."""
 _USES = {
@@ -38,10 +38,11 @@ def using(scene: CellScene, shot: Shot, rng: np.random.Generator) -> Iterator[Fa
             offered = (_USES[item.kind], *[str(use) for use in rng.permutation(others)[:3]])
             yield choice("use", "AffdFunc", subject, _USES[item.kind], offered, words, shot)
         if item.kind in _HELD_WHOLE and item.upright and not item.inside:
-            opening = float(rng.choice(_OPENINGS_M))
-            if abs(item.width_m - opening) > _FITS_M:
-                words = {**words, "mm": f"{1000 * opening:.0f}"}
-                yield yes_no("gripper_fits", "AffdFunc", subject, item.width_m < opening, words, shot)
+            fits = bool(rng.random() < 0.5)  # first the answer, so that the opening does not tell it
+            openings = [opening for opening in _OPENINGS_M if (opening - item.width_m) * (1 if fits else -1) > _FITS_M]
+            if openings:
+                words = {**words, "mm": f"{1000 * float(rng.choice(openings)):.0f}"}
+                yield yes_no("gripper_fits", "AffdFunc", subject, fits, words, shot)
         lids = [other for other in scene.items.values() if other.kind == "lid" and shot.shows(other.name)]
         if item.kind in _UNDER_LID and item.upright and not item.on and not item.inside and lids:
             lid = lids[0]
@@ -63,7 +64,7 @@ def pushing(scene: CellScene, shot: Shot) -> Iterator[Fact]:
             "x": f"the only {item.color} thing" if item in alone else the(item.name),
             "cm": f"{100 * push.distance_m:.0f}",
             "side": "left" if push.left else "right",
-            "where": "close to its top" if push.at_top else "halfway up",
+            "where": "at three quarters of its height" if push.at_three_quarters else "halfway up",
         }
         yield choice("push", "PhysCaus", item.name, result, _PUSHED, words, shot)
         yield yes_no("push_falls", "PhysCaus", item.name, push.ended.fell, words, shot)
@@ -92,8 +93,7 @@ def planning(scene: CellScene, shot: Shot, rng: np.random.Generator) -> Iterator
         offered = list(dict.fromkeys([verb for verb, _, _ in chosen]))
         offered += [str(verb) for verb in rng.permutation([verb for verb in _VERBS if verb not in offered])]
         offered = [*offered[:3], "nothing is left to do"]
-        place = offered.index(first) if first in offered else 0
-        yield choice("next_action", "DecPlan", names, first, offered, words, shot, str(place if verbs else "done"))
+        yield choice("next_action", "DecPlan", names, first, offered, words, shot)
 
 
 def _goals(scene: CellScene, shot: Shot) -> list[tuple[str, str, bool]]:

@@ -24,6 +24,8 @@ _FLAT_TOP = ("cube", "cylinder", "brick", "spool")
 _SPOT_ROOM_M = 0.105
 _AREA_M = ((0.36, -0.32), (0.68, 0.32))
 _UNMOVED_M = 0.006
+_UNPUSHED = 0.5
+_PUSHES_M = (0.05, 0.10, 0.15, 0.20, 0.25)
 
 
 @lru_cache(maxsize=1)
@@ -173,21 +175,37 @@ def _support(table: Tabletop, name: str) -> tuple[str, str]:
 
 
 def _pushes(table: Tabletop, items: dict[str, Item], rng: np.random.Generator) -> Iterator[Push]:
-    """Pushes of things that stand by themselves, whose end is the same for a little more and a little less."""
+    """A push of a thing that stands by itself, whose end is the same for a little more and a little less.
+
+    Every second scene has none, since few questions are about pushes, and a push takes as long as all the rest. Four in
+    ten are aimed at something, which would be met by chance too seldom.
+    """
     names = [
         name
         for name, item in items.items()
         if item.loose and item.upright and not item.on and not item.inside and item.kind not in ("ball", "lid", "cup")
     ]
-    rng.shuffle(names)
-    for name in names[:1]:
-        left, at_top = bool(rng.random() < 0.5), bool(rng.random() < 0.6)
-        distance_m = float(rng.choice([0.05, 0.10, 0.15, 0.20, 0.25]))
-        along, share = np.array([0.0, 1.0 if left else -1.0]), 0.92 if at_top else 0.5
-        ended = table.push(name, along, distance_m, share)
-        near = (table.push(name, along, distance_m + more, share + up) for more, up in ((0.012, 0.03), (-0.012, -0.03)))
-        if all((other.fell, bool(other.hit)) == (ended.fell, bool(ended.hit)) for other in near):
-            yield Push(name, left, distance_m, at_top, ended)
+    if not names or rng.random() < _UNPUSHED:
+        return
+    name = str(rng.choice(names))
+    left, at_three_quarters = bool(rng.random() < 0.5), bool(rng.random() < 0.5)
+    distance_m = float(rng.choice(_PUSHES_M))
+    ahead = [(other, item) for other in names for item in items.values() if _in_lane(items[other], item)]
+    if ahead and rng.random() < 0.4:
+        name, met = ahead[int(rng.integers(len(ahead)))]
+        left = bool(met.middle[1] > items[name].middle[1])
+        distance_m = _PUSHES_M[-1]
+    along, share = np.array([0.0, 1.0 if left else -1.0]), 0.75 if at_three_quarters else 0.5
+    ended = table.push(name, along, distance_m, share)
+    near = (table.push(name, along, distance_m + more, share + up) for more, up in ((0.012, 0.03), (-0.012, -0.03)))
+    if all((other.fell, bool(other.hit)) == (ended.fell, bool(ended.hit)) for other in near):
+        yield Push(name, left, distance_m, at_three_quarters, ended)
+
+
+def _in_lane(one: Item, other: Item) -> bool:
+    """Whether a push to the left or right would make one thing meet another."""
+    across, along = np.abs((other.middle - one.middle)[:2])
+    return bool(across < 0.03 and 0.05 < along < _PUSHES_M[-1] + 0.03 and other.kind != "mat")
 
 
 def _change(

@@ -28,7 +28,8 @@ TWIN_SHARE = 0.2
 """Ours: the share of questions that repeat another one in other words."""
 _FILLED_UP = "SpatGeo"
 """The dimension that gives the questions that another one lacks: it has the most facts."""
-_FEW_CLASSES = 4
+_FEW_CLASSES = 5
+"""A family with so many answers has all of them equally often; one with more would end with its rarest."""
 _SAME = {
     "picture_left": "picture_side",
     "drawer_state": "drawer_open",

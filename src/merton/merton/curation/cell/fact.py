@@ -116,7 +116,7 @@ class Push:
     name: str
     left: bool
     distance_m: float
-    at_top: bool
+    at_three_quarters: bool
     ended: Pushed
 
 
