@@ -184,7 +184,7 @@ class Tabletop:
         self._data.qvel[:] = 0.0
         mujoco.mj_forward(self._model, self._data)
 
-    def settle(self, seconds: float = 0.6) -> None:
+    def settle(self, seconds: float = 0.3) -> None:
         """Let physics run on, then stop all motion."""
         mujoco.mj_step(self._model, self._data, math.ceil(seconds / TIMESTEP_S))
         self._data.qvel[:] = 0.0
@@ -269,8 +269,8 @@ class Tabletop:
 
     # Pictures ---------------------------------------------------------------------------------------------------------
 
-    def look(self, viewpoint: Viewpoint) -> tuple[Image, dict[str, Seen]]:
-        """A picture (height, width, 3) uint8 RGB, and each thing in it by name."""
+    def look(self, viewpoint: Viewpoint) -> tuple[Image, dict[str, Seen], float]:
+        """A picture (height, width, 3) uint8 RGB, each thing in it by name, and the robot's share of it."""
         view = mujoco.MjvCamera()
         view.type = mujoco.mjtCamera.mjCAMERA_FREE.value
         view.lookat[:] = viewpoint.target
@@ -278,7 +278,8 @@ class Tabletop:
         view.elevation = viewpoint.elevation_deg
         survey = self._cameras.survey(self._task, self._seed, self._data.qpos, view)
         picture = np.asarray(cv2.resize(survey.color, self.size, interpolation=cv2.INTER_AREA), np.uint8)
-        return picture, {name: self._seen(name, survey) for name in self.things}
+        robot = float(np.mean(survey.roots == self._model.body("base_link").rootid[0]))
+        return picture, {name: self._seen(name, survey) for name in self.things}, robot
 
     def _seen(self, name: str, survey: Survey) -> Seen:
         height, width = survey.roots.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
@@ -81,44 +82,53 @@ def planning(scene: CellScene, shot: Shot, rng: np.random.Generator) -> Iterator
     """Facts of DecPlan in a picture: the goals that are reached already need no action, and must be seen."""
     goals = _goals(scene, shot)
     for chosen in list(permutations(goals, 2)) + list(permutations(goals, 3)):
-        verbs = [verb for verb, _, met in chosen if not met]
-        names = "; ".join(text for _, text, _ in chosen)
+        if len({name for goal in chosen for name in goal.things}) < sum(len(goal.things) for goal in chosen):
+            continue  # one thing cannot be in two places, nor do two share one
+        verbs = [goal.verb for goal in chosen if not goal.met]
+        names = "; ".join(goal.text for goal in chosen)
         words = {"goals": names}
         if verbs:
             yield Fact(
                 family="plan", dimension="DecPlan", subject=names, answer_kind="actions", answer=", ".join(verbs),
-                words=words, pictures=(shot.file,), balance=f"{len(chosen)}{[met for *_, met in chosen]}",
+                words=words, pictures=(shot.file,), balance=str([goal.met for goal in chosen]),
             )  # fmt: skip
         first = verbs[0] if verbs else "nothing is left to do"
-        offered = list(dict.fromkeys([verb for verb, _, _ in chosen]))
+        offered = list(dict.fromkeys([goal.verb for goal in chosen]))
         offered += [str(verb) for verb in rng.permutation([verb for verb in _VERBS if verb not in offered])]
         offered = [*offered[:3], "nothing is left to do"]
         yield choice("next_action", "DecPlan", names, first, offered, words, shot)
 
 
-def _goals(scene: CellScene, shot: Shot) -> list[tuple[str, str, bool]]:
-    """Verb of docs/tasks.md, goal in words, and whether it is reached."""
+@dataclass(frozen=True)
+class _Goal:
+    """A verb of docs/tasks.md, the goal in words, whether it is reached, and the things that it is about."""
+
+    verb: str
+    text: str
+    met: bool
+    things: tuple[str, ...]
+
+
+def _goals(scene: CellScene, shot: Shot) -> list[_Goal]:
     named = scene.named(shot)
-    found = [("pull", f"{the(item.name)} is open", item.opened) for item in named if item.opened is not None]
+    found = []
+    for item in named:
+        if item.opened is not None:
+            found.append(_Goal("pull", f"{the(item.name)} is open", item.opened, (item.name,)))
     for base in named:
-        guests = [item for item in named if item.loose and item.upright and item.kind not in ("lid", "ball", "cup")]
-        if base.kind == "mat":
-            on = [item for item in guests if item.on == base.name]
-            off = [item for item in guests if not item.on and not item.inside]
-            found += [("place", f"{the(item.name)} stands on {the(base.name)}", bool(item.on)) for item in on + off[:2]]
-        if base.kind == "socket":
-            pegs = [item for item in guests if item.kind == "peg" and (not item.inside or item.inside == base.name)]
-            found += [
-                ("insert", f"{the(item.name)} is in {the(base.name)}", bool(item.inside))
-                for item in pegs
-                if item.inside or abs(item.scale - 1) < 0.01
-            ]
-        if (
-            base.kind == "bowl"
-            and base.beads in (0, 8)
-            and not any(item.inside == base.name for item in scene.items.values())
-        ):
-            found.append(("pour", f"the white beads are in {the(base.name)}", base.beads == 8))
+        if base.kind == "bowl" and base.beads in (0, 8) and not scene.guests(base.name):
+            found.append(_Goal("pour", f"the white beads are in {the(base.name)}", base.beads == 8, (base.name,)))
+        for item in named:
+            things = (item.name, base.name)
+            if not item.loose or not item.upright or item.kind in ("lid", "ball", "cup"):
+                continue
+            if base.kind == "mat" and not item.inside and item.on in ("", base.name):
+                text = f"{the(item.name)} stands on {the(base.name)}"
+                found.append(_Goal("place", text, item.on == base.name, things))
+            usual = abs(item.scale - 1) < 0.01  # the socket is made for it
+            if base.kind == "socket" and item.kind == "peg" and usual and item.inside in ("", base.name):
+                text = f"{the(item.name)} is in {the(base.name)}"
+                found.append(_Goal("insert", text, item.inside == base.name, things))
     return found
 
 

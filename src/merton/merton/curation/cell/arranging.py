@@ -24,7 +24,7 @@ _FLAT_TOP = ("cube", "cylinder", "brick", "spool")
 _SPOT_ROOM_M = 0.105
 _AREA_M = ((0.36, -0.32), (0.68, 0.32))
 _UNMOVED_M = 0.006
-_UNPUSHED = 0.5
+_UNPUSHED = 0.4
 _PUSHES_M = (0.05, 0.10, 0.15, 0.20, 0.25)
 
 
@@ -47,7 +47,7 @@ def arranged(table: Tabletop, split: str, seed: int, pool_seed: int) -> tuple[Ce
         table.settle()
         if not _sound(table):
             table.restore(before)
-    table.settle(1.0)
+    table.settle(0.5)
     stem = f"{split}_{seed}"
     pictures: dict[str, bytes] = {}
     shots = [_shot(table, viewpoint, f"{stem}_{number}", pictures) for number, viewpoint in enumerate(_viewpoints(rng))]
@@ -61,16 +61,16 @@ def _viewpoints(rng: np.random.Generator) -> list[Viewpoint]:
     """One steep from the robot's side, and one aslant from the left or the right of the table."""
     aslant = rng.uniform(50, 130) * rng.choice([-1, 1])
     return [
-        Viewpoint(rng.uniform(-25, 25), rng.uniform(-78, -68), rng.uniform(0.98, 1.08)),
+        Viewpoint(rng.uniform(-25, 25), rng.uniform(-78, -68), rng.uniform(1.0, 1.08), (0.45, 0.0, 0.0)),
         Viewpoint(aslant, rng.uniform(-55, -38), rng.uniform(0.92, 1.05)),
     ]
 
 
 def _shot(table: Tabletop, viewpoint: Viewpoint, stem: str, pictures: dict[str, bytes]) -> Shot:
-    picture, seen = table.look(viewpoint)
+    picture, seen, robot = table.look(viewpoint)
     file = f"{stem}.jpg"
     pictures[file] = encode_image(picture, ".jpg", _JPEG_QUALITY)
-    return Shot(file, seen)
+    return Shot(file, seen, robot)
 
 
 # Arranging ------------------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def _support(table: Tabletop, name: str) -> tuple[str, str]:
 def _pushes(table: Tabletop, items: dict[str, Item], rng: np.random.Generator) -> Iterator[Push]:
     """A push of a thing that stands by itself, whose end is the same for a little more and a little less.
 
-    Every second scene has none, since few questions are about pushes, and a push takes as long as all the rest. Four in
+    Four scenes in ten have none: few questions are about pushes, and a push takes as long as all the rest. Four in
     ten are aimed at something, which would be met by chance too seldom.
     """
     names = [

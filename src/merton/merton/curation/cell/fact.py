@@ -19,6 +19,8 @@ VISIBLE_SHARE, VISIBLE_PIXELS = 0.75, 110
 """Ours: a thing counts as seen if so much of its silhouette, and so many pixels, are free."""
 POINTED_SHARE = 0.9
 """A thing that is to be pointed at is hardly hidden, so that its outline is the region that shows it."""
+ROBOT_SHARE = 0.015
+"""The stands of the cameras, which belong to the robot, take less of a picture."""
 LOOK_ALIKE = (
     ("cylinder", "peg", "spool", "mug", "cup", "bottle", "cone"),
     ("cube", "brick", "lid", "socket"),
@@ -98,10 +100,22 @@ class Item:
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture of a scene: its file's name, and the things in it by name."""
+    """A picture of a scene.
+
+    Attributes:
+        file: its name.
+        seen: the things in it by name.
+        robot: the robot's share of it.
+    """
 
     file: str
     seen: Mapping[str, Seen]
+    robot: float
+
+    @property
+    def shows_robot(self) -> bool:
+        """Whether a reader sees where the robot stands, and so what is near to it or on its left."""
+        return self.robot >= ROBOT_SHARE
 
     def shows(self, name: str, share: float = VISIBLE_SHARE) -> bool:
         """Whether a thing is plainly to be seen."""
@@ -152,12 +166,21 @@ class CellScene:
     pushes: Sequence[Push] = field(default_factory=tuple)
     change: Change | None = None
 
+    @property
+    def all_shots(self) -> list[Shot]:
+        """The pictures, and those of the change."""
+        return [*self.shots, *((self.change.before, self.change.after) if self.change else ())]
+
     def clear(self, name: str) -> bool:
         """Whether the name of a thing means no other thing, nor one that looks like it."""
         item = self.items[name]
         like = [other for other in self.items.values() if other.color == item.color and alike(other.kind, item.kind)]
         pair = len(name.split()) == 3
         return len(like) == (2 if pair else 1) and (not pair or like[0].kind == like[1].kind)
+
+    def guests(self, name: str) -> list[Item]:
+        """The things that stand on a thing or are in it."""
+        return [item for item in self.items.values() if name in (item.on, item.inside)]
 
     def named(self, shot: Shot) -> list[Item]:
         """The things that a question about a picture may name: seen, and told from all others by their names."""

@@ -110,7 +110,7 @@ def _points(scene: CellScene, shot: Shot) -> Iterator[Fact]:
     for item in scene.named(shot):
         if not shot.shows(item.name, POINTED_SHARE) or item.on or item.inside:
             continue
-        if any(other.on == item.name or other.inside == item.name for other in scene.items.values()):
+        if scene.guests(item.name):
             continue
         corners = [[round(x, 4), round(y, 4)] for x, y in shot.seen[item.name].outline.tolist()]
         middle = shot.seen[item.name].middle
@@ -135,11 +135,11 @@ def _states(scene: CellScene, shot: Shot) -> Iterator[Fact]:
             yield choice("posture", "SceneAct", item.name, posture, postures, words, shot)
         if item.kind == "bowl":
             full = item.beads >= 6
-            guest = any(other.inside == item.name for other in scene.items.values())
+            guest = bool(scene.guests(item.name))
             if full or item.beads == 0:
                 state = "white beads" if full else "a coloured object" if guest else "nothing"
                 offered = ("white beads", "a coloured object", "nothing")
                 yield choice("in_bowl", "SceneAct", item.name, state, offered, words, shot)
         if item.kind == "socket":
-            filled = any(other.inside == item.name for other in scene.items.values())
+            filled = bool(scene.guests(item.name))
             yield yes_no("socket_filled", "SceneAct", item.name, filled, words, shot)

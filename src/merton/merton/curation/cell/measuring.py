@@ -83,7 +83,7 @@ def _supports(scene: CellScene, shot: Shot, named: list[Item]) -> Iterator[Fact]
     for base in named:
         if base.kind not in _SUPPORTS and not any(item.on == base.name for item in named):
             continue
-        guests = [item for item in scene.items.values() if base.name in (item.on, item.inside)]
+        guests = scene.guests(base.name)
         for item in named:
             if item.loose and item is not base and item.kind != "lid":
                 words = {"x": the(item.name), "y": the(base.name)}

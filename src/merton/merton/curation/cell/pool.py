@@ -32,11 +32,16 @@ from merton.seeding import generator
 
 SPLITS = ("test", "shift")
 """Splits of the scenes; no model that comes with Merton was trained on one of them."""
-_QUESTIONS_A_SCENE = 10
+_QUESTIONS_A_SCENE = 12
 _LARGEST, _LARGEST_SEED = 100_000, 1_000_000
 _SCENES, _SETTINGS = ".scenes", "settings.yaml"
 _FORM = 1
 """Of the scenes and of the choice of facts; an unfinished pool of another form is not continued."""
+_BY_THE_ROBOT = (
+    "robot_side", "robot_nearer", "robot_behind", "nearest_robot", "furthest_robot", "from_base",
+    "push", "push_falls", "push_meets", "moved_where",
+)  # fmt: skip
+"""Families that no reader can answer who does not see where the robot stands."""
 _FACTS_OF_A_FAMILY = 6
 """Facts that a scene offers of each family: pairs and triples of things make hundreds."""
 
@@ -195,8 +200,10 @@ def work_on_scene(out: Path, split: str, number: int, seed: int) -> None:
     rng = generator("cell pool facts", seed, scene.id)
     facts = list(changing(scene, rng))
     for shot in scene.shots:
-        for family in (looking, placing, measuring, acting):
-            facts += family(scene, shot, rng)
+        for families in (looking, placing, measuring, acting):
+            facts += families(scene, shot, rng)
+    robotless = {shot.file for shot in scene.all_shots if not shot.shows_robot}
+    facts = [fact for fact in facts if fact.family not in _BY_THE_ROBOT or not robotless & set(fact.pictures)]
     kept: dict[str, list[Fact]] = defaultdict(list)
     subjects: set[tuple[str, str]] = set()
     for index in rng.permutation(len(facts)).tolist():
