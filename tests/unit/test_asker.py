@@ -154,6 +154,20 @@ def test_what_was_paid_for_is_stored_before_a_failure_is_raised(cache: Cache) ->
         assert len(wire.requests) == 3 + 4, "the one that was under way beside the failing one was stored too"
 
 
+def test_a_server_that_refuses_is_not_asked_for_the_rest(cache: Cache) -> None:
+    asks = [Ask({"what": str(number), "where": ""}) for number in range(20)]
+    with scripted_llm(replying(404, "no such model")) as wire:
+        with pytest.raises(InfrastructureError, match="refuses with HTTP 404"):
+            asker_of(wire, cache).ask_all("thing", asks, Thing)
+        assert len(wire.requests) < 3
+
+
+def test_an_endless_answer_is_not_kept_whole(cache: Cache, tmp_path: Path) -> None:
+    with scripted_llm("9" * 1_000_000, GOOD) as wire:
+        asker_of(wire, cache).ask("thing", **of())
+    assert sum(file.stat().st_size for file in tmp_path.glob("answers.sqlite*")) < 200_000
+
+
 def test_an_answer_that_was_under_way_at_ctrl_c_is_kept(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     add, asks = Cache.add, [Ask({"what": str(number), "where": ""}) for number in range(2)]
 
@@ -228,12 +242,12 @@ def test_a_budget_ends_at_the_same_call_in_a_run_that_was_broken_off(cache: Cach
             ):
                 asker_of(wire, cache, budget).ask_all("thing", asks, Thing)
             assert (budget.calls, len(wire.requests)) == (kept, kept)
-        budget = Budget(max_cost=0.2)
+        budget = Budget(max_cost=0.3)
         with pytest.raises(
-            BudgetExhaustedError, match=r"budget of 0\.2 is spent after 4 calls of models \(cost 0\.2\)"
+            BudgetExhaustedError, match=r"budget of 0\.3 is spent after 3 calls of models \(cost 0\.3\)"
         ):
-            asker_of(wire, cache, budget, cost_per_1000=50.0).ask_all("thing", asks, Thing)
-        assert len(wire.requests) == 4
+            asker_of(wire, cache, budget, cost_per_1000=100.0).ask_all("thing", asks, Thing)
+        assert len(wire.requests) == 3
     file = tmp_path / "calls.jsonl"
     with scripted_llm(GOOD) as wire:
         asker_of(wire, cache, Budget(file=file)).ask_all("thing", asks[:2], Thing)

@@ -187,16 +187,12 @@ class Asker:
 
         try:
             for done in as_completed(waiting):
-                if done.cancelled():
-                    continue
-                if error := done.exception():
-                    failure = failure or error
-                    threads.shutdown(wait=False, cancel_futures=True)
-                else:
-                    keep(done)
-        finally:
+                if failure := done.exception():
+                    break
+                keep(done)
+        finally:  # also after Ctrl-C: those under way are waited for and kept, the others not begun
             threads.shutdown(cancel_futures=True)
-            for done, key in waiting.items():  # after Ctrl-C: those that were under way
+            for done, key in waiting.items():
                 if key not in answers and not done.cancelled() and not done.exception():
                     keep(done)
         if failure:
