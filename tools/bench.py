@@ -213,6 +213,15 @@ def executor() -> dict[str, Any]:
     return from_script("executor_bench.py")
 
 
+def curation() -> dict[str, Any]:
+    """A pool of A2Eval's size, 24,519 questions with synthetic vectors of 896 numbers, curated in one thread, once.
+
+    Seconds to vote (five voters) and to keep 500 of each of eight dimensions, and the peak memory of the process. The
+    peer of the largest dimension is scikit-learn's KMeans without ordering and matching.
+    """
+    return from_script("curation_bench.py")
+
+
 def loop_over_ros() -> dict[str, Any]:
     """Processor seconds of a trial of `merton run`, by node, and of the same trials in one process."""
     return from_script("loop_cpu.py")
@@ -237,6 +246,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "safety": safety,
     "ratings": ratings,
     "text": text,
+    "curation": curation,
     "protocols": protocols,
     "trials": trials,
     "stop_latency": stop_latency,
