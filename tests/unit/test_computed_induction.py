@@ -13,6 +13,7 @@ from merton.curation.assignment import assign
 from merton.curation.computed.matchers import zero_shot_voters
 from merton.curation.computed.proposers import ClusterProposer, FixedProposer
 from merton.curation.computed.reviewer import RuleReviewer
+from merton.curation.computed.texts import own_texts
 from merton.curation.induction import Iterations, induce
 from merton.curation.pool import Pool
 from merton.curation.question import Question, Source
@@ -138,3 +139,13 @@ def test_a_whole_induction_without_an_llm_ends_stable(proposer: ClusterProposer,
     fixed = FixedProposer(found.taxonomy)
     again = induce(POOL, fixed, RuleReviewer(embed), try_out, Iterations(), tmp_path / "fixed", embed)
     assert (again.ended, again.taxonomy) == ("stable", found.taxonomy)
+
+
+def test_sentences_that_many_questions_share_are_left_out() -> None:
+    texts = [f"Look at the picture. Where is thing {number}? Answer: Point at it." for number in range(9)]
+    texts += ["Look at the picture. Point at it.", "Look at the picture."]
+    questions = [Question(id=f"{n}", source="s", text=text, answer_kind="free_text") for n, text in enumerate(texts)]
+    found = own_texts(questions)
+    assert found[0] == "Where is thing 0?"
+    assert found[9:] == ["Point at it.", "Look at the picture."]
+    assert own_texts(questions[:4])[0] == texts[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from merton.cli.curate_ablation import ablation_command
 from merton.cli.curate_cell import cell_command
+from merton.cli.curate_dimensions import induce_command, voters_command
 from merton.cli.curate_evaluate import evaluate_command
 from merton.cli.curate_import import import_command, join_command
 from merton.cli.curate_page import page_command
@@ -25,3 +26,5 @@ app.command("page", short_help="Write the page of a curated benchmark again, wit
 app.command("ranking", short_help="Whether benchmarks, and people, rank models alike")(ranking_command)
 app.command("sheet", short_help="A sheet on which people check the dimensions of questions")(sheet_command)
 app.command("agreement", short_help="How far people agree with the dimensions of questions")(agreement_command)
+app.command("induce", short_help="Find the capability dimensions of a pool")(induce_command)
+app.command("voters", short_help="How far voters without an LLM agree with people")(voters_command)

@@ -12,6 +12,7 @@ __all__ = [
     "curated",
     "embedding",
     "importing",
+    "induced",
     "induction",
     "llm",
     "maps",
@@ -26,4 +27,5 @@ __all__ = [
     "sampling",
     "sheet",
     "taxonomy",
+    "voter_agreement",
 ]

@@ -185,11 +185,14 @@ def _votes(
 
 def _baseline(asked: Sequence[Question], drawn: Sequence[Shot]) -> list[str | None]:
     text = require("sklearn.feature_extraction.text", "curation", "voters without an LLM")
-    neighbors = require("sklearn.neighbors", "curation", "voters without an LLM")
     features = text.TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
     known = features.fit_transform(full_texts([shot.question for shot in drawn])).toarray()
-    model = neighbors.NearestCentroid().fit(known, [shot.dimension for shot in drawn])
-    return list(model.predict(features.transform(full_texts(asked)).toarray()))
+    labels = np.array([shot.dimension for shot in drawn])
+    names = sorted(set(labels))
+    centers = np.stack([known[labels == name].mean(axis=0) for name in names])
+    # half the squared distance, but for a part that is the same for all centers
+    distances = (centers**2).sum(axis=1) / 2 - features.transform(full_texts(asked)).toarray() @ centers.T
+    return [names[nearest] for nearest in distances.argmin(axis=1)]
 
 
 def _told(

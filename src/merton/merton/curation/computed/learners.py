@@ -152,7 +152,7 @@ def _cues(questions: Sequence[Question]) -> Features:
 
 
 def _given_away(question: Question) -> dict[str, float]:
-    words = opening(question).split()
+    words = opening(question.text).split()
     starts = {f"begins {' '.join(words[:length])}": 1.0 for length in range(1, len(words) + 1)}
     among = {f"has {word}": _HALF for word in words}
     return {**starts, **among, f"cue {capability(question)}": 1.0, f"answer {question.answer_kind}": 1.0}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.curation.agents import Critique, Memory
-from merton.curation.computed.texts import full_texts, opening
+from merton.curation.computed.texts import opening, own_texts
 from merton.curation.induction import Embed
 from merton.curation.pool import Pool
 from merton.curation.question import Question
@@ -74,19 +74,21 @@ class ClusterProposer:
     def __init__(self, embed: Embed, seed: int = 0) -> None:
         self._embed, self._seed = embed, seed
         self._pool: Pool | None = None
+        self._texts: list[str] = []
         self._vectors: Vectors = np.empty((0, 0))
         self._first: Labels = np.empty(0, np.intp)
 
     def propose(self, pool: Pool, critique: Critique | None, memory: Memory) -> Taxonomy:
         """D_t; raises InputError for a pool without two different questions."""
         if self._pool is not pool:
-            self._pool, self._vectors = pool, question_vectors(pool.questions, self._embed)
-            self._first = self._clusters(len(set(full_texts(pool.questions))))
+            self._pool, self._texts = pool, own_texts(pool.questions)
+            self._vectors = question_vectors(self._texts, pool.questions, self._embed)
+            self._first = self._clusters(len(set(self._texts)))
         labels = self._first
         for entry in memory:
             if entry.critique is not None:
                 labels = self._answered(labels, entry.taxonomy, entry.critique)
-        return _named(pool.questions, self._vectors, labels)
+        return _named(self._texts, self._vectors, labels)
 
     def _clusters(self, distinct: int) -> Labels:
         """The first clusters, with the number that has the largest mean silhouette; the largest first."""
@@ -149,15 +151,15 @@ class ClusterProposer:
         return found
 
 
-def question_vectors(questions: Sequence[Question], embed: Embed) -> Vectors:
+def question_vectors(texts: Sequence[str], questions: Sequence[Question], embed: Embed) -> Vectors:
     """(n, d) rows of norm 1 at most: the sentence vector beside the form of the question, with equal weight (ours).
 
     The form is TF-IDF of the first three words, of pairs and triples of them, and of the kind of answer: the 200 most
     frequent.
     """
     text = require("sklearn.feature_extraction.text", "curation", _USER)
-    sentences = embed(full_texts(questions)).astype(float)
-    openings = [f"{opening(question)} answer_{question.answer_kind}" for question in questions]
+    sentences = embed(texts).astype(float)
+    openings = [f"{opening(own)} answer_{question.answer_kind}" for own, question in zip(texts, questions, strict=True)]
     features = text.TfidfVectorizer(ngram_range=(1, 3), token_pattern=r"\b\w+\b", max_features=_FORMS)
     return np.hstack([sentences, features.fit_transform(openings).toarray()]) * np.sqrt(0.5)
 
@@ -176,12 +178,12 @@ def _distances(vectors: Vectors, labels: Labels) -> Vectors:
     return found
 
 
-def _named(questions: Sequence[Question], vectors: Vectors, labels: Labels) -> Taxonomy:
+def _named(texts: Sequence[str], vectors: Vectors, labels: Labels) -> Taxonomy:
     """The clusters as dimensions, named by the terms that set each apart."""
     text = require("sklearn.feature_extraction.text", "curation", _USER)
     counter = text.CountVectorizer(ngram_range=(1, 2), binary=True, token_pattern=r"\b[^\W\d_]+\b", min_df=2)
     try:
-        present = counter.fit_transform([question.text for question in questions]).tocsr()
+        present = counter.fit_transform(texts).tocsr()
         vocabulary = list(counter.get_feature_names_out())
     except ValueError:  # no word stands in two questions
         present, vocabulary = None, []
@@ -197,7 +199,7 @@ def _named(questions: Sequence[Question], vectors: Vectors, labels: Labels) -> T
             others = np.asarray(present[~members].mean(axis=0)).ravel() if not members.all() else np.zeros(len(here))
             terms = _distinguishing(vocabulary, here - others)
         order = np.flatnonzero(members)[np.argsort(distance[members], kind="stable")]
-        typical = list(dict.fromkeys(_quoted(questions[index].text) for index in order))[:_TYPICAL]
+        typical = list(dict.fromkeys(_quoted(texts[index]) for index in order))[:_TYPICAL]
         told = ", ".join(terms) or "questions alike"
         dimensions.append(
             Dimension(

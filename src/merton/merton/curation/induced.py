@@ -1,0 +1,88 @@
+"""An induction as a folder: the dimensions of a pool, and how they were found."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from merton.curation.agents import Balance
+from merton.curation.assignment import assign
+from merton.curation.induction import Embed, Induction, Iterations, induce
+from merton.curation.pool import Pool
+from merton.curation.roles import Roles
+from merton.curation.sampling import PER_DIMENSION
+from merton.curation.taxonomy import Taxonomy, write_taxonomy
+from merton.errors import InputError
+from merton.files import write_file
+from merton.iqa.steps import Step
+
+TAXONOMY, MEMORY, SETTINGS = "taxonomy.yaml", "memory.jsonl", "induction.json"
+
+
+def induce_into(
+    out: Path,
+    pool: Pool,
+    roles: Roles,
+    embed: Embed,
+    settings: dict[str, Any],
+    iterations: Iterations | None = None,
+    step: Step | None = None,
+) -> Induction:
+    """Find the dimensions of a pool; writes taxonomy.yaml, memory.jsonl and induction.json into a folder that exists.
+
+    An induction that was begun there with the same settings goes on. A trial assigns all questions; of each dimension
+    sampling would keep K = 500, or all of fewer, so they are counted and not chosen.
+
+    Args:
+        settings: JSON values that say what the result follows from, beside roles and iterations: hash of the pool,
+            seeds, model of the embedding.
+        step: shows progress.
+
+    Raises:
+        InputError: the folder has an induction with other settings.
+        InfrastructureError: it cannot be written, or the server of a role failed.
+        BudgetExhaustedError: of calls or money.
+    """
+    iterations = iterations or Iterations()
+    told = {
+        "form": "merton induction 1",
+        **settings,
+        **{name: getattr(roles, name).name for name in ("proposer", "reviewer")},
+        "voters": [voter.name for voter in roles.voters],
+        "roles": roles.about,
+        "iterations": iterations.model_dump(),
+        "versions": {name: version(name) for name in ("numpy", "scikit-learn")},
+    }
+    _same_settings(out, told)
+
+    def try_out(taxonomy: Taxonomy) -> Balance:
+        assigned = assign(pool, taxonomy, roles.voters, step)
+        counts = assigned.balance().assigned
+        return assigned.balance(name for name in taxonomy.names for _ in range(min(counts[name], PER_DIMENSION)))
+
+    found = induce(pool, roles.proposer, roles.reviewer, try_out, iterations, out / MEMORY, embed)
+    write_taxonomy(found.taxonomy, out / TAXONOMY)
+    _write(out, told | {"ended": found.ended, "reason": found.reason})
+    return found
+
+
+def _same_settings(out: Path, told: dict[str, Any]) -> None:
+    """Keep the settings, or refuse if the folder has others."""
+    file = out / SETTINGS
+    if not file.exists():
+        _write(out, told)
+        return
+    try:
+        kept = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        raise InputError(f"{file} is not the settings of an induction; choose another folder") from None
+    plain = json.loads(json.dumps(told))
+    changed = [name for name, value in plain.items() if not isinstance(kept, dict) or kept.get(name) != value]
+    if changed:
+        raise InputError(f"{out} has an induction with another {changed[0]}; choose another folder")
+
+
+def _write(out: Path, told: dict[str, Any]) -> None:
+    write_file(out / SETTINGS, (json.dumps(told, indent=1, sort_keys=True) + "\n").encode())
