@@ -32,6 +32,8 @@ SECTIONS = {
     "sources": "Sources, licences, provenance",
 }
 """Anchor of a section to its heading, in the order of the page."""
+KINDS = {"free_text": "free text", "yes_no": "yes or no"}
+"""Kinds of answers in words, where their names are none."""
 EXAMPLES = 2
 """Kept questions of each dimension that are shown."""
 UNDECIDED = 6
@@ -187,4 +189,4 @@ def _by_source(curated: Curated, everything: Pool) -> list[tuple[Any, int, int]]
 
 @cache
 def _environment() -> jinja2.Environment:
-    return environment("merton.curation", figures=page_figures, SECTIONS=SECTIONS, OTHER=OTHER)
+    return environment("merton.curation", figures=page_figures, SECTIONS=SECTIONS, KINDS=KINDS, OTHER=OTHER)
