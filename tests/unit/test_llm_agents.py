@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -20,16 +21,18 @@ from numpy.typing import NDArray
 from scripted_llm import llm_entry, prompts, replying_to, scripted_llm
 
 from merton.annotate.cache import Cache
+from merton.cognition.models.base import MODELS
 from merton.curation.agents import Balance, Critique, Finding
 from merton.curation.assignment import assign, write_assignment
 from merton.curation.budget import CALLS, Budget, BudgetExhaustedError
 from merton.curation.induction import Induction, Iterations, induce
 from merton.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter, examples
 from merton.curation.llm.asker import Asker
-from merton.curation.pool import Pool
+from merton.curation.pool import Pool, write_pool
 from merton.curation.question import Medium, Question, Source
-from merton.curation.taxonomy import Dimension, Taxonomy, write_taxonomy
+from merton.curation.taxonomy import Dimension, Taxonomy, read_taxonomy, write_taxonomy
 from merton.errors import InvalidAnswerError
+from merton.seeding import generator
 from wire import LIMIT_S, Wire, replying
 
 pytest.importorskip("httpx2", reason="the extra `remote` is not installed")
@@ -333,3 +336,38 @@ def test_pictures_of_a_question_come_with_it(cache: Cache, tmp_path: Path) -> No
         assert voter.vote(pool.questions, set_of(*KINDS)) == ["Colour"] * 3
     contents = [request.body["messages"][0]["content"] for request in wire.requests]
     assert [len(content) for content in contents] == [4, 1, 1]
+
+
+def test_the_command_ends_at_the_budget_with_a_sentence_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner  # not for the processes that the other test kills
+
+    from merton.cli.main import app
+    from merton.curation import embedding
+
+    def embedded(texts: Sequence[str], on_progress: Any = None) -> NDArray[np.float32]:
+        """Texts as vectors, without the model: equal ones for equal texts."""
+        return np.stack([generator(text).normal(size=384) for text in texts]).astype(np.float32) / np.sqrt(384)
+
+    monkeypatch.setattr(embedding, "text_embedder", lambda: SimpleNamespace(embed=embedded, made={"model": "none"}))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_pool(pool_of(), tmp_path / "pool")
+    out = tmp_path / "out"
+
+    def induced(*options: str) -> tuple[int, str]:
+        roles = ["--proposer=scripted", "--reviewer=scripted", "--assigner=scripted"]
+        result = CliRunner().invoke(app, ["curate", "induce", str(tmp_path / "pool"), str(out), *roles, *options])
+        return result.exit_code, result.output
+
+    with scripted_llm(replying_to(agreeing)) as wire:
+        len(MODELS)  # reads the catalogue
+        monkeypatch.setitem(MODELS._entries, "scripted", llm_entry(wire))
+        code, told = induced("--max-calls=4")
+        assert (code, len(wire.requests)) == (3, 4)
+        assert "merton: the budget of 4 calls is spent after 4 calls" in told
+        assert "larger --max-calls goes on from here" in told
+        code, told = induced("--max-calls=100")
+        assert (code, read_taxonomy(str(out / "taxonomy.yaml")).names) == (0, KINDS)
+        asked = [json.dumps(request.body) for request in wire.requests]
+        assert len(set(asked)) == len(asked) == len((out / CALLS).read_text(encoding="utf-8").splitlines())
