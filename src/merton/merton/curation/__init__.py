@@ -9,6 +9,7 @@ __all__ = [
     "card",
     "cell",
     "computed",
+    "curate",
     "curated",
     "embedding",
     "importing",

@@ -2,6 +2,7 @@
 
 __all__ = [
     "answerers",
+    "demo",
     "evaluation",
     "fidelity",
     "models",

@@ -1,0 +1,45 @@
+"""`merton curate demo`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from merton.cli.console import from_here, print_err, print_out, progress
+
+
+def demo_command(
+    out: Annotated[Path, typer.Option(help="Folder for everything; one that was begun is finished.")] = Path(
+        "curation"
+    ),
+    questions: Annotated[
+        Path | None, typer.Option(help="Folder with open_eqa.jsonl and sqa3d_test.jsonl, which join the cell's.")
+    ] = None,
+) -> None:
+    """Render 3,000 questions about the cell, make a small benchmark of them without an LLM, and run models on it.
+
+    Ends in one page. Each step is kept: after Ctrl-C, the same command goes on.
+    """
+    from merton.harness.demo import BENCHMARK, demonstrate
+
+    began_s = time.monotonic()
+    try:
+        shown = demonstrate(out, progress, questions)
+    except KeyboardInterrupt:
+        print_err(f"Interrupted. Everything so far is kept in {from_here(out)}; the same command goes on from there.")
+        raise
+    print_out(
+        f"{len(shown.curated.pool.questions)} of {len(shown.pool.questions)} questions in "
+        f"{len(shown.curated.rows)} dimensions"
+    )
+    for name, mean in shown.models.scores.overall.items():
+        print_out(f"{name}: " + ("no score" if mean.mean is None else f"{mean.mean:.3f}"))
+    for found in shown.agreement:
+        between = f" [{found.over_questions[0]:.2f}, {found.over_questions[1]:.2f}]" if found.over_questions else ""
+        value = "undefined" if found.value is None else f"{found.value:.2f}{between}"
+        print_out(f"{found.coefficient} of {found.models} graded oracles on pool and benchmark: {value}")
+    print_out(f"time on the pool by time on the benchmark: {shown.time_ratio:.1f}")
+    print_out(f"page: {from_here(out / BENCHMARK / 'index.html')} ({round(time.monotonic() - began_s)} s)")

@@ -1,0 +1,186 @@
+"""The Data Agent from a pool to a benchmark: dimensions, assignment, sampling, card and page (A2Eval, section 3.1).
+
+Each part is a file of the curation's folder (`merton.curation.curated`); after a kill -9 the same call goes on, asks no
+model twice, and ends in the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from merton import __version__
+from merton.curation.agents import Balance
+from merton.curation.assignment import Assignment, assign, write_assignment
+from merton.curation.benchmark import write_benchmark
+from merton.curation.card import write_card
+from merton.curation.computed.matchers import zero_shot_voters
+from merton.curation.computed.proposers import ClusterProposer
+from merton.curation.computed.reviewer import RuleReviewer
+from merton.curation.computed.texts import Remembered
+from merton.curation.curated import ASSIGNMENTS, BALANCE, CURATION, MEMORY, REDUNDANCY, TAXONOMY, Curated, read_curated
+from merton.curation.embedding import Embeddings, embed, embed_texts
+from merton.curation.induction import Induction, Iterations, induce
+from merton.curation.page import write_page
+from merton.curation.pool import Pool
+from merton.curation.redundancy import measure, without_restatements, write_redundancy
+from merton.curation.roles import Chosen, Roles, roles
+from merton.curation.sampling import PER_DIMENSION, Kept, sample
+from merton.curation.taxonomy import Taxonomy, read_taxonomy, write_taxonomy
+from merton.errors import InputError
+from merton.files import locked_folder, write_file
+from merton.iqa.steps import Step, quiet
+
+SETTINGS, WORK = "settings.json", "work"
+"""What was asked for, written first; and the folder of embeddings and answers, which can be deleted at the end."""
+PACKAGES = ("numpy", "scikit-learn", "sentence-transformers", "torch", "transformers")
+"""Their versions are part of the result."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a curation is asked for.
+
+    Attributes:
+        taxonomy: name or file of dimensions; None: they are found.
+        keep: most questions of a dimension (K of equation 5).
+        seed: of everything that is drawn.
+        chosen: models of the roles.
+    """
+
+    taxonomy: str | None = None
+    keep: int = PER_DIMENSION
+    seed: int = 0
+    chosen: Chosen = field(default_factory=Chosen)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "taxonomy": self.taxonomy,
+            "keep": self.keep,
+            "seed": self.seed,
+            "roles": self.chosen.model_dump(mode="json", exclude={"max_calls", "max_cost"}),
+        }
+
+
+def curate(pool: Pool, out: Path, wanted: Wanted, cache: Path | None = None, step: Step = quiet) -> Curated:
+    """Make the curated benchmark of a pool, or go on making it.
+
+    Args:
+        pool: read from its folder.
+        out: folder of the curation, new or begun by the same call.
+        wanted: settings.
+        cache: file of models' answers, in `out` by default.
+        step: shows the progress.
+
+    Raises:
+        InputError: the folder holds a curation of another pool or with other settings, or no such taxonomy or model.
+        BudgetExhaustedError: the budget of calls or money is spent; everything so far is kept.
+        InfrastructureError: a model's server or the disk failed; everything so far is kept.
+        MissingDependencyError: a package of requirements/curation.txt is not installed.
+    """
+    with locked_folder(out, "merton curate build"):
+        about = {**wanted.about, "pool": {**pool.made, "questions": len(pool.questions), "sha256": _hash_of(pool)}}
+        _begin(out, about)
+        vectors = embed(pool, out / WORK / "vectors.sqlite", step)
+        answers = cache or out / WORK / "answers.sqlite"
+        with roles(wanted.chosen, lambda: without_llm(wanted.seed), pool, out, answers, wanted.seed) as who:
+            taxonomy, induction = _dimensions(pool, out, wanted, who, vectors, step)
+            assignment = assign(pool, taxonomy, who.voters, step)
+            with step("sample"):
+                kept = _sampled(assignment, pool, vectors, wanted)
+            told = _told(about, who, vectors, assignment, induction)
+        write_taxonomy(taxonomy, out / TAXONOMY)
+        write_assignment(assignment, out / ASSIGNMENTS)
+        balance = assignment.balance(one.dimension for one in kept)
+        write_file(out / BALANCE, (balance.model_dump_json(indent=1) + "\n").encode())
+        found = measure(pool, vectors, assignment.dimension, [one.index for one in kept], step=step)
+        write_redundancy(found, out / REDUNDANCY)
+        with step("write the benchmark") as moved:
+            write_benchmark(pool, kept, out, told, moved)
+            write_file(out / CURATION, _json(told))
+            write_card(out)
+            write_page(out, pool)
+        return read_curated(out)
+
+
+def without_llm(seed: int = 0) -> Roles:
+    """The roles that compute: a Proposer that clusters, a Reviewer by rules, and five voters by likeness."""
+    embedded = Remembered(embed_texts)
+    return Roles(ClusterProposer(embedded, seed), RuleReviewer(embedded), zero_shot_voters(embedded))
+
+
+def _begin(out: Path, about: Mapping[str, Any]) -> None:
+    """Keep what was asked for, or refuse a folder in which something else was."""
+    file = out / SETTINGS
+    if not file.exists():
+        write_file(file, _json(about))
+        return
+    try:
+        before = json.loads(file.read_bytes())
+    except ValueError:
+        raise InputError(f"{file} is damaged: choose another folder") from None
+    for name, value in about.items():
+        if before.get(name) != value:
+            shown = "pool" if name == "pool" else f"{name} {before.get(name)}, not {value}"
+            raise InputError(f"{out} was begun with another {shown}: choose another folder")
+
+
+def _dimensions(
+    pool: Pool, out: Path, wanted: Wanted, who: Roles, vectors: Embeddings, step: Step
+) -> tuple[Taxonomy, Induction | None]:
+    """The dimensions, given or found."""
+    if wanted.taxonomy is not None:
+        return read_taxonomy(wanted.taxonomy), None
+
+    def try_out(taxonomy: Taxonomy) -> Balance:
+        assignment = assign(pool, taxonomy, who.voters, step)
+        return assignment.balance(one.dimension for one in _sampled(assignment, pool, vectors, wanted))
+
+    found = induce(pool, who.proposer, who.reviewer, try_out, Iterations(), out / MEMORY, embed_texts)
+    return found.taxonomy, found
+
+
+def _sampled(assignment: Assignment, pool: Pool, vectors: Embeddings, wanted: Wanted) -> list[Kept]:
+    """Equation 5 over the questions that restate no other."""
+    rows = without_restatements(pool, vectors)
+    found = sample([assignment.dimension[row] for row in rows], vectors.vectors[rows], wanted.keep, wanted.seed)
+    return [replace(one, index=int(rows[one.index])) for one in found]
+
+
+def _told(
+    about: Mapping[str, Any],
+    who: Roles,
+    vectors: Embeddings,
+    assignment: Assignment,
+    induction: Induction | None,
+) -> dict[str, Any]:
+    """curation.json: settings, seeds, versions, hashes."""
+    told: dict[str, Any] = {
+        "settings": {name: value for name, value in about.items() if name != "pool"},
+        "pool": about["pool"],
+        "embedding": vectors.made,
+        "voters": list(assignment.voters),
+        "roles": who.about,
+        "versions": {"merton": __version__, "python": platform.python_version()}
+        | {name: version(name) for name in PACKAGES},
+    }
+    if induction:
+        told["induction"] = {"ended": induction.ended, "reason": induction.reason, "rounds": len(induction.rounds)}
+    return told
+
+
+def _hash_of(pool: Pool) -> str:
+    questions = json.dumps([question.model_dump(mode="json") for question in pool.questions], sort_keys=True)
+    return hashlib.sha256(questions.encode()).hexdigest()
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()

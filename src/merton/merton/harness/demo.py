@@ -1,0 +1,138 @@
+"""From nothing to one page: a pool of the cell, its dimensions, a small benchmark, and models run on it.
+
+Every part keeps what it has made in the folder of the demonstration, so that the same call goes on after a kill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from merton.curation.cell import make_cell_pool
+from merton.curation.curate import Wanted, curate
+from merton.curation.curated import Curated
+from merton.curation.importing.importers import import_pool, join
+from merton.curation.page import write_page
+from merton.curation.pool import Pool
+from merton.errors import InputError
+from merton.files import locked_folder
+from merton.harness.answerers import answerers
+from merton.harness.evaluation import Evaluation, evaluate
+from merton.harness.sandbox import Sandbox
+from merton.iqa.steps import Step, about
+from merton.study.ranking import Agreement, agreements, score_draws
+
+CELL, POOL, BENCHMARK, SCORES, LADDER = "cell", "pool", "benchmark", "scores", "ladder"
+"""Folders of the demonstration: the cell's pool, that with the lab's own questions, the small benchmark, scores of the
+models on it, and of graded oracles on both."""
+OWN = {"openeqa": "open_eqa.jsonl", "sqa3d": "sqa3d_test.jsonl"}
+"""Form to file, of a folder with published questions."""
+KEEP = 150
+"""Most questions of a dimension: a few minutes of models instead of the paper's days."""
+MODELS = ("oracle-0.70", "tiny-vlm", "describe", "blind", "majority", "chance")
+"""A ceiling with mistakes, two VLMs, and three floors."""
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """Everything that the demonstration found.
+
+    Attributes:
+        pool: that was curated.
+        curated: the small benchmark.
+        models: on it.
+        full, small: the graded oracles on the pool's questions of the cell, and on the small benchmark.
+        agreement: of their scores on both, one for each coefficient.
+    """
+
+    pool: Pool
+    curated: Curated
+    models: Evaluation
+    full: Evaluation
+    small: Evaluation
+    agreement: Sequence[Agreement]
+
+    @property
+    def time_ratio(self) -> float:
+        """Time of the graded oracles on the pool by that on the small benchmark."""
+        return float(self.full.cost["process_s"] / self.small.cost["process_s"])
+
+
+def demonstrate(
+    out: Path, step: Step, questions: Path | None = None, count: int = 3000, keep: int = KEEP
+) -> Demonstration:
+    """Make, or go on making, everything that the page shows.
+
+    Args:
+        out: folder, new or begun by an earlier call.
+        step: shows the progress.
+        questions: folder with `OWN`, whose questions join the cell's; None: the cell's alone.
+        count: of the cell's questions.
+        keep: most questions of a dimension.
+
+    Raises:
+        InputError: the folder holds something else, or the other has no such file.
+        InfrastructureError: the folder cannot be written, or a worker was killed.
+        MissingDependencyError: a package of requirements/curation.txt, the simulator or a sandbox is missing.
+    """
+    sandbox = Sandbox()  # a machine without one is told so before minutes of work
+    with locked_folder(out, "merton curate demo"):
+        with step("render questions") as moved:
+            pool = make_cell_pool(out / CELL, count, on_progress=moved)
+        if questions:
+            pool = _joined(out, questions, step)
+        curated = curate(pool, out / BENCHMARK, Wanted(keep=keep), step=step)
+        found = []
+        for folder, asked, names in (
+            (SCORES, curated.pool, MODELS),
+            (f"{LADDER}/pool", pool, ("graded",)),
+            (f"{LADDER}/benchmark", curated.pool, ("graded",)),
+        ):
+            with about(step, folder)("run answerers") as moved:
+                made = answerers(names, asked)
+                found.append(evaluate(asked, made, out / folder, sandbox=sandbox, on_progress=moved))
+        write_page(out / BENCHMARK, pool, out / SCORES)
+        models, full, small = found
+        return Demonstration(pool, curated, models, full, small, _agreement(full, small))
+
+
+def _joined(out: Path, questions: Path, step: Step) -> Pool:
+    """The cell's pool with the published questions of a folder."""
+    folders = [out / CELL]
+    for form, name in OWN.items():
+        if not (questions / name).is_file():
+            raise InputError(f"{questions} has no {name}; it needs {' and '.join(OWN.values())}")
+        with about(step, name)("read questions") as moved:
+            import_pool(form, questions / name, out / form, on_progress=moved)
+        folders.append(out / form)
+    with step("join the pools") as moved:
+        return join(folders, out / POOL, moved)
+
+
+def _agreement(full: Evaluation, small: Evaluation) -> list[Agreement]:
+    """Of the mean score over all questions of the pool, as benchmarks are scored today, with the mean over dimensions
+    of the small one; scenes are drawn for both alike."""
+    ids = [row.question.id for row in full.rows if row.answerer == full.rows[0].answerer]
+    scenes = [row.question.unit_of_intervals for row in full.rows[: len(ids)]]
+    dimension = {row.question.id: row.dimension for row in small.rows}
+    names = list(full.scores.overall)
+    wide = _matrix(full, names, ids)
+    narrow = _matrix(small, names, ids)
+    draws = (
+        score_draws(wide, scenes),
+        score_draws(narrow, scenes, [dimension.get(name, "") for name in ids]),
+    )
+    return agreements(draws[0][0], draws[1][0], draws)
+
+
+def _matrix(found: Evaluation, names: Sequence[str], ids: Sequence[str]) -> np.ndarray:
+    """(answerers, questions) scores; NaN where a question was not asked."""
+    place = {name: index for index, name in enumerate(ids)}
+    scores = np.full((len(names), len(ids)), np.nan)
+    for row in found.rows:
+        if row.score is not None:
+            scores[names.index(row.answerer), place[row.question.id]] = row.score
+    return scores
