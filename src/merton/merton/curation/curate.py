@@ -20,12 +20,10 @@ from merton.curation.agents import Balance
 from merton.curation.assignment import Assignment, assign, write_assignment
 from merton.curation.benchmark import write_benchmark
 from merton.curation.card import write_card
-from merton.curation.computed.matchers import zero_shot_voters
-from merton.curation.computed.proposers import ClusterProposer
-from merton.curation.computed.reviewer import RuleReviewer
+from merton.curation.computed.roles import computed_roles
 from merton.curation.computed.texts import Remembered
 from merton.curation.curated import ASSIGNMENTS, BALANCE, CURATION, MEMORY, REDUNDANCY, TAXONOMY, Curated, read_curated
-from merton.curation.embedding import Embeddings, embed, embed_texts
+from merton.curation.embedding import Embeddings, embed, embed_texts, text_embedder
 from merton.curation.induction import Induction, Iterations, induce
 from merton.curation.page import write_page
 from merton.curation.pool import Pool
@@ -70,6 +68,14 @@ class Wanted:
         }
 
 
+@dataclass
+class _Known:
+    """The sentence model, whose vectors the computed roles use again."""
+
+    made: dict[str, str]
+    embed: Remembered
+
+
 def curate(pool: Pool, out: Path, wanted: Wanted, cache: Path | None = None, step: Step = quiet) -> Curated:
     """Make the curated benchmark of a pool, or go on making it.
 
@@ -89,10 +95,11 @@ def curate(pool: Pool, out: Path, wanted: Wanted, cache: Path | None = None, ste
     with locked_folder(out, "merton curate build"):
         about = {**wanted.about, "pool": {**pool.made, "questions": len(pool.questions), "sha256": _hash_of(pool)}}
         _begin(out, about)
-        vectors = embed(pool, out / WORK / "vectors.sqlite", step)
+        texts = Remembered(embed_texts)
+        vectors = embed(pool, out / WORK / "vectors.sqlite", step, texts=_Known(text_embedder().made, texts))
         answers = cache or out / WORK / "answers.sqlite"
-        with roles(wanted.chosen, lambda: without_llm(wanted.seed), pool, out, answers, wanted.seed) as who:
-            taxonomy, induction = _dimensions(pool, out, wanted, who, vectors, step)
+        with roles(wanted.chosen, lambda: computed_roles(texts, wanted.seed), pool, out, answers, wanted.seed) as who:
+            taxonomy, induction = _dimensions(pool, out, wanted, who, vectors, texts, step)
             assignment = assign(pool, taxonomy, who.voters, step)
             with step("sample"):
                 kept = _sampled(assignment, pool, vectors, wanted)
@@ -109,12 +116,6 @@ def curate(pool: Pool, out: Path, wanted: Wanted, cache: Path | None = None, ste
             write_card(out)
             write_page(out, pool)
         return read_curated(out)
-
-
-def without_llm(seed: int = 0) -> Roles:
-    """The roles that compute: a Proposer that clusters, a Reviewer by rules, and five voters by likeness."""
-    embedded = Remembered(embed_texts)
-    return Roles(ClusterProposer(embedded, seed), RuleReviewer(embedded), zero_shot_voters(embedded))
 
 
 def _begin(out: Path, about: Mapping[str, Any]) -> None:
@@ -134,7 +135,7 @@ def _begin(out: Path, about: Mapping[str, Any]) -> None:
 
 
 def _dimensions(
-    pool: Pool, out: Path, wanted: Wanted, who: Roles, vectors: Embeddings, step: Step
+    pool: Pool, out: Path, wanted: Wanted, who: Roles, vectors: Embeddings, texts: Remembered, step: Step
 ) -> tuple[Taxonomy, Induction | None]:
     """The dimensions, given or found."""
     if wanted.taxonomy is not None:
@@ -144,7 +145,7 @@ def _dimensions(
         assignment = assign(pool, taxonomy, who.voters, step)
         return assignment.balance(one.dimension for one in _sampled(assignment, pool, vectors, wanted))
 
-    found = induce(pool, who.proposer, who.reviewer, try_out, Iterations(), out / MEMORY, embed_texts)
+    found = induce(pool, who.proposer, who.reviewer, try_out, Iterations(), out / MEMORY, texts)
     return found.taxonomy, found
 
 
