@@ -20,7 +20,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,23 +143,20 @@ AskModel = Callable[[Answerer, Question, str, int, "tuple[int, ...] | None"], Re
 
 @contextmanager
 def _desk(answerers: Sequence[Answerer], cache: Path) -> Iterator[AskModel]:
-    """The one thread in which models and their cache are used; answerers that compute are asked in any."""
+    """Each model and its connection to the cache in a thread of its own; answerers that compute are asked in any."""
     models = [answerer for answerer in answerers if isinstance(answerer, CataloguedModel)]
-    with ThreadPoolExecutor(1) as desk:
-        opened = desk.submit(Cache, cache).result() if models else None
+    with ExitStack() as stack:
+        desks = {model.name: stack.enter_context(ThreadPoolExecutor(1)) for model in models}
         for model in models:
-            model.cache = opened
+            model.cache = desks[model.name].submit(Cache, cache).result()
+            stack.callback(lambda desk, opened: desk.submit(opened.__exit__).result(), desks[model.name], model.cache)
 
         def ask(answerer: Answerer, *request: Any) -> Reply:
             if isinstance(answerer, CataloguedModel):
-                return desk.submit(answerer.answer, *request).result()
+                return desks[answerer.name].submit(answerer.answer, *request).result()
             return answerer.answer(*request)
 
-        try:
-            yield ask
-        finally:
-            if opened is not None:
-                desk.submit(opened.__exit__).result()
+        yield ask
 
 
 @dataclass(frozen=True)
@@ -261,10 +258,11 @@ def _all_pieces(
     """The pieces of every answerer in the order of the questions, computed on all cores."""
     work.folder.mkdir(parents=True, exist_ok=True)
     batches = [questions[start : start + BATCH] for start in range(0, len(questions), BATCH)]
+    futures: dict[str, list[Future[dict[str, Any]]]] = {answerer.name: [] for answerer in answerers}
     with ThreadPoolExecutor(usable_cores()) as threads:
-        futures: dict[str, list[Future[dict[str, Any]]]] = {
-            answerer.name: [threads.submit(work.piece, answerer, batch) for batch in batches] for answerer in answerers
-        }
+        for batch in batches:  # the answerers in turn, so that two models are asked at the same time
+            for answerer in answerers:
+                futures[answerer.name].append(threads.submit(work.piece, answerer, batch))
         try:
             for future in as_completed([future for several in futures.values() for future in several]):
                 future.result()
