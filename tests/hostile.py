@@ -281,7 +281,19 @@ os.wait()
 """,
         "It left 1 process running, which was ended.",
     ),
-    Hostile("zombies", "for _ in range(8):\n    if os.fork() == 0: os._exit(0)\nprint('all')", prints="all"),
+    Hostile(
+        "zombies",
+        """
+for _ in range(8):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    while open(f"/proc/{child}/stat").read().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.001)
+print("all")
+""",
+        prints="all",
+    ),
     Hostile("dies", "os.kill(os.getpid(), 11)", "It was ended by the signal SIGSEGV."),
     Hostile("closes_all", "os.closerange(0, 64)\ntime.sleep(3600)", TOO_LONG, {"wall_s": 0.7}),
 ]
