@@ -24,7 +24,7 @@ from hostile import ALL, HEAD, SMALL, Hostile
 from merton.cli import doctor
 from merton.errors import InputError, MissingDependencyError
 from merton.harness import sandbox
-from merton.harness.confinement import engines, guarding
+from merton.harness.confinement import engines, guarding, warden
 from merton.harness.confinement.seccomp import ARCHITECTURES, CLONE, CLONE3, REFUSED, seccomp_filter
 from merton.harness.sandbox import Ended, Limits, Sandbox
 from patience import until
@@ -178,6 +178,25 @@ def test_the_sandbox_ends_with_its_owner(engine: str) -> None:
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     assert until(lambda: not processes(mark))
+
+
+def test_nothing_begins_when_its_owner_is_gone_already() -> None:
+    """The first process waits for a word of the guard, which may have ended while it was made."""
+    waiting, word = os.pipe()
+    report, theirs = os.pipe()
+    os.close(word)
+    lines = Path(warden.__file__).read_text(encoding="utf-8")
+    moves = f"import os\nos.dup2({waiting}, 108)\nos.dup2({theirs}, 105)\nos.dup2(108, 8)\nos.dup2(105, 5)\n"
+    code = f"{moves}exec({lines!r}, {{'__name__': '__main__'}})"
+    job = json.dumps({"files": {}, "main": "x.py"})
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], input=job, text=True, pass_fds=(waiting, theirs), capture_output=True
+    )
+    for number in (waiting, theirs):
+        os.close(number)
+    with open(report, "rb") as file:
+        assert file.read() == b""
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_program_works(engine: str, tmp_path: Path) -> None:

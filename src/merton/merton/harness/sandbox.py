@@ -117,9 +117,9 @@ class Sandbox:
         theirs: dict[str, int] = {}
         ours: dict[str, int] = {}
         with ExitStack() as handed_over:
-            for name in ("info", "report", "out", "err", *(("ask", "reply") if serves else ())):
+            for name in ("info", "report", "out", "err", "go", *(("ask", "reply") if serves else ())):
                 reading, writing = os.pipe()
-                ours[name], theirs[name] = (writing, reading) if name == "reply" else (reading, writing)
+                ours[name], theirs[name] = (writing, reading) if name in ("go", "reply") else (reading, writing)
                 stack.callback(os.close, ours[name])
                 handed_over.callback(os.close, theirs[name])
             job_file = _in_memory("job", job)
@@ -127,7 +127,8 @@ class Sandbox:
             theirs["filter"] = _in_memory("filter", seccomp_filter())
             handed_over.callback(os.close, theirs["filter"])
             stdout, stderr = theirs.pop("out"), theirs.pop("err")
-            plan = engines.plan(self.engine, view, mounts, theirs, self.limits.room, self.limits.files)
+            passed = {**theirs, "held": ours["info"]}
+            plan = engines.plan(self.engine, view, mounts, passed, self.limits.room, self.limits.files)
             plan_file = _in_memory("plan", marshal.dumps(plan))
             handed_over.callback(os.close, plan_file)
             launcher = str(Path(engines.__file__).with_name("launcher.py"))
@@ -136,9 +137,10 @@ class Sandbox:
                 stdin=job_file,
                 stdout=stdout,
                 stderr=stderr,
-                pass_fds=(plan_file, *theirs.values()),
+                pass_fds=(plan_file, *passed.values()),
                 env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
                 cwd="/",
+                start_new_session=True,  # Ctrl-C is for Merton, which ends it in order
             )
         return Guard(process, ours, self.limits)
 

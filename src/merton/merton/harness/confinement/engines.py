@@ -156,6 +156,7 @@ def plan(
     warden = Path(__file__).with_name("warden.py").read_text(encoding="utf-8")
     return {
         "engine": engine,
+        "parent": os.getpid(),
         "bwrap": bubblewrap_path(),
         "uid": UNPRIVILEGED if os.geteuid() == 0 else None,
         "binds": [[source, target] for source, target in (*view.binds, *inputs)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -20,6 +21,8 @@ Serve = Callable[[bytes], bytes]
 
 TICK_S = 0.05
 """Between two looks at memory and time."""
+STUCK_S = 10.0
+"""A launcher that has been told to end, and has not made the first process, is killed after so long."""
 CHUNK = 1 << 16
 
 
@@ -28,7 +31,7 @@ class Guard:
 
     Args:
         process: the launcher.
-        descriptors: our ends of the pipes: info, report, out, err, and ask and reply when the program may ask.
+        descriptors: our ends of the pipes: info, go, report, out, err, and ask and reply when the program may ask.
         limits: of the run.
     """
 
@@ -48,6 +51,7 @@ class Guard:
         self._begin = self._next_look = time.monotonic()
         self._served_s = 0.0
         self._serving_since: float | None = None
+        self._ended_at = 0.0
         self._lock = threading.Lock()
         self._most_report = limits.room + 1024 * limits.files + (1 << 20)
 
@@ -74,14 +78,12 @@ class Guard:
     def end(self, reason: str) -> None:
         """Kill every process inside. The first reason stays."""
         with self._lock:
-            self.reason = self.reason or reason
-            try:
-                if self._first is not None:
+            if not self.reason:
+                self.reason, self._ended_at = reason, time.monotonic()
+            # without a first process yet: bubblewrap, killed now, might leave it behind; it is ended when it is known
+            if self._first is not None:
+                with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._first, signal.SIGKILL)
-                else:
-                    self._process.kill()
-            except ProcessLookupError:
-                pass
 
     def _guard(self) -> None:
         """Read all pipes to their end and look at the limits between."""
@@ -133,6 +135,9 @@ class Guard:
                 os.close(first)
         if self.reason:
             self.end(self.reason)
+        elif self._first is not None:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._pipes["go"], b"x")
 
     def _look(self) -> None:
         """End the program if it has used too much time or memory."""
@@ -140,6 +145,8 @@ class Guard:
         if now < self._next_look:
             return
         self._next_look = now + TICK_S
+        if self.reason and self._first is None and now > self._ended_at + STUCK_S:
+            self._process.kill()
         serving = self._serving_since
         used = now - self._begin - self._served_s - (now - serving if serving is not None else 0.0)
         if used > self._limits.wall_s:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing typing takes as long as the rest
     from typing import Any, NoReturn
 
-DESCRIPTORS = {"ask": 3, "reply": 4, "report": 5, "info": 6, "filter": 7}
+DESCRIPTORS = {"ask": 3, "reply": 4, "report": 5, "info": 6, "filter": 7, "go": 8, "held": 9}
 STAGE = "/tmp"
 """Where mounts are put together; what lies there on the machine is covered in this process's own mount namespace."""
 DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -118,8 +118,12 @@ def give_up_root(uid: int) -> None:
 
 
 def bubblewrap(plan: dict[str, Any]) -> NoReturn:
-    """Become bwrap."""
-    words = [plan["bwrap"], "--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]
+    """Become bwrap.
+
+    Not with --die-with-parent: killed in the moment in which it makes the first process, it leaves that behind. The
+    warden ends with Merton instead; and the reading end of `info` is held open, for a broken pipe would be that moment.
+    """
+    words = [plan["bwrap"], "--unshare-all", "--new-session", "--as-pid-1", "--clearenv"]
     words += ["--cap-drop", "ALL", "--hostname", "sandbox"]
     for source, target in plan["binds"]:
         words += ["--ro-bind", source, target]
@@ -140,10 +144,10 @@ def end_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def namespaces(plan: dict[str, Any], parent: int) -> NoReturn:
+def namespaces(plan: dict[str, Any]) -> NoReturn:
     """Enter namespaces of our own; this process stays outside and waits, its child is the first one inside."""
     uid, gid = os.getuid(), os.getgid()
-    end_with_parent(parent)
+    end_with_parent(plan["parent"])  # after giving up root, which would forget it
     unshare(NEW_USER | NEW_MOUNTS | NEW_PID | NEW_NETWORK | NEW_IPC | NEW_UTS | NEW_CGROUP)
     for name, content in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
@@ -225,7 +229,6 @@ def main() -> None:
     """Run the plan behind the descriptor in the first argument."""
     with open(int(sys.argv[1]), "rb") as file:
         plan = marshal.load(file)
-    parent = os.getppid()
     try:
         move(plan["descriptors"])
         if plan["uid"] is not None:
@@ -233,7 +236,7 @@ def main() -> None:
             give_up_root(plan["uid"])
         if plan["engine"] == "bubblewrap":
             bubblewrap(plan)
-        namespaces(plan, parent)
+        namespaces(plan)
     except OSError as error:
         os.write(2, f"sandbox: {error}\n".encode())
         os._exit(125)
