@@ -17,7 +17,7 @@ def cell_command(
 ) -> None:
     """Render a pool of questions about scenes of the cell, with answers that the simulator knows.
 
-    There is a scene for every twelve questions. The table shows the share of the commonest answer: what can be reached
+    There is a scene for every fifteen questions. The table shows the share of the commonest answer: what can be reached
     without looking. An interrupted pool is continued.
     """
     from rich.table import Table

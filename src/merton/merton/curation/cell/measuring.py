@@ -17,6 +17,12 @@ _CLEARLY_M, _NEARER_M, _TALLER_M = 0.05, 0.07, 0.012
 _TURN_RAD = math.radians(6)
 """Left of another is further along y and in a direction further to the left of the base: two readings that agree."""
 _SUPPORTS = ("mat", "bowl", "socket")
+_FIT_INTO = {"socket": ("peg",), "bowl": ("ball", "cube", "cylinder", "brick", "cone")}
+"""Kinds that may be in a bowl or a socket: of others a reader knows without looking that they are not."""
+_STAND_ON = ("cube", "cylinder", "mug", "bottle", "brick", "spool", "cone", "peg")
+"""Kinds that may stand on a mat or on another thing."""
+_FAR_OUT = ("drawer", "bowl")
+"""Kinds that never stand near to the robot, so that a reader would know their distance without looking."""
 
 
 def placing(scene: CellScene, shot: Shot, rng: np.random.Generator) -> Iterator[Fact]:
@@ -68,14 +74,15 @@ def _two(shot: Shot, one: Item, other: Item) -> Iterator[Fact]:
         side = "left" if left > 0 else "right"
         yield choice("robot_side", "SpatGeo", subject, side, ("left", "right"), words, shot)
     away = float(np.hypot(*one.middle[:2]) - np.hypot(*other.middle[:2]))
-    if abs(away) > _CLEARLY_M:
+    anywhere = one.kind not in _FAR_OUT and other.kind not in _FAR_OUT
+    if anywhere and abs(away) > _CLEARLY_M:
         nearer = one if away < 0 else other
         first = "first" if nearer is one else "second"
         yield choice("robot_nearer", "SpatGeo", subject, nearer.name, (one.name, other.name), words, shot, first)
     depth = shot.seen[one.name].distance_m - shot.seen[other.name].distance_m
     if abs(depth) > _NEARER_M and abs(y - v) > 0.05:
         yield yes_no("camera_nearer", "SpatGeo", subject, depth < 0, words, shot)
-    if abs(ahead) > _CLEARLY_M:
+    if anywhere and abs(ahead) > _CLEARLY_M:
         yield yes_no("robot_behind", "SpatGeo", subject, bool(ahead > 0), words, shot)
 
 
@@ -85,11 +92,12 @@ def _supports(scene: CellScene, shot: Shot, named: list[Item]) -> Iterator[Fact]
             continue
         guests = scene.guests(base.name)
         for item in named:
-            if item.loose and item is not base and item.kind != "lid":
+            if item.loose and item is not base and item.kind in _FIT_INTO.get(base.kind, _STAND_ON):
                 words = {"x": the(item.name), "y": the(base.name)}
                 family = "inside" if base.kind in ("bowl", "socket") else "on_top"
                 yield yes_no(family, "SpatGeo", f"{item.name}/{base.name}", item in guests, words, shot)
-        others = [item.name for item in named if item.loose and item not in guests]
+        fit = [item for item in named if item.loose and item.kind in _FIT_INTO.get(base.kind, _STAND_ON)]
+        others = [item.name for item in fit if item not in guests and item is not base]
         if len(guests) == 1 and guests[0] in named and len(others) >= 3:
             offered = (guests[0].name, *others[:3])
             yield choice("what_on", "SpatGeo", base.name, guests[0].name, offered, {"y": the(base.name)}, shot, "")
@@ -106,6 +114,8 @@ def _of_four(shot: Shot, picked: list[Item]) -> Iterator[Fact]:
         "furthest_robot": (lambda item: -float(np.hypot(*item.middle[:2])), _CLEARLY_M / 2),
     }
     for family, (rule, margin) in rules.items():
+        if family.endswith("robot") and any(item.kind in _FAR_OUT for item in picked):
+            continue
         ranked = sorted(picked, key=rule)
         if rule(ranked[1]) - rule(ranked[0]) > margin:
             yield choice(family, "SpatGeo", subject, ranked[0].name, names, {}, shot, "")
@@ -130,11 +140,13 @@ def measuring(scene: CellScene, shot: Shot, rng: np.random.Generator) -> Iterato
         words, subject = {"x": the(one.name), "y": the(other.name)}, f"{one.name}/{other.name}"
         gap = float(np.hypot(*(one.middle - other.middle)[:2]))
         yield number("distance", subject, gap, words, shot, unit="m", balance=f"{gap:.1f}")
+    for one, other in _ordered_pairs([item for item in scene.alone(shot) if not item.on and not item.inside], rng):
         difference = one.height_m - other.height_m
         if abs(difference) > _TALLER_M:
-            taller = one if difference > 0 else other
-            first = "first" if taller is one else "second"
-            yield choice("taller", "QuantNum", subject, taller.name, (one.name, other.name), words, shot, first)
+            colors = (one.color, other.color)
+            words = {"x": f"the {one.color} thing", "y": f"the {other.color} thing"}
+            taller = one.color if difference > 0 else other.color
+            yield choice("taller", "QuantNum", "/".join(colors), taller, colors, words, shot)
     for item in scene.alone(shot):
         words = {"color": item.color}
         if item.kind != "mat" and not item.on and not item.inside:

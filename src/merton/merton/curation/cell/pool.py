@@ -32,7 +32,7 @@ from merton.seeding import generator
 
 SPLITS = ("test", "shift")
 """Splits of the scenes; no model that comes with Merton was trained on one of them."""
-_QUESTIONS_A_SCENE = 12
+_QUESTIONS_A_SCENE = 15
 _LARGEST, _LARGEST_SEED = 100_000, 1_000_000
 _SCENES, _SETTINGS = ".scenes", "settings.yaml"
 _FORM = 1
