@@ -259,6 +259,32 @@ def test_the_same_import_gives_the_same_bytes_and_another_is_refused(tmp_path: P
         read("parquet", other, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("form", "name", "fault"),
+    [
+        ("parquet", "nothing", "there is no file nothing"),
+        ("parquet", "junk.parquet", "junk.parquet is no table"),
+        ("parquet", ".", "has no .parquet files"),
+        ("datasets", ".", "was not written by save_to_disk"),
+        ("openeqa", "no.json", "cannot read no.json"),
+        ("openeqa", "junk.json", "is no JSON"),
+        ("sqa3d", ".", "must have one file"),
+        ("jsonl", "binary.jsonl", "is not a text file"),
+        ("tsv", "x", "unknown form 'tsv'; did you mean 'csv'"),
+    ],
+)
+def test_a_file_that_is_not_of_the_form_is_refused(
+    form: str, name: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in ("junk.json", "binary.jsonl"):
+        (tmp_path / file).write_bytes(b"\xff\xfe{")
+    if name == "junk.parquet":
+        (tmp_path / name).write_bytes(b"junk")
+    with pytest.raises(InputError, match=fault):
+        import_pool(form, Path(name), tmp_path / "pool")
+
+
 def test_pools_are_joined_with_their_pictures(tmp_path: Path) -> None:
     make: Callable[[str, list[Row]], object] = lambda name, rows: import_pool(  # noqa: E731
         "parquet", parquet(tmp_path, rows, f"{name}.parquet", image=IMAGE), tmp_path / name, Source(name=name)

@@ -36,8 +36,10 @@ def import_command(
     named = None
     if source is not None or any(about.values()):
         if form in importers.BUILT_IN:
-            raise InputError(f"the source of the form {form} is described already; leave --source and its kind out")
-        named = Source(name=source or path.stem, **about)
+            raise InputError(
+                f"the source of the form {form} is described already; leave --source, --licence and the like out"
+            )
+        named = Source(name=source or path.resolve().stem, **about)
     columns: dict[str, tuple[str, ...]] = {}
     for text in column or ():
         part, sign, name = text.partition("=")

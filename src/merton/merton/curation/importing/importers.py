@@ -18,6 +18,7 @@ from merton.curation.importing.tables import CsvTable, Table, parquet_table, sav
 from merton.curation.pool import ABOUT, Pool, media_file, read_pool, write_pool
 from merton.curation.question import Question, Source
 from merton.errors import InfrastructureError, InputError, UnknownNameError
+from merton.files import locked_folder
 
 FORMS = {
     "jsonl": "JSON Lines with the keys of a question (docs/curation.md)",
@@ -28,6 +29,8 @@ FORMS = {
     "sqa3d": "a folder with SQA3D's questions and annotations, or both as JSON Lines",
 }
 """Name of a form to what it is."""
+TABLES = ("csv", "parquet", "datasets")
+"""Forms that are tables with named columns."""
 BUILT_IN = {"openeqa": OPEN_EQA, "sqa3d": SQA3D}
 """Forms whose source is known."""
 
@@ -76,36 +79,45 @@ def import_pool(
     """
     if form not in FORMS:
         raise UnknownNameError("form", form, FORMS)
-    source = BUILT_IN.get(form) or source or Source(name=path.stem)
-    beside = pictures or (path if path.is_dir() else path.parent)
-    media = MediaFolder(out, beside)
-    remarks: list[str] = []
-    if form in ("csv", "parquet", "datasets"):
-        questions, files, remarks = _of_table(form, path, source, columns or {}, split, media, on_progress)
-    else:
-        if columns or split:
-            raise InputError(f"the form {form} has no columns to name and no splits")
-        read = {
-            "jsonl": lambda: own_lines(path, source.name, media, on_progress),
-            "openeqa": lambda: open_eqa(path, pictures, media, on_progress),
-            "sqa3d": lambda: sqa3d(path, media, on_progress),
-        }
-        questions = read[form]()
-        files = [path] if path.is_file() else sorted(path.glob("*.json"))
+    source = BUILT_IN.get(form) or source or Source(name=path.resolve().stem)
     if form == "openeqa" and pictures:
         source = source.model_copy(update={"licence": f"{source.licence} (pictures: that of the scans)"})
-    others = sorted({question.source for question in questions} - {source.name})
-    sources = [source, *(source.model_copy(update={"name": name}) for name in others)]
-    used = {question.source for question in questions}
-    made = {
-        "merton": merton.__version__,
-        "form": form,
-        "inputs": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
-        "remarks": remarks,
-    }
-    pool = Pool.of(questions, [one for one in sources if one.name in used], out, **made)
-    _write(pool, out)
+    if form not in TABLES and (columns or split):
+        raise InputError(f"the form {form} has no columns to name and no splits")
+    with locked_folder(out, "merton curate import"):
+        media = MediaFolder(out, pictures or (path if path.is_dir() else path.parent))
+        remarks: list[str] = []
+        if form in TABLES:
+            questions, files, remarks = _of_table(form, path, source, columns or {}, split, media, on_progress)
+        else:
+            read = {
+                "jsonl": lambda: own_lines(path, source.name, media, on_progress),
+                "openeqa": lambda: open_eqa(path, pictures, media, on_progress),
+                "sqa3d": lambda: sqa3d(path, media, on_progress),
+            }
+            questions = read[form]()
+            files = [path] if path.is_file() else sorted(path.glob("*.json"))
+        made = {
+            "merton": merton.__version__,
+            "form": form,
+            "inputs": {file.name: _sha256(file) for file in files},
+            "remarks": remarks,
+        }
+        others = sorted({question.source for question in questions} - {source.name})
+        sources = [source, *(source.model_copy(update={"name": name}) for name in others)]
+        used = {question.source for question in questions}
+        pool = Pool.of(questions, [one for one in sources if one.name in used], out, **made)
+        _write(pool, out)
     return Imported(pool, tuple(remarks))
+
+
+def _sha256(file: Path) -> str:
+    """Of a file that may be larger than memory."""
+    found = hashlib.sha256()
+    with file.open("rb") as content:
+        while block := content.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()
 
 
 def join(pools: Sequence[Path], out: Path, on_progress: OnProgress = lambda done, total: None) -> Pool:
@@ -116,14 +128,15 @@ def join(pools: Sequence[Path], out: Path, on_progress: OnProgress = lambda done
         for name, source in pool.sources.items():
             if sources.setdefault(name, source) != source:
                 raise InputError(f"{pool.folder} describes the source {name!r} otherwise than a pool before it")
-    paths = {medium.path: pool.folder for pool in read for one in pool.questions for medium in one.media}
-    for number, (path, folder) in enumerate(sorted(paths.items()), 1):
-        copy_medium(media_file(folder, path), out / path)
-        on_progress(number, len(paths))
     made = {"merton": merton.__version__, "joined": [dict(pool.made) for pool in read]}
     joined = Pool.of([one for pool in read for one in pool.questions], sources.values(), out, **made)
     _check_hashes(joined)
-    _write(joined, out)
+    paths = {medium.path: pool.folder for pool in read for one in pool.questions for medium in one.media}
+    with locked_folder(out, "merton curate join"):
+        for number, path in enumerate(sorted(paths), 1):
+            copy_medium(media_file(paths[path], path), out / path)
+            on_progress(number, len(paths))
+        _write(joined, out)
     return joined
 
 
@@ -178,7 +191,7 @@ def _check_hashes(joined: Pool) -> None:
 
 
 def _write(pool: Pool, out: Path) -> None:
+    """Write a pool into a folder that is locked; raises InputError if it holds another."""
     if (out / ABOUT).exists() and json.dumps(dict(read_pool(out).made)) != json.dumps(dict(pool.made)):
         raise InputError(f"{out} holds another pool already; choose another folder")
-    out.mkdir(parents=True, exist_ok=True)
     write_pool(pool, out)

@@ -152,8 +152,9 @@ def json_lines(path: Path) -> list[Placed]:
 
 
 def _json(path: Path) -> Any:
+    content = file_bytes(path)
     try:
-        return json.loads(file_bytes(path))
+        return json.loads(content)
     except ValueError as error:
         raise InputError(f"{path} is no JSON: {error}") from None
 

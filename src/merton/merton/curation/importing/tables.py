@@ -176,8 +176,9 @@ def saved_table(folder: Path, split: str) -> ArrowTable:
 
 
 def _json(file: Path) -> dict[str, Any]:
+    content = file_bytes(file)
     try:
-        found = json.loads(file_bytes(file))
+        found = json.loads(content)
     except ValueError as error:
         raise InputError(f"{file} is no JSON: {error}") from None
     if not isinstance(found, dict):
