@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -171,32 +172,36 @@ class Asker:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _call(self, questions: Mapping[str, Question]) -> dict[str, str]:
-        """Ask the model, and store each answer as it comes: none that was paid for is lost, but by a kill."""
-        if not questions:
-            return {}
+        """Ask the model, and store each answer as it comes.
+
+        A call begins only when there are fewer than `parallel` whose answers are not stored yet, so that no more are
+        lost by a kill.
+        """
         answers: dict[str, str] = {}
-        failure: BaseException | None = None
-        threads = ThreadPoolExecutor(self._model.parallel)
-        waiting = {threads.submit(self._asked, question): key for key, question in questions.items()}
+        waiting: dict[Future[tuple[str, float]], str] = {}
 
         def keep(done: Future[tuple[str, float]]) -> None:
+            key = waiting.pop(done)
+            if error := done.exception():
+                raise error
             response, latency_s = done.result()
-            self._cache.add([(waiting[done], CachedResponse(response, latency_s))])
-            answers[waiting[done]] = response
+            self._cache.add([(key, CachedResponse(response, latency_s))])
+            answers[key] = response
             self.made += 1
 
-        try:
-            for done in as_completed(waiting):
-                if failure := done.exception():
-                    break
-                keep(done)
-        finally:  # also after Ctrl-C: those under way are waited for and kept, the others not begun
-            threads.shutdown(cancel_futures=True)
-            for done, key in waiting.items():
-                if key not in answers and not done.cancelled() and not done.exception():
-                    keep(done)
-        if failure:
-            raise failure
+        with ThreadPoolExecutor(self._model.parallel) as threads:
+            try:
+                for key, question in questions.items():
+                    if len(waiting) == self._model.parallel:
+                        keep(next(as_completed(waiting)))
+                    waiting[threads.submit(self._asked, question)] = key
+                while waiting:
+                    keep(next(as_completed(waiting)))
+            except BaseException:  # of a server, or Ctrl-C: those under way are paid for
+                for done in list(waiting):
+                    with suppress(MertonError):
+                        keep(done)
+                raise
         return answers
 
     def _asked(self, question: Question) -> tuple[str, float]:
