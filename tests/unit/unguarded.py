@@ -51,7 +51,7 @@ class Unguarded:
                 (Path(folder) / name).write_bytes(content.encode() if isinstance(content, str) else content)
             asks, asked = os.pipe()
             replied, replies = os.pipe()
-            shell = f'exec "$0" -B "$1" 3>&{asked} 4<&{replied}'
+            shell = f'exec "$0" -S -B "$1" 3>&{asked} 4<&{replied}'
             process = subprocess.Popen(
                 ["/bin/bash", "-c", shell, sys.executable, str(Path(folder) / main)],
                 pass_fds=(asked, replied),
