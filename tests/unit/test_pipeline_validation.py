@@ -190,6 +190,13 @@ def test_a_wrong_scorer_is_caught(wrong: str) -> None:
         )
 
 
+def test_a_scorer_that_takes_any_number_for_right_is_caught() -> None:
+    """Only the wrong answers show it: the right one scores 1, nothing scores 0."""
+    program = "def score(case, prediction):\n    return float(any(sign.isdigit() for sign in prediction))\n"
+    (fault,) = scoring_faults(program, [question("number")], ["0.25"], Unguarded())
+    assert "a wrong answer to a case with answer_kind number must score less" in fault.text
+
+
 def test_an_inference_program_that_drops_the_choices_is_caught() -> None:
     asked = [question("choice", number) for number in range(3)]
     program = "def predict(case, ask):\n    return ask(case['text'])[:1]\n"
