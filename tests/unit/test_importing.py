@@ -110,7 +110,7 @@ def save_to_disk(folder: Path, rows: list[Row]) -> Path:
     features = {
         "question": {"dtype": "string", "_type": "Value"},
         "choices": {"feature": {"dtype": "string", "_type": "Value"}, "_type": "List"},
-        "answer": {"names": ["A", "B", "C"], "_type": "ClassLabel"},
+        "answer": {"names": ["B", "A", "C"], "_type": "ClassLabel"},
         "frames": {"feature": {"_type": "Image"}, "_type": "List"},
     }
     (folder / "dataset_info.json").write_text(json.dumps({"citation": "", "features": features, "license": ""}))
@@ -119,7 +119,7 @@ def save_to_disk(folder: Path, rows: list[Row]) -> Path:
 
 def test_what_datasets_saves_to_disk_is_read_without_it(tmp_path: Path) -> None:
     rows = [
-        {"question": "Where?", "choices": ["left", "right"], "answer": 1, "frames": [picture(1), picture(2)]},
+        {"question": "Where?", "choices": ["left", "right"], "answer": 0, "frames": [picture(1), picture(2)]},
         {"question": "How?", "choices": ["slowly", "fast", "not"], "answer": 2, "frames": [picture(1)]},
     ]
     save_to_disk(tmp_path / "all" / "test", rows)

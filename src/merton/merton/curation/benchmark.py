@@ -72,7 +72,7 @@ def write_benchmark(
         pool.questions[index].model_copy(
             update={"meta": {**pool.questions[index].meta, ASSIGNED: by_index[index].dimension}}
         )
-        for index in sorted(by_index)
+        for index in by_index
     ]
     paths = sorted({medium.path for question in questions for medium in question.media})
     for number, path in enumerate(paths, 1):
