@@ -103,7 +103,7 @@ def curate(pool: Pool, out: Path, wanted: Wanted, cache: Path | None = None, ste
             assignment = assign(pool, taxonomy, who.voters, step)
             with step("sample"):
                 kept = _sampled(assignment, pool, vectors, wanted)
-            told = _told(about, who, vectors, assignment, induction)
+            told = _told(about, who, vectors, len(without_restatements(pool, vectors)), assignment, induction)
         write_taxonomy(taxonomy, out / TAXONOMY)
         write_assignment(assignment, out / ASSIGNMENTS)
         balance = assignment.balance(one.dimension for one in kept)
@@ -160,14 +160,16 @@ def _told(
     about: Mapping[str, Any],
     who: Roles,
     vectors: Embeddings,
+    distinct: int,
     assignment: Assignment,
     induction: Induction | None,
 ) -> dict[str, Any]:
-    """curation.json: settings, seeds, versions, hashes."""
+    """curation.json: settings, seeds, versions, hashes; `distinct` questions restate no other."""
     told: dict[str, Any] = {
         "settings": {name: value for name, value in about.items() if name != "pool"},
         "pool": about["pool"],
         "embedding": vectors.made,
+        "sampling": {"strategy": "diverse", "restatements_left_out": vectors.vectors.shape[0] - distinct},
         "voters": list(assignment.voters),
         "roles": who.about,
         "versions": {"merton": __version__, "python": platform.python_version()}
