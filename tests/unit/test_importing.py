@@ -252,6 +252,7 @@ def test_the_same_import_gives_the_same_bytes_and_another_is_refused(tmp_path: P
     file = parquet(tmp_path, MMBENCH, image=IMAGE)
     read("parquet", file, tmp_path)
     before = {path.name: path.read_bytes() for path in (tmp_path / "pool").rglob("*") if path.is_file()}
+    (tmp_path / "pool" / "media" / ".1.0.unfinished").write_bytes(b"of a process that was killed")
     read("parquet", file, tmp_path)
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "pool").rglob("*") if path.is_file()}
     other = parquet(tmp_path, MMBENCH[:1], "other.parquet", image=IMAGE)

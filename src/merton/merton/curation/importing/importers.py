@@ -15,10 +15,10 @@ from merton.curation.importing.lines import OPEN_EQA, SQA3D, open_eqa, own_lines
 from merton.curation.importing.media import MediaFolder
 from merton.curation.importing.questions import OnProgress, questions_of
 from merton.curation.importing.tables import CsvTable, Table, parquet_table, saved_table
-from merton.curation.pool import ABOUT, Pool, media_file, read_pool, write_pool
+from merton.curation.pool import ABOUT, MEDIA, Pool, media_file, read_pool, write_pool
 from merton.curation.question import Question, Source
 from merton.errors import InfrastructureError, InputError, UnknownNameError
-from merton.files import locked_folder
+from merton.files import UNFINISHED, locked_folder
 
 FORMS = {
     "jsonl": "JSON Lines with the keys of a question (docs/curation.md)",
@@ -85,6 +85,8 @@ def import_pool(
     if form not in TABLES and (columns or split):
         raise InputError(f"the form {form} has no columns to name and no splits")
     with locked_folder(out, "merton curate import"):
+        for draft in (out / MEDIA).glob(f"*{UNFINISHED}"):  # of a process that was killed
+            draft.unlink()
         media = MediaFolder(out, pictures or (path if path.is_dir() else path.parent))
         remarks: list[str] = []
         if form in TABLES:
