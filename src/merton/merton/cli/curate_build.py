@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from merton.cli.annotate import default_cache
 from merton.cli.console import from_here, print_out, progress
 from merton.cli.curate_roles import (
     Assigner,
@@ -35,7 +36,7 @@ def build_command(
     pictures: Pictures = 0,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
-    cache: Annotated[Path | None, typer.Option(help="File of models' answers, to share among curations.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="File of models' answers; the user's, if not given.")] = None,
 ) -> None:
     """Make a small, balanced benchmark of a pool: find dimensions, assign every question, keep different ones of each.
 
@@ -55,7 +56,7 @@ def build_command(
         max_cost=max_cost,
     )
     with budget_ends():
-        found = curate(read_pool(pool), out, Wanted(taxonomy, keep, seed, chosen), cache, progress)
+        found = curate(read_pool(pool), out, Wanted(taxonomy, keep, seed, chosen), cache or default_cache(), progress)
     for row in found.rows:
         print_out(f"{row.dimension.name}: {row.kept} of {row.assigned} questions")
     print_out(f"{len(found.pool.questions)} of {found.total} questions; entropy {found.entropy_kept:.2f}")

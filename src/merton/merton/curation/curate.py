@@ -175,6 +175,8 @@ def _told(
         "versions": {"merton": __version__, "python": platform.python_version()}
         | {name: version(name) for name in PACKAGES},
     }
+    if who.budget:
+        told["calls"] = {"calls": who.budget.calls, "cost": who.budget.cost}
     if induction:
         told["induction"] = {"ended": induction.ended, "reason": induction.reason, "rounds": len(induction.rounds)}
     return told
