@@ -148,6 +148,8 @@ def test_answers_are_balanced_and_no_fact_is_asked_twice() -> None:
         answers = Counter(one.fact.answer for one in originals if one.fact.dimension == name)
         assert abs(answers["yes"] - answers["no"]) <= 2
     assert len(set(again)) == len(again) == pytest.approx(500 * TWIN_SHARE, abs=4)
+    known = [one for one in supply if one.fact.family != "AffdFunc 0" or one.fact.answer == "yes"]
+    assert "AffdFunc 0" not in {one.fact.family for one in chosen(known, 500, seed=3)[0]}
     with pytest.raises(MertonError, match="questions only, not 5000"):
         chosen(supply, 5000, seed=3)
 

@@ -30,6 +30,8 @@ _FILLED_UP = "SpatGeo"
 """The dimension that gives the questions that another one lacks: it has the most facts."""
 _FEW_CLASSES = 5
 """A family with so many answers has all of them equally often; one with more would end with its rarest."""
+_ONE_ANSWER = 10
+"""A family is not asked if so many facts of it all have one answer."""
 _SAME = {
     "picture_left": "picture_side",
     "drawer_state": "drawer_open",
@@ -99,6 +101,9 @@ def _balanced(found: Sequence[Found], count: int, rng: np.random.Generator) -> l
     for index in rng.permutation(len(found)).tolist():
         fact = found[index].fact
         families[fact.family][fact.balance].append(found[index])
+    for family, classes in list(families.items()):
+        if set(classes) - {""} and len(classes) == 1 and sum(map(len, classes.values())) >= _ONE_ANSWER:
+            del families[family]  # its answer is known without looking
     picked: list[Found] = []
     taken: set[tuple[str, str, str]] = set()
     used: dict[str, Counter[str]] = {family: Counter() for family in families}
