@@ -28,6 +28,9 @@ def build_command(
         str | None, typer.Option(help="Dimensions by name or file; without it they are found.", metavar="NAME|FILE")
     ] = None,
     keep: Annotated[int, typer.Option(min=1, help="Most questions of a dimension.")] = 500,
+    shots: Annotated[
+        int, typer.Option(min=0, help="Labelled questions of each dimension that teach voters without an LLM.")
+    ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
     proposer: Proposer = None,
     reviewer: Reviewer = None,
@@ -56,7 +59,9 @@ def build_command(
         max_cost=max_cost,
     )
     with budget_ends():
-        found = curate(read_pool(pool), out, Wanted(taxonomy, keep, seed, chosen), cache or default_cache(), progress)
+        found = curate(
+            read_pool(pool), out, Wanted(taxonomy, keep, shots, seed, chosen), cache or default_cache(), step=progress
+        )
     for row in found.rows:
         print_out(f"{row.dimension.name}: {row.kept} of {row.assigned} questions")
     print_out(f"{len(found.pool.questions)} of {found.total} questions; entropy {found.entropy_kept:.2f}")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from merton.cli.console import from_here, print_err, print_out, progress
+
+if TYPE_CHECKING:
+    from merton.results.statistics import Interval
 
 
 def demo_command(
@@ -23,7 +26,7 @@ def demo_command(
 
     Ends in one page. Each step is kept: after Ctrl-C, the same command goes on.
     """
-    from merton.harness.demo import BENCHMARK, demonstrate
+    from merton.harness.demo import BENCHMARK, FOUND, demonstrate
 
     began_s = time.monotonic()
     try:
@@ -35,11 +38,22 @@ def demo_command(
         f"{len(shown.curated.pool.questions)} of {len(shown.pool.questions)} questions in "
         f"{len(shown.curated.rows)} dimensions"
     )
+    print_out(
+        f"Cohen's kappa of its voters and the maker of the questions: {_shown(shown.kappa.value, shown.kappa.interval)}"
+    )
+    print_out(
+        f"{len(shown.found.rows)} dimensions found without a taxonomy: adjusted Rand index {shown.rand:.2f} with the maker's"
+    )
     for name, mean in shown.models.scores.overall.items():
-        print_out(f"{name}: " + ("no score" if mean.mean is None else f"{mean.mean:.3f}"))
+        print_out(f"{name}: {_shown(mean.mean, mean.interval)}")
     for found in shown.agreement:
-        between = f" [{found.over_questions[0]:.2f}, {found.over_questions[1]:.2f}]" if found.over_questions else ""
-        value = "undefined" if found.value is None else f"{found.value:.2f}{between}"
+        value = _shown(found.value, found.over_questions)
         print_out(f"{found.coefficient} of {found.models} graded oracles on pool and benchmark: {value}")
     print_out(f"time on the pool by time on the benchmark: {shown.time_ratio:.1f}")
+    print_out(f"in the dimensions that were found: {from_here(out / FOUND / 'index.html')}")
     print_out(f"page: {from_here(out / BENCHMARK / 'index.html')} ({round(time.monotonic() - began_s)} s)")
+
+
+def _shown(value: float | None, interval: Interval | None) -> str:
+    between = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+    return "undefined" if value is None else f"{value:.2f}{between}"

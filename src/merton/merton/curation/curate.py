@@ -20,6 +20,7 @@ from merton.curation.agents import Balance
 from merton.curation.assignment import Assignment, assign, write_assignment
 from merton.curation.benchmark import write_benchmark
 from merton.curation.card import write_card
+from merton.curation.computed.learners import Shot, shot_voters
 from merton.curation.computed.roles import computed_roles
 from merton.curation.computed.texts import Remembered
 from merton.curation.curated import ASSIGNMENTS, BALANCE, CURATION, MEMORY, REDUNDANCY, TAXONOMY, Curated, read_curated
@@ -34,6 +35,7 @@ from merton.curation.taxonomy import Taxonomy, read_taxonomy, write_taxonomy
 from merton.errors import InputError
 from merton.files import locked_folder, write_file
 from merton.iqa.steps import Step, quiet
+from merton.seeding import generator
 
 SETTINGS, WORK = "settings.json", "work"
 """What was asked for, written first; and the folder of embeddings and answers, which can be deleted at the end."""
@@ -48,12 +50,14 @@ class Wanted:
     Attributes:
         taxonomy: name or file of dimensions; None: they are found.
         keep: most questions of a dimension (K of equation 5).
+        shots: labelled questions of each dimension that teach the voters without an LLM; 0: they have the definitions.
         seed: of everything that is drawn.
         chosen: models of the roles.
     """
 
     taxonomy: str | None = None
     keep: int = PER_DIMENSION
+    shots: int = 0
     seed: int = 0
     chosen: Chosen = field(default_factory=Chosen)
 
@@ -63,6 +67,7 @@ class Wanted:
         return {
             "taxonomy": self.taxonomy,
             "keep": self.keep,
+            "shots": self.shots,
             "seed": self.seed,
             "roles": self.chosen.model_dump(mode="json", exclude={"max_calls", "max_cost"}),
         }
@@ -76,7 +81,14 @@ class _Known:
     embed: Remembered
 
 
-def curate(pool: Pool, out: Path, wanted: Wanted, cache: Path | None = None, step: Step = quiet) -> Curated:
+def curate(
+    pool: Pool,
+    out: Path,
+    wanted: Wanted,
+    cache: Path | None = None,
+    vectors_file: Path | None = None,
+    step: Step = quiet,
+) -> Curated:
     """Make the curated benchmark of a pool, or go on making it.
 
     Args:
@@ -84,6 +96,7 @@ def curate(pool: Pool, out: Path, wanted: Wanted, cache: Path | None = None, ste
         out: folder of the curation, new or begun by the same call.
         wanted: settings.
         cache: file of models' answers, in `out` by default.
+        vectors_file: file of embeddings, in `out` by default.
         step: shows the progress.
 
     Raises:
@@ -96,14 +109,18 @@ def curate(pool: Pool, out: Path, wanted: Wanted, cache: Path | None = None, ste
         about = {**wanted.about, "pool": {**pool.made, "questions": len(pool.questions), "sha256": _hash_of(pool)}}
         _begin(out, about)
         texts = Remembered(embed_texts)
-        vectors = embed(pool, out / WORK / "vectors.sqlite", step, texts=_Known(text_embedder().made, texts))
+        shots = _shots(pool, wanted)
+        kept_vectors = vectors_file or out / WORK / "vectors.sqlite"
+        vectors = embed(pool, kept_vectors, step, texts=_Known(text_embedder().made, texts))
         answers = cache or out / WORK / "answers.sqlite"
         with roles(wanted.chosen, lambda: computed_roles(texts, wanted.seed), pool, out, answers, wanted.seed) as who:
             taxonomy, induction = _dimensions(pool, out, wanted, who, vectors, texts, step)
-            assignment = assign(pool, taxonomy, who.voters, step)
+            voters = shot_voters(taxonomy, shots, texts) if shots else who.voters
+            assignment = assign(pool, taxonomy, voters, step)
             with step("sample"):
                 kept = _sampled(assignment, pool, vectors, wanted)
             told = _told(about, who, vectors, len(without_restatements(pool, vectors)), assignment, induction)
+            told["shots"] = [shot.question.id for shot in shots]
         write_taxonomy(taxonomy, out / TAXONOMY)
         write_assignment(assignment, out / ASSIGNMENTS)
         balance = assignment.balance(one.dimension for one in kept)
@@ -132,6 +149,22 @@ def _begin(out: Path, about: Mapping[str, Any]) -> None:
         if before.get(name) != value:
             shown = "pool" if name == "pool" else f"{name} {before.get(name)}, not {value}"
             raise InputError(f"{out} was begun with another {shown}: choose another folder")
+
+
+def _shots(pool: Pool, wanted: Wanted) -> list[Shot]:
+    """The labelled questions that teach: of each dimension at most `shots`, drawn from the pool."""
+    if not wanted.shots:
+        return []
+    if wanted.taxonomy is None or wanted.chosen.assigners:
+        raise InputError("--shots teaches voters without an LLM the dimensions of a taxonomy: name one with --taxonomy")
+    found = []
+    for name in read_taxonomy(wanted.taxonomy).names:
+        own = [question for question in pool.questions if question.dimension == name]
+        order = generator("curation shots", wanted.seed, name).permutation(len(own))[: wanted.shots]
+        found += [Shot(own[index], name) for index in order]
+    if not found:
+        raise InputError(f"--shots needs questions with a dimension of {wanted.taxonomy}, and the pool has none")
+    return found
 
 
 def _dimensions(

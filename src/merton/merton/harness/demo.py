@@ -17,17 +17,24 @@ from merton.curation.curated import Curated
 from merton.curation.importing.importers import import_pool, join
 from merton.curation.page import write_page
 from merton.curation.pool import Pool
-from merton.errors import InputError
+from merton.curation.question import Question
+from merton.errors import InputError, require
 from merton.files import locked_folder
 from merton.harness.answerers import answerers
 from merton.harness.evaluation import Evaluation, evaluate
 from merton.harness.sandbox import Sandbox
 from merton.iqa.steps import Step, about
 from merton.study.ranking import Agreement, agreements, score_draws
+from merton.study.raters import RaterAgreement, cohen_kappa
 
-CELL, POOL, BENCHMARK, SCORES, LADDER = "cell", "pool", "benchmark", "scores", "ladder"
-"""Folders of the demonstration: the cell's pool, that with the lab's own questions, the small benchmark, scores of the
-models on it, and of graded oracles on both."""
+CELL, POOL, BENCHMARK, FOUND, SCORES, LADDER = "cell", "pool", "benchmark", "found", "scores", "ladder"
+"""Folders of the demonstration: the cell's pool, that with published questions, the small benchmark in the paper's
+dimensions, one in dimensions that were found, scores of the models on the first, and of graded oracles on it and the
+pool."""
+VECTORS = "vectors.sqlite"
+TAXONOMY, SHOTS = "a2eval", 10
+"""Dimensions of the benchmark, and labelled questions of each that teach its voters. Without them, and without an LLM,
+voters agree less with people (docs/curation.md)."""
 OWN = {"openeqa": "open_eqa.jsonl", "sqa3d": "sqa3d_test.jsonl"}
 """Form to file, of a folder with published questions."""
 KEEP = 150
@@ -43,6 +50,9 @@ class Demonstration:
     Attributes:
         pool: that was curated.
         curated: the small benchmark.
+        found: the one whose dimensions were found in the pool.
+        kappa: Cohen's, of the benchmark's voters and the maker of the cell's questions, on scenes without a shot.
+        rand: adjusted Rand index of the dimensions that were found and the maker's.
         models: on it.
         full, small: the graded oracles on the pool's questions of the cell, and on the small benchmark.
         agreement: of their scores on both, one for each coefficient.
@@ -50,6 +60,9 @@ class Demonstration:
 
     pool: Pool
     curated: Curated
+    found: Curated
+    kappa: RaterAgreement
+    rand: float
     models: Evaluation
     full: Evaluation
     small: Evaluation
@@ -84,7 +97,9 @@ def demonstrate(
             pool = make_cell_pool(out / CELL, count, on_progress=moved)
         if questions:
             pool = _joined(out, questions, step)
-        curated = curate(pool, out / BENCHMARK, Wanted(keep=keep), step=step)
+        own, vectors = Wanted(TAXONOMY, keep, SHOTS), out / VECTORS
+        curated = curate(pool, out / BENCHMARK, own, vectors_file=vectors, step=about(step, BENCHMARK))
+        free = curate(pool, out / FOUND, Wanted(keep=keep), vectors_file=vectors, step=about(step, FOUND))
         found = []
         for folder, asked, names in (
             (SCORES, curated.pool, MODELS),
@@ -96,7 +111,8 @@ def demonstrate(
                 found.append(evaluate(asked, made, out / folder, sandbox=sandbox, on_progress=moved))
         write_page(out / BENCHMARK, pool, out / SCORES)
         models, full, small = found
-        return Demonstration(pool, curated, models, full, small, _agreement(full, small))
+        agreed = _agreement(full, small)
+        return Demonstration(pool, curated, free, _kappa(pool, curated), _rand(pool, free), models, full, small, agreed)
 
 
 def _joined(out: Path, questions: Path, step: Step) -> Pool:
@@ -110,6 +126,28 @@ def _joined(out: Path, questions: Path, step: Step) -> Pool:
         folders.append(out / form)
     with step("join the pools") as moved:
         return join(folders, out / POOL, moved)
+
+
+def _assigned(pool: Pool, curated: Curated) -> list[tuple[Question, str]]:
+    """The questions of the cell with their assigned dimension."""
+    pairs = zip(pool.questions, curated.assignment.dimension, strict=True)
+    return [(question, name) for question, name in pairs if "family" in question.meta]
+
+
+def _kappa(pool: Pool, curated: Curated) -> RaterAgreement:
+    taught = set(curated.made["shots"])
+    scenes = {question.unit_of_intervals for question in pool.questions if question.id in taught}
+    judged = [pair for pair in _assigned(pool, curated) if pair[0].unit_of_intervals not in scenes]
+    truth = [question.dimension for question, _ in judged]
+    return cohen_kappa([name for _, name in judged], truth, [question.unit_of_intervals for question, _ in judged])
+
+
+def _rand(pool: Pool, found: Curated) -> float:
+    metrics = require("sklearn.metrics", "curation", "the demonstration")
+    pairs = _assigned(pool, found)
+    return float(
+        metrics.adjusted_rand_score([question.dimension for question, _ in pairs], [name for _, name in pairs])
+    )
 
 
 def _agreement(full: Evaluation, small: Evaluation) -> list[Agreement]:
