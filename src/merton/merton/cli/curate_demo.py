@@ -41,9 +41,8 @@ def demo_command(
     print_out(
         f"Cohen's kappa of its voters and the maker of the questions: {_shown(shown.kappa.value, shown.kappa.interval)}"
     )
-    print_out(
-        f"{len(shown.found.rows)} dimensions found without a taxonomy: adjusted Rand index {shown.rand:.2f} with the maker's"
-    )
+    rows = len(shown.found.rows)
+    print_out(f"{rows} dimensions found without a taxonomy: adjusted Rand index {shown.rand:.2f} with the maker's")
     for name, mean in shown.models.scores.overall.items():
         print_out(f"{name}: {_shown(mean.mean, mean.interval)}")
     for found in shown.agreement:
