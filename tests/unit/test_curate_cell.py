@@ -26,6 +26,7 @@ from merton.curation.cell.pool import work_on_scene
 from merton.curation.cell.wording import wordings
 from merton.curation.pool import Pool, read_pool
 from merton.errors import InputError, MertonError
+from merton.simulation.varied import make_layout
 
 QUESTIONS = 20
 
@@ -152,6 +153,15 @@ def test_answers_are_balanced_and_no_fact_is_asked_twice() -> None:
     assert "AffdFunc 0" not in {one.fact.family for one in chosen(known, 500, seed=3)[0]}
     with pytest.raises(MertonError, match="questions only, not 5000"):
         chosen(supply, 5000, seed=3)
+
+
+def test_every_kind_is_offered_wrongly_too() -> None:
+    from merton.curation.cell.looking import _KINDS
+
+    kinds = {
+        thing.shape for split in ("test", "shift") for seed in range(9) for thing in make_layout(split, seed).things
+    }
+    assert kinds <= set(_KINDS)
 
 
 # The pool -------------------------------------------------------------------------------------------------------------

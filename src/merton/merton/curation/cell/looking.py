@@ -27,6 +27,11 @@ _SYNONYMS = {
     "cup": ("beaker", "mug"),
     "cylinder": ("can",),
 }
+_KINDS: tuple[str, ...] = (
+    "ball", "bowl", "bottle", "brick", "button", "cone", "cube", "cup", "cylinder", "drawer", "knob", "lid",
+    "mat", "mug", "peg", "socket", "spool",
+)  # fmt: skip
+"""All kinds that a right answer may have: one that is never a wrong choice would be right wherever it is a choice."""
 _LYING = ("cylinder", "bottle", "peg", "spool", "mug")
 
 
@@ -69,8 +74,7 @@ def _kinds(scene: CellScene, shot: Shot, rng: np.random.Generator) -> Iterator[F
             family="only_one", dimension="PercepObj", subject=item.color, answer_kind="free_text", answer=item.kind,
             also=tuple(also[1:]), words=words, pictures=(shot.file,), balance=item.kind,
         )  # fmt: skip
-        kinds = ["cube", "ball", "mug", "bottle", "bowl", "drawer", "button", "lid", "peg", "mat", "cone", "socket"]
-        others = [kind for kind in kinds if not alike(kind, item.kind)]
+        others = [kind for kind in _KINDS if not alike(kind, item.kind)]
         offered = [item.kind]
         for kind in rng.permutation(others).tolist():
             if len(offered) < 4 and not any(alike(kind, chosen) for chosen in offered):
