@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from scripted_llm import catalogue_file, llm_entry, prompts, scripted_llm
+from scripted_llm import llm_entry, prompts, scripted_llm
 from test_evaluation import pool
 from typer.testing import CliRunner
 from unguarded import Unguarded
 
 from merton.annotate.cache import Cache
 from merton.cli.main import app
+from merton.cognition.models.base import MODELS
 from merton.curation.budget import Budget
 from merton.curation.llm.asker import Asker
 from merton.curation.pool import Pool, write_pool
@@ -96,7 +97,8 @@ def test_an_answer_without_a_program_is_a_round_and_a_spent_budget_an_end(tmp_pa
 def test_the_command_says_why_nothing_was_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pool(FEW, tmp_path / "pool")
     with scripted_llm("no") as wire:
-        monkeypatch.setenv("MERTON_CATALOGUE", str(catalogue_file(tmp_path, llm_entry(wire))))
+        len(MODELS)  # reads the catalogue
+        monkeypatch.setitem(MODELS._entries, "scripted", llm_entry(wire))
         words = ["curate", "evaluate", str(tmp_path / "pool"), str(tmp_path / "out"), "--answerer", "chance"]
         ended = CliRunner().invoke(app, [*words, "--writer", "scripted", "--max-calls", "3"])
     assert ended.exit_code == 3, ended.output
