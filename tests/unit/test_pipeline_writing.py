@@ -17,6 +17,7 @@ from merton.cognition.models.base import MODELS
 from merton.curation.budget import Budget
 from merton.curation.llm.asker import Asker
 from merton.curation.pool import Pool, write_pool
+from merton.errors import InputError
 from merton.harness.answerers import answerers
 from merton.harness.pipeline import composed, read_pipeline
 from merton.harness.writing import Written, written
@@ -106,3 +107,12 @@ def test_the_command_says_why_nothing_was_scored(tmp_path: Path, monkeypatch: py
     done = CliRunner().invoke(app, [*words, "--fidelity"])
     assert done.exit_code == 0, done.output
     assert "fidelity of chance: overall 100.0 %, scoring 100.0 %, inference 100.0 % (12 questions)" in done.output
+
+
+def test_a_limit_without_a_writer_is_refused(tmp_path: Path) -> None:
+    write_pool(FEW, tmp_path / "pool")
+    words = ["curate", "evaluate", str(tmp_path / "pool"), str(tmp_path / "out"), "--answerer", "chance"]
+    with pytest.raises(InputError, match="--max-calls limits calls of models: name one with --writer"):
+        CliRunner().invoke(app, [*words, "--max-calls", "3"], catch_exceptions=False)
+    with pytest.raises(InputError, match="--max-cost needs a price: set cost_per_1000 of describe"):
+        CliRunner().invoke(app, [*words, "--writer", "describe", "--max-cost", "3"], catch_exceptions=False)

@@ -45,10 +45,12 @@ def evaluate_command(
     Ctrl-C or a kill, the same command goes on. The limits of calls and money are the writer's.
     """
     from merton.curation.pool import read_pool
+    from merton.curation.roles import refuse_idle_limits
     from merton.harness.answerers import answerers
     from merton.harness.evaluation import CACHE, PIPELINE, evaluate
     from merton.harness.sandbox import Sandbox
 
+    refuse_idle_limits([writer] if writer else [], max_calls, max_cost, "--writer")
     pool = read_pool(benchmark)
     made = answerers(answerer, pool, seed=seed)
     sandbox = Sandbox()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,8 +154,19 @@ def _refuse_idle(chosen: Chosen) -> None:
     if not chosen.assigners and (chosen.voters is not None or chosen.pictures):
         option = "--pictures" if chosen.voters is None else "--voters"
         raise InputError(f"{option} is of voters that ask a model: name one with --assigner")
-    if not chosen.models and (chosen.max_calls is not None or chosen.max_cost is not None):
-        option = "--max-cost" if chosen.max_calls is None else "--max-calls"
-        raise InputError(f"{option} limits calls of models: name one with --proposer, --reviewer or --assigner")
-    if chosen.max_cost is not None and not any(MODELS[name].cost_per_1000 for name in chosen.models):
-        raise InputError(f"--max-cost needs a price: set cost_per_1000 of {chosen.models[0]} in the catalogue")
+    refuse_idle_limits(chosen.models, chosen.max_calls, chosen.max_cost, "--proposer, --reviewer or --assigner")
+
+
+def refuse_idle_limits(models: Sequence[str], max_calls: int | None, max_cost: float | None, options: str) -> None:
+    """Raise InputError for a limit of calls or money that would limit nothing.
+
+    Args:
+        models: names, of the catalogue, of those that are asked.
+        max_calls, max_cost: see `Budget`.
+        options: of the command, by which models are named.
+    """
+    if not models and (max_calls is not None or max_cost is not None):
+        option = "--max-cost" if max_calls is None else "--max-calls"
+        raise InputError(f"{option} limits calls of models: name one with {options}")
+    if max_cost is not None and not any(MODELS[name].cost_per_1000 for name in models):
+        raise InputError(f"--max-cost needs a price: set cost_per_1000 of {models[0]} in the catalogue")
