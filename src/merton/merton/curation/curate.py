@@ -87,6 +87,7 @@ def curate(
     wanted: Wanted,
     cache: Path | None = None,
     vectors_file: Path | None = None,
+    texts: Remembered | None = None,
     step: Step = quiet,
 ) -> Curated:
     """Make the curated benchmark of a pool, or go on making it.
@@ -97,6 +98,7 @@ def curate(
         wanted: settings.
         cache: file of models' answers, in `out` by default.
         vectors_file: file of embeddings, in `out` by default.
+        texts: the sentence model with the texts it knows, for several curations of one pool.
         step: shows the progress.
 
     Raises:
@@ -108,7 +110,7 @@ def curate(
     with locked_folder(out, "merton curate build"):
         about = {**wanted.about, "pool": {**pool.made, "questions": len(pool.questions), "sha256": _hash_of(pool)}}
         _begin(out, about)
-        texts = Remembered(embed_texts)
+        texts = texts or Remembered(embed_texts)
         shots = _shots(pool, wanted)
         kept_vectors = vectors_file or out / WORK / "vectors.sqlite"
         vectors = embed(pool, kept_vectors, step, texts=_Known(text_embedder().made, texts))

@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from merton.curation.cell import make_cell_pool
+from merton.curation.computed.texts import Remembered
 from merton.curation.curate import Wanted, curate
 from merton.curation.curated import Curated
+from merton.curation.embedding import embed_texts
 from merton.curation.importing.importers import import_pool, join
 from merton.curation.page import write_page
 from merton.curation.pool import Pool
@@ -95,11 +97,13 @@ def demonstrate(
     with locked_folder(out, "merton curate demo"):
         with step("render questions") as moved:
             pool = make_cell_pool(out / CELL, count, on_progress=moved)
+        texts = Remembered(embed_texts)
         if questions:
             pool = _joined(out, questions, step)
-        own, vectors = Wanted(TAXONOMY, keep, SHOTS), out / VECTORS
-        curated = curate(pool, out / BENCHMARK, own, vectors_file=vectors, step=about(step, BENCHMARK))
-        free = curate(pool, out / FOUND, Wanted(keep=keep), vectors_file=vectors, step=about(step, FOUND))
+        curated, free = (
+            curate(pool, out / folder, wanted, vectors_file=out / VECTORS, texts=texts, step=about(step, folder))
+            for folder, wanted in ((BENCHMARK, Wanted(TAXONOMY, keep, SHOTS)), (FOUND, Wanted(keep=keep)))
+        )
         found = []
         for folder, asked, names in (
             (SCORES, curated.pool, MODELS),
