@@ -105,12 +105,12 @@ def _shown(question: Question, folder: Path | None) -> Shown:
 
 
 def _examples(curated: Curated) -> list[tuple[str, list[Shown]]]:
-    """Of each dimension the first kept questions of different sources, or of one."""
+    """Of each dimension the first kept questions of different sources, or of one; those with pictures before others."""
     found = []
     for row in curated.rows:
         own = [one for one in curated.pool.questions if one.meta.get("assigned") == row.dimension.name]
         by_source = {question.source: question for question in reversed(own)}
-        chosen = sorted(by_source.values(), key=lambda one: one.id)[:EXAMPLES]
+        chosen = sorted(by_source.values(), key=lambda one: (not one.media, one.id))[:EXAMPLES]
         chosen += [one for one in own if one not in chosen][: EXAMPLES - len(chosen)]
         if chosen:
             found.append((row.dimension.name, [_shown(one, curated.folder) for one in chosen]))

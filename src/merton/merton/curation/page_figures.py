@@ -33,8 +33,8 @@ def vote_shares(shares: Sequence[float], voters: int) -> Markup:
     counts = [0] * (voters + 1)
     for share in shares:
         counts[round(share * voters)] += 1
-    width, height = 320.0, 120.0
-    step, bottom = width / len(counts), height - 30.0
+    width, height = 320.0, 128.0
+    step, bottom = width / len(counts), height - 38.0
     parts = [tag("line", x1=0, x2=width, y1=bottom, y2=bottom, class_="grid")]
     for votes, count in enumerate(counts):
         tall = (bottom - 16.0) * count / max(max(counts), 1)
