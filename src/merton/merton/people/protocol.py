@@ -1,0 +1,84 @@
+"""The contract of a protocol: what its raters see, what they may answer, and what their answers become."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from merton.config import Model
+from merton.people.item import Item
+from merton.people.ledger import Answer
+
+Scale = Literal["nominal", "ordinal", "interval"]
+
+
+class Protocol(ABC):
+    """One kind of study. Its page is `serve/page/protocols/NAME.js`; everything else of it is in its class.
+
+    Attributes:
+        name: in the project file, such as "quality".
+        title: on pages.
+        roles: of the media that each item must have.
+        criteria: name of each value of an answer to its scale; statistics go by it.
+        ordered: True if raters answer an item one after the other and see what was said before (tasks); such a
+            protocol has turns in place of a design.
+        reviewed: True if an expert answers an item once its raters have finished it.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    roles: ClassVar[tuple[str, ...]] = ()
+    criteria: ClassVar[Mapping[str, Scale]]
+    ordered: ClassVar[bool] = False
+    reviewed: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def answer(self) -> type[Model]:
+        """The pydantic model of a rater's answer; its validators know the item only by `checked`."""
+
+    @property
+    def review(self) -> type[Model]:
+        """The model of an expert's answer, of a protocol with `reviewed`."""
+        return self.answer
+
+    @abstractmethod
+    def view(self, item: Item, said: Sequence[Answer], blind: bool = True) -> dict[str, Any]:
+        """What the page shows of an item besides its media: plain JSON without any of `Item.facts` or `Item.id`.
+
+        Args:
+            item: asked about.
+            said: the answers of others that stand (only of a protocol with `ordered` or `reviewed`), in their order.
+            blind: as the project says.
+        """
+
+    def checked(self, item: Item, answer: Model, said: Sequence[Answer]) -> Model:
+        """The answer, if it is one to this item; raises InputError with a sentence for the rater if it is not."""
+        return answer
+
+    @abstractmethod
+    def values(self, item: Item, answer: Mapping[str, Any]) -> dict[str, float | str]:
+        """Criterion to value of an answer that stands; without those the answer leaves open."""
+
+    def is_right(self, item: Item, answer: Mapping[str, Any]) -> bool:
+        """Whether an answer to a gold item is the known one. By default: all values are equal."""
+        assert item.gold is not None
+        return self.values(item, answer) == self.values(item, item.gold)
+
+    @abstractmethod
+    def export(
+        self, items: Sequence[Item], answers: Sequence[Answer], out: Path, names: Mapping[str, str]
+    ) -> list[Path]:
+        """Write what the rest of Merton reads, such as ratings.csv or tags.yaml, into a folder.
+
+        Args:
+            items: of the project.
+            answers: that stand, by rater and number; repeats and gold items are among them (`Answer.kind`).
+            out: the folder, there already.
+            names: pseudonym to the name to be written; the pseudonyms themselves unless names were asked for.
+
+        Returns:
+            The files.
+        """
