@@ -8,14 +8,17 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import rclpy
+from action_msgs.msg import GoalStatus
 from merton_interfaces.msg import SafetyState
 from rclpy.action import ActionClient, ActionServer
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from std_srvs.srv import Trigger
+from unique_identifier_msgs.msg import UUID
 
 from merton.execution.gate.permit import permit_text
 from merton_nodes.ros import conversions as convert
@@ -92,26 +95,34 @@ class Ros:
         """Run an action to its end; returns its result."""
         client = self.action_client(node, kind, name)
         self.until(client.server_is_ready)
+        goal_id = UUID(uuid=list(uuid4().bytes))  # the same at each asking, so that no second goal begins
         handles: list[Any] = []
         results: list[Any] = []
 
         def on_handle(future: Any) -> None:
-            handles.append(future.result())
-            if handles[-1].accepted:
-                handles[-1].get_result_async().add_done_callback(lambda f: results.append(f.result().result))
+            if not handles:
+                handles.append(future.result())
 
-        for _ in range(3):  # an answer to a client that is not discovered yet is dropped: ask again
-            count = len(handles)
-            self.executor.create_task(lambda: client.send_goal_async(goal, on_feedback).add_done_callback(on_handle))
-            try:
-                self.until(lambda count=count: len(handles) > count, 10.0)
-                break
-            except AssertionError:
-                continue
-        assert handles, f"{name} did not answer"
-        assert handles[-1].accepted, f"{name} refused the goal"
-        self.until(lambda: results)
-        return results[0]
+        def on_result(future: Any) -> None:
+            results.append(future.result())
+
+        def send() -> None:
+            client.send_goal_async(goal, on_feedback, goal_id).add_done_callback(on_handle)
+
+        def ask_for_result() -> None:
+            handles[0].get_result_async().add_done_callback(on_result)
+
+        # An answer to a client that is not discovered yet is dropped: ask again. A goal that was accepted at the first
+        # asking is not accepted once more, but it has a result; one that was refused has none, which is told at once.
+        for request, answers in ((send, handles), (ask_for_result, results)):
+            for limit_s in (10.0, 10.0, LIMIT_S):
+                self.executor.create_task(request)
+                with contextlib.suppress(AssertionError):
+                    self.until(lambda answers=answers: answers, limit_s)
+                    break
+            assert answers, f"{name} did not answer"
+        assert results[0].status != GoalStatus.STATUS_UNKNOWN, f"{name} refused the goal"
+        return results[0].result
 
     def close(self) -> None:
         """End everything; raises what the executor thread raised."""
