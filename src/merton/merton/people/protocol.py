@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from merton.config import Model
 from merton.people.item import Item
-from merton.people.ledger import Answer
+from merton.people.ledger import Answer, Slot
 
 Scale = Literal["nominal", "ordinal", "interval"]
 
@@ -44,6 +44,19 @@ class Protocol(ABC):
         """The model of an expert's answer, of a protocol with `reviewed`."""
         return self.answer
 
+    def shown(self, item: Item, slot: Slot, seed: int) -> Item:
+        """The item as one slot shows it: with sides exchanged, for instance. By default the item itself.
+
+        Media, `view` and `checked` get the item that this returns; `values` and `export` the item of the project, so
+        `checked` must undo in the answer what was exchanged here.
+
+        Args:
+            item: of the project.
+            slot: that it is shown in; same slot and seed, same result.
+            seed: of the project.
+        """
+        return item
+
     @abstractmethod
     def view(self, item: Item, said: Sequence[Answer], blind: bool = True) -> dict[str, Any]:
         """What the page shows of an item besides its media: plain JSON without any of `Item.facts` or `Item.id`.
@@ -55,7 +68,11 @@ class Protocol(ABC):
         """
 
     def checked(self, item: Item, answer: Model, said: Sequence[Answer]) -> Model:
-        """The answer, if it is one to this item; raises InputError with a sentence for the rater if it is not."""
+        """The answer to be stored, if it is one to this item (as `shown`).
+
+        Raises:
+            InputError: it is not; a sentence for the rater.
+        """
         return answer
 
     @abstractmethod

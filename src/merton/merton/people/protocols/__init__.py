@@ -1,3 +1,5 @@
 """The protocols: tasks, episodes, trials, labels, likert, pairs, quality."""
 
-__all__: list[str] = []
+from merton.people.protocols.catalogue import protocol_named
+
+__all__ = ["protocol_named", "quality"]

@@ -1,0 +1,21 @@
+"""Every protocol by the name that a project file calls it."""
+
+from __future__ import annotations
+
+from merton.errors import UnknownNameError
+from merton.people.protocol import Protocol
+from merton.people.protocols.quality import Quality
+
+PROTOCOLS: dict[str, Protocol] = {
+    protocol.name: protocol
+    for protocol in (
+        Quality(),
+    )
+}  # fmt: skip
+
+
+def protocol_named(name: str) -> Protocol:
+    """The protocol called so in a project file; raises UnknownNameError with the valid names."""
+    if name not in PROTOCOLS:
+        raise UnknownNameError("protocol", name, PROTOCOLS)
+    return PROTOCOLS[name]

@@ -1,0 +1,71 @@
+"""Absolute category rating with hidden reference: how good is this picture, from 1 to 5 (ITU-T P.910, ITU-R BT.500)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from merton.config import Model
+from merton.files import write_file
+from merton.people.item import Item
+from merton.people.ledger import Answer
+from merton.people.protocol import Protocol, Scale
+
+WORDS = {5: "Excellent", 4: "Good", 3: "Fair", 2: "Poor", 1: "Bad"}
+"""The five grades of ITU-T P.910, section 6.1."""
+
+
+class QualityAnswer(Model):
+    """An opinion of a picture: 1 (bad) to 5 (excellent)."""
+
+    score: Annotated[int, Field(ge=1, le=5)]
+
+
+class Quality(Protocol):
+    """A picture or video at a time; undistorted references are among them, and look like any other item.
+
+    Items have one medium, "image". Facts that the export knows: `reference_id`, `distortion`, `level` ("0" of a
+    reference).
+    """
+
+    name: ClassVar[str] = "quality"
+    title: ClassVar[str] = "Quality of pictures"
+    roles: ClassVar[tuple[str, ...]] = ("image",)
+    criteria: ClassVar[Mapping[str, Scale]] = {"quality": "interval"}
+
+    @property
+    def answer(self) -> type[Model]:
+        return QualityAnswer
+
+    def view(self, item: Item, said: Sequence[Answer], blind: bool = True) -> dict[str, Any]:
+        """`question`, and `grades`: number and word of each, best first."""
+        return {"question": "How good is this picture?", "grades": [[grade, word] for grade, word in WORDS.items()]}
+
+    def values(self, item: Item, answer: Mapping[str, Any]) -> dict[str, float | str]:
+        return {"quality": float(answer["score"])}
+
+    def is_right(self, item: Item, answer: Mapping[str, Any]) -> bool:
+        """Within one grade of the known one. Ours: careful people differ by one grade, and careless ones by more."""
+        assert item.gold is not None
+        return abs(int(answer["score"]) - int(item.gold["score"])) <= 1
+
+    def export(
+        self, items: Sequence[Item], answers: Sequence[Answer], out: Path, names: Mapping[str, str]
+    ) -> list[Path]:
+        """`quality.csv`: each opinion, with what is known of its picture."""
+        by_id = {item.id: item for item in items}
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("reference_id", "distortion", "level", "scene", "rater", "score", "kind"))
+        for answer in answers:
+            item = by_id[answer.item]
+            facts = (item.facts.get(key, "") for key in ("reference_id", "distortion", "level"))
+            writer.writerow((*facts, item.scene, names[answer.rater], answer.answer["score"], answer.kind))
+        path = out / "quality.csv"
+        write_file(path, text.getvalue().encode())
+        return [path]
