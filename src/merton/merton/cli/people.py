@@ -1,0 +1,10 @@
+"""`merton people`: pages on which people define tasks, judge episodes and check the machines."""
+
+from __future__ import annotations
+
+from merton.cli.people_project import check_command
+from merton.cli.tree import App
+
+app = App("Studies with people: tasks, judgements and ratings, on pages that a browser opens.")
+
+app.command("check", short_help="Read a project and all its items; say what is in it")(check_command)

@@ -1,0 +1,78 @@
+"""The items of a project, read from its source; their media are prepared on the way.
+
+Beside its scene, media and texts each item has facts, by which exports and statistics know it:
+
+    quality    image, reference (id of the item with the reference picture, "" for itself), distortion, level
+    pairs      a, b: the contenders; case: what both had to do or show
+    labels     question, dimension
+    likert     model, scenario
+    trials     run, trial, agent
+    episodes   team, task, video
+    tasks      file
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, RootModel
+
+from merton.config import load
+from merton.errors import InputError
+from merton.people.item import Item
+from merton.people.project import Loaded
+
+OnProgress = Callable[[int, int], None]
+
+
+class GoldAnswers(RootModel[Annotated[dict[str, dict[str, Any]], Field(min_length=1)]]):
+    """The file of gold items: id of an item to its right answer."""
+
+
+def items_of(loaded: Loaded, on_progress: OnProgress = lambda done, total: None) -> tuple[Item, ...]:
+    """All items of a project in a fixed order, with unique ids; media are prepared once and then found again.
+
+    Args:
+        loaded: of `read_project`.
+        on_progress: called with (done, total) while media are prepared.
+
+    Raises:
+        InputError: a file that is missing, unreadable or not of its kind, or nothing to ask about; the sentence names
+            it.
+        MissingDependencyError: the source needs a package that is not installed.
+    """
+    chosen = loaded.project.items
+    module = import_module(f"merton.people.sources.{chosen.source}")
+    items: tuple[Item, ...] = tuple(module.items_of(loaded, getattr(chosen, chosen.source), on_progress))
+    if not items:
+        raise InputError(f"{loaded.path}: the source {chosen.source} has nothing to ask about")
+    known: set[str] = set()
+    for item in items:
+        if item.id in known:
+            raise InputError(f"{loaded.path}: two items have the id {item.id!r}")
+        known.add(item.id)
+    return items if chosen.gold is None else _with_gold(loaded.place(chosen.gold), items)
+
+
+def items_sha256(items: Sequence[Item]) -> str:
+    """A hash, in hex, of all that the items show and are: prepared media have names by their content."""
+    shown = [
+        [item.id, item.scene, {role: medium.file.name for role, medium in item.media.items()}, dict(item.texts),
+         dict(item.facts), item.gold and dict(item.gold)]
+        for item in items
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+def _with_gold(file: Path, items: Sequence[Item]) -> tuple[Item, ...]:
+    answers = load(file, GoldAnswers).root
+    stray = sorted(set(answers) - {item.id for item in items})
+    if stray:
+        raise InputError(f"{file}: there is no item {stray[0]!r}; ids are like {items[0].id!r}")
+    return tuple(replace(item, gold=answers[item.id]) if item.id in answers else item for item in items)
