@@ -25,6 +25,9 @@ class Protocol(ABC):
         ordered: True if raters answer an item one after the other and see what was said before (tasks); such a
             protocol has turns in place of a design.
         reviewed: True if an expert answers an item once its raters have finished it.
+        ratings: of an item, where the protocol fixes the number whatever the project says; None: the project's.
+        panel_raters: the most raters who may answer items of one `panel`; None: any number.
+        panel_items: the most items of one panel that one rater may answer, repeats not counted; None: any number.
     """
 
     name: ClassVar[str]
@@ -33,6 +36,9 @@ class Protocol(ABC):
     criteria: ClassVar[Mapping[str, Scale]]
     ordered: ClassVar[bool] = False
     reviewed: ClassVar[bool] = False
+    ratings: ClassVar[int | None] = None
+    panel_raters: ClassVar[int | None] = None
+    panel_items: ClassVar[int | None] = None
 
     @property
     @abstractmethod
@@ -74,6 +80,27 @@ class Protocol(ABC):
             InputError: it is not; a sentence for the rater.
         """
         return answer
+
+    def review_view(self, item: Item, said: Sequence[Answer], blind: bool = True) -> dict[str, Any]:
+        """Like `view`, for the expert (slots of the kind "review"); `said` has the answers of raters and of reviews."""
+        return self.view(item, said, blind)
+
+    def next_turn(self, item: Item, said: Sequence[Answer]) -> int | Literal["review"] | None:
+        """Who goes on with an item of an `ordered` protocol.
+
+        Args:
+            item: asked about.
+            said: all answers to it that stand, reviews among them, in the order in which they were saved.
+
+        Returns:
+            The place in the item's order of raters, from 0, whose rater writes next (a place can come again after a
+            review sent the item back); "review": the expert; None: the item is finished.
+        """
+        raise NotImplementedError(f"{self.name} has no turns")
+
+    def panel(self, item: Item) -> str | None:
+        """Items with the same text are answered by the same `panel_raters` raters; None: by any (the default)."""
+        return None
 
     @abstractmethod
     def values(self, item: Item, answer: Mapping[str, Any]) -> dict[str, float | str]:
