@@ -234,7 +234,7 @@ bytecode_step() { # NAME TITLE
 }
 
 everything() {
-  requirements_step other_requirements "requirements of models and tests" 540 ros.txt base.txt sim.txt serve.txt build.txt dev.txt models.txt curation.txt
+  requirements_step other_requirements "requirements of models and tests" 575 ros.txt base.txt sim.txt serve.txt people.txt build.txt dev.txt models.txt curation.txt
 }
 
 version=$("$python" --version 2>&1 || true)
