@@ -102,8 +102,8 @@ def test_with_a_taxonomy_nothing_is_induced(pool: Pool, tmp_path: Path) -> None:
 
 def test_a_folder_takes_one_curation(pool: Pool, tmp_path: Path) -> None:
     curate(pool, tmp_path / "out", Wanted("a2eval", keep=6))
-    with pytest.raises(InputError, match="begun with another keep 6, not 7: choose another folder"):
+    with pytest.raises(InputError, match="holds a curation with other keep; choose another folder"):
         curate(pool, tmp_path / "out", Wanted("a2eval", keep=7))
     other = Pool.of(pool.questions[:-1], pool.sources.values(), pool.folder)
-    with pytest.raises(InputError, match="begun with another pool: choose another folder"):
+    with pytest.raises(InputError, match="holds a curation with other pool; choose another folder"):
         curate(other, tmp_path / "out", Wanted("a2eval", keep=6))

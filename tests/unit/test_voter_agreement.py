@@ -143,7 +143,7 @@ def test_the_command_finds_dimensions_and_begins_nothing_twice(folder: Path, mon
     (out / "memory.jsonl").write_bytes(before["memory.jsonl"][:-40])  # killed while it wrote
     assert called("induce", folder / "pool", out)[0] == 0
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
-    with pytest.raises(InputError, match="has an induction with another seed; choose another folder"):
+    with pytest.raises(InputError, match="holds an induction with other seed; choose another folder"):
         called("induce", folder / "pool", out, "--seed", 1)
     monkeypatch.setattr("merton.curation.induced.Iterations", lambda: Iterations(inner=1, outer=1))
     code, output = called("induce", folder / "pool", folder / "short")

@@ -7,12 +7,14 @@ in a checkout they are at its top, in a package that pip installed under `share`
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import itertools
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 
@@ -89,6 +91,43 @@ def write_file(path: Path, content: bytes) -> None:
             file.write(content)
     except OSError as error:
         raise InfrastructureError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file in hexadecimal digits; it may be larger than memory."""
+    found = hashlib.sha256()
+    with path.open("rb") as content:
+        while block := content.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()
+
+
+def claim(file: Path, settings: Mapping[str, Any], work: str) -> None:
+    """Keep the settings of the work that is done in a folder, or refuse a folder where it was begun with others.
+
+    Args:
+        file: in the folder of the work; may hold more than the settings.
+        settings: JSON values.
+        work: for the message, such as "a dataset".
+
+    Raises:
+        InputError: the folder's work has other settings.
+        InfrastructureError: the file cannot be written.
+    """
+    content = json.dumps(settings, indent=1, sort_keys=True)
+    if not file.exists():
+        write_file(file, f"{content}\n".encode())
+        return
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        found = None
+    plain = json.loads(content)
+    different = [name for name in settings if not isinstance(found, dict) or found.get(name) != plain[name]]
+    if different:
+        raise InputError(
+            f"{str(file.parent)!r} holds {work} with other {' and '.join(different)}; choose another folder"
+        )
 
 
 @contextmanager

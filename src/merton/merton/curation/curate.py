@@ -6,7 +6,6 @@ model twice, and ends in the same bytes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Mapping
@@ -28,12 +27,13 @@ from merton.curation.embedding import Embeddings, embed, embed_texts, text_embed
 from merton.curation.induction import Induction, Iterations, induce
 from merton.curation.page import write_page
 from merton.curation.pool import Pool
-from merton.curation.redundancy import measure, without_restatements, write_redundancy
+from merton.curation.question import questions_sha256
+from merton.curation.redundancy import Integers, measure, without_restatements, write_redundancy
 from merton.curation.roles import Chosen, Roles, roles
 from merton.curation.sampling import PER_DIMENSION, Kept, sample
 from merton.curation.taxonomy import Taxonomy, read_taxonomy, write_taxonomy
 from merton.errors import InputError
-from merton.files import locked_folder, write_file
+from merton.files import claim, locked_folder, write_file
 from merton.iqa.steps import Step, quiet
 from merton.seeding import generator
 
@@ -108,20 +108,24 @@ def curate(
         MissingDependencyError: a package of requirements/curation.txt is not installed.
     """
     with locked_folder(out, "merton curate build"):
-        about = {**wanted.about, "pool": {**pool.made, "questions": len(pool.questions), "sha256": _hash_of(pool)}}
-        _begin(out, about)
+        about = {
+            **wanted.about,
+            "pool": {**pool.made, "questions": len(pool.questions), "sha256": questions_sha256(pool.questions)},
+        }
+        claim(out / SETTINGS, about, "a curation")
         texts = texts or Remembered(embed_texts)
         shots = _shots(pool, wanted)
         kept_vectors = vectors_file or out / WORK / "vectors.sqlite"
         vectors = embed(pool, kept_vectors, step, texts=_Known(text_embedder().made, texts))
         answers = cache or out / WORK / "answers.sqlite"
         with roles(wanted.chosen, lambda: computed_roles(texts, wanted.seed), pool, out, answers, wanted.seed) as who:
-            taxonomy, induction = _dimensions(pool, out, wanted, who, vectors, texts, step)
+            rows = without_restatements(pool, vectors)
+            taxonomy, induction = _dimensions(pool, out, wanted, who, vectors, rows, texts, step)
             voters = shot_voters(taxonomy, shots, texts) if shots else who.voters
             assignment = assign(pool, taxonomy, voters, step)
             with step("sample"):
-                kept = _sampled(assignment, pool, vectors, wanted)
-            told = _told(about, who, vectors, len(without_restatements(pool, vectors)), assignment, induction)
+                kept = _sampled(assignment, vectors, rows, wanted)
+            told = _told(about, who, vectors, len(rows), assignment, induction)
             told["shots"] = [shot.question.id for shot in shots]
         write_taxonomy(taxonomy, out / TAXONOMY)
         write_assignment(assignment, out / ASSIGNMENTS)
@@ -135,22 +139,6 @@ def curate(
             write_card(out)
             write_page(out, pool)
         return read_curated(out)
-
-
-def _begin(out: Path, about: Mapping[str, Any]) -> None:
-    """Keep what was asked for, or refuse a folder in which something else was."""
-    file = out / SETTINGS
-    if not file.exists():
-        write_file(file, _json(about))
-        return
-    try:
-        before = json.loads(file.read_bytes())
-    except ValueError:
-        raise InputError(f"{file} is damaged: choose another folder") from None
-    for name, value in about.items():
-        if before.get(name) != value:
-            shown = "pool" if name == "pool" else f"{name} {before.get(name)}, not {value}"
-            raise InputError(f"{out} was begun with another {shown}: choose another folder")
 
 
 def _shots(pool: Pool, wanted: Wanted) -> list[Shot]:
@@ -170,7 +158,14 @@ def _shots(pool: Pool, wanted: Wanted) -> list[Shot]:
 
 
 def _dimensions(
-    pool: Pool, out: Path, wanted: Wanted, who: Roles, vectors: Embeddings, texts: Remembered, step: Step
+    pool: Pool,
+    out: Path,
+    wanted: Wanted,
+    who: Roles,
+    vectors: Embeddings,
+    rows: Integers,
+    texts: Remembered,
+    step: Step,
 ) -> tuple[Taxonomy, Induction | None]:
     """The dimensions, given or found."""
     if wanted.taxonomy is not None:
@@ -178,15 +173,14 @@ def _dimensions(
 
     def try_out(taxonomy: Taxonomy) -> Balance:
         assignment = assign(pool, taxonomy, who.voters, step)
-        return assignment.balance(one.dimension for one in _sampled(assignment, pool, vectors, wanted))
+        return assignment.balance(one.dimension for one in _sampled(assignment, vectors, rows, wanted))
 
     found = induce(pool, who.proposer, who.reviewer, try_out, Iterations(), out / MEMORY, texts)
     return found.taxonomy, found
 
 
-def _sampled(assignment: Assignment, pool: Pool, vectors: Embeddings, wanted: Wanted) -> list[Kept]:
-    """Equation 5 over the questions that restate no other."""
-    rows = without_restatements(pool, vectors)
+def _sampled(assignment: Assignment, vectors: Embeddings, rows: Integers, wanted: Wanted) -> list[Kept]:
+    """Equation 5 over some rows of the pool: the questions that restate no other."""
     found = sample([assignment.dimension[row] for row in rows], vectors.vectors[rows], wanted.keep, wanted.seed)
     return [replace(one, index=int(rows[one.index])) for one in found]
 
@@ -215,11 +209,6 @@ def _told(
     if induction:
         told["induction"] = {"ended": induction.ended, "reason": induction.reason, "rounds": len(induction.rounds)}
     return told
-
-
-def _hash_of(pool: Pool) -> str:
-    questions = json.dumps([question.model_dump(mode="json") for question in pool.questions], sort_keys=True)
-    return hashlib.sha256(questions.encode()).hexdigest()
 
 
 def _json(value: Any) -> bytes:

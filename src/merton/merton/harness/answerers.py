@@ -8,8 +8,6 @@ only the oracles read the answer of the question itself.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from merton.curation.pool import Pool
-from merton.curation.question import Question
+from merton.curation.question import Question, questions_sha256
 from merton.errors import InputError, UnknownNameError
 from merton.harness.guesses import FOLDS, Blind, Majority, chance_answer, region_center, wrong_answer
 from merton.seeding import generator
@@ -190,9 +188,3 @@ def _graded(grade: int, pool: Pool, dimensions: Mapping[str, str], seed: int) ->
     }
     about = {"answerer": name, "seed": seed, "skills": skills, "version": 1}
     return _oracle(name, about, pool, lambda question: skills[dimensions[question.id]], seed)
-
-
-def questions_sha256(questions: Sequence[Question]) -> str:
-    """A hash of questions, whole and in their order."""
-    rows = [question.model_dump(mode="json") for question in questions]
-    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()

@@ -28,10 +28,10 @@ from typing import Any
 from merton import __version__
 from merton.annotate.cache import Cache
 from merton.curation.pool import Pool
-from merton.curation.question import Question
+from merton.curation.question import Question, questions_sha256
 from merton.errors import InfrastructureError, InputError, MertonError, describe_error
 from merton.files import locked_folder, write_file
-from merton.harness.answerers import Answerer, Reply, capability, questions_sha256
+from merton.harness.answerers import Answerer, Reply, capability
 from merton.harness.fidelity import Fidelity, fidelity_of, write_fidelity
 from merton.harness.models import CataloguedModel
 from merton.harness.pipeline import Pipeline, case_for_infer, case_for_score, composed, write_pipeline

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from merton.curation.importing.tables import CsvTable, Table, parquet_table, sav
 from merton.curation.pool import ABOUT, MEDIA, Pool, media_file, read_pool, write_pool
 from merton.curation.question import Question, Source
 from merton.errors import InfrastructureError, InputError, UnknownNameError
-from merton.files import UNFINISHED, locked_folder
+from merton.files import UNFINISHED, file_sha256, locked_folder
 
 FORMS = {
     "jsonl": "JSON Lines with the keys of a question (docs/curation.md)",
@@ -102,7 +101,7 @@ def import_pool(
         made = {
             "merton": merton.__version__,
             "form": form,
-            "inputs": {file.name: _sha256(file) for file in files},
+            "inputs": {file.name: file_sha256(file) for file in files},
             "remarks": remarks,
         }
         others = sorted({question.source for question in questions} - {source.name})
@@ -111,15 +110,6 @@ def import_pool(
         pool = Pool.of(questions, [one for one in sources if one.name in used], out, **made)
         _write(pool, out)
     return Imported(pool, tuple(remarks))
-
-
-def _sha256(file: Path) -> str:
-    """Of a file that may be larger than memory."""
-    found = hashlib.sha256()
-    with file.open("rb") as content:
-        while block := content.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
 
 
 def join(pools: Sequence[Path], out: Path, on_progress: OnProgress = lambda done, total: None) -> Pool:

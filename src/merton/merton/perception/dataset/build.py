@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from merton.errors import InfrastructureError, InputError, UnknownNameError
-from merton.files import locked_folder
+from merton.files import claim, locked_folder
 from merton.perception.dataset import layout
 from merton.perception.dataset.reference import ALL_LEVELS, RANDOM_LEVELS, Copy, JobResult, ReferenceJob, make_reference
 from merton.perception.dataset.settings import Levels, build_settings
@@ -197,19 +196,9 @@ def _of(copies: Mapping[str, list[Copy]], reference: str, manifest: Path | None)
 def _claim(out: Path, settings: dict[str, Any]) -> None:
     """Write the settings into a new folder; refuse a folder with other content or other settings."""
     file = out / layout.SETTINGS
-    if file.is_file():
-        try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
-            found = {}
-        different = [key for key in settings if not isinstance(found, dict) or found.get(key) != settings[key]]
-        if different:
-            names = " and ".join(different)
-            raise InputError(f"{str(out)!r} holds a dataset with other {names}; choose another folder")
-    elif any(out.iterdir()):
+    if not file.is_file() and any(out.iterdir()):
         raise InputError(f"{str(out)!r} is neither empty nor a dataset; choose another folder")
-    else:
-        layout.write(file, json.dumps(settings, indent=1).encode())
+    claim(file, settings, "a dataset")
 
 
 def _work(jobs: Sequence[ReferenceJob], workers: int) -> Iterator[JobResult]:

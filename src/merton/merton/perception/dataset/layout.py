@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from merton.files import UNFINISHED, written_whole
+from merton.files import UNFINISHED, file_sha256, written_whole
 
 REFERENCES = "references"
 DISTORTED = "distorted"
@@ -29,7 +29,7 @@ def write(file: Path, content: bytes) -> str:
 def sha256_of(file: Path) -> str | None:
     """The sha256 of a file in hex; None if it cannot be read."""
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        return file_sha256(file)
     except OSError:
         return None
 
