@@ -1,6 +1,7 @@
 """Studies of a run: the report, floors of chance, pairs, losses by part, variances, power, thresholds, the models."""
 
 __all__ = [
+    "alpha",
     "attribution",
     "coefficients",
     "dataset",
@@ -9,6 +10,7 @@ __all__ = [
     "execution_study",
     "gate",
     "gate_files",
+    "intraclass",
     "iqa_files",
     "iqa_floors",
     "iqa_page",
