@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from merton.errors import UnknownNameError
 from merton.people.protocol import Protocol
+from merton.people.protocols.labels import Labels
+from merton.people.protocols.likert import Likert
+from merton.people.protocols.pairs import Pairs
 from merton.people.protocols.quality import Quality
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
     for protocol in (
+        Labels(),
+        Likert(),
+        Pairs(),
         Quality(),
     )
 }  # fmt: skip

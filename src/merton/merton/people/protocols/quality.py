@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -11,10 +9,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from merton.config import Model
-from merton.files import write_file
 from merton.people.item import Item
 from merton.people.ledger import Answer
 from merton.people.protocol import Protocol, Scale
+from merton.people.protocols.sheets import first_answers, write_csv
 
 WORDS = {5: "Excellent", 4: "Good", 3: "Fair", 2: "Poor", 1: "Bad"}
 """The five grades of ITU-T P.910, section 6.1."""
@@ -29,8 +27,8 @@ class QualityAnswer(Model):
 class Quality(Protocol):
     """A picture or video at a time; undistorted references are among them, and look like any other item.
 
-    Items have one medium, "image". Facts that the export knows: `reference_id`, `distortion`, `level` ("0" of a
-    reference).
+    Items have one medium, "image", and the facts `image`, `reference` (id of the item with the reference picture, ""
+    for a reference itself and where there is none), `distortion` and `level`.
     """
 
     name: ClassVar[str] = "quality"
@@ -59,13 +57,10 @@ class Quality(Protocol):
     ) -> list[Path]:
         """`quality.csv`: each opinion, with what is known of its picture."""
         by_id = {item.id: item for item in items}
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("reference_id", "distortion", "level", "scene", "rater", "score", "kind"))
-        for answer in answers:
+        rows = []
+        for answer in first_answers(answers):
             item = by_id[answer.item]
-            facts = (item.facts.get(key, "") for key in ("reference_id", "distortion", "level"))
-            writer.writerow((*facts, item.scene, names[answer.rater], answer.answer["score"], answer.kind))
-        path = out / "quality.csv"
-        write_file(path, text.getvalue().encode())
-        return [path]
+            facts = (item.facts.get(key, "") for key in ("image", "reference", "distortion", "level"))
+            rows.append((*facts, item.scene, names[answer.rater], answer.answer["score"]))
+        header = ("image", "reference", "distortion", "level", "scene", "rater", "score")
+        return [write_csv(out / "quality.csv", header, rows)]
