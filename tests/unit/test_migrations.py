@@ -16,6 +16,7 @@ from postgres import new_database
 from test_store import trial
 
 from merton.errors import InputError
+from merton.people.ledger import Ledger
 from merton.results import migrations
 from merton.results.records import AgentRecord, CaseRecord, ExperimentRecord, Outcome, Reference, TestCase, TrialRecord
 from merton.results.schema import SCHEMA_VERSION, TRIALS
@@ -282,4 +283,19 @@ def test_version_3_learns_of_abstentions(tmp_path: Path) -> None:
         with store.database.reading() as connection:
             stored = connection.execute(sa.select(TRIALS.c.success).where(TRIALS.c.outcome == "abstained")).all()
         assert stored == [(0,)]
+    assert version(path) == SCHEMA_VERSION
+
+
+def test_version_4_learns_of_peoples_answers(tmp_path: Path) -> None:
+    """Its tables were today's without those of people."""
+    path = tmp_path / "results.sqlite"
+    with ResultStore(path) as store:
+        store.record_all(SETTLED)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for table in ("undos", "answers", "slots", "raters", "projects"):
+            connection.execute(f"DROP TABLE people_{table}")
+        connection.execute("PRAGMA user_version = 4")
+    with Ledger(path, "study", "{}") as ledger, ResultStore(path, read_only=True) as store:
+        assert ledger.register("Ada").id == "R01"
+        assert sorted(store.records(), key=lambda item: item.case) == sorted(SETTLED, key=lambda item: item.case)
     assert version(path) == SCHEMA_VERSION

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from merton.errors import InputError
+from merton.people import queries
+from merton.people.group_commit import GroupCommit
+from merton.results.checking import checked_name, checked_sha256
+from merton.results.database import Database
+from merton.results.schema import PEOPLE_ANSWERS, PEOPLE_RATERS, PEOPLE_SLOTS, PEOPLE_UNDOS
 
 Role = Literal["rater", "expert"]
 Kind = Literal["design", "repeat", "gold", "top_up", "turn", "review"]
+
+LONGEST_ANSWER = 50_000
+"""Of an answer as JSON [characters]."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -74,56 +92,200 @@ class Answer:
 
 
 class Ledger:
-    """Raters, slots and answers of one project in a record. Safe to share between threads.
+    """Raters, slots and answers of one project in a record. Safe to share between threads, not after a fork.
 
     Args:
         where: the record, as `merton.results.database.Database` takes it.
         project: name of the project.
-        definition: canonical JSON of it.
+        definition: canonical JSON of it, without names of raters. If the record has another one and no answers, it is
+            replaced, and the slots that followed from it are removed. None: as the record has it.
 
     Raises:
-        InputError: the record has answers of a project of this name with another definition.
+        InputError: the record has answers of a project of this name with another definition; or it has no such
+            project, and no definition was given.
         InfrastructureError: the record cannot be opened.
     """
 
-    def __init__(self, where: Path | str, project: str, definition: str) -> None:
-        raise NotImplementedError
+    def __init__(self, where: Path | str, project: str, definition: str | None = None) -> None:
+        self.project = project
+        self._database = Database(where)
+        try:
+            with self._database.transaction() as connection:
+                queries.begin(connection, project, definition, self._database.where)
+            # Readers have a connection of their own: in SQLite one connection is for one thread at a time.
+            self._reader = Database(where, read_only=True)
+        except BaseException:
+            self._database.close()
+            raise
+        self._commits = GroupCommit(self._database)
 
     def register(self, name: str, role: Role = "rater", token_sha256: str | None = None) -> Rater:
-        """Store a person, or return the one of this name and role."""
-        raise NotImplementedError
+        """Store a person, or return the one of this name and role.
+
+        Raises:
+            InputError: the name is not 1 to 200 printable characters, or it is known with another token.
+        """
+        checked_name(f"name of a{'n' if role == 'expert' else ''} {role}", name)
+        if token_sha256 is not None:
+            checked_sha256("token", token_sha256)
+
+        def write(connection: sa.Connection) -> Rater:
+            all_of_project = PEOPLE_RATERS.c.project == self.project
+            same = all_of_project & (PEOPLE_RATERS.c.role == role) & (PEOPLE_RATERS.c.name == name)
+            found = connection.execute(sa.select(*queries.RATER).where(same)).one_or_none()
+            if found is not None:
+                if token_sha256 not in (None, found.token_sha256):
+                    raise InputError(f"there is a{'n' if role == 'expert' else ''} {role} {name!r} already")
+                return Rater(*found)
+            count = sa.select(sa.func.count()).where(all_of_project)
+            position = connection.execute(count).scalar_one() + 1
+            number = connection.execute(count.where(PEOPLE_RATERS.c.role == role)).scalar_one() + 1
+            rater = Rater(f"{role[0].upper()}{number:02d}", name, role, token_sha256, queries.now())
+            row = {**asdict(rater), "project": self.project, "position": position}
+            connection.execute(sa.insert(PEOPLE_RATERS), row)
+            return rater
+
+        return self._commits.run(write)
 
     def raters(self) -> tuple[Rater, ...]:
         """All persons in the order of registration; without those who withdrew."""
-        raise NotImplementedError
+        query = sa.select(*queries.RATER).where(
+            PEOPLE_RATERS.c.project == self.project, PEOPLE_RATERS.c.name.is_not(None)
+        )
+        with self._reader.reading() as connection:
+            return tuple(Rater(*row) for row in connection.execute(query.order_by(PEOPLE_RATERS.c.position)))
 
     def hand_out(self, slots: Sequence[Slot]) -> None:
-        """Store that items were handed to raters; durable at return."""
-        raise NotImplementedError
+        """Store that items were handed to raters; durable at return. A slot that is stored already stays as it is.
+
+        Raises:
+            InputError: a rater is unknown or withdrew, or a slot is stored with another item; nothing was stored.
+        """
+        if not slots:
+            return
+        raters = {slot.rater for slot in slots}
+
+        def write(connection: sa.Connection) -> None:
+            for rater in sorted(raters):
+                if not queries.is_here(connection, self.project, rater):
+                    raise InputError(f"there is no rater {rater!r} in the project {self.project!r}, or they withdrew")
+            new = []
+            for slot in slots:
+                stored = connection.execute(
+                    sa.select(PEOPLE_SLOTS.c.item, PEOPLE_SLOTS.c.kind).where(*self._slot(slot.rater, slot.number))
+                ).one_or_none()
+                if stored is None:
+                    new.append({"project": self.project, **asdict(slot)})
+                elif tuple(stored) != (slot.item, slot.kind):
+                    raise InputError(f"slot {slot.number} of rater {slot.rater} was handed out with another item")
+            if new:
+                connection.execute(sa.insert(PEOPLE_SLOTS), new)
+
+        self._commits.run(write)
 
     def slots(self) -> tuple[Slot, ...]:
         """All slots, by rater and number."""
-        raise NotImplementedError
+        query = sa.select(*queries.SLOT).where(PEOPLE_SLOTS.c.project == self.project)
+        with self._reader.reading() as connection:
+            rows = connection.execute(query.order_by(*queries.by_rater(PEOPLE_SLOTS)))
+            return tuple(Slot(*row) for row in rows)
 
     def save(self, answer: Answer) -> bool:
         """Store an answer; at return it is on the disk. Answers that arrive together share a transaction.
 
         Returns:
-            False if this answer was saved before: nothing changes.
+            False if this answer was saved before: nothing changes. Seconds and time may differ: the first count.
 
         Raises:
             InputError: its id is known with other content, its slot was not handed out, or has an answer that stands.
             InfrastructureError: the record refuses; nothing was stored.
         """
-        raise NotImplementedError
+        row = self._row(answer)
+
+        def write(connection: sa.Connection) -> bool:
+            known = connection.execute(
+                sa.select(PEOPLE_ANSWERS.c.rater, PEOPLE_ANSWERS.c.number, PEOPLE_ANSWERS.c.answer).where(
+                    PEOPLE_ANSWERS.c.project == self.project, PEOPLE_ANSWERS.c.id == answer.id
+                )
+            ).one_or_none()
+            if known is not None:
+                if tuple(known) != (answer.rater, answer.number, row["answer"]):
+                    raise InputError(f"the answer {answer.id!r} is already stored with other content")
+                return False
+            slot = connection.execute(
+                sa.select(PEOPLE_SLOTS.c.item, PEOPLE_SLOTS.c.kind, queries.STANDING).where(
+                    *self._slot(answer.rater, answer.number)
+                )
+            ).one_or_none()
+            if slot is None or tuple(slot[:2]) != (answer.item, answer.kind):
+                raise InputError(f"item {answer.number} was not handed to rater {answer.rater}")
+            if slot.standing is not None:
+                raise InputError(f"item {answer.number} of rater {answer.rater} has an answer already")
+            connection.execute(sa.insert(PEOPLE_ANSWERS), row)
+            return True
+
+        return self._commits.run(write)
+
+    def _row(self, answer: Answer) -> dict[str, Any]:
+        if not _ID.fullmatch(answer.id):
+            raise InputError(f"the id of an answer has 1 to 64 letters, digits, - and _, got {answer.id[:80]!r}")
+        if not (math.isfinite(answer.seconds) and answer.seconds >= 0):
+            raise InputError(f"the seconds of an answer must be 0 or more, got {answer.seconds!r}")
+        try:
+            text = json.dumps(answer.answer, sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"an answer must be plain JSON: {error}") from None
+        if len(text) > LONGEST_ANSWER:
+            raise InputError(f"an answer may have {LONGEST_ANSWER} characters, got {len(text)}")
+        row = asdict(answer)
+        for name in ("item", "kind", "undone"):
+            del row[name]
+        return {**row, "project": self.project, "answer": text}
 
     def undo(self, rater: str, answer_id: str, undo_id: str) -> bool:
-        """Take an answer back: a row of its own, so that nothing is overwritten; False if it was undone before."""
-        raise NotImplementedError
+        """Take an answer back: a row of its own, so that nothing is overwritten; False if it was undone before.
+
+        Raises:
+            InputError: there is no such answer of this rater, or the id of the undo is known for another answer.
+        """
+        if not _ID.fullmatch(undo_id):
+            raise InputError(f"the id of an undo has 1 to 64 letters, digits, - and _, got {undo_id[:80]!r}")
+
+        def write(connection: sa.Connection) -> bool:
+            mine = (PEOPLE_ANSWERS.c.project == self.project) & (PEOPLE_ANSWERS.c.rater == rater)
+            if (
+                connection.execute(
+                    sa.select(PEOPLE_ANSWERS.c.id).where(mine, PEOPLE_ANSWERS.c.id == answer_id)
+                ).one_or_none()
+                is None
+            ):
+                raise InputError(f"rater {rater} has no answer {answer_id[:80]!r}")
+            of_project = PEOPLE_UNDOS.c.project == self.project
+            either = (PEOPLE_UNDOS.c.answer == answer_id) | (PEOPLE_UNDOS.c.id == undo_id)
+            stored = connection.execute(sa.select(PEOPLE_UNDOS.c.answer).where(of_project, either)).scalars().all()
+            if answer_id in stored:
+                return False
+            if stored:
+                raise InputError(f"the undo {undo_id!r} is already stored for another answer")
+            row = {"project": self.project, "answer": answer_id, "id": undo_id, "undone_utc": queries.now()}
+            connection.execute(sa.insert(PEOPLE_UNDOS), row)
+            return True
+
+        return self._commits.run(write)
 
     def answers(self, undone: bool = False) -> tuple[Answer, ...]:
-        """Answers that stand, by rater and number; with `undone` also those that were taken back."""
-        raise NotImplementedError
+        """Answers that stand, by rater and number; with `undone` also those that were taken back, in order of time."""
+        table, undos = PEOPLE_ANSWERS, PEOPLE_UNDOS
+        query = (
+            sa.select(table, PEOPLE_SLOTS.c.item, PEOPLE_SLOTS.c.kind, undos.c.id.is_not(None).label("undone"))
+            .select_from(table.join(PEOPLE_SLOTS, queries.of_slot(table)).outerjoin(undos, queries.of_answer(table)))
+            .where(table.c.project == self.project)
+            .order_by(*queries.by_rater(table), table.c.saved_utc, table.c.id)
+        )
+        if not undone:
+            query = query.where(undos.c.id.is_(None))
+        with self._reader.reading() as connection:
+            return tuple(_answer(row) for row in connection.execute(query))
 
     def withdraw(self, rater: str) -> int:
         """Remove a person's name, slots and answers from the record; returns the number of answers removed.
@@ -131,8 +293,30 @@ class Ledger:
         Raises:
             UnknownNameError: there is no such rater.
         """
-        raise NotImplementedError
+
+        removed = self._commits.run(lambda connection: queries.remove(connection, self.project, rater))
+        self._database.forget()
+        return removed
 
     def close(self) -> None:
         """Close the record, after all answers are on the disk."""
-        raise NotImplementedError
+        self._commits.close()
+        self._reader.close()
+        self._database.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _slot(self, rater: str, number: int) -> tuple[sa.ColumnElement[bool], ...]:
+        return PEOPLE_SLOTS.c.project == self.project, PEOPLE_SLOTS.c.rater == rater, PEOPLE_SLOTS.c.number == number
+
+
+def _answer(row: sa.Row[Any]) -> Answer:
+    values = row._asdict()
+    del values["project"]
+    return Answer(**{**values, "answer": json.loads(values["answer"]), "undone": bool(values["undone"])})

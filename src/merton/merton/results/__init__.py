@@ -1,6 +1,7 @@
 """The durable record of trials and foreign scores, and its ways in and out."""
 
 __all__ = [
+    "checking",
     "comparison",
     "database",
     "decisions",

@@ -140,6 +140,21 @@ class Database:
         statement = make(table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
         return connection.execute(statement, list(rows)).rowcount
 
+    def forget(self) -> None:
+        """Empty the log of an SQLite file, which may hold what was removed from the file itself.
+
+        Raises:
+            InfrastructureError: another process reads the log and does not end.
+        """
+        if self.dialect != "sqlite":
+            return
+        with self._lock, self._engine.connect() as connection:
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+        if busy:
+            raise InfrastructureError(
+                f"the log of {self.where} is in use; what was removed leaves it with its next use"
+            )
+
     def close(self) -> None:
         """Close the connections; the database cannot be used afterwards."""
         self._engine.dispose()

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from merton.results.records import Outcome, Reference
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Of the tables below. SQLite keeps it as `PRAGMA user_version`, PostgreSQL in `schema_version`."""
 
 SCORE_RANGES = {"cognition": 1.0, "decision": 1.0, "execution": 100.0, "progress": 1.0, "angle_rad": math.pi}
@@ -197,4 +197,83 @@ SNAPSHOTS = sa.Table(
     sa.Column("sha256", Text, nullable=False),  # of the content
     sa.Column("content", Text, nullable=False),
     sqlite_autoincrement=True,
+)
+
+RATER_ROLES = ("rater", "expert")
+SLOT_KINDS = ("design", "repeat", "gold", "top_up", "turn", "review")
+
+PEOPLE_PROJECTS = sa.Table(
+    "people_projects",
+    METADATA,
+    sa.Column("name", Text, primary_key=True),
+    sa.Column("definition", Text, nullable=False),  # canonical JSON
+    sa.Column("created_utc", Text, nullable=False),
+    comment="Studies in which people rate.",
+)
+
+PEOPLE_RATERS = sa.Table(
+    "people_raters",
+    METADATA,
+    sa.Column("project", Text, sa.ForeignKey(PEOPLE_PROJECTS.c.name), primary_key=True),
+    sa.Column("id", Text, primary_key=True),  # pseudonym
+    sa.Column("position", sa.Integer, nullable=False),  # from 1, in the order of registration
+    sa.Column("name", Text),
+    sa.Column("role", Text, nullable=False),
+    sa.Column("token_sha256", Text),
+    sa.Column("registered_utc", Text, nullable=False),
+    sa.Column("withdrawn_utc", Text),
+    sa.UniqueConstraint("project", "position"),
+    sa.UniqueConstraint("project", "role", "name"),
+    _one_of("role", ", ".join(f"'{role}'" for role in RATER_ROLES)),
+    sa.CheckConstraint("(withdrawn_utc IS NULL) = (name IS NOT NULL)", name="who_withdrew_has_no_name"),
+    sa.CheckConstraint("withdrawn_utc IS NULL OR token_sha256 IS NULL", name="who_withdrew_has_no_token"),
+    comment="Of a person who withdrew only the pseudonym is left, so that it is never given again.",
+)
+
+PEOPLE_SLOTS = sa.Table(
+    "people_slots",
+    METADATA,
+    sa.Column("project", Text, primary_key=True),
+    sa.Column("rater", Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("item", Text, nullable=False),
+    sa.Column("kind", Text, nullable=False),
+    sa.Column("issued_utc", Text, nullable=False),
+    sa.ForeignKeyConstraint(["project", "rater"], [PEOPLE_RATERS.c.project, PEOPLE_RATERS.c.id]),
+    sa.CheckConstraint("number >= 1", name="number_in_range"),
+    _one_of("kind", ", ".join(f"'{kind}'" for kind in SLOT_KINDS)),
+    sqlite_with_rowid=False,
+    comment="Items handed to raters.",
+)
+
+PEOPLE_ANSWERS = sa.Table(
+    "people_answers",
+    METADATA,
+    sa.Column("project", Text, primary_key=True),
+    sa.Column("id", Text, primary_key=True),  # made by the browser
+    sa.Column("rater", Text, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("answer", Text, nullable=False),  # JSON in ASCII: PostgreSQL holds no NUL in a text
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("saved_utc", Text, nullable=False),
+    sa.ForeignKeyConstraint(
+        ["project", "rater", "number"], [PEOPLE_SLOTS.c.project, PEOPLE_SLOTS.c.rater, PEOPLE_SLOTS.c.number]
+    ),
+    sa.CheckConstraint("seconds >= 0", name="seconds_in_range"),
+    sa.Index("answers_of_a_slot", "project", "rater", "number"),
+    sqlite_with_rowid=False,
+    comment="Never changed; only a withdrawal removes any.",
+)
+
+PEOPLE_UNDOS = sa.Table(
+    "people_undos",
+    METADATA,
+    sa.Column("project", Text, primary_key=True),
+    sa.Column("answer", Text, primary_key=True),
+    sa.Column("id", Text, nullable=False),  # made by the browser
+    sa.Column("undone_utc", Text, nullable=False),
+    sa.ForeignKeyConstraint(["project", "answer"], [PEOPLE_ANSWERS.c.project, PEOPLE_ANSWERS.c.id]),
+    sa.UniqueConstraint("project", "id"),
+    sqlite_with_rowid=False,
+    comment="Answers that their raters took back.",
 )
