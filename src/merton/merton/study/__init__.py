@@ -4,6 +4,7 @@ __all__ = [
     "alpha",
     "attribution",
     "coefficients",
+    "concordance",
     "dataset",
     "dataset_page",
     "execution_page",

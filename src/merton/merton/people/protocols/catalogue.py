@@ -8,6 +8,7 @@ from merton.people.protocols.labels import Labels
 from merton.people.protocols.likert import Likert
 from merton.people.protocols.pairs import Pairs
 from merton.people.protocols.quality import Quality
+from merton.people.protocols.tasks import Tasks
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
@@ -15,6 +16,7 @@ PROTOCOLS: dict[str, Protocol] = {
         Labels(),
         Likert(),
         Pairs(),
+        Tasks(),
         Quality(),
     )
 }  # fmt: skip
