@@ -10,13 +10,17 @@ from merton.errors import InputError
 from merton.people.item import Item
 from merton.people.project import Loaded
 from merton.people.source_settings import Images
-from merton.people.sources.prepared import images_prepared
+from merton.people.sources.prepared import ENDINGS, images_prepared
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
+REFERENCE = "reference"
+"""Name, without its ending, of the hidden reference of the pictures in a folder."""
 
 
 def items_of(loaded: Loaded, settings: Images, on_progress: Callable[[int, int], None]) -> list[Item]:
-    """The items, by path. Pairs: each two pictures of a scene, which their file names (without ending) tell apart.
+    """The items, by path.
+
+    Quality: a picture called `reference` is the hidden reference of those in its folder. Pairs: each two pictures of a
+    scene; their file names without ending are the contenders.
 
     Raises:
         InputError: no such folder, no pictures in it, or a file that is no picture.
@@ -32,16 +36,20 @@ def items_of(loaded: Loaded, settings: Images, on_progress: Callable[[int, int],
     if loaded.project.protocol == "pairs":
         return _pairs(loaded, folder, names, texts, on_progress)
     media = images_prepared(files, loaded.media, on_progress)
+    references = {str(Path(name).parent): name for name in names if Path(name).stem == REFERENCE}
     return [
-        Item(name, _scene(name), {"image": medium("image")}, texts, _facts(loaded.project.protocol, name))
+        Item(name, _scene(name), {"image": medium("image")}, texts, _facts(loaded.project.protocol, name, references))
         for name, medium in zip(names, media, strict=True)
     ]
 
 
-def _facts(protocol: str, name: str) -> dict[str, str]:
+def _facts(protocol: str, name: str, references: dict[str, str]) -> dict[str, str]:
     if protocol == "tasks":
         return {"file": name}
-    return {"image": name, "reference": "", "distortion": "", "level": ""}
+    path = Path(name)
+    if path.stem == REFERENCE:
+        return {"image": name, "reference": "", "distortion": REFERENCE, "level": "0"}
+    return {"image": name, "reference": references.get(str(path.parent), ""), "distortion": path.stem, "level": ""}
 
 
 def _pairs(

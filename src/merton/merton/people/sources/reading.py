@@ -2,12 +2,13 @@
 
 Beside its scene, media and texts each item has facts, by which exports and statistics know it:
 
-    quality    image, reference (id of the item with the reference picture, "" for itself), distortion, level
-    pairs      a, b: the contenders; case: what both had to do or show
-    labels     question, dimension
+    quality    image, reference (id of the item with the reference picture, "" for itself), distortion, level; of a
+               dataset also reference_id, which together with distortion and level is the key of its other tables
+    pairs      a, b: the contenders; case: what both had to do or show; of a run also run
+    labels     question, dimension, assigned (yes or no)
     likert     model, scenario
-    trials     run, trial, agent
-    episodes   team, task, video
+    trials     run, trial, agent, task, recorded (success, failure, or "" for a trial without a verdict)
+    episodes   team, task, video; of a run also run
     tasks      file
 """
 

@@ -1,0 +1,68 @@
+"""Plans that models wrote for a video and an instruction (A2Eval, appendix E)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from merton.errors import InputError
+from merton.people.item import Item
+from merton.people.project import Loaded
+from merton.people.source_settings import Outputs
+from merton.people.sources.prepared import Prepared, in_parallel, video_prepared
+from merton.results.tables import name_in, read_rows
+
+COLUMNS = ("model", "scenario", "instruction", "plan")
+LONGEST_TEXT = 20_000
+
+
+def items_of(loaded: Loaded, settings: Outputs, on_progress: Callable[[int, int], None]) -> list[Item]:
+    """An item for each row, in the order of the table; the scenario is the scene.
+
+    `video` names a video, a picture or a folder of pictures, beside the table; it may be blank or left out.
+
+    Raises:
+        InputError: no such table; a model's plan that stands twice or is missing where others have one, an empty plan,
+            or a video that is not there; with the line.
+    """
+    table = loaded.place(settings.table)
+    rows: dict[tuple[str, str], tuple[str, dict[str, str], str]] = {}
+    for where, row in read_rows(table, COLUMNS, optional=("video",)):
+        model, scenario = name_in(where, row, "model"), name_in(where, row, "scenario")
+        if (model, scenario) in rows:
+            first = rows[model, scenario][0]
+            raise InputError(f"{where}: {model!r} has a plan for {scenario!r} already, in {first}")
+        texts = {key: _text(where, row[key], key) for key in ("instruction", "plan")}
+        video = str(row.get("video") or "").strip()
+        if video and not (table.parent / video).exists():
+            raise InputError(f"{where}: there is no video {video!r} beside the table")
+        rows[model, scenario] = where, texts, video
+    scenarios, models = (sorted({key[place] for key in rows}) for place in (1, 0))
+    for model in models:
+        missing = [scenario for scenario in scenarios if (model, scenario) not in rows]
+        if missing:
+            raise InputError(f"{table}: model {model!r} has no plan for {missing[0]!r}, which others have")
+    videos = sorted({video for _, _, video in rows.values() if video})
+
+    def prepared(video: str) -> Prepared:
+        return video_prepared(table.parent / video, loaded.media)
+
+    media = dict(zip(videos, in_parallel(prepared, videos, on_progress), strict=True))
+    return [
+        Item(
+            f"{model} | {scenario}",
+            scenario,
+            {"video": media[video]("video")} if video else {},
+            texts,
+            {"model": model, "scenario": scenario},
+        )
+        for (model, scenario), (_, texts, video) in rows.items()
+    ]
+
+
+def _text(where: str, value: object, column: str) -> str:
+    text = str(value or "").strip()
+    if not text:
+        raise InputError(f"{where}: {column} is empty")
+    if len(text) > LONGEST_TEXT:
+        raise InputError(f"{where}: {column} has {len(text)} characters; at most {LONGEST_TEXT} are shown")
+    return text

@@ -1,0 +1,90 @@
+"""Trials of an MCAP recording: what a camera saw from the start of each to its result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from merton.errors import ErrorCode, InputError, UnknownNameError
+from merton.people.item import Item
+from merton.people.project import Loaded
+from merton.people.source_settings import Recording
+
+TOP = "top"
+_IMAGES = re.compile(r"^(?:/.*)?/?camera/([^/]+)/color/image_raw/compressed$")
+_OUTCOMES = {0: "success", 1: "failure"}
+"""Of merton_interfaces/TrialResult that a judge tells."""
+
+
+@dataclass
+class _Trial:
+    """A trial under way: its pictures with their times, by camera."""
+
+    pictures: dict[str, list[tuple[float, bytes]]] = field(default_factory=dict)
+    instruction: str = ""
+    scene: int = -1
+
+
+def items_of(loaded: Loaded, settings: Recording, on_progress: Callable[[int, int], None]) -> list[Item]:
+    """An item for each trial that has a result which a judge tells, in the order of the recording.
+
+    A trial begins where the cell was prepared for it, or after the result before it. A picture stands until the next
+    one, since a recorder writes repeated pictures once.
+
+    Raises:
+        InputError: no recording, no trials with their result in it, or no pictures of the camera.
+        MissingDependencyError: without the extra `recording`.
+    """
+    from merton.people.media.reel import reel_of_pictures
+    from merton.people.media.video import evenly
+    from merton.perception.images import decode_image
+
+    file = loaded.place(settings.file)
+    items: list[Item] = []
+    cameras: set[str] = set()
+    for trial, result in _trials(file):
+        on_progress(len(items), 0)
+        cameras |= set(trial.pictures)
+        camera = settings.camera or (TOP if TOP in trial.pictures else min(trial.pictures, default=""))
+        if camera not in trial.pictures:
+            continue
+        timed = ((time_s, decode_image(content)) for time_s, content in trial.pictures[camera])
+        reel = reel_of_pictures(list(evenly(timed, settings.rate_hz)), settings.rate_hz, loaded.media)
+        scene = f"{result.task.partition('-')[0]}.{result.scene_seed}"
+        facts = {"run": result.experiment_id, "trial": result.trial_id, "agent": result.agent_id, "task": result.task,
+                 "recorded": _OUTCOMES.get(result.outcome, "")}  # fmt: skip
+        texts = {"instruction": trial.instruction} if trial.instruction else {}
+        items.append(Item(result.trial_id, scene, {"video": reel.medium("video")}, texts, facts))
+    if settings.camera is not None and cameras and settings.camera not in cameras:
+        raise UnknownNameError("camera", settings.camera, cameras)
+    if not items:
+        raise InputError(f"{file} has no trial with its result and pictures of a color camera")
+    return items
+
+
+def _trials(file: Path) -> Iterator[tuple[_Trial, Any]]:
+    """Each trial with its result, a message merton_interfaces/TrialResult; a result that is repeated counts once."""
+    from merton.recording.reader import RecordingReader
+
+    trial, known = _Trial(), set[tuple[str, str]]()
+    for entry in RecordingReader(file).entries():
+        images = _IMAGES.match(entry.topic)
+        if images:
+            content = bytes(entry.decode().data)
+            trial.pictures.setdefault(images[1], []).append((entry.log_time_ns / 1e9, content))
+        elif entry.topic.endswith("cell/state"):
+            state = entry.decode()
+            if trial.scene not in (-1, state.scene):
+                trial = _Trial()
+            trial.scene, trial.instruction = state.scene, state.instruction
+        elif entry.topic.rpartition("/")[2] == "trial_results":
+            result = entry.decode()
+            key = (result.experiment_id, result.trial_id)
+            is_judged = result.outcome in _OUTCOMES or result.error_code == ErrorCode.NOT_JUDGED
+            if key not in known and is_judged:
+                yield trial, result
+            known.add(key)
+            trial = _Trial(scene=trial.scene, instruction=trial.instruction)

@@ -1,0 +1,72 @@
+"""Videos in folders: reference/TASK/VIDEO, and TEAM/TASK/VIDEO of each team (the world-model track)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from merton.errors import InputError
+from merton.people.item import Item
+from merton.people.project import Loaded
+from merton.people.source_settings import Videos
+from merton.people.sources.prepared import in_parallel, is_video, video_prepared
+
+REFERENCE = "reference"
+
+Place = tuple[str, str, str]
+"""Team, task and video."""
+
+
+def items_of(loaded: Loaded, settings: Videos, on_progress: Callable[[int, int], None]) -> list[Item]:
+    """An item for each video of a team, beside the reference video of the same task and name.
+
+    A video is a file, or a folder of pictures; its name without the ending is that of its reference. A team may lack
+    some; the board then counts them as missing.
+
+    Raises:
+        InputError: no such folder, no folder `reference`, no team, a video without its reference, or two of one name.
+    """
+    folder = loaded.place(settings.folder)
+    if not (folder / REFERENCE).is_dir():
+        raise InputError(f"{folder} has no folder {REFERENCE!r}: videos are in reference/TASK/ and TEAM/TASK/")
+    found: dict[Place, Path] = {}
+    for own in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+        found |= _of_team(own)
+    references = {place[1:]: path for place, path in found.items() if place[0] == REFERENCE}
+    teams = [place for place in found if place[0] != REFERENCE]
+    if not teams:
+        raise InputError(f"{folder} has no team beside {REFERENCE!r}: videos of a team are in TEAM/TASK/")
+    for place in teams:
+        if place[1:] not in references:
+            task, video = place[1:]
+            raise InputError(f"{found[place]} has no reference: there is no {video!r} in reference/{task}")
+    used = sorted({found[place] for place in teams} | {references[task, video] for _, task, video in teams})
+    prepared = dict(
+        zip(used, in_parallel(lambda path: video_prepared(path, loaded.media), used, on_progress), strict=True)
+    )
+    return [
+        Item(
+            f"{team}/{task}/{video}",
+            f"{task}/{video}",
+            {
+                "reference": prepared[references[task, video]]("reference"),
+                "video": prepared[found[team, task, video]]("video"),
+            },
+            {"instruction": task.replace("_", " ")},
+            {"team": team, "task": task, "video": video},
+        )
+        for team, task, video in teams
+    ]
+
+
+def _of_team(folder: Path) -> dict[Place, Path]:
+    found: dict[Place, Path] = {}
+    for task in sorted(path for path in folder.iterdir() if path.is_dir()):
+        for path in sorted(task.iterdir()):
+            if path.name.startswith(".") or not is_video(path):
+                continue
+            place = (folder.name, task.name, path.name if path.is_dir() else path.stem)
+            if place in found:
+                raise InputError(f"{path} and {found[place].name} are two videos of one name")
+            found[place] = path
+    return found
