@@ -18,8 +18,8 @@ from merton.annotate.tables import ANNOTATIONS
 from merton.errors import InputError
 from merton.pages.words import marked
 from merton.perception.dataset import layout
-from merton.perception.dataset.tables import require_pyarrow
 from merton.perception.images import encode_image, read_image
+from merton.results.parquet import require_pyarrow
 from merton.results.text import one_line
 from merton.study.dataset import Case, instructive
 from merton.study.opinion import Opinions

@@ -14,7 +14,7 @@ import numpy as np
 from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import CIDER_MAXIMUM, Cider
 from merton.decision.score import score_batch as decision_scores
-from merton.perception.dataset.tables import require_pyarrow
+from merton.results.parquet import require_pyarrow
 from merton.seeding import generator
 from merton.study.outputs import DIMENSIONS
 from merton.world.action import ActionChunk

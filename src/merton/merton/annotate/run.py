@@ -21,7 +21,7 @@ from merton.decision.models.base import PolicyEntry
 from merton.errors import InputError
 from merton.files import locked_folder
 from merton.perception.dataset import layout
-from merton.perception.dataset.tables import require_pyarrow
+from merton.results.parquet import require_pyarrow
 from merton.study.opinion import OPINIONS, SUBJECTS
 
 ROUNDS = 3

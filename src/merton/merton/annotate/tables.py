@@ -21,7 +21,7 @@ from merton.cognition.score import score_batch as cognition_scores
 from merton.cognition.text import CIDER_MAXIMUM, Cider
 from merton.decision.score import score_batch as decision_scores
 from merton.errors import InfrastructureError
-from merton.perception.dataset.tables import require_pyarrow
+from merton.results.parquet import require_pyarrow
 from merton.world.action import ActionChunk
 
 ANNOTATIONS, SCORES, LOG = "annotations.parquet", "scores.parquet", "log.parquet"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import from_here, print_err, print_out, progress
+from merton.cli.console import between, from_here, print_err, print_out, progress
 
 if TYPE_CHECKING:
     from merton.results.statistics import Interval
@@ -54,5 +54,4 @@ def demo_command(
 
 
 def _shown(value: float | None, interval: Interval | None) -> str:
-    between = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
-    return "undefined" if value is None else f"{value:.2f}{between}"
+    return "undefined" if value is None else f"{value:.2f}{between(interval, 2)}"

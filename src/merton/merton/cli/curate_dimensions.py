@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merton.cli.annotate import default_cache
-from merton.cli.console import STDOUT, add_row, from_here, print_err, print_out, progress
+from merton.cli.console import STDOUT, add_row, between, from_here, print_err, print_out, progress
 from merton.cli.curate_roles import (
     Assigner,
     MaxCalls,
@@ -18,12 +18,10 @@ from merton.cli.curate_roles import (
     Proposer,
     Reviewer,
     Voters,
-    budget_ends,
 )
 
 if TYPE_CHECKING:
     from merton.curation.voter_agreement import VoterAgreement
-    from merton.results.statistics import Interval
 
 NOT_STABLE = 3
 """Exit code of an induction that did not end stable."""
@@ -122,12 +120,12 @@ def _print(found: VoterAgreement, names: tuple[str, ...]) -> None:
         add_row(
             table,
             name,
-            f"{one.accuracy:.3f}{_ends(one.accuracy_interval)}",
-            f"{one.kappa:.3f}{_ends(one.kappa_interval)}",
+            f"{one.accuracy:.3f}{between(one.accuracy_interval)}",
+            f"{one.kappa:.3f}{between(one.kappa_interval)}",
             scatter,
         )
     STDOUT.print(table)
-    print_out(f"kappa of the vote less that of the baseline: {found.gain[0]:+.3f}{_ends(found.gain[1])}")
+    print_out(f"kappa of the vote less that of the baseline: {found.gain[0]:+.3f}{between(found.gain[1])}")
     table = Table(
         "people's (rows), the vote's", *(str(number) for number in range(1, len(names) + 1)), "Other", "right"
     )
@@ -135,7 +133,3 @@ def _print(found: VoterAgreement, names: tuple[str, ...]) -> None:
         right = f"{row[number] / row.sum():.0%}" if row.sum() else ""
         add_row(table, f"{number + 1} {name}", *(f"{value:.0f}" for value in row), right)
     STDOUT.print(table)
-
-
-def _ends(interval: Interval | None) -> str:
-    return "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merton.cli.console import from_here, print_out
+from merton.cli.console import between, from_here, print_out
 
 if TYPE_CHECKING:
     from merton.curation.rankings import Comparison
@@ -145,4 +145,4 @@ def _show_pair(one: str, other: str, several: Sequence[Agreement]) -> None:
 
 
 def _ends(ends: tuple[float, float] | None, over: str) -> str:
-    return "" if ends is None else f" [{ends[0]:.3f}, {ends[1]:.3f}] {over}"
+    return "" if ends is None else f"{between(ends)} {over}"

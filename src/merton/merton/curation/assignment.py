@@ -31,9 +31,10 @@ from merton.curation.agents import Balance, Voter
 from merton.curation.pool import Pool
 from merton.curation.question import Question
 from merton.curation.taxonomy import OTHER, Taxonomy
-from merton.errors import InputError, require
+from merton.errors import InputError
 from merton.files import write_file
 from merton.iqa.steps import Step
+from merton.results.parquet import parquet_bytes, require_pyarrow
 
 VOTERS = 5
 """Of the paper."""
@@ -225,8 +226,7 @@ def write_assignment(assignment: Assignment, path: Path) -> None:
         InfrastructureError: the file cannot be written.
         MissingDependencyError: pyarrow is not installed.
     """
-    require("pyarrow.parquet", "curation", "Parquet")
-    pyarrow = require("pyarrow", "curation", "Parquet")
+    pyarrow = require_pyarrow()
     texts = pyarrow.list_(pyarrow.string())
     columns: dict[str, tuple[Any, Any]] = {
         "id": (list(assignment.ids), pyarrow.string()),
@@ -248,9 +248,7 @@ def write_assignment(assignment: Assignment, path: Path) -> None:
         [(name, kind) for name, (_, kind) in columns.items()], metadata={"merton": json.dumps(told, sort_keys=True)}
     )
     table = pyarrow.table([pyarrow.array(values, kind) for values, kind in columns.values()], schema=schema)
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(table, buffer, compression="zstd")
-    write_file(path, buffer.getvalue())
+    write_file(path, parquet_bytes(table))
 
 
 def read_assignment(path: Path) -> Assignment:
@@ -260,8 +258,7 @@ def read_assignment(path: Path) -> Assignment:
         InputError: no such file, or not one of `write_assignment`.
         MissingDependencyError: pyarrow is not installed.
     """
-    require("pyarrow.parquet", "curation", "Parquet")
-    pyarrow = require("pyarrow", "curation", "Parquet")
+    pyarrow = require_pyarrow()
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(path.read_bytes()))
         told = json.loads(table.schema.metadata[b"merton"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,8 +9,9 @@ from typing import Any, Protocol
 import merton
 from merton.curation.importing.importers import copy_medium
 from merton.curation.pool import Pool, media_file, write_pool
-from merton.errors import InputError, require
+from merton.errors import InputError
 from merton.files import write_file
+from merton.results.parquet import parquet_bytes, require_pyarrow
 
 KEPT = "kept.parquet"
 ASSIGNED = "assigned"
@@ -88,8 +88,7 @@ def write_benchmark(
 
 
 def _table(pool: Pool, kept: Sequence[Kept]) -> bytes:
-    require("pyarrow.parquet", "curation", "Parquet")
-    pyarrow = require("pyarrow", "curation", "Parquet")
+    pyarrow = require_pyarrow()
     table = pyarrow.table(
         {
             "id": pyarrow.array([pool.questions[one.index].id for one in kept], pyarrow.string()),
@@ -98,6 +97,4 @@ def _table(pool: Pool, kept: Sequence[Kept]) -> bytes:
             "distance": pyarrow.array([one.distance for one in kept], pyarrow.float64()),
         }
     )
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(table, buffer, compression="zstd")
-    return buffer.getvalue()
+    return parquet_bytes(table)

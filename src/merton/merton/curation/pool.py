@@ -22,9 +22,10 @@ import numpy as np
 
 from merton.config import Model, dumps, load, validated
 from merton.curation.question import Medium, Question, Source
-from merton.errors import InputError, require
+from merton.errors import InputError
 from merton.files import write_file
 from merton.perception.images import read_image
+from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.world.observation import Image
 
 ABOUT, TABLE, MEDIA = "pool.yaml", "questions.parquet", "media"
@@ -156,8 +157,7 @@ def read_pool(folder: Path) -> Pool:
         raise InputError(f"cannot read {folder / TABLE}: {error.strerror or error}") from None
     if hashlib.sha256(content).hexdigest() != about.sha256:
         raise InputError(f"{folder / TABLE} has changed since the pool was written: its hash is not that of {ABOUT}")
-    require("pyarrow.parquet", "curation", "Parquet")
-    pyarrow = require("pyarrow", "curation", "Parquet")
+    pyarrow = require_pyarrow()
     rows = pyarrow.parquet.read_table(io.BytesIO(content)).to_pylist()
     questions = [_question(row, f"{folder / TABLE}, row {number}") for number, row in enumerate(rows, 1)]
     return Pool.of(questions, about.sources, folder, **about.made)
@@ -169,8 +169,7 @@ def _question(row: dict[str, Any], where: str) -> Question:
 
 
 def _parquet(questions: Sequence[Question]) -> bytes:
-    require("pyarrow.parquet", "curation", "Parquet")
-    pyarrow = require("pyarrow", "curation", "Parquet")
+    pyarrow = require_pyarrow()
     texts = pyarrow.list_(pyarrow.string())
     kinds = {name: pyarrow.string() for name in Question.model_fields}
     kinds |= dict.fromkeys(_TEXTS, texts) | {"video": pyarrow.bool_()}
@@ -178,6 +177,4 @@ def _parquet(questions: Sequence[Question]) -> bytes:
     for row in rows:
         row |= {name: json.dumps(row[name], sort_keys=True) for name in _AS_JSON}
     table = pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(list(kinds.items())))
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(table, buffer, compression="zstd")
-    return buffer.getvalue()
+    return parquet_bytes(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.curation.question import Question
-from merton.errors import require
 from merton.files import write_file
+from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.statistics import Interval
 from merton.study.resampling import DRAWS, interval, resamples
 
@@ -150,10 +149,7 @@ def write_scores(rows: Sequence[Row], scores: Scores, out: Path) -> None:
 
 
 def _write(path: Path, columns: Mapping[str, Sequence[Any]], numbers: set[str]) -> None:
-    require("pyarrow.parquet", "curation", "Parquet")
-    pyarrow = require("pyarrow", "curation", "Parquet")
+    pyarrow = require_pyarrow()
     fields = [(name, pyarrow.float64() if name in numbers else pyarrow.string()) for name in columns]
-    buffer = io.BytesIO()
     table = pyarrow.Table.from_pydict(dict(columns), schema=pyarrow.schema(fields))
-    pyarrow.parquet.write_table(table, buffer, compression="zstd")
-    write_file(path, buffer.getvalue())
+    write_file(path, parquet_bytes(table))

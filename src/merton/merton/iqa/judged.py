@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError
 from merton.perception.dataset import layout
-from merton.perception.dataset.tables import read_table, require_pyarrow
+from merton.perception.dataset.tables import read_table
 from merton.perception.quality.pairs import ImagePair
+from merton.results.parquet import require_pyarrow
 from merton.results.text import one_line
 from merton.study.opinion import Opinions, SubjectSums, opinions, read_images, read_opinions, read_subjects
 from merton.study.opinion_tables import read_arrow

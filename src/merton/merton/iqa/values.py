@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import io
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,10 +26,11 @@ import merton
 from merton.errors import InfrastructureError, InputError, MertonError, describe_error
 from merton.files import locked_folder, written_whole
 from merton.perception.dataset import layout
-from merton.perception.dataset.tables import read_table, require_pyarrow
+from merton.perception.dataset.tables import read_table
 from merton.perception.images import decode_image
 from merton.perception.quality import METRICS, measure
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
+from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.text import one_line
 from merton.world.observation import Image
 
@@ -299,10 +299,8 @@ def _table(jobs: Sequence[_Job], codes: Mapping[str, str], dataset: Path, out: P
         metadata={"merton": json.dumps(about, sort_keys=True)},
     )
     table = pyarrow.table(dict(zip(schema.names, zip(*rows.long, strict=True), strict=True)), schema=schema)
-    content = io.BytesIO()
-    pyarrow.parquet.write_table(table, content, compression="zstd")
     with written_whole(out / TABLE) as file:
-        file.write(content.getvalue())
+        file.write(parquet_bytes(table))
     values = {name: np.array(rows.values[name], np.float64) for name in codes}
     return MetricValues(tuple(rows.keys), values, tuple(row[-1] for row in rows.long if row[-1]), about)
 

@@ -9,6 +9,7 @@ __all__ = [
     "matrix",
     "merge",
     "metrics",
+    "parquet",
     "records",
     "schema",
     "statistics",

@@ -13,8 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 import merton
-from merton.errors import InfrastructureError, InputError, UnknownNameError, require
+from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import write_file
+from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCHEMA_VERSION, SCORES, TRIALS
 from merton.results.store import ResultStore
 
@@ -114,14 +115,10 @@ def _as_csv(kinds: dict[str, str], rows: Sequence[tuple[Any, ...]], about: dict[
 
 
 def _as_parquet(kinds: dict[str, str], rows: Sequence[tuple[Any, ...]], about: dict[str, Any]) -> bytes:
-    arrow = require("pyarrow", "dataset", "Parquet")
-    parquet = require("pyarrow.parquet", "dataset", "Parquet")
+    arrow = require_pyarrow()
     schema = arrow.schema(list(kinds.items()), metadata={"merton": _json(about)})
     columns = {name: [row[place] for row in rows] for place, name in enumerate(kinds)}
-    data = arrow.BufferOutputStream()
-    parquet.write_table(arrow.table(columns, schema=schema), data, compression="zstd")
-    content: bytes = data.getvalue().to_pybytes()
-    return content
+    return parquet_bytes(arrow.table(columns, schema=schema))
 
 
 _WRITERS: dict[str, Callable[[dict[str, str], Sequence[tuple[Any, ...]], dict[str, Any]], bytes]] = {

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from merton.pages.words import number
+from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.text import MISSING
 from merton.study.iqa_table import ALL_SPLITS, GROUPS, OVERALL, Benchmark, Column, Row, marks
-from merton.study.opinion_tables import arrow_package
 
 LONG = {
     "metric": "string",
@@ -64,16 +64,14 @@ def as_csv(found: Benchmark) -> str:
 
 def as_parquet(found: Benchmark) -> bytes:
     """The long table with versions, hashes and settings; raises MissingDependencyError without pyarrow."""
-    arrow = arrow_package()
+    arrow = require_pyarrow()
     about = json.dumps(dict(found.about), sort_keys=True)
     schema = arrow.schema(list(LONG.items()), metadata={"merton": about})
     columns = list(zip(*long_rows(found), strict=True)) or [()] * len(LONG)
     table = arrow.table(
         [arrow.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema
     )
-    content = io.BytesIO()
-    arrow.parquet.write_table(table, content, compression="zstd")
-    return content.getvalue()
+    return parquet_bytes(table)
 
 
 def as_latex(found: Benchmark) -> str:

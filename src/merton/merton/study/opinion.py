@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from merton.errors import InputError, UnknownNameError
+from merton.results.parquet import require_pyarrow
 from merton.results.text import one_line
 from merton.study.opinion_tables import (
     OPINIONS,
@@ -23,7 +24,6 @@ from merton.study.opinion_tables import (
     Opinions,
     SubjectSums,
     Texts,
-    arrow_package,
     metadata,
     numbered_images,
     read_arrow,
@@ -177,7 +177,7 @@ def leave_one_out(
 
 def _joined(scores: Iterable[Any]) -> tuple[Any, dict[str, Any]]:
     """All tables of scores as one, the texts dictionary-encoded, and the facts about them."""
-    arrow = arrow_package()
+    arrow = require_pyarrow()
     texts = SCORE_COLUMNS[:5]
     tables = [
         read_arrow(Path(item), SCORE_COLUMNS, texts) if isinstance(item, str | Path) else item.select(SCORE_COLUMNS)

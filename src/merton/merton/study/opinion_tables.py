@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -12,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from merton.errors import InputError, UnknownNameError, require
+from merton.errors import InputError, UnknownNameError
 from merton.files import write_file
+from merton.results.parquet import parquet_bytes, require_pyarrow
 from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
 
@@ -178,7 +178,7 @@ def read_images(dataset: Path) -> Images:
 
 def write_subjects(sums: SubjectSums, path: Path) -> None:
     """Write `subjects.parquet`: a row for every model and image that has a sum; values as float32, null for NaN."""
-    arrow = arrow_package()
+    arrow = require_pyarrow()
     known = np.logical_or.reduce([~np.isnan(matrix) for matrix in sums.values.values()])
     model, image = np.nonzero(known)
     columns = {"model": arrow.array(sums.models[model].tolist())}
@@ -209,7 +209,7 @@ def read_subjects(path: Path) -> SubjectSums:
 
 def write_opinions(found: Opinions, path: Path) -> None:
     """Write `opinions.parquet`: a row for every distorted image; scores are null where `Opinions` has NaN."""
-    arrow = arrow_package()
+    arrow = require_pyarrow()
     columns = {}
     for field in fields(found):
         value = getattr(found, field.name)
@@ -248,7 +248,7 @@ def read_arrow(path: Path, columns: Sequence[str], dictionaries: Sequence[str] =
 
     Raises InputError if there is no such file, or a column is missing.
     """
-    arrow = arrow_package()
+    arrow = require_pyarrow()
     try:
         table = arrow.parquet.read_table(path, partitioning=None, read_dictionary=list(dictionaries))
     except FileNotFoundError:
@@ -259,12 +259,6 @@ def read_arrow(path: Path, columns: Sequence[str], dictionaries: Sequence[str] =
         if column not in table.column_names:
             raise InputError(f"{path}: column {column!r} is missing; it needs: {', '.join(columns)}")
     return table.select(list(columns))
-
-
-def arrow_package() -> Any:
-    """The package pyarrow with its part parquet; raises MissingDependencyError if it is not installed."""
-    require("pyarrow.parquet", "dataset", "Parquet")
-    return require("pyarrow", "dataset", "Parquet")
 
 
 def metadata(table: Any) -> dict[str, Any]:
@@ -287,8 +281,6 @@ def numbered_images(reference: Texts, distortion: Texts, level: Integers) -> tup
 
 
 def _write(path: Path, columns: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-    arrow = arrow_package()
+    arrow = require_pyarrow()
     table = arrow.table(dict(columns)).replace_schema_metadata({"merton": json.dumps(about, sort_keys=True)})
-    content = io.BytesIO()
-    arrow.parquet.write_table(table, content, compression="zstd")
-    write_file(path, content.getvalue())
+    write_file(path, parquet_bytes(table))

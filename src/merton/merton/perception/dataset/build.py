@@ -22,10 +22,11 @@ from merton.files import claim, locked_folder
 from merton.perception.dataset import layout
 from merton.perception.dataset.reference import ALL_LEVELS, RANDOM_LEVELS, Copy, JobResult, ReferenceJob, make_reference
 from merton.perception.dataset.settings import Levels, build_settings
-from merton.perception.dataset.tables import read_table, require_pyarrow, write_tables
+from merton.perception.dataset.tables import read_table, write_tables
 from merton.perception.dataset.tags import TAG_FILES, find_tags, read_tags
 from merton.perception.distortion import DISTORTIONS
 from merton.processes import one_thread_each, usable_cores, worker_pool
+from merton.results.parquet import require_pyarrow
 
 
 @dataclass(frozen=True)

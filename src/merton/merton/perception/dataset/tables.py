@@ -6,14 +6,14 @@ has one for every reference.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InputError, require
+from merton.errors import InputError
 from merton.perception.dataset import layout
+from merton.results.parquet import parquet_bytes, require_pyarrow
 
 _FILE = {"file": "string", "sha256": "string", "width": "int32", "height": "int32"}
 _ATTRIBUTES = dict.fromkeys(("luminance", "contrast", "chrominance", "blur", "spatial_information"), "float64")
@@ -53,12 +53,6 @@ REFERENCE_COLUMNS = {
 """Column to Arrow type. The last two measure faults of the reference itself."""
 
 
-def require_pyarrow() -> Any:
-    """The package pyarrow with its part parquet; raises MissingDependencyError if it is not installed."""
-    require("pyarrow.parquet", "dataset", "Parquet")
-    return require("pyarrow", "dataset", "Parquet")
-
-
 def write_tables(out: Path, records: Sequence[dict[str, Any]], settings: dict[str, Any]) -> None:
     """Write both tables, and the hashes of tables and refusals. The same records give the same bytes."""
     images = [image for record in records for image in record["images"]]
@@ -88,6 +82,4 @@ def _parquet(columns: dict[str, str], rows: Sequence[dict[str, Any]], settings: 
     types = [(name, texts if kind == "list<string>" else kind) for name, kind in columns.items()]
     schema = pyarrow.schema(types, metadata={"merton": json.dumps(settings)})
     table = pyarrow.Table.from_pylist([{name: row[name] for name in columns} for row in rows], schema=schema)
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(table, buffer, compression="zstd")
-    return buffer.getvalue()
+    return parquet_bytes(table)
