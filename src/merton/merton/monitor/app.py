@@ -11,10 +11,11 @@ from starlette.responses import FileResponse, JSONResponse, Response
 
 import merton
 from merton.monitor import session
-from merton.monitor.buttons import LONGEST_BODY, Buttons, Controls, bearer
+from merton.monitor.buttons import LONGEST_BODY, Buttons, Controls
 from merton.monitor.hub import Hub
 from merton.monitor.presses import PressLog
 from merton.web.access import AccessMiddleware, Tokens
+from merton.web.requests import bearer
 
 PAGE = Path(__file__).with_name("page")
 POLICY = (

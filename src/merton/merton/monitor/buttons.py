@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections import deque
@@ -14,13 +13,14 @@ from datetime import datetime, timezone
 from typing import Any, Protocol, TypeAlias
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from merton.errors import InfrastructureError, MertonError
 from merton.monitor.hub import Hub
 from merton.monitor.presses import Press, PressLog
 from merton.web.access import Tokens, problem
+from merton.web.requests import bearer, json_object
 
 ANSWER_LIMIT_S = 2.0
 """How long a node may take to answer a press [s]. Its request is sent at once."""
@@ -100,7 +100,7 @@ class Buttons:
         if owner is None:
             return _no_token()
         start_s, pending = time.monotonic(), self._controls.stop()
-        body = await _body(request) or {}
+        body = await json_object(request, LONGEST_BODY, BODY_LIMIT_S) or {}
         return await self._conclude(request, "stop", owner or _name(body) or UNNAMED, "", pending, start_s)
 
     async def reset(self, request: Request) -> Response:
@@ -108,7 +108,7 @@ class Buttons:
         owner = self.owner(bearer(request))
         if owner is None:
             return _no_token()
-        body = await _body(request)
+        body = await json_object(request, LONGEST_BODY, BODY_LIMIT_S)
         who = owner or _name(body or {})
         if not who:
             return _no_name()
@@ -127,7 +127,7 @@ class Buttons:
         owner = self.owner(bearer(request))
         if owner is None:
             return _no_token()
-        body = await _body(request) or {}
+        body = await json_object(request, LONGEST_BODY, BODY_LIMIT_S) or {}
         who, wanted = owner or _name(body), body.get("wanted")
         if not isinstance(wanted, bool):
             return problem(422, "a press of the recording button says whether a recording is wanted: true or false")
@@ -140,7 +140,7 @@ class Buttons:
         owner = self.owner(bearer(request))
         if owner is None:
             return _no_token()
-        body = await _body(request) or {}
+        body = await json_object(request, LONGEST_BODY, BODY_LIMIT_S) or {}
         who, trial_id, verdict = owner or _name(body), body.get("trial_id"), body.get("verdict")
         if not isinstance(trial_id, str) or not 0 < len(trial_id) <= 500 or verdict not in verdicts:
             return problem(422, f"an answer has a trial_id and a verdict, one of: {', '.join(verdicts)}")
@@ -180,31 +180,6 @@ class Buttons:
         self._hub.put("presses", [asdict(one) for one in reversed(self._newest)])
         body = {"accepted": answer.accepted, "answer": answer.message, "who": who, "logged": logged}
         return JSONResponse(body, status)
-
-
-def bearer(request: Request) -> str:
-    """The token in the header Authorization; empty if there is none."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
-
-
-async def _body(request: Request) -> dict[str, Any] | None:
-    """A JSON object from the body; None if it is not one, too long, or does not arrive."""
-    data = b""
-
-    async def read() -> bytes:
-        nonlocal data
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > LONGEST_BODY:
-                return b""
-        return data
-
-    try:
-        document = json.loads(await asyncio.wait_for(read(), BODY_LIMIT_S))
-    except (ValueError, RecursionError, ClientDisconnect, asyncio.TimeoutError, TimeoutError):
-        return None
-    return document if isinstance(document, dict) else None
 
 
 def _name(body: dict[str, Any]) -> str:

@@ -1,3 +1,15 @@
 """Pages on which people define tasks, judge episodes and check the machines: who is asked what, answers, statistics."""
 
-__all__ = ["desk", "item", "ledger", "media", "project", "protocol", "protocols", "rating", "sources"]
+__all__ = [
+    "desk",
+    "item",
+    "ledger",
+    "media",
+    "project",
+    "protocol",
+    "protocols",
+    "rating",
+    "serve",
+    "sources",
+    "study",
+]

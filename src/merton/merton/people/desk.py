@@ -77,6 +77,10 @@ class Desk:
         """Take back the rater's last answer that stands; False if there is none, or the same undo was done before."""
         raise NotImplementedError
 
+    def shown(self, slot: Slot) -> Item:
+        """The item of a slot as this slot shows it (`Protocol.shown`); media and views are of it."""
+        raise NotImplementedError
+
     def item_of(self, rater: str, number: int) -> Item:
-        """The item of a slot of this rater; raises InputError if it was not handed out."""
+        """The item of a slot of this rater, as `shown`; raises InputError if it was not handed out."""
         raise NotImplementedError

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -27,14 +26,9 @@ from merton.leaderboard.serve.uploads import Uploads
 from merton.leaderboard.submissions import rules
 from merton.leaderboard.submissions.receipts import Receipt
 from merton.results.store import open_record
-from merton.web.acceptor import Acceptor, affordable
 from merton.web.access import AccessMiddleware, listening, problem
-from merton.web.hall import Hall
+from merton.web.serving import add_refusals, address_of, serve
 
-SHUTDOWN_S = 5
-"""How long requests may go on after Ctrl-C [s]."""
-CONNECTIONS = 200
-"""Connections with a whole head at the same time; see `merton.web.places` for what happens beyond."""
 LONGEST_BODY = 64 * 1024
 """Of a request that is no submission [bytes]; its body is not read."""
 POLICY = (
@@ -100,9 +94,8 @@ def create_app(
 
 def _add_operations(app: FastAPI, names: Iterable[str]) -> None:
     """Add the form of refusals, the API, the pages, and the middleware that guards them."""
-    app.add_exception_handler(HTTPException, _refusal)
+    add_refusals(app)
     app.add_exception_handler(RequestValidationError, _wrong_parameter)
-    app.add_exception_handler(Exception, _fault)
     app.include_router(api.router)
     app.include_router(api.health_router)
     pages.add_to(app)
@@ -147,37 +140,16 @@ def run(
     with listening(host, port) as bound:
         say("a snapshot of the record is taken, and its pages are written")
         app = create_app(record, tokens=tokens, names=(*names, host), closed=closed, title=title)
-        hall = Hall(app, affordable(CONNECTIONS), ws="none", timeout_graceful_shutdown=SHUTDOWN_S)
         known = app.state.uploads.tokens
-        acceptor = Acceptor(
-            bound, (hall,), lambda head: (hall, known is not None and known.owner(head.token) is not None)
-        )
         logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # `uploads` logs broken forms itself
-        shown = f"[{host}]" if ":" in host else host
-        say(f"the board is at http://{shown}:{bound.getsockname()[1]}/" + (f"; {closed}" if closed else ""))
-        acceptor.start()
-        try:
-            hall.run()
-        finally:
-            acceptor.end()
-
-
-async def _refusal(request: Request, error: Exception) -> Response:
-    """All refusals of the API have one form; those of pages are pages."""
-    assert isinstance(error, HTTPException)
-    if error.status_code == 304:
-        return Response(status_code=304, headers=error.headers)
-    return problem(error.status_code, str(error.detail), dict(error.headers or {}))
+        say(f"the board is at {address_of(bound, host)}" + (f"; {closed}" if closed else ""))
+        serve(app, bound, lambda token: known is not None and known.owner(token) is not None)
 
 
 async def _wrong_parameter(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     return problem(422, f"{first['loc'][-1]}: {first['msg']}")
-
-
-async def _fault(request: Request, error: Exception) -> Response:
-    return problem(500, "a fault of this server; see its log")
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from merton.results.text import one_line
 from merton.web.access import announced_bytes
 from merton.web.hall import keep_place
 from merton.web.places import Places
+from merton.web.requests import bearer
 
 MAX_UPLOAD_BYTES = MAX_ARCHIVE_BYTES + 64 * 1024
 """The longest body of a submission: the archive and the parts of the form around it."""
@@ -87,7 +88,7 @@ class Uploads:
         try:
             self._admit(request)
             async with self._received(request) as sent:
-                manufacturer = self._manufacturer(_bearer(request) or sent.token)
+                manufacturer = self._manufacturer(bearer(request) or sent.token)
                 self._refuse_if_busy()
                 self._busy += 1
                 try:
@@ -102,7 +103,7 @@ class Uploads:
         """Refuse all that can be refused before the body is read."""
         if self.closed:
             raise Refused(403, self.closed)
-        if token := _bearer(request):
+        if token := bearer(request):
             self._manufacturer(token)
         if announced_bytes(request.headers) > MAX_UPLOAD_BYTES:
             raise _too_long()
@@ -153,7 +154,7 @@ class Uploads:
         """The form as it arrives. It takes a place once its token is known, and counts its bytes."""
 
         async def counted() -> AsyncGenerator[bytes, None]:
-            total, has_place = 0, self.tokens is None or bool(_bearer(request))
+            total, has_place = 0, self.tokens is None or bool(bearer(request))
             if has_place:
                 self._take_place(request, ())
             async for chunk in request.stream():
@@ -177,7 +178,7 @@ class Uploads:
 
     def _take_place(self, request: Request, fields: Sequence[tuple[str, object]]) -> None:
         """Called in the task that reads the form; `fields` are those that have arrived."""
-        token = _bearer(request) or next((str(value) for name, value in fields if name == "token"), "").strip()
+        token = bearer(request) or next((str(value) for name, value in fields if name == "token"), "").strip()
         if self.tokens is not None and not token:
             raise Refused(
                 401,
@@ -204,11 +205,6 @@ class Uploads:
             raise Refused(
                 503, "the submission could not be stored, so it does not count; try again later", {"Retry-After": "60"}
             ) from None
-
-
-def _bearer(request: Request) -> str:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _too_long() -> Refused:
