@@ -18,6 +18,7 @@ from merton.cli.curate_roles import (
     Proposer,
     Reviewer,
     Voters,
+    budget_ends,
 )
 
 if TYPE_CHECKING:
