@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from merton.cli.people_project import check_command
+from merton.cli.people_raters import invite_command, list_command, withdraw_command
 from merton.cli.people_serve import serve_command
 from merton.cli.tree import App
 
@@ -10,3 +11,6 @@ app = App("Studies with people: tasks, judgements and ratings, on pages that a b
 
 app.command("check", short_help="Read a project and all its items; say what is in it")(check_command)
 app.command("serve", short_help="Serve a study to its raters until Ctrl-C")(serve_command)
+app.command("invite", short_help="Make a link for each person of a project")(invite_command)
+app.command("list", short_help="Show who takes part and how far they are")(list_command)
+app.command("withdraw", short_help="Remove all data of a person")(withdraw_command)

@@ -2,6 +2,7 @@
 
 __all__ = [
     "desk",
+    "invitations",
     "item",
     "ledger",
     "media",

@@ -108,6 +108,8 @@ class Ledger:
 
     def __init__(self, where: Path | str, project: str, definition: str | None = None) -> None:
         self.project = project
+        if definition is None:
+            Database(where, read_only=True).close()  # a wrong place stays as it is
         self._database = Database(where)
         try:
             with self._database.transaction() as connection:

@@ -214,7 +214,8 @@ class Loaded:
     Attributes:
         project: its settings.
         path: of the file.
-        definition: canonical JSON of the settings that answers depend on (`OF_ANSWERS`).
+        definition: canonical JSON of the settings that answers depend on (`OF_ANSWERS`); of people only how many they
+            are, so that one who withdraws can be replaced, and that no name remains with it.
     """
 
     project: Project
@@ -255,5 +256,6 @@ def read_project(path: Path) -> Loaded:
     """
     project = load(path, Project)
     settings = project.model_dump(mode="json", include=set(OF_ANSWERS), exclude_none=True)
+    settings |= {"raters": project.most_raters, "experts": len(project.experts)}
     definition = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return Loaded(project, path.absolute(), definition)

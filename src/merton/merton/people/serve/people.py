@@ -7,12 +7,11 @@ import secrets
 import threading
 
 from merton.errors import InputError
+from merton.people.invitations import OPERATOR, REGISTER
 from merton.people.ledger import Rater, Role
 from merton.people.study import Study
 from merton.web.access import Tokens
 
-OPERATOR, REGISTER = "operator", "register"
-"""Owners in a file of tokens that are no raters: who sees the statistics, and the token that lets people register."""
 LONGEST_NAME = 60
 
 
