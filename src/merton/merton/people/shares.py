@@ -1,0 +1,142 @@
+"""Items of protocols whose raters answer independently: each rater's share of the design, then what is still missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from merton.people.consensus import consensus
+from merton.people.dealing import Dealer, Next
+from merton.people.design import design
+from merton.people.item import Item
+from merton.people.ledger import Answer
+from merton.people.state import Person
+from merton.seeding import derive_seed
+
+EXPECTED = timedelta(days=7)
+"""The share of a rater who has not begun waits so long from the start of the study, but no more than half of the time
+to its deadline. Ours: raters of a lab come over a week, and the first of them must not get everything."""
+_COUNTED = ("design", "top_up")
+"""Slots that count as ratings of an item; repeats and gold items do not."""
+
+
+class Shares(Dealer):
+    """A rater gets the places of a seat in the design, in order.
+
+    Then come items that lack ratings because a rater went silent, withdrew or never came (`EXPECTED`), and items on
+    which raters disagree (`Project.top_up`). A rater who comes back goes on with what the others left.
+    """
+
+    def _prepare(self) -> None:
+        project, panel = self.project, self.protocol.panel
+        self.panels: dict[str, list[Item]] = {}
+        for item in self.order:
+            self.panels.setdefault(panel(item) or "", []).append(item)
+        panels = [panel(item) or ("item", item.id) for item in self.order]
+        self.design = design(
+            self.order, project.most_raters, self.ratings, project.repeats, project.seed, panels
+        )
+        self.turns = {item.id: seats for item, seats in zip(self.order, self.design.turns, strict=True)}
+
+    def next(self, person: Person, now: datetime) -> Next | None:
+        """See `Dealer.next`."""
+        return next(self._coming(person, now), None) or self._missing(person, now)
+
+    def left(self, person: Person, now: datetime) -> int:
+        """See `Dealer.left`."""
+        return sum(1 for _ in self._coming(person, now))
+
+    def waits(self, person: Person) -> int:
+        """None: what is left belongs to others, and comes here only if they go silent."""
+        return 0
+
+    def counted(self, item: Item) -> list[Answer]:
+        """The answers that count as ratings of an item."""
+        return [answer for answer in self.state.said(item.id) if answer.kind in _COUNTED]
+
+    def _coming(self, person: Person, now: datetime) -> Iterator[Next]:
+        """What was not handed out of the person's share and is still needed."""
+        seat = self.seat_of(person)
+        handed = {(slot.item, slot.kind == "repeat") for slot in person.slots.values()}
+        first = {item for item, repeat in handed if not repeat}
+        for place in () if seat is None else self.design.sequences[seat]:
+            item = self.order[place.item]
+            if (item.id, place.kind == "repeat") in handed:
+                continue
+            if place.kind == "design":
+                if len(self._taken(item, person, now)) >= self.ratings:
+                    continue
+                first.add(item.id)
+            if place.kind != "repeat" or item.id in first:
+                yield item.id, place.kind
+
+    def _taken(self, item: Item, person: Person, now: datetime) -> set[str]:
+        """Others who rated an item, or have it before them now."""
+        taken = {answer.rater for answer in self.counted(item)}
+        for slot in self.state.handed.get(item.id, ()):
+            if slot.kind in _COUNTED and slot.rater not in taken:
+                if not self.is_silent(self.state.people.get(slot.rater), now):
+                    taken.add(slot.rater)
+        return taken - {person.id}
+
+    def _missing(self, person: Person, now: datetime) -> Next | None:
+        """An item that lacks a rating which none of its raters will give, and this person can."""
+        seats = self.seats()
+        absent = self._until_absent(now)
+        released = {
+            seat
+            for seat in range(self.project.most_raters)
+            if (absent if seat not in seats or seats[seat].seen is None else self.is_silent(seats[seat], now))
+            or (seat in seats and self.is_closed(seats[seat]))
+        }
+        if not released and self.project.top_up is None:
+            return None
+        found: list[tuple[int, int, Next]] = []
+        for item in self.order:
+            if item.gold is not None or any(slot.item == item.id for slot in person.slots.values()):
+                continue
+            taken = self._taken(item, person, now)
+            rated = self.counted(item)
+            coming = {seat for seat in self.turns[item.id] if seat not in released}
+            coming -= {seat for seat in coming if seat in seats and seats[seat].id in taken | {person.id}}
+            if len(rated) < self.ratings:
+                needed, kind = len(taken) + len(coming) < self.ratings, "design"
+            else:
+                needed, kind = len(taken) <= len(rated) and self._disputed(item, rated), "top_up"
+            if needed and self._fits_panel(item, person, now):
+                tie = derive_seed(self.project.seed, person.id, item.id)
+                found.append((len(taken), tie, (item.id, kind)))
+        return min(found)[2] if found else None
+
+    def _until_absent(self, now: datetime) -> bool:
+        """Whether seats whose raters have not begun are given to others."""
+        begun, deadline = self.state.begun, self.project.deadline
+        if begun is None:
+            return False
+        waited = EXPECTED if deadline is None else min(EXPECTED, (deadline - begun) / 2)
+        return now - begun > max(waited, self.lease)
+
+    def _disputed(self, item: Item, rated: list[Answer]) -> bool:
+        """Whether an item that has its ratings needs another one."""
+        rule = self.project.top_up
+        if rule is None or len(rated) >= rule.most:
+            return False
+        agreement = consensus(self.protocol, item, rated, self._width)
+        return agreement is not None and agreement < rule.below
+
+    def _width(self, criterion: str) -> float:
+        """Of the scale of a criterion."""
+        least, most = self.protocol.ranges.get(criterion, (0.0, 0.0))
+        return most - least
+
+    def _fits_panel(self, item: Item, person: Person, now: datetime) -> bool:
+        """Whether the panel of an item may have this rater, and this rater another item of it."""
+        panel = self.protocol.panel(item)
+        if panel is None:
+            return True
+        items = self.panels[panel]
+        mine = {slot.item for slot in person.slots.values()} & {one.id for one in items}
+        if self.protocol.panel_items is not None and len(mine) >= self.protocol.panel_items:
+            return False
+        raters = set().union(*(self._taken(one, person, now) for one in items))
+        return self.protocol.panel_raters is None or len(raters) < self.protocol.panel_raters

@@ -1,0 +1,111 @@
+"""Items of protocols whose raters answer one after the other, each seeing what was said, and an expert at the end."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from merton.people.dealing import Dealer, Next
+from merton.people.design import design
+from merton.people.item import Item
+from merton.people.ledger import Answer, Slot
+from merton.people.state import Person
+from merton.seeding import derive_seed, generator
+
+
+class Turns(Dealer):
+    """The raters of an item have an order by the design, in which each takes every position equally often.
+
+    The turn passes to the next of the order once a rater is silent for longer than the lease after the turn came to
+    them; who missed a turn gets a later one. The protocol says whether a rater or the expert goes on
+    (`Protocol.next_turn`); its place in the item's order counts those who wrote already first, then those to come.
+    """
+
+    def _prepare(self) -> None:
+        project = self.project
+        seats = range(project.most_raters)
+        turns = design(self.order, len(seats), self.ratings, 0.0, project.seed, ordered=True).turns
+        self.turns = {}
+        for item, first in zip(self.order, turns, strict=True):
+            rest = generator("standby", project.seed, item.id).permutation([seat for seat in seats if seat not in first])
+            self.turns[item.id] = (*first, *(int(seat) for seat in rest))
+
+    def next(self, person: Person, now: datetime) -> Next | None:
+        """See `Dealer.next`."""
+        mine = sorted(self.order, key=lambda item: derive_seed("order", self.project.seed, person.id, item.id))
+        for item in mine:
+            said = self.state.said(item.id)
+            turn = self.protocol.next_turn(item, said)
+            if turn is None or not self._is_free(item, person, said, now):
+                continue
+            if turn == "review":
+                if person.rater.role == "expert":
+                    return item.id, "review"
+            elif person.rater.role == "rater" and self._may_write(item, person, turn, said, now):
+                return item.id, "turn"
+        return None
+
+    def left(self, person: Person, now: datetime) -> int:
+        """See `Dealer.left`."""
+        return self.waits(person)
+
+    def waits(self, person: Person) -> int:
+        """See `Dealer.waits`."""
+        unfinished = 0
+        for item in self.order:
+            said = self.state.said(item.id)
+            turn = self.protocol.next_turn(item, said)
+            if turn is None or any(slot.rater == person.id and self.holds(slot) for slot in self._last(item)):
+                continue
+            writers = _writers(said)
+            if person.rater.role == "expert":
+                unfinished += 1
+            elif turn != "review":
+                back = turn < len(writers) and writers[turn] == person.id
+                unfinished += back or (person.id not in writers and len(writers) < self.ratings)
+        return unfinished
+
+    def holds(self, slot: Slot) -> bool:
+        """An open slot is its rater's until the item is handed to another person."""
+        return self.state.handed[slot.item][-1] == slot and self.state.is_open(slot)
+
+    def _last(self, item: Item) -> list[Slot]:
+        """The slot that the item was handed out in last."""
+        return self.state.handed.get(item.id, [])[-1:]
+
+    def _since(self, item: Item, said: tuple[Answer, ...]) -> datetime | None:
+        """When the turn of an item came to be: with the last answer, or the start of the study."""
+        return datetime.fromisoformat(said[-1].saved_utc) if said else self.state.begun
+
+    def _is_free(self, item: Item, person: Person, said: tuple[Answer, ...], now: datetime) -> bool:
+        """Whether an item is before no other person, or before one who went silent over it."""
+        for slot in self._last(item):
+            if self.state.is_open(slot):
+                return slot.rater != person.id and self.is_silent(
+                    self.state.people[slot.rater], now, self._since(item, said)
+                )
+        return True
+
+    def _may_write(
+        self, item: Item, person: Person, turn: int, said: tuple[Answer, ...], now: datetime
+    ) -> bool:
+        """Whether the turn of an item is this rater's."""
+        writers = _writers(said)
+        if turn < len(writers):
+            return writers[turn] == person.id
+        if person.id in writers:
+            return False
+        seats = self.seats()
+        for seat in self.turns[item.id]:
+            before = seats.get(seat)
+            if before is person:
+                return True
+            if (before is None or before.id not in writers) and not self.is_silent(
+                before, now, self._since(item, said)
+            ):
+                return False
+        return True
+
+
+def _writers(said: tuple[Answer, ...]) -> list[str]:
+    """The raters of an item in the order in which they first wrote."""
+    return list(dict.fromkeys(answer.rater for answer in said if answer.kind == "turn"))
