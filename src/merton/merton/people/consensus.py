@@ -11,9 +11,7 @@ from merton.people.ledger import Answer
 from merton.people.protocol import Protocol
 
 
-def consensus(
-    protocol: Protocol, item: Item, answers: Sequence[Answer], width: Callable[[str], float]
-) -> float | None:
+def consensus(protocol: Protocol, item: Item, answers: Sequence[Answer], width: Callable[[str], float]) -> float | None:
     """Agreement of the answers to one item, 0..1: the mean over criteria and pairs of answers. Ours.
 
     A pair of values on a nominal scale agrees (1) or not (0). On an ordered scale it counts 1 - |a - b| / width, so

@@ -45,8 +45,9 @@ class Dealer(ABC):
         self.is_closed = is_closed
         self._prepare()
 
+    @abstractmethod
     def _prepare(self) -> None:
-        """Made once, such as the design."""
+        """Make the design, once."""
 
     @abstractmethod
     def next(self, person: Person, now: datetime) -> Next | None:
@@ -80,7 +81,8 @@ class Dealer(ABC):
         """
         if person is not None and (person.saving or self.is_closed(person)):
             return not person.saving
-        times = [time for time in (since or self.state.begun, person and person.seen) if time is not None]
+        seen = None if person is None else person.seen
+        times = [time for time in (since or self.state.begun, seen) if time is not None]
         return now - max(times, default=now) > self.lease
 
     def seats(self) -> dict[int, Person]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,8 +206,8 @@ def _sequence(
     sources = random.choice(len(mine) - gap, round(repeats * len(mine)), replace=False) if repeats and mine else ()
     inserts = [(int(random.integers(source + gap, len(mine))) + 1, Place(mine[source], "repeat")) for source in sources]
     ends = np.linspace(0, len(mine), len(gold) + 1).astype(int)
-    for place, index in enumerate(random.permutation(len(gold))):
-        inserts.append((int(random.integers(ends[place], ends[place + 1] + 1)), Place(gold[index], "gold")))
+    for part, index in enumerate(random.permutation(len(gold))):
+        inserts.append((int(random.integers(ends[part], ends[part + 1] + 1)), Place(gold[index], "gold")))
     for before, place in sorted(inserts, key=lambda insert: insert[0], reverse=True):
         places.insert(before, place)
     return tuple(places)

@@ -158,13 +158,14 @@ class Desk:
                 if self._protocol.ordered and self._state.handed[last.item][-1] != person.slots[last.number]:
                     raise InputError("your last answer is before the next person already and can no longer be undone")
                 self._state.take_back(last)
+            undone = False
             try:
                 undone = self._ledger.undo(rater, last.id, undo_id)
-            except BaseException:
-                with self._lock:
-                    self._state.save(last)
-                raise
-            self._undone.add(undo_id)
+                self._undone.add(undo_id)
+            finally:
+                if not undone:
+                    with self._lock:
+                        self._state.save(last)
         return undone
 
     def item_of(self, rater: str, number: int) -> Item:

@@ -245,10 +245,13 @@ class Ledger:
         return {**row, "project": self.project, "answer": text}
 
     def undo(self, rater: str, answer_id: str, undo_id: str) -> bool:
-        """Take an answer back: a row of its own, so that nothing is overwritten; False if it was undone before.
+        """Take an answer back: a row of its own, so that nothing is overwritten.
+
+        Returns:
+            False if the answer was undone before, or this undo was done before, on whatever answer: nothing changes.
 
         Raises:
-            InputError: there is no such answer of this rater, or the id of the undo is known for another answer.
+            InputError: there is no such answer of this rater.
         """
         if not _ID.fullmatch(undo_id):
             raise InputError(f"the id of an undo has 1 to 64 letters, digits, - and _, got {undo_id[:80]!r}")
@@ -265,10 +268,8 @@ class Ledger:
             of_project = PEOPLE_UNDOS.c.project == self.project
             either = (PEOPLE_UNDOS.c.answer == answer_id) | (PEOPLE_UNDOS.c.id == undo_id)
             stored = connection.execute(sa.select(PEOPLE_UNDOS.c.answer).where(of_project, either)).scalars().all()
-            if answer_id in stored:
-                return False
             if stored:
-                raise InputError(f"the undo {undo_id!r} is already stored for another answer")
+                return False
             row = {"project": self.project, "answer": answer_id, "id": undo_id, "undone_utc": queries.now()}
             connection.execute(sa.insert(PEOPLE_UNDOS), row)
             return True

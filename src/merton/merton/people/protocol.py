@@ -22,6 +22,7 @@ class Protocol(ABC):
         title: on pages.
         roles: of the media that each item must have.
         criteria: name of each value of an answer to its scale; statistics go by it.
+        ranges: least and greatest value of each criterion on an ordered scale.
         ordered: True if raters answer an item one after the other and see what was said before (tasks); such a
             protocol has turns in place of a design.
         reviewed: True if an expert answers an item once its raters have finished it.
@@ -34,6 +35,7 @@ class Protocol(ABC):
     title: ClassVar[str]
     roles: ClassVar[tuple[str, ...]] = ()
     criteria: ClassVar[Mapping[str, Scale]]
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     ordered: ClassVar[bool] = False
     reviewed: ClassVar[bool] = False
     ratings: ClassVar[int | None] = None

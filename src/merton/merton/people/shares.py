@@ -1,4 +1,4 @@
-"""Items of protocols whose raters answer independently: each rater's share of the design, then what is still missing."""
+"""Items of protocols whose raters answer independently: a share of the design each, then what is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from merton.people.consensus import consensus
 from merton.people.dealing import Dealer, Next
 from merton.people.design import design
 from merton.people.item import Item
-from merton.people.ledger import Answer
+from merton.people.ledger import Answer, Kind
 from merton.people.state import Person
 from merton.seeding import derive_seed
 
@@ -33,9 +33,7 @@ class Shares(Dealer):
         for item in self.order:
             self.panels.setdefault(panel(item) or "", []).append(item)
         panels = [panel(item) or ("item", item.id) for item in self.order]
-        self.design = design(
-            self.order, project.most_raters, self.ratings, project.repeats, project.seed, panels
-        )
+        self.design = design(self.order, project.most_raters, self.ratings, project.repeats, project.seed, panels)
         self.turns = {item.id: seats for item, seats in zip(self.order, self.design.turns, strict=True)}
 
     def next(self, person: Person, now: datetime) -> Next | None:
@@ -74,9 +72,8 @@ class Shares(Dealer):
         """Others who rated an item, or have it before them now."""
         taken = {answer.rater for answer in self.counted(item)}
         for slot in self.state.handed.get(item.id, ()):
-            if slot.kind in _COUNTED and slot.rater not in taken:
-                if not self.is_silent(self.state.people.get(slot.rater), now):
-                    taken.add(slot.rater)
+            if slot.kind in _COUNTED and not self.is_silent(self.state.people.get(slot.rater), now):
+                taken.add(slot.rater)
         return taken - {person.id}
 
     def _missing(self, person: Person, now: datetime) -> Next | None:
@@ -97,12 +94,13 @@ class Shares(Dealer):
                 continue
             taken = self._taken(item, person, now)
             rated = self.counted(item)
+            kind: Kind
             coming = {seat for seat in self.turns[item.id] if seat not in released}
             coming -= {seat for seat in coming if seat in seats and seats[seat].id in taken | {person.id}}
             if len(rated) < self.ratings:
-                needed, kind = len(taken) + len(coming) < self.ratings, "design"
+                kind, needed = "design", len(taken) + len(coming) < self.ratings
             else:
-                needed, kind = len(taken) <= len(rated) and self._disputed(item, rated), "top_up"
+                kind, needed = "top_up", len(taken) <= len(rated) and self._disputed(item, rated)
             if needed and self._fits_panel(item, person, now):
                 tie = derive_seed(self.project.seed, person.id, item.id)
                 found.append((len(taken), tie, (item.id, kind)))

@@ -26,7 +26,9 @@ class Turns(Dealer):
         turns = design(self.order, len(seats), self.ratings, 0.0, project.seed, ordered=True).turns
         self.turns = {}
         for item, first in zip(self.order, turns, strict=True):
-            rest = generator("standby", project.seed, item.id).permutation([seat for seat in seats if seat not in first])
+            rest = generator("standby", project.seed, item.id).permutation(
+                [seat for seat in seats if seat not in first]
+            )
             self.turns[item.id] = (*first, *(int(seat) for seat in rest))
 
     def next(self, person: Person, now: datetime) -> Next | None:
@@ -85,9 +87,7 @@ class Turns(Dealer):
                 )
         return True
 
-    def _may_write(
-        self, item: Item, person: Person, turn: int, said: tuple[Answer, ...], now: datetime
-    ) -> bool:
+    def _may_write(self, item: Item, person: Person, turn: int, said: tuple[Answer, ...], now: datetime) -> bool:
         """Whether the turn of an item is this rater's."""
         writers = _writers(said)
         if turn < len(writers):
