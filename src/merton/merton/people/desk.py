@@ -123,8 +123,7 @@ class Desk:
         if known is None and (closed := self._why_closed(person)):
             raise InputError(closed)
         kind = self._protocol.review if slot.kind == "review" else self._protocol.answer
-        shown = self._protocol.shown(self._items[slot.item], slot, self._project.seed)
-        given = self._protocol.checked(shown, validated(kind, json.dumps(dict(answer)), "answer"), said)
+        given = self._protocol.checked(self.shown(slot), validated(kind, json.dumps(dict(answer)), "answer"), said)
         content = given.model_dump(mode="json")
         with self._lock:
             if known is None and not self._dealer.holds(slot):
@@ -168,9 +167,13 @@ class Desk:
                         self._state.save(last)
         return undone
 
+    def shown(self, slot: Slot) -> Item:
+        """The item of a slot as this slot shows it (`Protocol.shown`); media and views are of it."""
+        return self._protocol.shown(self._items[slot.item], slot, self._project.seed)
+
     def item_of(self, rater: str, number: int) -> Item:
-        """The item of a slot of this rater; raises InputError if it was not handed out."""
-        return self._items[self._slot(self._person(rater), number).item]
+        """The item of a slot of this rater, as `shown`; raises InputError if it was not handed out."""
+        return self.shown(self._slot(self._person(rater), number))
 
     def _hand_out(self, person: Person, wanted: int) -> None:
         """Hand out slots until so many are open, or nothing is left; others see them as taken from the choice on."""
