@@ -10,7 +10,10 @@ __all__ = [
     "protocol",
     "protocols",
     "rating",
+    "ratings",
+    "screening",
     "serve",
     "sources",
+    "statistics",
     "study",
 ]

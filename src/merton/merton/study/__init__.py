@@ -22,6 +22,7 @@ __all__ = [
     "power",
     "published_iqa",
     "ranking",
+    "rater_draws",
     "raters",
     "report",
     "resampling",

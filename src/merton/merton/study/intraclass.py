@@ -82,15 +82,15 @@ def averaged(single: RaterAgreement, k: float) -> RaterAgreement:
     def stepped(value: float) -> float:
         return k * value / (1.0 + (k - 1.0) * value)
 
-    ends = (single.value, *(single.interval or ()))
-    if any(value is None or 1.0 + (k - 1.0) * value <= ROUNDING for value in ends[:1]):
+    def has_one(value: float) -> bool:
+        return 1.0 + (k - 1.0) * value > ROUNDING
+
+    if single.value is None or not has_one(single.value):
         return replace(single, value=None, interval=None)
-    assert single.value is not None
-    found = single.interval
-    if found is not None:
-        low = stepped(found[0]) if 1.0 + (k - 1.0) * found[0] > ROUNDING else -math.inf
-        found = low, stepped(found[1])
-    return replace(single, value=stepped(single.value), interval=found)
+    ends = single.interval
+    if ends is not None:
+        ends = (stepped(ends[0]), stepped(ends[1])) if has_one(ends[0]) else None
+    return replace(single, value=stepped(single.value), interval=ends)
 
 
 def _one_way(scores: Floats, labels: Sequence[str], seed: int) -> Floats:

@@ -1,0 +1,377 @@
+"""The statistics of a study: agreement by criterion and group, each rater's work, and what is missing yet."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, median, stdev
+from typing import Any
+
+import merton
+from merton.people.item import Item
+from merton.people.ledger import Answer
+from merton.people.project import Attention, Project
+from merton.people.protocol import Protocol, Scale
+from merton.people.rating import Rating
+from merton.people.ratings import independent, ratings_of
+from merton.people.screening import Screened, screen
+from merton.study.alpha import krippendorff_alpha
+from merton.study.intraclass import Intraclass, intraclass
+from merton.study.raters import RaterAgreement, cohen_kappa, fleiss_kappa, percent_agreement, weighted_kappa
+
+LEAST_ITEMS, LEAST_SCENES = 30, 20
+"""Items with two ratings, and their scenes, from which on the intervals hold: see tools/people_coverage.py."""
+GROUPS = ("dimension", "task", "scenario", "distortion")
+"""Facts of items by which agreement is split, where a study has 2 to `MOST_GROUPS` values of one."""
+MOST_GROUPS = 40
+MOST_IN_PAIRS = 10
+"""With more raters than this the kappas of pairs are left out: there would be too many to read."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """How many more items with two ratings, and scenes, there must be before an interval can be relied on."""
+
+    items: int
+    scenes: int
+
+    def __bool__(self) -> bool:
+        return bool(self.items or self.scenes)
+
+    @property
+    def shown(self) -> str:
+        """Such as "not enough yet: 12 more items with two ratings, 3 more scenes"; empty if enough."""
+        parts = []
+        if self.items:
+            parts.append(f"{self.items} more item{'s' * (self.items > 1)} with two ratings")
+        if self.scenes:
+            parts.append(f"{self.scenes} more scene{'s' * (self.scenes > 1)}")
+        return f"not enough yet: {', '.join(parts)}" if parts else ""
+
+
+@dataclass(frozen=True)
+class PairKappa:
+    """Cohen's kappa of two raters, with quadratic weights on a scale with numbers."""
+
+    first: str
+    second: str
+    kappa: RaterAgreement
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far raters agree by one criterion, on all items or on a group of them.
+
+    Attributes:
+        criterion: of the protocol.
+        scale: of its values.
+        group: "fact: value" of the items; empty for all.
+        ratings: that agreement is computed from: no repeats, gold items or top-ups.
+        counts: (value, times), in the order of the values.
+        mean, deviation: of the ratings on a scale with numbers; None on a nominal one, or without two ratings.
+        share: of pairs of ratings of an item that are equal.
+        fleiss: Fleiss' kappa; None on scales with numbers, which have `intraclass`.
+        alpha: Krippendorff's, for this scale.
+        without_careless: the same without the raters who are marked as careless; None if none is.
+        intraclass: correlations; None on a nominal scale.
+        pairs: kappas of all pairs of raters with an item in common; empty for a group, or with many raters.
+        missing: until there is enough.
+    """
+
+    criterion: str
+    scale: Scale
+    group: str
+    ratings: int
+    counts: tuple[tuple[float | str, int], ...]
+    mean: float | None
+    deviation: float | None
+    share: RaterAgreement
+    fleiss: RaterAgreement | None
+    alpha: RaterAgreement
+    without_careless: RaterAgreement | None
+    intraclass: Intraclass | None
+    pairs: tuple[PairKappa, ...]
+    missing: Missing
+
+
+@dataclass(frozen=True)
+class Count:
+    """`part` of `whole`."""
+
+    part: int
+    whole: int
+
+    @property
+    def share(self) -> float | None:
+        """0..1; None of nothing."""
+        return self.part / self.whole if self.whole else None
+
+
+@dataclass(frozen=True)
+class RaterStatistics:
+    """One rater's work.
+
+    Attributes:
+        rater: pseudonym.
+        answers: that stand.
+        seconds: median of an answer [s]; None without one.
+        hasty: answers in less time than the project's least.
+        gold: gold items that are answered as is known.
+        repeats: values of repeated items that are as at first, within one step on a scale with numbers.
+        screened: agreement with others, bias, rejection; None before the first value.
+        marks: a sentence for each reason for which the rater's work should be looked at.
+    """
+
+    rater: str
+    answers: int
+    seconds: float | None
+    hasty: Count
+    gold: Count
+    repeats: Count
+    screened: Screened | None
+    marks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The statistics of a study.
+
+    Attributes:
+        project, title, protocol: of the project file.
+        definition_sha256: of the project's definition.
+        seed: of the bootstrap: the project's.
+        version: of Merton.
+        items: of the project, gold items apart; `gold_items`: those.
+        complete: items with as many ratings as the project asks for.
+        wanted: further answers until all are complete.
+        answers: that stand.
+        agreements: of each criterion on all items.
+        groups: of each criterion on each group of items.
+        raters: by pseudonym.
+    """
+
+    project: str
+    title: str
+    protocol: str
+    definition_sha256: str
+    seed: int
+    version: str
+    items: int
+    gold_items: int
+    complete: int
+    wanted: int
+    answers: int
+    agreements: tuple[Agreement, ...]
+    groups: tuple[Agreement, ...]
+    raters: tuple[RaterStatistics, ...]
+
+    def as_json(self) -> str:
+        """All of it as JSON with a line end; the same study and seed give the same bytes."""
+        return json.dumps(_plain(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def summary(
+    project: Project, items: Sequence[Item], protocol: Protocol, answers: Sequence[Answer], definition_sha256: str = ""
+) -> Summary:
+    """The statistics of a study.
+
+    Args:
+        project: its settings.
+        items: of it.
+        protocol: its rules.
+        answers: that stand, as `Ledger.answers` gives them.
+        definition_sha256: of the project's definition.
+
+    Raises:
+        InputError: an answer to an item that the project does not have.
+    """
+    ratings = ratings_of(items, protocol, answers)
+    screened = screen(ratings, protocol.criteria, project.seed)
+    careless = frozenset(one.rater for one in screened if one.careless)
+    used, facts = independent(ratings), {item.id: item.facts for item in items}
+    by_group: dict[str, list[Rating]] = defaultdict(list)
+    for fact in GROUPS:
+        values = {facts[item.id][fact] for item in items if fact in item.facts}
+        if 2 <= len(values) <= MOST_GROUPS:
+            for rating in used:
+                if fact in facts[rating.item]:
+                    by_group[f"{fact}: {facts[rating.item][fact]}"].append(rating)
+    ordinary = [item.id for item in items if item.gold is None]
+    rated = Counter(
+        item for item, _ in {(one.item, one.rater) for one in answers if one.kind not in ("gold", "review")}
+    )
+    lacking = [max(project.ratings - rated[item], 0) for item in ordinary]
+    return Summary(
+        project.name,
+        project.title,
+        protocol.name,
+        definition_sha256,
+        project.seed,
+        merton.__version__,
+        len(ordinary),
+        len(items) - len(ordinary),
+        lacking.count(0),
+        sum(lacking),
+        len(answers),
+        tuple(
+            agreement_of(used, criterion, scale, careless=careless, seed=project.seed)
+            for criterion, scale in protocol.criteria.items()
+        ),
+        tuple(
+            agreement_of(some, criterion, scale, group, careless, project.seed)
+            for criterion, scale in protocol.criteria.items()
+            for group, some in sorted(by_group.items())
+        ),
+        _raters(project.attention, items, protocol, answers, ratings, screened),
+    )
+
+
+def agreement_of(
+    ratings: Iterable[Rating],
+    criterion: str,
+    scale: Scale,
+    group: str = "",
+    careless: frozenset[str] = frozenset(),
+    seed: int = 0,
+) -> Agreement:
+    """Agreement by one criterion. A rater has one rating of an item; `independent` leaves no other.
+
+    Args:
+        ratings: of `independent`; those of other criteria play no part.
+        criterion, scale: of the protocol.
+        group: see `Agreement`.
+        careless: raters to be left out of `without_careless`.
+        seed: of the bootstrap.
+    """
+    of_item: dict[str, dict[str, float | str]] = defaultdict(dict)
+    scene: dict[str, str] = {}
+    for rating in ratings:
+        if rating.criterion == criterion:
+            of_item[rating.item][rating.rater] = rating.value
+            scene[rating.item] = rating.scene
+    names = sorted(of_item)
+    table, scenes = [of_item[name] for name in names], [scene[name] for name in names]
+    values = [value for row in table for value in row.values()]
+    texts = [[str(value) for value in row.values()] for row in table]
+    nominal = scale == "nominal"
+    numbers = [] if nominal else [float(value) for value in values]
+    kept = [{rater: value for rater, value in row.items() if rater not in careless} for row in table]
+    alpha = krippendorff_alpha([list(row.values()) for row in table], scale, scenes, seed)
+    scores = [{rater: float(value) for rater, value in row.items()} for row in table] if not nominal else []
+    return Agreement(
+        criterion,
+        scale,
+        group,
+        len(values),
+        tuple(sorted(Counter(values).items(), key=lambda one: (one[0],))),
+        fmean(numbers) if numbers else None,
+        stdev(numbers) if len(numbers) > 1 else None,
+        percent_agreement(texts, scenes),
+        fleiss_kappa(texts, scenes, seed) if nominal else None,
+        alpha,
+        krippendorff_alpha([list(row.values()) for row in kept], scale, scenes, seed)
+        if any(len(row) < len(whole) for row, whole in zip(kept, table, strict=True))
+        else None,
+        None if nominal else intraclass(scores, scenes, seed),
+        () if group else _pairs(table, scenes, nominal, seed),
+        Missing(max(LEAST_ITEMS - alpha.n, 0), max(LEAST_SCENES - alpha.clusters, 0)),
+    )
+
+
+def _pairs(
+    table: Sequence[Mapping[str, float | str]], scenes: Sequence[str], nominal: bool, seed: int
+) -> tuple[PairKappa, ...]:
+    raters = sorted({rater for row in table for rater in row})
+    found = []
+    for first, second in combinations(raters, 2) if len(raters) <= MOST_IN_PAIRS else ():
+        both = [place for place, row in enumerate(table) if first in row and second in row]
+        if not both:
+            continue
+        own = [scenes[place] for place in both]
+        one, other = ([table[place][name] for place in both] for name in (first, second))
+        kappa = (
+            cohen_kappa([str(value) for value in one], [str(value) for value in other], own, seed)
+            if nominal
+            else weighted_kappa([float(v) for v in one], [float(v) for v in other], "quadratic", own, seed)
+        )
+        found.append(PairKappa(first, second, kappa))
+    return tuple(found)
+
+
+def _raters(
+    attention: Attention,
+    items: Sequence[Item],
+    protocol: Protocol,
+    answers: Sequence[Answer],
+    ratings: Sequence[Rating],
+    screened: Sequence[Screened],
+) -> tuple[RaterStatistics, ...]:
+    by_id, known = {item.id: item for item in items}, {one.rater: one for one in screened}
+    own: dict[str, list[Answer]] = defaultdict(list)
+    for answer in answers:
+        if answer.kind != "review":
+            own[answer.rater].append(answer)
+    repeats = _repeats(ratings, protocol.criteria)
+    found = []
+    for rater, theirs in sorted(own.items()):
+        golden = [one for one in theirs if by_id[one.item].gold is not None]
+        hasty = Count(sum(one.seconds < attention.least_s for one in theirs), len(theirs))
+        gold = Count(sum(protocol.is_right(by_id[one.item], one.answer) for one in golden), len(golden))
+        marks = _marks(attention, len(theirs), hasty, gold, repeats[rater], known.get(rater))
+        seconds = median(one.seconds for one in theirs)
+        found.append(RaterStatistics(rater, len(theirs), seconds, hasty, gold, repeats[rater], known.get(rater), marks))
+    return tuple(found)
+
+
+def _repeats(ratings: Sequence[Rating], criteria: Mapping[str, Scale]) -> defaultdict[str, Count]:
+    """Rater to the number of repeated values that are as at first, of all."""
+    first: dict[tuple[str, str, str], float | str] = {}
+    found: defaultdict[str, Count] = defaultdict(lambda: Count(0, 0))
+    for rating in sorted(ratings, key=lambda one: one.number):
+        key = (rating.rater, rating.item, rating.criterion)
+        if rating.kind != "repeat":
+            first.setdefault(key, rating.value)
+        elif key in first:
+            value = first[key]
+            alike = (
+                value == rating.value
+                if criteria[rating.criterion] == "nominal"
+                else abs(float(value) - float(rating.value)) <= 1.0
+            )
+            so_far = found[rating.rater]
+            found[rating.rater] = Count(so_far.part + alike, so_far.whole + 1)
+    return found
+
+
+def _marks(
+    attention: Attention, answers: int, hasty: Count, gold: Count, repeats: Count, screened: Screened | None
+) -> tuple[str, ...]:
+    """The reasons for which a rater's work should be looked at: the project's rules, and those of `screen`."""
+    found = []
+    if answers >= attention.after:
+        if hasty.share is not None and hasty.share > attention.most_hasty:
+            found.append(f"{hasty.part} of {hasty.whole} answers took less than {attention.least_s:g} s")
+        if gold.share is not None and gold.share < attention.least_gold:
+            found.append(f"{gold.part} of {gold.whole} gold items are right")
+        if repeats.share is not None and repeats.share < attention.least_repeats:
+            found.append(f"{repeats.part} of {repeats.whole} repeats are as at first")
+    if screened is not None:
+        if screened.constant:
+            found.append("always the same answer")
+        elif screened.careless:
+            found.append("agrees with the others no better than chance")
+        if screened.rejection is not None and screened.rejection.rejected:
+            found.append("rejected by ITU-R BT.500")
+    return tuple(found)
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as objects by the names of their fields, and tuples as lists."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        shown = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return shown | ({"sentence": value.shown} if isinstance(value, Missing) else {})
+    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
