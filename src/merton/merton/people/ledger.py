@@ -151,11 +151,8 @@ class Ledger:
 
     def raters(self) -> tuple[Rater, ...]:
         """All persons in the order of registration; without those who withdrew."""
-        query = sa.select(*queries.RATER).where(
-            PEOPLE_RATERS.c.project == self.project, PEOPLE_RATERS.c.name.is_not(None)
-        )
         with self._reader.reading() as connection:
-            return tuple(Rater(*row) for row in connection.execute(query.order_by(PEOPLE_RATERS.c.position)))
+            return tuple(Rater(*row) for row in connection.execute(queries.RATERS, {"project": self.project}))
 
     def hand_out(self, slots: Sequence[Slot]) -> None:
         """Store that items were handed to raters; durable at return. A slot that is stored already stays as it is.
@@ -173,15 +170,14 @@ class Ledger:
                     raise InputError(f"there is no rater {rater!r} in the project {self.project!r}, or they withdrew")
             new = []
             for slot in slots:
-                stored = connection.execute(
-                    sa.select(PEOPLE_SLOTS.c.item, PEOPLE_SLOTS.c.kind).where(*self._slot(slot.rater, slot.number))
-                ).one_or_none()
+                row = {"project": self.project, **vars(slot)}
+                stored = connection.execute(queries.STORED_SLOT, row).one_or_none()
                 if stored is None:
-                    new.append({"project": self.project, **asdict(slot)})
+                    new.append(row)
                 elif tuple(stored) != (slot.item, slot.kind):
                     raise InputError(f"slot {slot.number} of rater {slot.rater} was handed out with another item")
             if new:
-                connection.execute(sa.insert(PEOPLE_SLOTS), new)
+                connection.execute(queries.ADD_SLOTS, new)
 
         self._commits.run(write)
 
@@ -205,25 +201,17 @@ class Ledger:
         row = self._row(answer)
 
         def write(connection: sa.Connection) -> bool:
-            known = connection.execute(
-                sa.select(PEOPLE_ANSWERS.c.rater, PEOPLE_ANSWERS.c.number, PEOPLE_ANSWERS.c.answer).where(
-                    PEOPLE_ANSWERS.c.project == self.project, PEOPLE_ANSWERS.c.id == answer.id
-                )
-            ).one_or_none()
+            known = connection.execute(queries.STORED_ANSWER, row).one_or_none()
             if known is not None:
                 if tuple(known) != (answer.rater, answer.number, row["answer"]):
                     raise InputError(f"the answer {answer.id!r} is already stored with other content")
                 return False
-            slot = connection.execute(
-                sa.select(PEOPLE_SLOTS.c.item, PEOPLE_SLOTS.c.kind, queries.STANDING).where(
-                    *self._slot(answer.rater, answer.number)
-                )
-            ).one_or_none()
+            slot = connection.execute(queries.SLOT_TO_ANSWER, row).one_or_none()
             if slot is None or tuple(slot[:2]) != (answer.item, answer.kind):
                 raise InputError(f"item {answer.number} was not handed to rater {answer.rater}")
             if slot.standing is not None:
                 raise InputError(f"item {answer.number} of rater {answer.rater} has an answer already")
-            connection.execute(sa.insert(PEOPLE_ANSWERS), row)
+            connection.execute(queries.ADD_ANSWER, row)
             return True
 
         return self._commits.run(write)
@@ -239,10 +227,8 @@ class Ledger:
             raise InputError(f"an answer must be plain JSON: {error}") from None
         if len(text) > LONGEST_ANSWER:
             raise InputError(f"an answer may have {LONGEST_ANSWER} characters, got {len(text)}")
-        row = asdict(answer)
-        for name in ("item", "kind", "undone"):
-            del row[name]
-        return {**row, "project": self.project, "answer": text}
+        fields = {name: getattr(answer, name) for name in ("id", "rater", "number", "seconds", "saved_utc")}
+        return {**fields, "project": self.project, "answer": text}
 
     def undo(self, rater: str, answer_id: str, undo_id: str) -> bool:
         """Take an answer back: a row of its own, so that nothing is overwritten.
@@ -257,13 +243,9 @@ class Ledger:
             raise InputError(f"the id of an undo has 1 to 64 letters, digits, - and _, got {undo_id[:80]!r}")
 
         def write(connection: sa.Connection) -> bool:
-            mine = (PEOPLE_ANSWERS.c.project == self.project) & (PEOPLE_ANSWERS.c.rater == rater)
-            if (
-                connection.execute(
-                    sa.select(PEOPLE_ANSWERS.c.id).where(mine, PEOPLE_ANSWERS.c.id == answer_id)
-                ).one_or_none()
-                is None
-            ):
+            about = {"project": self.project, "id": answer_id}
+            stored_answer = connection.execute(queries.STORED_ANSWER, about).one_or_none()
+            if stored_answer is None or stored_answer.rater != rater:
                 raise InputError(f"rater {rater} has no answer {answer_id[:80]!r}")
             of_project = PEOPLE_UNDOS.c.project == self.project
             either = (PEOPLE_UNDOS.c.answer == answer_id) | (PEOPLE_UNDOS.c.id == undo_id)
@@ -271,7 +253,7 @@ class Ledger:
             if stored:
                 return False
             row = {"project": self.project, "answer": answer_id, "id": undo_id, "undone_utc": queries.now()}
-            connection.execute(sa.insert(PEOPLE_UNDOS), row)
+            connection.execute(queries.ADD_UNDO, row)
             return True
 
         return self._commits.run(write)
@@ -314,9 +296,6 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _slot(self, rater: str, number: int) -> tuple[sa.ColumnElement[bool], ...]:
-        return PEOPLE_SLOTS.c.project == self.project, PEOPLE_SLOTS.c.rater == rater, PEOPLE_SLOTS.c.number == number
 
 
 def _answer(row: sa.Row[Any]) -> Answer:

@@ -41,6 +41,28 @@ STANDING = (
 """The id of the answer to a slot that stands; NULL without one."""
 
 
+def where(table: sa.Table, *names: str) -> sa.ColumnElement[bool]:
+    """The columns have the values that are given at execution, by their names."""
+    return sa.and_(*(table.c[name] == sa.bindparam(name) for name in names))
+
+
+# Statements that are made once: to make one takes SQLAlchemy longer than SQLite takes to execute it.
+_NAME = sa.select(PEOPLE_RATERS.c.name).where(where(PEOPLE_RATERS, "project", "id"))
+RATERS = (
+    sa.select(*RATER)
+    .where(where(PEOPLE_RATERS, "project"), PEOPLE_RATERS.c.name.is_not(None))
+    .order_by(PEOPLE_RATERS.c.position)
+)
+STORED_SLOT = sa.select(PEOPLE_SLOTS.c.item, PEOPLE_SLOTS.c.kind).where(
+    where(PEOPLE_SLOTS, "project", "rater", "number")
+)
+SLOT_TO_ANSWER = STORED_SLOT.add_columns(STANDING)
+STORED_ANSWER = sa.select(PEOPLE_ANSWERS.c.rater, PEOPLE_ANSWERS.c.number, PEOPLE_ANSWERS.c.answer).where(
+    where(PEOPLE_ANSWERS, "project", "id")
+)
+ADD_SLOTS, ADD_ANSWER, ADD_UNDO = sa.insert(PEOPLE_SLOTS), sa.insert(PEOPLE_ANSWERS), sa.insert(PEOPLE_UNDOS)
+
+
 def begin(connection: sa.Connection, project: str, definition: str | None, where: str) -> None:
     """Store the definition of a project; see `merton.people.ledger.Ledger`. `where` is for messages."""
     same = PEOPLE_PROJECTS.c.name == project
@@ -64,8 +86,7 @@ def begin(connection: sa.Connection, project: str, definition: str | None, where
 
 def is_here(connection: sa.Connection, project: str, rater: str) -> bool:
     """Whether the project has a rater of this pseudonym who did not withdraw."""
-    query = sa.select(PEOPLE_RATERS.c.name).where(PEOPLE_RATERS.c.project == project, PEOPLE_RATERS.c.id == rater)
-    return connection.execute(query).scalar_one_or_none() is not None
+    return connection.execute(_NAME, {"project": project, "id": rater}).scalar_one_or_none() is not None
 
 
 def remove(connection: sa.Connection, project: str, rater: str) -> int:
