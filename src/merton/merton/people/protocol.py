@@ -100,6 +100,9 @@ class Protocol(ABC):
         """
         raise NotImplementedError(f"{self.name} has no turns")
 
+    def check_items(self, items: Sequence[Item]) -> None:  # noqa: B027 (most protocols take any items)
+        """Raises InputError if these items cannot be asked about together; by default they can."""
+
     def panel(self, item: Item) -> str | None:
         """Items with the same text are answered by the same `panel_raters` raters; None: by any (the default)."""
         return None

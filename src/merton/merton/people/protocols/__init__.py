@@ -2,4 +2,15 @@
 
 from merton.people.protocols.catalogue import protocol_named
 
-__all__ = ["labels", "likert", "pairs", "protocol_named", "quality", "tasks", "tasks_chain", "tasks_export"]
+__all__ = [
+    "episodes",
+    "labels",
+    "likert",
+    "pairs",
+    "protocol_named",
+    "quality",
+    "tasks",
+    "tasks_chain",
+    "tasks_export",
+    "trials",
+]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from merton.errors import UnknownNameError
 from merton.people.protocol import Protocol
+from merton.people.protocols.episodes import Episodes
 from merton.people.protocols.labels import Labels
 from merton.people.protocols.likert import Likert
 from merton.people.protocols.pairs import Pairs
 from merton.people.protocols.quality import Quality
 from merton.people.protocols.tasks import Tasks
+from merton.people.protocols.trials import Trials
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
@@ -17,6 +19,8 @@ PROTOCOLS: dict[str, Protocol] = {
         Likert(),
         Pairs(),
         Tasks(),
+        Episodes(),
+        Trials(),
         Quality(),
     )
 }  # fmt: skip

@@ -28,6 +28,7 @@ from merton.config import load
 from merton.errors import InputError
 from merton.people.item import Item
 from merton.people.project import Loaded
+from merton.people.protocols import protocol_named
 
 OnProgress = Callable[[int, int], None]
 
@@ -44,8 +45,8 @@ def items_of(loaded: Loaded, on_progress: OnProgress = lambda done, total: None)
         on_progress: called with (done, total) while media are prepared.
 
     Raises:
-        InputError: a file that is missing, unreadable or not of its kind, or nothing to ask about; the sentence names
-            it.
+        InputError: a file that is missing, unreadable or not of its kind, nothing to ask about, or items that the
+            protocol does not take; the sentence names it.
         MissingDependencyError: the source needs a package that is not installed.
     """
     chosen = loaded.project.items
@@ -58,7 +59,9 @@ def items_of(loaded: Loaded, on_progress: OnProgress = lambda done, total: None)
         if item.id in known:
             raise InputError(f"{loaded.path}: two items have the id {item.id!r}")
         known.add(item.id)
-    return items if chosen.gold is None else _with_gold(loaded.place(chosen.gold), items)
+    items = items if chosen.gold is None else _with_gold(loaded.place(chosen.gold), items)
+    protocol_named(loaded.project.protocol).check_items(items)
+    return items
 
 
 def items_sha256(items: Sequence[Item]) -> str:

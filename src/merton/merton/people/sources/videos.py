@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def items_of(loaded: Loaded, settings: Videos, on_progress: Callable[[int, int],
         if place[1:] not in references:
             task, video = place[1:]
             raise InputError(f"{found[place]} has no reference: there is no {video!r} in reference/{task}")
+    real = Counter(task for task, _ in references)
     used = sorted({found[place] for place in teams} | {references[task, video] for _, task, video in teams})
     prepared = dict(
         zip(used, in_parallel(lambda path: video_prepared(path, loaded.media), used, on_progress), strict=True)
@@ -53,7 +55,7 @@ def items_of(loaded: Loaded, settings: Videos, on_progress: Callable[[int, int],
                 "video": prepared[found[team, task, video]]("video"),
             },
             {"instruction": task.replace("_", " ")},
-            {"team": team, "task": task, "video": video},
+            {"team": team, "task": task, "video": video, "real_videos": str(real[task])},
         )
         for team, task, video in teams
     ]
