@@ -1,3 +1,3 @@
 """Ratings of agents and test cases from matches, by maximum likelihood and by AGI-Elo, and predictions from them."""
 
-__all__ = ["agi_elo", "checking", "diagnostics", "glicko", "likelihood", "predictions"]
+__all__ = ["agi_elo", "bradley_terry", "checking", "diagnostics", "glicko", "likelihood", "predictions"]

@@ -11,6 +11,7 @@ from merton.config import Model
 from merton.errors import InputError
 from merton.people.item import Item
 from merton.people.ledger import Answer, Slot
+from merton.people.preferences import Preference, write_board, write_matrix
 from merton.people.protocol import Protocol, Scale
 from merton.people.protocols.sheets import first_answers, write_csv
 from merton.seeding import derive_seed
@@ -81,14 +82,15 @@ class Pairs(Protocol):
     def export(
         self, items: Sequence[Item], answers: Sequence[Answer], out: Path, names: Mapping[str, str]
     ) -> list[Path]:
-        """`pairs.csv`: each choice, with the contenders and the side of the first."""
+        """`pairs.csv`: each choice; and of the contenders `ranking.csv`, `ranking.json` and `matrix.csv`."""
         by_id = {item.id: item for item in items}
-        rows = []
+        rows, found = [], []
         for answer in first_answers(answers):
-            item = by_id[answer.item]
-            facts = item.facts
-            rows.append(
-                (item.scene, facts.get("case", ""), facts["a"], facts["b"], names[answer.rater],
-                 answer.answer["choice"], answer.answer["left"])
-            )  # fmt: skip
-        return [write_csv(out / "pairs.csv", ("scene", "case", "a", "b", "rater", "choice", "left"), rows)]
+            item, choice, left = by_id[answer.item], answer.answer["choice"], answer.answer["left"]
+            a, b = item.facts["a"], item.facts["b"]
+            rows.append((item.scene, item.facts["case"], a, b, names[answer.rater], choice, left))
+            found.append(Preference(a, b, choice, left, item.scene))
+        files = [write_csv(out / "pairs.csv", ("scene", "case", "a", "b", "rater", "choice", "left"), rows)]
+        if found:
+            files += [*write_board(found, out), write_matrix(found, out / "matrix.csv")]
+        return files

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from merton.files import write_file
 from merton.people.ledger import Answer
+from merton.results.export import formula_safe
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
-    """Write a table as CSV; texts that a spreadsheet would run as a formula get an apostrophe before them.
+    """Write a table as CSV: numbers as they are, texts so that no spreadsheet runs them, None as an empty cell.
 
     Raises:
         InfrastructureError: the file cannot be written.
@@ -20,7 +21,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([_plain(cell) for cell in row] for row in rows)
+    writer.writerows([formula_safe(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     write_file(path, text.getvalue().encode())
     return path
 
@@ -35,8 +36,3 @@ def first_answers(answers: Iterable[Answer]) -> list[Answer]:
         if answer.kind not in ("repeat", "gold", "review"):
             found.setdefault((answer.rater, answer.item), answer)
     return list(found.values())
-
-
-def _plain(cell: object) -> object:
-    is_formula = isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r")
-    return f"'{cell}" if is_formula else cell
