@@ -24,8 +24,8 @@ from merton.seeding import generator
 
 FARTHEST_REPEAT = 10
 """A repeat comes at least so many items after the first time, in a sequence of at least twice as many items."""
-_TRIES = 8
-"""Blocks of raters that are compared for each item."""
+_EXCHANGES = 20_000
+"""Exchanges of two raters between items that are tried, at most, to make pairs of raters share items equally often."""
 
 
 @dataclass(frozen=True)
@@ -123,27 +123,45 @@ def _blocks(sizes: Sequence[int], raters: int, ratings: int, random: np.random.G
     """For each group of items its raters: those with the fewest items first, then pairs that shared the fewest."""
     load: NDArray[np.int64] = np.zeros(raters, dtype=np.int64)
     together: NDArray[np.int64] = np.zeros((raters, raters), dtype=np.int64)
-    found = []
+    blocks: list[list[int]] = []
     for size in sizes:
-        blocks = [_block(load, together, ratings, random) for _ in range(_TRIES if 1 < ratings < raters else 1)]
-        block = min(blocks, key=lambda seats: int(together[np.ix_(seats, seats)].sum()))
+        ties = random.random(raters)
+        block: list[int] = []
+        for _ in range(ratings):
+            seats = np.lexsort((ties, together[:, block].sum(axis=1), load))
+            block.append(next(int(seat) for seat in seats if seat not in block))
         load[block] += size
-        together[np.ix_(block, block)] += size * (1 - np.eye(ratings, dtype=np.int64))
-        found.append(tuple(int(seat) for seat in block))
-    return found
+        together[np.ix_(block, block)] += size
+        blocks.append(block)
+    if ratings < raters:
+        _even_out(blocks, sizes, together, random)
+    return [tuple(block) for block in blocks]
 
 
-def _block(
-    load: NDArray[np.int64], together: NDArray[np.int64], ratings: int, random: np.random.Generator
-) -> NDArray[np.int64]:
-    """Seats of one group: the least loaded; of those as loaded, one after the other who shares least with the block."""
-    ties = random.random(len(load))
-    block: list[int] = []
-    for _ in range(ratings):
-        shared = together[:, block].sum(axis=1)
-        seats = np.lexsort((ties, shared, load))
-        block.append(next(int(seat) for seat in seats if seat not in block))
-    return np.array(block, dtype=np.int64)
+def _even_out(
+    blocks: list[list[int]], sizes: Sequence[int], together: NDArray[np.int64], random: np.random.Generator
+) -> None:
+    """Exchange raters between groups of equal size while that makes the pairs more equal; loads stay."""
+    for _ in range(min(_EXCHANGES, 100 * len(blocks))):
+        one, other = (int(group) for group in random.integers(len(blocks), size=2))
+        size = sizes[one]
+        leaving = [seat for seat in blocks[one] if seat not in blocks[other]]
+        coming = [seat for seat in blocks[other] if seat not in blocks[one]]
+        if size != sizes[other] or not leaving:
+            continue
+        out, into = leaving[random.integers(len(leaving))], coming[random.integers(len(coming))]
+        stay, theirs = [s for s in blocks[one] if s != out], [s for s in blocks[other] if s != into]
+        gain = together[into, stay] - together[out, stay]
+        loss = together[out, theirs] - together[into, theirs]
+        both = [seat for seat in stay if seat in theirs]
+        change = int(gain.sum() + loss.sum()) + size * (len(stay) + len(theirs) - 2 * len(both))
+        if change < 0:
+            for seats, old, new in ((stay, out, into), (theirs, into, out)):
+                together[old, seats] -= size
+                together[seats, old] -= size
+                together[new, seats] += size
+                together[seats, new] += size
+            blocks[one], blocks[other] = [*stay, into], [*theirs, out]
 
 
 def _positions(

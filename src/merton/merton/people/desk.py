@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from merton.config import validated
 from merton.errors import InputError, UnknownNameError
+from merton.people.attention import care
 from merton.people.dealing import Dealer
 from merton.people.item import Item
 from merton.people.ledger import Answer, Ledger, Slot
@@ -77,6 +78,7 @@ class Desk:
         self._lock = Lock()
         self._state = State(ledger)
         self._undone: set[str] = set()
+        self._cared: dict[str, tuple[tuple[int, datetime | None] | None, bool]] = {}
         self._followed: datetime | None = None
         kind = Turns if protocol.ordered else Shares
         self._dealer: Dealer = kind(project, items, protocol, self._state, self._is_closed)
@@ -88,7 +90,9 @@ class Desk:
             UnknownNameError: there is no such rater.
         """
         person = self._person(rater)
-        if (closed := self._why_closed(person)) is None:
+        with self._lock:
+            closed = self._why_closed(person)
+        if closed is None:
             with person.dealing:
                 self._hand_out(person, 1 + (min(ahead, 1) if self._protocol.ordered else ahead))
         with self._lock:
@@ -120,8 +124,8 @@ class Desk:
         with self._lock:
             said = self._said(slot)
             known = self._state.answers.get(answer_id)
-        if known is None and (closed := self._why_closed(person)):
-            raise InputError(closed)
+            if known is None and (closed := self._why_closed(person)):
+                raise InputError(closed)
         kind = self._protocol.review if slot.kind == "review" else self._protocol.answer
         given = self._protocol.checked(self.shown(slot), validated(kind, json.dumps(dict(answer)), "answer"), said)
         content = given.model_dump(mode="json")
@@ -146,7 +150,7 @@ class Desk:
         """Take back the rater's last answer that stands; False if there is none, or the same undo was done before.
 
         Raises:
-            InputError: another rater has the item already and sees the answer.
+            InputError: another person has the item already and sees the answer, or the work has ended.
         """
         person = self._person(rater)
         with person.dealing:
@@ -154,6 +158,8 @@ class Desk:
                 last = person.last
                 if last is None or undo_id in self._undone:
                     return False
+                if closed := self._why_closed(person):
+                    raise InputError(closed)
                 if self._protocol.ordered and self._state.handed[last.item][-1] != person.slots[last.number]:
                     raise InputError("your last answer is before the next person already and can no longer be undone")
                 self._state.take_back(last)
@@ -207,7 +213,14 @@ class Desk:
 
     def _is_closed(self, person: Person) -> bool:
         """Whether attention rules ended this person's work."""
-        return False
+        rules, standing = self._project.attention, person.standing
+        if not rules.ends or len(standing) < rules.after or person.rater.role != "rater":
+            return False
+        state = (len(standing), person.seen)
+        if self._cared.get(person.id, (None, False))[0] != state:
+            found = care(rules, self._protocol, self._items, standing.values())
+            self._cared[person.id] = (state, any(one.is_marked for one in found.values()))
+        return self._cared[person.id][1]
 
     def _why_closed(self, person: Person) -> str | None:
         """The sentence that tells a person that no answers are taken any more; None while they are."""

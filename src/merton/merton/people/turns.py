@@ -89,9 +89,12 @@ class Turns(Dealer):
 
     def _may_write(self, item: Item, person: Person, turn: int, said: tuple[Answer, ...], now: datetime) -> bool:
         """Whether the turn of an item is this rater's."""
-        writers = _writers(said)
-        if turn < len(writers):
-            return writers[turn] == person.id
+        writers, since = _writers(said), self._since(item, said)
+        if turn < len(writers):  # sent back by the expert
+            if writers[turn] == person.id:
+                return True
+            if not self.is_silent(self.state.people[writers[turn]], now, since):
+                return False
         if person.id in writers:
             return False
         seats = self.seats()
@@ -99,9 +102,7 @@ class Turns(Dealer):
             before = seats.get(seat)
             if before is person:
                 return True
-            if (before is None or before.id not in writers) and not self.is_silent(
-                before, now, self._since(item, said)
-            ):
+            if (before is None or before.id not in writers) and not self.is_silent(before, now, since):
                 return False
         return True
 

@@ -83,6 +83,7 @@ class Likert(Protocol):
     title: ClassVar[str] = "How good is this plan"
     roles: ClassVar[tuple[str, ...]] = ("video",)
     criteria: ClassVar[Mapping[str, Scale]] = dict.fromkeys(CRITERIA, "ordinal")
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = dict.fromkeys(CRITERIA, (1.0, 5.0))
 
     @property
     def answer(self) -> type[Model]:

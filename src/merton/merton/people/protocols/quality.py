@@ -35,6 +35,7 @@ class Quality(Protocol):
     title: ClassVar[str] = "Quality of pictures"
     roles: ClassVar[tuple[str, ...]] = ("image",)
     criteria: ClassVar[Mapping[str, Scale]] = {"quality": "interval"}
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"quality": (1.0, 5.0)}
 
     @property
     def answer(self) -> type[Model]:
