@@ -10,7 +10,7 @@ from pathlib import Path
 
 from merton import __version__
 from merton.files import write_file
-from merton.people.protocols.sheets import write_csv
+from merton.people.sheets import write_csv
 from merton.rating.bradley_terry import PairFit, fit_pairs
 from merton.results.statistics import Interval, mean_interval, ranks
 

@@ -12,7 +12,7 @@ from merton.config import Model
 from merton.people.item import Item
 from merton.people.ledger import Answer
 from merton.people.protocol import Protocol, Scale
-from merton.people.protocols.sheets import first_answers, write_csv
+from merton.people.sheets import first_answers, write_csv
 
 WORDS = {5: "Excellent", 4: "Good", 3: "Fair", 2: "Poor", 1: "Bad"}
 """The five grades of ITU-T P.910, section 6.1."""
