@@ -36,7 +36,7 @@ from merton.leaderboard.submissions.manifest import NO_WEIGHTS
 from merton.leaderboard.submissions.packing import example_submission
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
-from merton.web import access
+from merton.web import access, serving
 from merton.web.access import is_from_elsewhere
 from patience import stretched, until
 
@@ -492,7 +492,7 @@ def test_only_loopback_is_open_without_tokens(
 ) -> None:
     made: list[FastAPI] = []
 
-    class Hall(app_module.Hall):
+    class Hall(serving.Hall):
         def __init__(self, app: Any, most: int, **options: Any) -> None:
             made.append(app)
             super().__init__(app, most, **options)
@@ -500,7 +500,7 @@ def test_only_loopback_is_open_without_tokens(
         def run(self, sockets: Any = None) -> None:
             """Serve nothing."""
 
-    monkeypatch.setattr(app_module, "Hall", Hall)
+    monkeypatch.setattr(serving, "Hall", Hall)
     said: list[str] = []
     app_module.run(record, host, 0, names=names, say=said.append)
     assert (made[0].state.uploads.closed is None) is open_to_all

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
+import time
 
 from merton.errors import InputError
-from merton.people.invitations import OPERATOR, REGISTER
+from merton.people.invitations import OPERATOR, REGISTER, owners_of
 from merton.people.ledger import Rater, Role
 from merton.people.study import Study
 from merton.web.access import Tokens
 
 LONGEST_NAME = 60
+FRESH_S = 1.0
+"""How long the list of persons is used before the record is asked again: another process may withdraw one [s]."""
 
 
 class RegistrationError(InputError):
@@ -31,22 +34,20 @@ class People:
         tokens: None if every client may register.
 
     Raises:
-        InputError: a token belongs to a name that the project does not have.
+        InputError: a token belongs to a name that the project does not have, or one name stands for two people.
     """
 
     def __init__(self, study: Study, tokens: Tokens | None) -> None:
         self._study, self._tokens = study, tokens
         self._entered: dict[str, str] = {}  # SHA-256 of a token to the pseudonym, of those who came again by name
-        self._lock = threading.Lock()
-        project = study.project
-        for name in (OPERATOR, REGISTER):
-            if name in project.experts or (isinstance(project.raters, tuple) and name in project.raters):
-                raise InputError(f"the project has a rater {name!r}: the owner of a token of that name is no rater")
-        if tokens is not None and isinstance(project.raters, tuple):
-            known = {*project.raters, *project.experts, OPERATOR, REGISTER}
+        self._registering, self._listing = threading.Lock(), threading.Lock()
+        self._list: tuple[Rater, ...] = ()
+        self._listed_s = -FRESH_S
+        owners = owners_of(study.project)
+        if tokens is not None and isinstance(study.project.raters, tuple):
             for owner in tokens.owners:
-                if owner not in known:
-                    raise InputError(f"the file of tokens has {owner!r}, and the project has no rater of that name")
+                if owner not in owners:
+                    raise InputError(f"the file of tokens has {owner!r}, and the project has no person of that name")
 
     @property
     def open(self) -> bool:
@@ -63,8 +64,7 @@ class People:
         """
         if not token:
             return None
-        digest = _sha256(token)
-        raters = self._study.ledger.raters()
+        digest, raters = _sha256(token), self._raters()
         entered = self._entered.get(digest)
         for one in raters:
             if one.token_sha256 == digest or one.id == entered:
@@ -72,9 +72,11 @@ class People:
         owner = self._owner(token)
         if owner is None or owner in (OPERATOR, REGISTER):
             return None
-        role = self._role(owner)
-        found = next((one for one in raters if (one.name, one.role) == (owner, role)), None)
-        return self._study.ledger.register(owner, role) if found is None and arrive else found
+        found = self._find(owner, raters)
+        if found is None and arrive:
+            found = self._study.ledger.register(owner, self._role(owner))
+            self._forget()
+        return found
 
     def is_operator(self, token: str) -> bool:
         """Whether the token opens the statistics."""
@@ -86,7 +88,7 @@ class People:
 
     def known(self, token: str) -> bool:
         """Whether a token is valid for anything."""
-        return bool(token) and (self.rater(token) is not None or self._owner(token) is not None)
+        return bool(token) and (self._owner(token) is not None or self.rater(token) is not None)
 
     def register(self, name: str) -> tuple[Rater, str]:
         """A person with a new token; on loopback a known name comes back to its work.
@@ -94,28 +96,49 @@ class People:
         Raises:
             RegistrationError: the name is empty, taken, not invited, or all places are taken.
         """
-        name = "".join(c for c in name if c.isprintable()).strip()[:LONGEST_NAME]
+        name = "".join(c for c in name if c.isprintable()).strip()[:LONGEST_NAME].strip()
         if not name:
             raise RegistrationError("enter a name of at least one letter")
-        if name in (OPERATOR, REGISTER):
-            raise RegistrationError(f"{name!r} cannot be the name of a rater; enter another")
-        project, ledger, role = self._study.project, self._study.ledger, self._role(name)
         token = secrets.token_urlsafe(24)
-        with self._lock:
-            raters = ledger.raters()
-            found = next((one for one in raters if (one.name, one.role) == (name, role)), None)
-            if found is not None and not self.open:
+        with self._registering:
+            self._forget()
+            found = self._find(name, self._raters())
+            if found is not None and self.open:
+                self._entered[_sha256(token)] = found.id
+                return found, token
+            if found is not None or name in (OPERATOR, REGISTER):
                 raise RegistrationError("this name is taken: open the link that you got first, or enter another name")
-            if found is None and role == "rater":
-                if isinstance(project.raters, tuple):
-                    if name not in project.raters:
-                        raise RegistrationError("this study is for people it has invited, by the names it knows")
-                elif sum(one.role == "rater" for one in raters) >= project.raters:
-                    raise RegistrationError(f"all {project.raters} places of this study are taken")
-            if found is None:
-                return ledger.register(name, role, _sha256(token)), token
-            self._entered[_sha256(token)] = found.id
-            return found, token
+            self._check_place(name)
+            rater = self._study.ledger.register(name, self._role(name), _sha256(token))
+            self._forget()
+            return rater, token
+
+    def _check_place(self, name: str) -> None:
+        """Whether there is a place for one more."""
+        project = self._study.project
+        if name in project.experts:
+            if not self.open:  # an expert has a token of the file
+                raise RegistrationError("this name is taken: open the link that you were given")
+        elif isinstance(project.raters, tuple):
+            if name not in project.raters or not self.open:
+                raise RegistrationError("this study is for people it has invited, by the names it knows")
+        elif sum(one.role == "rater" for one in self._raters()) >= project.raters:
+            raise RegistrationError(f"all {project.raters} places of this study are taken")
+
+    def _raters(self) -> tuple[Rater, ...]:
+        with self._listing:
+            if time.monotonic() - self._listed_s > FRESH_S:
+                self._list, self._listed_s = self._study.ledger.raters(), time.monotonic()
+            return self._list
+
+    def _forget(self) -> None:
+        """The list of persons is asked for again."""
+        with self._listing:
+            self._listed_s = -FRESH_S
+
+    def _find(self, name: str, raters: tuple[Rater, ...]) -> Rater | None:
+        role = self._role(name)
+        return next((one for one in raters if (one.name, one.role) == (name, role)), None)
 
     def _owner(self, token: str) -> str | None:
         return None if self._tokens is None else self._tokens.owner(token)

@@ -11,7 +11,7 @@
 //   slot   { number, view, media }: view as the protocol's class made it, media[role] loaded already as
 //          { role, kind, url (of this page), width, height, frames, rate_hz }.
 //   tools  submit(): as if Save was pressed. changed(): the answer may be complete now, or not any more.
-//          image(media, alt): an <img>. player(parent, [media ...]): a ReelPlayer, see reel.js.
+//          image(media, alt): an <img>. player(parent, [media ...], labels): a ReelPlayer, see reel.js.
 //          say(text): read out by a screen reader.
 //   read   () -> the answer, or null while it is not complete.
 //   focus  () puts the focus where work begins.
@@ -34,7 +34,8 @@ const preload = new Preload(getBlob);
 let session = null;
 let queue = null;
 let module = null;
-let player = null; // class ReelPlayer, where an item has a reel
+let reels = null; // the module reel.js, where an item has a reel
+let players = []; // of the slot that is shown
 let work = null; // as the server said last
 let slots = []; // open ones, the first is asked now
 let answered = new Set(); // numbers answered here that the server's list may still have
@@ -73,7 +74,9 @@ async function enter() {
     return;
   }
   if (session.title) document.title = at("title").textContent = session.title;
-  if (session.access === "token") {
+  if (session.access === "operator") {
+    location.replace(`/operator${location.hash}`);
+  } else if (session.access === "token") {
     message("A link is needed", "Open this page by the link that you were given: it ends in # and a token.");
   } else if (session.access === "register") {
     if (name) await register(name); // the server was started again
@@ -149,6 +152,13 @@ async function refreshOnce() {
   proceed();
 }
 
+// Load the media of the slots to come; keep those of the last answer, for undo.
+function keepMedia() {
+  const last = history_.at(-1)?.slot;
+  const known = slots.some((slot) => slot.number === last?.number);
+  preload.keep(last && !known ? [...slots, last] : slots);
+}
+
 let timer = null;
 
 function later() {
@@ -159,7 +169,7 @@ function later() {
 // Show the slot that is next, or why there is none.
 function proceed() {
   showLine();
-  preload.keep(shown && !slots.some((slot) => slot.number === shown.number) ? slots : slots.slice());
+  keepMedia();
   if (slots.length) {
     if (!begun && !work.progress.done && !history_.length) return instructions();
     begun = true;
@@ -187,19 +197,23 @@ function instructions() {
 async function showSlot(slot) {
   shown = slot;
   form = null;
-  const root = at("form");
   let media;
   try {
-    if (!preload.ready(slot.number)) root.inert = true;
-    if (slot.media.some((medium) => medium.kind === "reel")) player ??= (await import("./reel.js")).ReelPlayer;
+    if (!preload.ready(slot.number)) at("form").inert = true;
+    if (slot.media.some((medium) => medium.kind === "reel")) reels ??= await import("./reel.js");
     media = await preload.media(slot.number);
   } catch (error) {
     if (shown === slot) tell(error.message);
     return;
   }
   if (shown !== slot) return;
-  root.inert = false;
-  root.replaceChildren();
+  players.forEach((one) => one.close());
+  players = [];
+  const root = document.createElement("section"); // a new one each time, so that listeners of the old one have no effect
+  root.className = "question";
+  root.setAttribute("aria-label", "The question");
+  at("form").replaceChildren(root);
+  at("form").inert = false;
   at("message").hidden = true;
   at("work").hidden = false;
   const make = session.rater.role === "expert" && module.review ? module.review : module.show;
@@ -222,7 +236,11 @@ const tools = {
     image.alt = alt;
     return image;
   },
-  player: (parent, media) => new player(parent, media),
+  player(parent, media, labels = []) {
+    const made = new reels.ReelPlayer(parent, media, { labels });
+    players.push(made);
+    return made;
+  },
   say(text) {
     at("line").textContent = text;
   },
@@ -256,7 +274,7 @@ function undo() {
     answered.delete(last.slot.number);
     slots = [last.slot, ...slots];
     work.progress.done--;
-    preload.keep(slots);
+    keepMedia();
     showSlot(last.slot);
     showLine();
   }
@@ -310,7 +328,7 @@ function timeLeft(seconds) {
 // --- buttons and keys -----------------------------------------------------------------------------------------------
 
 function showKeys() {
-  const rows = [...(form?.keys ?? []), ...KEYS].flatMap(([key, label]) => {
+  const rows = [...(form?.keys ?? []), ...(players.length ? reels.REEL_KEYS : []), ...KEYS].flatMap(([key, label]) => {
     const term = document.createElement("dt");
     const text = document.createElement("dd");
     term.textContent = key;
@@ -344,7 +362,7 @@ document.addEventListener("keydown", (event) => {
   } else if (form && !at("form").contains(target) && !target.closest("button, a, summary, dialog")) {
     const { key, code, shiftKey, repeat } = event;
     const copy = new KeyboardEvent("keydown", { key, code, shiftKey, repeat, bubbles: false, cancelable: true });
-    if (!at("form").dispatchEvent(copy)) event.preventDefault();
+    if (!at("form").firstChild.dispatchEvent(copy)) event.preventDefault();
   }
 });
 
