@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from merton.cli.people_project import check_command
+from merton.cli.people_project import check_command, new_command
 from merton.cli.people_raters import invite_command, list_command, withdraw_command
 from merton.cli.people_serve import serve_command
 from merton.cli.tree import App
 
 app = App("Studies with people: tasks, judgements and ratings, on pages that a browser opens.")
 
+app.command("new", short_help="Write a small example project of a protocol")(new_command)
 app.command("check", short_help="Read a project and all its items; say what is in it")(check_command)
 app.command("serve", short_help="Serve a study to its raters until Ctrl-C")(serve_command)
 app.command("invite", short_help="Make a link for each person of a project")(invite_command)

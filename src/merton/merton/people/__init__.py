@@ -2,6 +2,7 @@
 
 __all__ = [
     "desk",
+    "examples",
     "invitations",
     "item",
     "ledger",
@@ -16,4 +17,5 @@ __all__ = [
     "sources",
     "statistics",
     "study",
+    "workload",
 ]

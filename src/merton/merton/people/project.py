@@ -9,7 +9,7 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from merton.config import FaultError, Model, load, text_like
 from merton.people.source_settings import Items
@@ -36,6 +36,13 @@ OF_ANSWERS = ("name", "protocol", "items", "raters", "experts", "ratings", "repe
 """Fields that the answers depend on; the others may change while a study runs."""
 
 Person = Annotated[str, text_like(r"^[^\x00-\x1f\x7f]{1,100}$", "1 to 100 characters in one line")]
+
+Raters = Annotated[
+    Annotated[int, Field(ge=1, le=1000), Tag("count")]
+    | Annotated[tuple[Person, ...], Field(max_length=1000), Tag("names")],
+    Discriminator(lambda value: "names" if isinstance(value, (tuple, list)) else "count"),
+]
+"""How many may register, or the names of all."""
 
 
 class Attention(Model):
@@ -96,7 +103,7 @@ class Project(Model):
     title: Annotated[str, Field(min_length=1, max_length=200)]
     protocol: ProtocolName
     items: Items
-    raters: Annotated[int, Field(ge=1, le=1000)] | tuple[Person, ...]
+    raters: Raters
     experts: tuple[Person, ...] = ()
     ratings: Annotated[int, Field(ge=1, le=100)] = 3
     repeats: Annotated[float, Field(ge=0.0, le=0.5)] = 0.0

@@ -60,7 +60,7 @@ class Outputs(Model):
     """Plans of models: a row each with model, scenario, video, instruction and plan.
 
     Attributes:
-        table: CSV, .jsonl or .parquet; videos are relative to it and may be left out.
+        table: CSV, .jsonl or .parquet; videos are relative to it.
     """
 
     table: Place

@@ -11,14 +11,14 @@ from merton.people.source_settings import Outputs
 from merton.people.sources.prepared import Prepared, in_parallel, video_prepared
 from merton.results.tables import name_in, read_rows
 
-COLUMNS = ("model", "scenario", "instruction", "plan")
+COLUMNS = ("model", "scenario", "video", "instruction", "plan")
 LONGEST_TEXT = 20_000
 
 
 def items_of(loaded: Loaded, settings: Outputs, on_progress: Callable[[int, int], None]) -> list[Item]:
     """An item for each row, in the order of the table; the scenario is the scene.
 
-    `video` names a video, a picture or a folder of pictures, beside the table; it may be blank or left out.
+    `video` names a video, a picture or a folder of pictures, relative to the table.
 
     Raises:
         InputError: no such table; a model's plan that stands twice or is missing where others have one, an empty plan,
@@ -26,22 +26,22 @@ def items_of(loaded: Loaded, settings: Outputs, on_progress: Callable[[int, int]
     """
     table = loaded.place(settings.table)
     rows: dict[tuple[str, str], tuple[str, dict[str, str], str]] = {}
-    for where, row in read_rows(table, COLUMNS, optional=("video",)):
+    for where, row in read_rows(table, COLUMNS):
         model, scenario = name_in(where, row, "model"), name_in(where, row, "scenario")
         if (model, scenario) in rows:
             first = rows[model, scenario][0]
             raise InputError(f"{where}: {model!r} has a plan for {scenario!r} already, in {first}")
         texts = {key: _text(where, row[key], key) for key in ("instruction", "plan")}
-        video = str(row.get("video") or "").strip()
-        if video and not (table.parent / video).exists():
-            raise InputError(f"{where}: there is no video {video!r} beside the table")
+        video = _text(where, row["video"], "video")
+        if "\x00" in video or not (table.parent / video).exists():
+            raise InputError(f"{where}: there is no video {video[:200]!r} beside the table")
         rows[model, scenario] = where, texts, video
     scenarios, models = (sorted({key[place] for key in rows}) for place in (1, 0))
     for model in models:
         missing = [scenario for scenario in scenarios if (model, scenario) not in rows]
         if missing:
             raise InputError(f"{table}: model {model!r} has no plan for {missing[0]!r}, which others have")
-    videos = sorted({video for _, _, video in rows.values() if video})
+    videos = sorted({video for _, _, video in rows.values()})
 
     def prepared(video: str) -> Prepared:
         return video_prepared(table.parent / video, loaded.media)
@@ -51,7 +51,7 @@ def items_of(loaded: Loaded, settings: Outputs, on_progress: Callable[[int, int]
         Item(
             f"{model} | {scenario}",
             scenario,
-            {"video": media[video]("video")} if video else {},
+            {"video": media[video]("video")},
             texts,
             {"model": model, "scenario": scenario},
         )

@@ -8,7 +8,7 @@ Beside its scene, media and texts each item has facts, by which exports and stat
     labels     question, dimension, assigned (yes or no)
     likert     model, scenario
     trials     run, trial, agent, task, recorded (success, failure, or "" for a trial without a verdict)
-    episodes   team, task, video; of a run also run
+    episodes   team, task, video, real_videos (of the task); of a run also run
     tasks      file
 """
 
@@ -24,10 +24,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, RootModel
 
-from merton.config import load
+from merton.config import load, validated
 from merton.errors import InputError
 from merton.people.item import Item
 from merton.people.project import Loaded
+from merton.people.protocol import Protocol
 from merton.people.protocols import protocol_named
 
 OnProgress = Callable[[int, int], None]
@@ -54,13 +55,17 @@ def items_of(loaded: Loaded, on_progress: OnProgress = lambda done, total: None)
     items: tuple[Item, ...] = tuple(module.items_of(loaded, getattr(chosen, chosen.source), on_progress))
     if not items:
         raise InputError(f"{loaded.path}: the source {chosen.source} has nothing to ask about")
+    protocol = protocol_named(loaded.project.protocol)
     known: set[str] = set()
     for item in items:
         if item.id in known:
             raise InputError(f"{loaded.path}: two items have the id {item.id!r}")
+        lacking = [role for role in protocol.roles if role not in item.media]
+        if lacking:
+            raise InputError(f"{loaded.path}: item {item.id!r} has no {lacking[0]}, which {protocol.name} shows")
         known.add(item.id)
-    items = items if chosen.gold is None else _with_gold(loaded.place(chosen.gold), items)
-    protocol_named(loaded.project.protocol).check_items(items)
+    items = items if chosen.gold is None else _with_gold(loaded.place(chosen.gold), items, protocol)
+    protocol.check_items(items)
     return items
 
 
@@ -74,8 +79,10 @@ def items_sha256(items: Sequence[Item]) -> str:
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
-def _with_gold(file: Path, items: Sequence[Item]) -> tuple[Item, ...]:
+def _with_gold(file: Path, items: Sequence[Item], protocol: Protocol) -> tuple[Item, ...]:
     answers = load(file, GoldAnswers).root
+    for name, answer in answers.items():
+        validated(protocol.answer, answer, f"{file}: {name}")
     stray = sorted(set(answers) - {item.id for item in items})
     if stray:
         raise InputError(f"{file}: there is no item {stray[0]!r}; ids are like {items[0].id!r}")

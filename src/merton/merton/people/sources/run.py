@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -87,15 +87,21 @@ def _pairs(chosen: Sequence[TrialRecord], records: Sequence[TrialRecord]) -> lis
 
 def _episodes(chosen: Sequence[TrialRecord], records: Sequence[TrialRecord]) -> list[Plan]:
     references = {(record.agent, record.case): record for record in records if record.case.is_reference}
+    shown = [
+        record
+        for record in chosen
+        if not record.case.is_reference and (record.agent, record.case.reference) in references
+    ]
+    real = Counter(task for task, _ in {(record.case.task, record.case.id) for record in shown})
     return [
         (
             {"reference": references[record.agent, record.case.reference], "video": record},
             record.id,
-            {"team": record.agent, "task": record.case.task, "video": record.case.id.partition(".")[2]},
+            {"team": record.agent, "task": record.case.task, "video": record.case.id.partition(".")[2],
+             "real_videos": str(real[record.case.task])},
         )
-        for record in chosen
-        if not record.case.is_reference and (record.agent, record.case.reference) in references
-    ]
+        for record in shown
+    ]  # fmt: skip
 
 
 def _is_judged(record: TrialRecord) -> bool:
