@@ -73,7 +73,7 @@ class Run(Model):
         run: its folder, or its name.
         camera: whose pictures are shown; None: the top camera, or the one there is.
         rate_hz: frames a second, since a run keeps a picture of each step and not its time.
-        cases: so many, drawn by the project's seed; None: all.
+        cases: so many of each task, drawn by the project's seed; None: all.
     """
 
     run: Place

@@ -66,7 +66,7 @@ def workload(project: Project, protocol: Protocol, items: Sequence[Item]) -> Wor
 
 def sentences(work: Workload) -> list[str]:
     """A workload in words."""
-    gold = f", and {work.gold} gold items" if work.gold else ""
+    gold = f", and {work.gold} gold item{'s' * (work.gold > 1)}" if work.gold else ""
     minutes = max(1, math.ceil(work.seconds / 60))
     return [
         f"{work.items} items in {work.scenes} scenes{gold}",

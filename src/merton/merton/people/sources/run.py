@@ -37,10 +37,12 @@ def items_of(loaded: Loaded, settings: Run, on_progress: Callable[[int, int], No
     run = RunDirectory(here if here.is_dir() else find_run(settings.run, loaded.folder / RUNS))
     with ResultStore(run.database, read_only=True) as store:
         records = [record for record in store.records(run.id) if _is_judged(record)]
-    drawn = _drawn_cases(records, settings.cases, loaded.project.seed)
+    protocol = loaded.project.protocol
+    eligible = [record for record in records if protocol != "episodes" or not record.case.is_reference]
+    drawn = _drawn_cases(eligible, settings.cases, loaded.project.seed)
     chosen = sorted((record for record in records if record.case.id in drawn), key=lambda one: (one.case, one.agent))
     seen = _Pictures(run.path, settings, loaded)
-    make = {"trials": _trials, "pairs": _pairs, "episodes": _episodes}[loaded.project.protocol]
+    make = {"trials": _trials, "pairs": _pairs, "episodes": _episodes}[protocol]
     plans = make(chosen, records)
     shown = {record.id: record for plan in plans for record in plan[0].values()}
     media = seen.prepared(list(shown.values()), on_progress)
@@ -53,7 +55,7 @@ def items_of(loaded: Loaded, settings: Run, on_progress: Callable[[int, int], No
             items.append(Item(name, first.case.scene, parts, texts, {**facts, "run": run.id}))
     if not items:
         raise InputError(
-            f"{run.path} has no {'pairs of ' if make is _pairs else ''}trials for {loaded.project.protocol} with "
+            f"{run.path} has no {'pairs of ' if make is _pairs else ''}trials for {protocol} with "
             f"pictures{f' of the camera {settings.camera}' if settings.camera else ''}"
         )
     return items
@@ -114,11 +116,17 @@ def _recorded(record: TrialRecord) -> str:
 
 
 def _drawn_cases(records: Sequence[TrialRecord], count: int | None, seed: int) -> set[str]:
-    cases = sorted({record.case.id for record in records})
-    if count is None or count >= len(cases):
-        return set(cases)
-    places = generator("people", "cases", seed).choice(len(cases), count, replace=False)
-    return {cases[place] for place in places}
+    """Ids of the cases: so many of each task."""
+    by_task: dict[str, set[str]] = defaultdict(set)
+    for record in records:
+        by_task[record.case.task].add(record.case.id)
+    drawn: set[str] = set()
+    for task, cases in by_task.items():
+        ordered = sorted(cases)
+        least = len(ordered) if count is None else min(count, len(ordered))
+        places = generator("people", "cases", task, seed).choice(len(ordered), least, replace=False)
+        drawn |= {ordered[place] for place in places}
+    return drawn
 
 
 class _Pictures:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,7 +41,6 @@ def items_of(loaded: Loaded, settings: Videos, on_progress: Callable[[int, int],
         if place[1:] not in references:
             task, video = place[1:]
             raise InputError(f"{found[place]} has no reference: there is no {video!r} in reference/{task}")
-    real = Counter(task for task, _ in references)
     real = Counter(task for task, _ in references)
     used = sorted({found[place] for place in teams} | {references[task, video] for _, task, video in teams})
     prepared = dict(
