@@ -6,6 +6,7 @@ All of it is JSON, but for the media. A refusal is {"detail": one sentence}.
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -37,6 +38,8 @@ AT_ONCE = 64
 TYPES = {"image": "image/png", "reel": "application/octet-stream"}
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
+_log = logging.getLogger("merton.people")
+
 Result = TypeVar("Result")
 
 
@@ -63,9 +66,11 @@ class Api:
         app.get("/media/{number:int}/{role}")(self.medium)
 
     async def session(self, request: Request) -> Response:
-        """What this client may do: "rate", "register", or bring a "token"; a stranger learns nothing else."""
+        """The client's access: "rate", "register", "operator", or "token": it needs one, and learns nothing else."""
         token = bearer(request)
         rater = await self._in_thread(self._people.rater, token, True)
+        if rater is None and not self._people.open and self._people.is_operator(token):
+            return JSONResponse({"access": "operator"}, headers=_NOT_KEPT)
         if rater is None and not self._people.may_register(token):
             return JSONResponse({"access": "token"}, headers=_NOT_KEPT)
         project, protocol = self._study.project, self._study.protocol
@@ -105,7 +110,7 @@ class Api:
         number, seconds, answer = body.get("number"), body.get("seconds"), body.get("answer")
         if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 2**31:
             raise HTTPException(422, "an answer has a number, that of its slot")
-        if not isinstance(seconds, int | float) or not math.isfinite(seconds) or not 0 <= seconds <= LONGEST_S:
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST_S:
             raise HTTPException(422, f"an answer has seconds, 0 to {LONGEST_S:.0f}")
         if not isinstance(answer, dict):
             raise HTTPException(422, "an answer has an answer, an object")
@@ -183,7 +188,8 @@ class Api:
         except InputError as error:
             raise HTTPException(422, str(error)) from None
         except InfrastructureError as error:
-            raise HTTPException(503, str(error), {"Retry-After": "2"}) from None
+            _log.error("%s", error)
+            raise HTTPException(503, "this could not be saved; it will be sent again", {"Retry-After": "2"}) from None
 
 
 def cleaned(value: Any) -> Any:
