@@ -6,6 +6,7 @@ from merton.cli.iqa_benchmark import benchmark_command
 from merton.cli.iqa_cross import cross_command
 from merton.cli.iqa_demo import demo_command
 from merton.cli.iqa_gate import gate_command
+from merton.cli.iqa_human import human_command
 from merton.cli.iqa_metrics import check_command, list_command, show_command
 from merton.cli.iqa_train import train_command
 from merton.cli.tree import App
@@ -21,4 +22,5 @@ app.command("benchmark", short_help="Metrics against opinions: the paper's table
     benchmark_command
 )
 app.command("cross", short_help="A metric trained on one kind of opinions, tested on others")(cross_command)
+app.command("human", short_help="People's opinions beside those of models, image by image")(human_command)
 app.command("demo", short_help="The whole study from nothing, on one page")(demo_command)

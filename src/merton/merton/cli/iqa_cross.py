@@ -20,11 +20,12 @@ LABELS = ("decision", "cognition")
 def cross_command(
     trained: Annotated[str, typer.Argument(metavar="TRAINED", help="A file of weights, or a metric to train first.")],
     on: Annotated[
-        list[str], typer.Option(help="decision, cognition, or DATABASE=FOLDER such as live=DIR; repeatable.")
+        list[str],
+        typer.Option(help="decision, cognition, human=human.csv, or DATABASE=FOLDER such as live=DIR; repeatable."),
     ],
     out: Annotated[Path, typer.Option(help="Folder for results; a training that was begun is finished.")],
     source: Annotated[str, typer.Option("--from", help="What a metric is trained on: as --on.")] = "decision",
-    dataset: Annotated[Path | None, typer.Option(help="The dataset of decision and cognition.")] = None,
+    dataset: Annotated[Path | None, typer.Option(help="The dataset of decision, cognition and human.")] = None,
     opinions: Annotated[Path | None, typer.Option(help="Its subjects.parquet or opinions.parquet.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Of the training; by default the metric's own number.")] = None,
 ) -> None:
@@ -61,7 +62,7 @@ def cross_command(
 
 
 def _source(text: str, dataset: Path | None, opinions: Path | None) -> Source:
-    from merton.iqa.cross import of_people, of_robots
+    from merton.iqa.cross import of_people, of_raters, of_robots
     from merton.iqa.databases import DATABASES, read_database
     from merton.iqa.judged import read_judged
 
@@ -70,6 +71,10 @@ def _source(text: str, dataset: Path | None, opinions: Path | None) -> Source:
         if dataset is None or opinions is None:
             raise InputError(f"{name} needs --dataset and --opinions: the images and what was judged of them")
         return of_robots(read_judged(dataset, opinions, name))
+    if name == "human":
+        if dataset is None or not folder:
+            raise InputError("human needs --dataset, and its table: write human=human.csv")
+        return of_raters(dataset, Path(folder))
     if name in DATABASES and not folder:
         raise InputError(f"{name} is a database that you own: write {name}=FOLDER")
     return of_people(read_database(name, Path(folder)))

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.iqa.databases import Database
-from merton.iqa.judged import Judged
+from merton.iqa.judged import Judged, pairs_of
 from merton.iqa.steps import Step, quiet
 from merton.perception.quality.learned import TRAINABLE
 from merton.perception.quality.learned.weights import read_card
 from merton.perception.quality.pairs import ImagePair
 from merton.study.coefficients import krcc, plcc, plcc_after_logistic, srcc
+from merton.study.human import read_human
 from merton.study.published_iqa import published
 from merton.study.splits import split
 
@@ -34,7 +35,7 @@ class Source:
     """Images with scores to train on and to test on.
 
     Attributes:
-        name: "decision", "cognition", or a database of people's opinions.
+        name: "decision", "cognition", "human", or a database of people's opinions.
         pairs: all images.
         scores: (n,) higher is better.
         train, test: indices. Of a judged dataset the parts of its reference split, the same for all labels, so that no
@@ -71,6 +72,17 @@ def of_people(database: Database) -> Source:
     """A database of people's opinions as a source."""
     every = np.arange(len(database.pairs))
     return Source(database.name, database.pairs, database.scores, every, every, database.warnings)
+
+
+def of_raters(dataset: Path, human: Path) -> Source:
+    """Images of a dataset as people judged them in a study of one's own (`merton people`).
+
+    Raises:
+        InputError: no finished dataset, no table of opinions, or an image that the dataset does not have.
+    """
+    people = read_human(human)
+    every = np.arange(len(people))
+    return Source("human", pairs_of(dataset, list(people)), np.array(list(people.values())), every, every)
 
 
 def of_robots(judged: Judged) -> Source:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from merton.perception.dataset.tables import read_table
 from merton.perception.quality.pairs import ImagePair
 from merton.results.parquet import require_pyarrow
 from merton.results.text import one_line
+from merton.study.human import Key
 from merton.study.opinion import Opinions, SubjectSums, opinions, read_images, read_opinions, read_subjects
 from merton.study.opinion_tables import read_arrow
 from merton.study.outputs import DIMENSIONS
@@ -85,13 +86,12 @@ def read_judged(dataset: Path, judgements: Path, stage: str) -> Judged:
         InputError: no such tables, opinions of another dataset, no opinions of the stage, or all of them equal.
         MissingDependencyError: pyarrow is not installed.
     """
-    if not (dataset / layout.MANIFEST).is_file():
-        raise InputError(f"{str(dataset)!r} holds no finished dataset: run `merton dataset build` to its end")
+    _check_finished(dataset)
     read_arrow(judgements, ("reference_id", "distortion", "level"))
     of_subjects = "model" in require_pyarrow().parquet.read_schema(judgements).names
     sums = read_subjects(judgements) if of_subjects else None
     if sums is not None:
-        _rows(dataset, sums.where(sums.level > 0))
+        _rows(dataset, _keys(sums.where(sums.level > 0)))
     found = opinions(sums, read_images(dataset)) if sums else read_opinions(judgements)
     if stage not in found.stages:
         raise InputError(
@@ -100,7 +100,7 @@ def read_judged(dataset: Path, judgements: Path, stage: str) -> Judged:
     found = found.where(~np.isnan(found.value(stage)))
     if np.ptp(found.value(stage)) == 0.0:
         raise InputError(f"{judgements}: {stage} is the same for all images, so no metric can predict it")
-    rows = _rows(dataset, found)
+    rows = _rows(dataset, _keys(found))
     references = {row["id"]: row for row in read_table(dataset / layout.REFERENCE_TABLE)}
     of = [references[row["reference_id"]] for row in rows]
     attributes = np.array([[_number(row[name]) for name in ATTRIBUTES] for row in rows])
@@ -124,6 +124,22 @@ def read_judged(dataset: Path, judgements: Path, stage: str) -> Judged:
     )
 
 
+def pairs_of(dataset: Path, keys: Sequence[Key]) -> tuple[ImagePair, ...]:
+    """Files of images of a dataset, each with its reference.
+
+    Args:
+        dataset: a folder that `merton dataset build` has finished.
+        keys: reference, distortion and level of each.
+
+    Raises:
+        InputError: no finished dataset, or an image that it does not have.
+    """
+    _check_finished(dataset)
+    references = {row["id"]: row["file"] for row in read_table(dataset / layout.REFERENCE_TABLE)}
+    rows = _rows(dataset, keys)
+    return tuple(ImagePair(dataset / row["file"], dataset / references[row["reference_id"]]) for row in rows)
+
+
 def sha256_of(*parts: Any) -> str:
     """The hash of texts, numbers and arrays, in this order."""
     digest = hashlib.sha256()
@@ -144,12 +160,20 @@ def _remarks(found: Opinions, manifest: str | None, judgements: Path) -> tuple[s
     )
 
 
-def _rows(dataset: Path, found: Opinions | SubjectSums) -> list[dict[str, Any]]:
+def _check_finished(dataset: Path) -> None:
+    if not (dataset / layout.MANIFEST).is_file():
+        raise InputError(f"{str(dataset)!r} holds no finished dataset: run `merton dataset build` to its end")
+
+
+def _keys(found: Opinions | SubjectSums) -> list[Key]:
+    return list(zip(found.reference_id.tolist(), found.distortion.tolist(), found.level.tolist(), strict=True))
+
+
+def _rows(dataset: Path, keys: Sequence[Key]) -> list[dict[str, Any]]:
     """The manifest's row of every image of the opinions."""
     by_key = {
         (row["reference_id"], row["distortion"], row["level"]): row for row in read_table(dataset / layout.MANIFEST)
     }
-    keys = zip(found.reference_id.tolist(), found.distortion.tolist(), found.level.tolist(), strict=True)
     rows = []
     for key in keys:
         if key not in by_key:

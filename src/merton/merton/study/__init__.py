@@ -11,6 +11,7 @@ __all__ = [
     "execution_study",
     "gate",
     "gate_files",
+    "human",
     "intraclass",
     "iqa_files",
     "iqa_floors",

@@ -11,11 +11,14 @@ from pydantic import Field
 from merton.config import Model
 from merton.people.item import Item
 from merton.people.ledger import Answer
+from merton.people.opinions import HUMAN, opinions, write_opinions, write_raters
 from merton.people.protocol import Protocol, Scale
+from merton.people.ratings import ratings_of
+from merton.people.screening import screen
 from merton.people.sheets import first_answers, write_csv
 
 WORDS = {5: "Excellent", 4: "Good", 3: "Fair", 2: "Poor", 1: "Bad"}
-"""The five grades of ITU-T P.910, section 6.1."""
+"""The five grades of absolute category rating (ITU-T P.910)."""
 
 
 class QualityAnswer(Model):
@@ -28,7 +31,7 @@ class Quality(Protocol):
     """A picture or video at a time; undistorted references are among them, and look like any other item.
 
     Items have one medium, "image", and the facts `image`, `reference` (id of the item with the reference picture, ""
-    for a reference itself and where there is none), `distortion` and `level`.
+    for a reference itself and where there is none), `distortion` and `level`; of a dataset also `reference_id`.
     """
 
     name: ClassVar[str] = "quality"
@@ -56,12 +59,19 @@ class Quality(Protocol):
     def export(
         self, items: Sequence[Item], answers: Sequence[Answer], out: Path, names: Mapping[str, str]
     ) -> list[Path]:
-        """`quality.csv`: each opinion, with what is known of its picture."""
+        """`quality.csv`: each opinion; `raters.csv`: the screening of BT.500; `human.csv`: the means of the others."""
         by_id = {item.id: item for item in items}
         rows = []
         for answer in first_answers(answers):
             item = by_id[answer.item]
-            facts = (item.facts.get(key, "") for key in ("image", "reference", "distortion", "level"))
+            facts = (item.facts.get(key, "") for key in ("image", "reference_id", "distortion", "level"))
             rows.append((*facts, item.scene, names[answer.rater], answer.answer["score"]))
-        header = ("image", "reference", "distortion", "level", "scene", "rater", "score")
-        return [write_csv(out / "quality.csv", header, rows)]
+        header = ("image", "reference_id", "distortion", "level", "scene", "rater", "score")
+        ratings = ratings_of(items, self, answers)
+        screened = screen(ratings, self.criteria)
+        rejected = {one.rater for one in screened if one.rejection is not None and one.rejection.rejected}
+        return [
+            write_csv(out / "quality.csv", header, rows),
+            write_raters(screened, names, out / "raters.csv"),
+            write_opinions(opinions(items, ratings, rejected), out / HUMAN),
+        ]
