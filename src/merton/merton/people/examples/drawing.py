@@ -54,7 +54,7 @@ def _places(seed: int) -> list[tuple[int, int]]:
 def _drawn(seed: int, places: Sequence[tuple[int, int]], stretch: float) -> Image:
     rng = generator("example", "table", seed)
     wood = np.array([188, 160, 120]) + rng.integers(-15, 15, 3)
-    grain = rng.normal(0.0, 3.0, (HEIGHT_PX, 1, 1)) + rng.normal(0.0, 2.0, (HEIGHT_PX, WIDTH_PX, 1))
+    grain = np.broadcast_to(rng.normal(0.0, 4.0, (HEIGHT_PX, 1, 1)), (HEIGHT_PX, WIDTH_PX, 1))
     picture = np.ascontiguousarray(np.clip(wood + grain, 0, 255).astype(np.uint8))
     cv2.circle(picture, BOWL, 42, (225, 225, 228), -1, cv2.LINE_AA)
     cv2.circle(picture, BOWL, 33, (170, 172, 180), -1, cv2.LINE_AA)

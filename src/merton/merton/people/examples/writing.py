@@ -25,7 +25,7 @@ DISTORTIONS = {"blur": "gaussian_blur", "compression": "jpeg", "noise": "white_n
 
 
 def write_example(protocol: str, folder: Path) -> Path:
-    """Write an example of a protocol into a new or empty folder; same protocol, same bytes.
+    """Write an example of a protocol into a new or empty folder; same protocol, same bytes (but for SQLite's journal).
 
     Returns:
         The project's file.
@@ -69,7 +69,8 @@ def _quality(folder: Path) -> Material:
         for level, (name, distortion) in enumerate(DISTORTIONS.items(), 1):
             _picture(folder / "pictures" / scene / f"{name}.png", _worse(picture, distortion, level, seed))
         if seed < 2:
-            _picture(folder / "pictures" / scene / "ruined.png", _worse(picture, "white_noise", 5, seed))
+            ruined = _worse(_worse(picture, "gaussian_blur", 5, seed), "white_noise", 5, seed)
+            _picture(folder / "pictures" / scene / "ruined.png", ruined)
             gold[f"{scene}/ruined.png"] = {"score": 1}
     return "images: {folder: pictures}", gold
 

@@ -54,10 +54,8 @@ def items_of(loaded: Loaded, settings: Run, on_progress: Callable[[int, int], No
             parts = {role: media[record.id](role) for role, record in roles.items()}
             items.append(Item(name, first.case.scene, parts, texts, {**facts, "run": run.id}))
     if not items:
-        raise InputError(
-            f"{run.path} has no {'pairs of ' if make is _pairs else ''}trials for {protocol} with "
-            f"pictures{f' of the camera {settings.camera}' if settings.camera else ''}"
-        )
+        of_camera = f" of the camera {settings.camera}" if settings.camera else ""
+        raise InputError(f"{run.path} has no trials with pictures{of_camera} for the protocol {protocol}")
     return items
 
 
