@@ -85,8 +85,7 @@ def write_opinions(found: Sequence[Opinion], path: Path) -> Path:
     rows = []
     for one in found:
         if one.mos.n:
-            facts = one.item.facts
-            key = (facts.get("image", ""), facts.get("reference_id", ""), facts["distortion"], facts["level"])
+            key = (one.item.facts.get(name, "") for name in COLUMNS[:4])
             rows.append((*key, one.item.scene, *_cells(one.mos), _rounded(one.mos.deviation), *_cells(one.dmos)))
     return write_csv(path, COLUMNS, rows)
 
