@@ -1,0 +1,124 @@
+"""Material of known truth for `people_trial.py`, and how its scripted raters fill in each form by keyboard."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from merton.config import dumps
+from merton.people.examples import labels as label_material
+from merton.people.examples.drawing import episode, table
+from merton.people.item import Item
+from merton.perception.distortion import distort
+from merton.perception.images import encode_image
+from merton.seeding import generator
+
+Rng = np.random.Generator
+CONTENDERS = {"coarse": 4, "plain": 0, "soft": 2}
+"""Name of a picture to its level of blur; the better one comes first in some pairs, and second in others."""
+SCENARIOS = ("Household", "Grocery", "School", "Office", "Warehouse", "Hospital", "Workshop", "Laboratory")
+
+
+def write_project(folder: Path, protocol: str, items: dict[str, Any], **more: Any) -> Path:
+    """The project file; returns it."""
+    about = {
+        "name": f"trial-{protocol}", "title": f"Trial of {protocol}", "protocol": protocol, "items": items,
+        "raters": 5, "ratings": 3, "repeats": 0.1, "seed": 7, "instructions": "As the script says.",
+        "attention": {"least_s": 0.0}, **more,  # a script needs no time to think
+    }  # fmt: skip
+    (folder / "project.yaml").write_text(dumps(about))
+    return folder / "project.yaml"
+
+
+def picture(file: Path, image: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(encode_image(image))
+
+
+def noisy(seed: int, level: int) -> Any:
+    """A drawn table; level 0 is undistorted."""
+    image = table(seed)
+    return distort(image, "gaussian_blur", level, generator("trial", seed)) if level else image
+
+
+def quality(folder: Path, items: int) -> tuple[Path, Any]:
+    for seed in range(items // 5):
+        for level in range(5):
+            picture(folder / "pictures" / f"scene-{seed:03d}" / f"level-{level}.png", noisy(seed, level))
+    project = write_project(folder, "quality", {"images": {"folder": "pictures"}})
+
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng) -> Any:
+        level = int(item.id.rsplit("level-", 1)[1][0])
+        score = 5 - level if knows else int(rng.integers(1, 6))
+        await page.keyboard.press(str(score))
+        return {"quality": float(score)}
+
+    return project, fill
+
+
+def pairs(folder: Path, items: int) -> tuple[Path, Any]:
+    for seed in range(-(-items // 3)):
+        for name, level in CONTENDERS.items():
+            picture(folder / "pictures" / f"scene-{seed:03d}" / f"{name}.png", noisy(seed, level))
+    project = write_project(folder, "pairs", {"images": {"folder": "pictures"}})
+
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng) -> Any:
+        better = min(("a", "b"), key=lambda side: CONTENDERS[item.facts[side].removesuffix(".png")])
+        choice = better if knows else str(rng.choice(["a", "b", "tie", "both_bad"]))
+        left = item.facts["left"]
+        await page.keyboard.press({"tie": "3", "both_bad": "4"}.get(choice) or ("1" if choice == left else "2"))
+        return {"choice": choice}
+
+    return project, fill
+
+
+def labels(folder: Path, items: int) -> tuple[Path, Any]:
+    label_material.SCENES = each = -(-items // 6)
+    label_material.write_labels(folder / "questions")
+    project = write_project(folder, "labels", {"curation": {"folder": "questions", "per_dimension": 2 * each}})
+
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng) -> Any:
+        right = item.facts["question"].startswith(item.facts["dimension"].lower())
+        verdict = ("yes" if right else "no") if knows else str(rng.choice(["yes", "no"]))
+        await page.keyboard.press(verdict[0])
+        return {"verdict": verdict}
+
+    return project, fill
+
+
+def likert(folder: Path, items: int) -> tuple[Path, Any]:
+    rows = [("model", "scenario", "video", "instruction", "plan")]
+    for place, scenario in enumerate(SCENARIOS):
+        for number, image in enumerate(episode(place, "right")):
+            picture(folder / "videos" / scenario / f"{number:02d}.png", image)
+        for model in range(-(-items // len(SCENARIOS))):
+            plan = f"1. Look. 2. Do step {model} of the plan for {scenario}."
+            rows.append((f"model-{model:02d}", scenario, f"videos/{scenario}", "Tidy up.", plan))
+    with (folder / "outputs.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    project = write_project(folder, "likert", {"outputs": {"table": "outputs.csv"}})
+
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng) -> Any:
+        true = 1 + int(item.facts["model"].rsplit("-", 1)[1]) * 5 * len(SCENARIOS) // (items + len(SCENARIOS))
+        names = await page.evaluate(
+            "[...document.querySelectorAll('#form .criterion')].map(box => box.querySelector('input').name)"
+        )
+        marks = [min(true, 5) if knows else int(rng.integers(1, 6)) for _ in names]
+        for mark in marks:
+            await page.keyboard.press(str(mark))
+        return {name.rsplit("-", 1)[0]: float(mark) for name, mark in zip(names, marks, strict=True)}
+
+    return project, fill
+
+
+MATERIAL: dict[str, Callable[[Path, int], tuple[Path, Any]]] = {
+    "labels": labels,
+    "likert": likert,
+    "pairs": pairs,
+    "quality": quality,
+}
+"""Protocol to a function that writes a project into a folder, and returns it with the function that fills in a form."""
