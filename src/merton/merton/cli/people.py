@@ -5,6 +5,7 @@ from __future__ import annotations
 from merton.cli.people_project import check_command, new_command
 from merton.cli.people_raters import invite_command, list_command, withdraw_command
 from merton.cli.people_serve import serve_command
+from merton.cli.people_statistics import export_command, stats_command
 from merton.cli.tree import App
 
 app = App("Studies with people: tasks, judgements and ratings, on pages that a browser opens.")
@@ -15,3 +16,5 @@ app.command("serve", short_help="Serve a study to its raters until Ctrl-C")(serv
 app.command("invite", short_help="Make a link for each person of a project")(invite_command)
 app.command("list", short_help="Show who takes part and how far they are")(list_command)
 app.command("withdraw", short_help="Remove all data of a person")(withdraw_command)
+app.command("stats", short_help="How far raters agree, and what is missing yet")(stats_command)
+app.command("export", short_help="Write what the rest of Merton reads, and the statistics")(export_command)

@@ -3,6 +3,7 @@
 __all__ = [
     "desk",
     "examples",
+    "export",
     "invitations",
     "item",
     "ledger",
@@ -16,6 +17,7 @@ __all__ = [
     "serve",
     "sources",
     "statistics",
+    "statistics_page",
     "study",
     "workload",
 ]

@@ -26,8 +26,8 @@ from merton.study.raters import RaterAgreement, cohen_kappa, fleiss_kappa, perce
 LEAST_ITEMS, LEAST_SCENES = 30, 20
 """Items with two ratings, and their scenes, from which on the intervals hold: see tools/people_coverage.py."""
 GROUPS = ("dimension", "task", "scenario", "distortion")
-"""Facts of items by which agreement is split, where a study has 2 to `MOST_GROUPS` values of one."""
-MOST_GROUPS = 40
+"""Facts of items by which agreement is split, where there are 2 to `MOST_GROUPS` values of `LEAST_IN_GROUP` items."""
+MOST_GROUPS, LEAST_IN_GROUP = 40, 5
 MOST_IN_PAIRS = 10
 """With more raters than this the kappas of pairs are left out: there would be too many to read."""
 
@@ -195,8 +195,8 @@ def summary(
     used, facts = independent(ratings), {item.id: item.facts for item in items}
     by_group: dict[str, list[Rating]] = defaultdict(list)
     for fact in GROUPS:
-        values = {facts[item.id][fact] for item in items if fact in item.facts}
-        if 2 <= len(values) <= MOST_GROUPS:
+        values = Counter(item.facts[fact] for item in items if fact in item.facts)
+        if 2 <= len(values) <= MOST_GROUPS and values.total() >= LEAST_IN_GROUP * len(values):
             for rating in used:
                 if fact in facts[rating.item]:
                     by_group[f"{fact}: {facts[rating.item][fact]}"].append(rating)

@@ -51,7 +51,7 @@ def krippendorff_alpha(
         values = _interval(counts, np.array(names, np.float64), labels, seed)
     else:
         values = _nominal(counts, labels, seed)
-    return of_draws(values, rated, labels)
+    return of_draws(values, rated, labels, float(counts.sum()) / len(paired))
 
 
 def _nominal(counts: Floats, labels: Sequence[str], seed: int) -> Floats:

@@ -10,7 +10,16 @@ import numpy as np
 
 from merton.results.statistics import Interval, student
 from merton.seeding import generator
-from merton.study.rater_draws import ROUNDING, Floats, RaterAgreement, drawn_sums, labels_of, of_draws
+from merton.study.rater_draws import (
+    ROUNDING,
+    Floats,
+    RaterAgreement,
+    drawn_sums,
+    fisher_z,
+    from_fisher_z,
+    labels_of,
+    of_draws,
+)
 
 MOST_RATERS = 60
 """With more raters the forms for two ways have no interval: each draw takes the third power of their number."""
@@ -63,13 +72,13 @@ def intraclass(
     scores -= np.nanmean(scores)
     scores /= max(float(np.nanstd(scores)), 1e-300)
     k = 1.0 / float(np.mean(1.0 / (~np.isnan(scores)).sum(axis=1)))
-    one_way = of_draws(_one_way(scores, labels, seed), rated, labels)
+    one_way = of_draws(_one_way(scores, labels, seed), rated, labels, k)
     parts = _two_way(scores, labels, seed)
-    consistency = of_draws(_ratio(parts.items, parts.items + parts.error), rated, labels)
+    consistency = of_draws(_ratio(parts.items, parts.items + parts.error), rated, labels, k)
     value = float(_ratio(parts.items, parts.items + parts.raters + parts.error)[0])
     two_way = replace(consistency, value=None, interval=None)
     if not math.isnan(value):
-        two_way = replace(consistency, value=value, interval=_for_other_raters(parts, consistency, seed))
+        two_way = replace(consistency, value=value, interval=_for_other_raters(parts, consistency, k, seed))
     return Intraclass(one_way, two_way, consistency, averaged(two_way, k), k)
 
 
@@ -152,7 +161,7 @@ def _two_way(scores: Floats, labels: Sequence[str], seed: int) -> _Variances:
     return _Variances(items, raters, error, squares, rank, count - a)
 
 
-def _for_other_raters(parts: _Variances, consistency: RaterAgreement, seed: int) -> Interval | None:
+def _for_other_raters(parts: _Variances, consistency: RaterAgreement, k: float, seed: int) -> Interval | None:
     """The interval of ICC(2,1), over scenes and raters.
 
     Ours: the draws of scenes, stretched as those of ICC(3,1) are, each with another value of the variance of raters,
@@ -161,16 +170,17 @@ def _for_other_raters(parts: _Variances, consistency: RaterAgreement, seed: int)
     """
     phi = _ratio(parts.items, parts.items + parts.error)
     total = parts.items + parts.error
-    known = (np.abs(phi) < 1.0 - ROUNDING) & (total > ROUNDING)
+    transformed = fisher_z(phi, k)
+    known = np.isfinite(transformed) & (total > ROUNDING)
     rank = int(parts.rank[0])
     if consistency.interval is None or not known[0] or rank < 1:
         return None
     known[0] = False
-    z, clusters = np.arctanh(phi[known]), consistency.clusters
+    z, clusters = transformed[known], consistency.clusters
     if not len(z):
         return None
     stretch = math.sqrt(clusters / (clusters - 1)) * float(student(clusters - 1)) / float(student(math.inf))
-    drawn = np.tanh(math.atanh(float(phi[0])) + stretch * (z - z.mean()))
+    drawn = from_fisher_z(transformed[0] + stretch * (z - z.mean()), k)
     chi_squared = generator("raters drawn", seed).chisquare(rank, len(z))
     open_part = (float(parts.squares[0]) / total[known]) / chi_squared - (1.0 - drawn)
     values = drawn / (1.0 + np.maximum(open_part, 0.0) * rank / float(parts.trace[0]))

@@ -71,27 +71,46 @@ def beyond_chance(observed: Floats, expected: Floats) -> Floats:
     return np.divide(observed - expected, left, out=np.full(len(left), np.nan), where=left > ROUNDING)
 
 
-def of_draws(values: Floats, rated: NDArray[np.bool_], labels: Sequence[str]) -> RaterAgreement:
-    """From the coefficient of all items, `values[0]`, and those of the draws, after it."""
+def of_draws(values: Floats, rated: NDArray[np.bool_], labels: Sequence[str], ratings: float = 2.0) -> RaterAgreement:
+    """From the coefficient of all items, `values[0]`, and those of the draws, after it; `ratings` as of `fisher_z`."""
     value, clusters = float(values[0]), len(set(labels))
     left_out = len(rated) - len(labels)
     if not labels or math.isnan(value):
         return RaterAgreement(None, None, len(labels), clusters, left_out)
-    return RaterAgreement(value, _interval(value, values[1:], clusters), len(labels), clusters, left_out)
+    found = _interval(value, values[1:], clusters, ratings)
+    return RaterAgreement(value, found, len(labels), clusters, left_out)
 
 
-def _interval(value: float, draws: Floats, clusters: int) -> Interval | None:
+def fisher_z(value: Floats, ratings: float = 2.0) -> Floats:
+    """The transform in which a coefficient scatters alike whatever its value, of so many ratings of an item.
+
+    log((1 + (k - 1) value) / (1 - value)) / 2 (Fisher 1925, section 39); of two ratings the inverse hyperbolic tangent.
+    Infinite or NaN outside of -1 / (k - 1) < value < 1.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(0.5 * np.log((1.0 + (ratings - 1.0) * value) / (1.0 - value)))
+
+
+def from_fisher_z(z: Floats, ratings: float = 2.0) -> Floats:
+    """The inverse of `fisher_z`."""
+    grown = np.expm1(2.0 * z)
+    return np.asarray(grown / (grown + ratings))
+
+
+def _interval(value: float, draws: Floats, clusters: int, ratings: float) -> Interval | None:
     """In Fisher's transform, with the deviation of the draws and Student's quantile for clusters less one.
 
     Ours: it held 94 to 98 % of simulated kappas of .5 to .9 from 30 to 1,600 items, where percentiles of the draws held
     92 to 95 %.
     """
     known = draws[~np.isnan(draws)]
-    if clusters < 2 or abs(value) > 1.0 - ROUNDING or not len(known) or float(np.ptp(known)) < ROUNDING:
+    above = 1.0 + (ratings - 1.0) * value
+    if clusters < 2 or min(above, 1.0 - value) < ROUNDING or not len(known) or float(np.ptp(known)) < ROUNDING:
         return None
     deviation = float(known.std()) * math.sqrt(clusters / (clusters - 1))
-    half = float(student(clusters - 1)) * deviation / (1.0 - value**2)
-    return math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half)
+    half = float(student(clusters - 1)) * deviation * ratings / (2.0 * above * (1.0 - value))
+    low, high = from_fisher_z(fisher_z(np.array([value]), ratings) + np.array([-half, half]), ratings)
+    return float(low), float(high)
 
 
 def same_length(one: Sequence[object] | NDArray[np.bool_], other: Sequence[object] | NDArray[np.bool_]) -> None:

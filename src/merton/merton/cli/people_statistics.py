@@ -1,0 +1,93 @@
+"""`merton people stats` and `merton people export`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from merton.cli.console import STDOUT, add_row, from_here, print_out, progress
+from merton.cli.people_project import ProjectFile
+
+if TYPE_CHECKING:
+    from merton.people.statistics import Summary
+    from merton.study.raters import RaterAgreement
+
+
+def stats_command(
+    project: ProjectFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    page: Annotated[Path | None, typer.Option(help="HTML file to write, which works offline.")] = None,
+) -> None:
+    """Say how far raters agree, whose work should be looked at, and how much is missing; also while a study runs."""
+    from merton.people.ledger import Ledger
+    from merton.people.project import read_project
+    from merton.people.protocols import protocol_named
+    from merton.people.sources import items_of
+    from merton.people.statistics import summary
+    from merton.people.statistics_page import write_page
+
+    loaded = read_project(project)
+    with Ledger(loaded.record, loaded.project.name) as ledger:
+        answers = ledger.answers()
+    with progress("media") as moved:
+        items = items_of(loaded, moved)
+    found = summary(loaded.project, items, protocol_named(loaded.project.protocol), answers, loaded.sha256)
+    if page is not None:
+        write_page(found, page)
+    if as_json:
+        sys.stdout.write(found.as_json())
+        return
+    _print(found)
+    if page is not None:
+        print_out(f"page: {from_here(page)}")
+
+
+def export_command(
+    project: ProjectFile,
+    out: Annotated[Path, typer.Argument(help="Folder for the files: a new one.")],
+    names: Annotated[bool, typer.Option("--names", help="With the names of people in place of pseudonyms.")] = False,
+) -> None:
+    """Write what the rest of Merton reads, every rating and answer, the statistics and their page."""
+    from merton.people.export import export_study
+    from merton.people.ledger import Ledger
+    from merton.people.project import read_project
+    from merton.people.protocols import protocol_named
+    from merton.people.sources import items_of
+
+    loaded = read_project(project)
+    with Ledger(loaded.record, loaded.project.name) as ledger:
+        with progress("media") as moved:
+            items = items_of(loaded, moved)
+        files = export_study(loaded, items, protocol_named(loaded.project.protocol), ledger, out, names)
+    for file in files:
+        print_out(from_here(file))
+
+
+def _print(found: Summary) -> None:
+    print_out(
+        f"{found.answers} answers of {len(found.raters)} raters; {found.complete} of {found.items} items complete"
+    )
+    if found.wanted:
+        print_out(f"{found.wanted} more answers complete the others")
+    table = Table("criterion", "equal", "alpha", "kappa or ICC(2,1)", "items", "scenes", box=None, pad_edge=False)
+    for one in found.agreements:
+        second = one.fleiss if one.intraclass is None else one.intraclass.two_way
+        assert second is not None
+        cells = (_shown(one.share), _shown(one.alpha), _shown(second), one.alpha.n, one.alpha.clusters)
+        add_row(table, f"{one.criterion} ({one.scale})", *cells)
+    if found.agreements:
+        STDOUT.print(table)
+    for one in found.agreements:
+        if one.missing:
+            print_out(f"{one.criterion}: {one.missing.shown}")
+    for rater in found.raters:
+        if rater.marks:
+            print_out(f"look at {rater.rater}: {'; '.join(rater.marks)}")
+
+
+def _shown(one: RaterAgreement) -> str:
+    return "-" if one.value is None else one.shown
