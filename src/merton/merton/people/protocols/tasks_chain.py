@@ -22,7 +22,7 @@ FEWEST_WORDS, MOST_WORDS = 3, 15
 LONGEST_TASK, LONGEST_REASON = 200, 500
 """Characters."""
 
-_FILLERS = frozenset(("up", "down", "open", "the", "a", "an", "and", "hold", "out", "away"))
+_FILLERS = frozenset(("up", "down", "open", "the", "a", "an", "and", "hold", "out", "away", "far", "again"))
 """Words between the verb and the thing."""
 _PREPOSITIONS = frozenset(
     {"to", "on", "in", "into", "onto", "with", "of", "from", "at", "under", "over", "by", "near", "behind", "beside"}

@@ -21,7 +21,8 @@ export function pictures(parent, shown, tools) {
   if (!media.length) return;
   const box = element("div", media.length > 1 ? "media beside" : "media");
   parent.append(box);
-  if (media.some((medium) => medium.kind === "reel")) tools.player(box, media);
+  const labels = shown.length > 1 ? shown.map(([, description]) => description) : [];
+  if (media.some((medium) => medium.kind === "reel")) tools.player(box, media, labels);
   else for (const [medium, description] of shown) box.append(tools.image(medium, description));
 }
 
@@ -45,9 +46,8 @@ export function choices(parent, question, options, name, tools) {
   onKey(parent, (key) => {
     const place = options.findIndex((option) => option[2].toLowerCase() === key);
     if (place < 0) return false;
-    inputs[place].checked = true;
+    inputs[place].click(); // tells of the change as a press does
     inputs[place].focus();
-    tools.changed();
     return true;
   });
   return {
@@ -56,6 +56,7 @@ export function choices(parent, question, options, name, tools) {
       const place = inputs.findIndex((input) => input.checked);
       return place < 0 ? null : options[place][0];
     },
+    onChange: (act) => box.addEventListener("change", act),
     focus: () => (inputs.find((input) => input.checked) || inputs[0]).focus(),
   };
 }

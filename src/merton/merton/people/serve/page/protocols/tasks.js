@@ -28,7 +28,7 @@ export function show(root, slot, tools) {
     tools,
   );
   flags.box.querySelector("input").checked = true;
-  root.addEventListener("change", () => writing.enable(!flags.value()));
+  flags.onChange(() => writing.enable(!flags.value()));
   return {
     read() {
       if (flags.value()) return { tags: null, task: "", reason: "", flag: flags.value() };

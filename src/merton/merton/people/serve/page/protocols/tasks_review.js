@@ -26,14 +26,11 @@ export function review(root, slot, tools) {
   why.label.hidden = true;
   why.input.addEventListener("input", () => tools.changed());
   right.append(why.label);
-  root.addEventListener("change", () => follow());
-  right.addEventListener("keyup", () => follow()); // a key may have chosen
-
-  function follow() {
+  decision.onChange(() => {
     why.label.hidden = decision.value() === null || decision.value() === "accept";
     ranking.ask(decision.value() === "back");
     tools.changed();
-  }
+  });
 
   return {
     read() {
@@ -126,10 +123,9 @@ function row(view, task) {
   const [entry, handle] = [element("li"), element("button", "handle")];
   const [up, down] = [element("button", "", "▲"), element("button", "", "▼")];
   for (const button of [handle, up, down]) button.type = "button";
-  const field = element("input");
-  field.type = "text";
+  const field = element("textarea"); // as high as its text needs
+  field.rows = 1;
   field.maxLength = view.longest[0];
-  field.autocomplete = "off";
   field.value = task.text;
   const about = element("p", "hint");
   const origin = task.place === null ? "added by you" : `written as number ${task.place + 1}`;

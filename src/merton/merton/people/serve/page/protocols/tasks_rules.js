@@ -1,6 +1,6 @@
 // The rules of merton/people/protocols/tasks_chain.py, so that the page says at once what the server would refuse.
 
-const FILLERS = new Set(["up", "down", "open", "the", "a", "an", "and", "hold", "out", "away"]);
+const FILLERS = new Set(["up", "down", "open", "the", "a", "an", "and", "hold", "out", "away", "far", "again"]);
 const PREPOSITIONS = new Set([
   "to", "on", "in", "into", "onto", "with", "of", "from", "at", "under", "over", "by", "near", "behind", "beside",
   "between", "above", "below", "inside", "around", "towards", "so", "until",
