@@ -82,7 +82,7 @@ class Dealer(ABC):
         if person is not None and (person.saving or self.is_closed(person)):
             return not person.saving
         seen = None if person is None else person.seen
-        times = [time for time in (since or self.state.begun, seen) if time is not None]
+        times = [time for time in (since or self.state.start, seen) if time is not None]
         return now - max(times, default=now) > self.lease
 
     def seats(self) -> dict[int, Person]:

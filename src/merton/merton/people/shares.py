@@ -89,11 +89,13 @@ class Shares(Dealer):
         if not released and self.project.top_up is None:
             return None
         found: list[tuple[int, int, Next]] = []
+        handed = {slot.item for slot in person.slots.values()}
         for item in self.order:
-            if item.gold is not None or any(slot.item == item.id for slot in person.slots.values()):
+            rated = self.counted(item)
+            whole = len(rated) >= self.ratings and self.project.top_up is None
+            if whole or item.gold is not None or item.id in handed:
                 continue
             taken = self._taken(item, person, now)
-            rated = self.counted(item)
             kind: Kind
             coming = {seat for seat in self.turns[item.id] if seat not in released}
             coming -= {seat for seat in coming if seat in seats and seats[seat].id in taken | {person.id}}

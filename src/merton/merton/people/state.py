@@ -61,6 +61,12 @@ class State:
         for answer in sorted(ledger.answers(undone=True), key=lambda answer: answer.saved_utc):
             self.save(answer)
 
+    @property
+    def start(self) -> datetime | None:
+        """Of the study: when the first slot was handed out, or else the first person registered."""
+        came = [person.rater.registered_utc for person in self.people.values() if person.rater.registered_utc]
+        return self.begun or min((datetime.fromisoformat(time) for time in came), default=None)
+
     def hand_out(self, slot: Slot) -> None:
         """A slot is (about to be) in the record."""
         if person := self.people.get(slot.rater):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from merton.people.dealing import Dealer, Next
 from merton.people.design import design
@@ -24,7 +25,9 @@ class Turns(Dealer):
         project = self.project
         seats = range(project.most_raters)
         turns = design(self.order, len(seats), self.ratings, 0.0, project.seed, ordered=True).turns
-        self.turns = {}
+        self.turns: dict[str, tuple[int, ...]] = {}
+        self._orders: dict[str, list[Item]] = {}
+        self._going: dict[str, tuple[list[str], int | Literal["review"] | None]] = {}
         for item, first in zip(self.order, turns, strict=True):
             rest = generator("standby", project.seed, item.id).permutation(
                 [seat for seat in seats if seat not in first]
@@ -33,10 +36,9 @@ class Turns(Dealer):
 
     def next(self, person: Person, now: datetime) -> Next | None:
         """See `Dealer.next`."""
-        mine = sorted(self.order, key=lambda item: derive_seed("order", self.project.seed, person.id, item.id))
-        for item in mine:
+        for item in self._order(person):
             said = self.state.said(item.id)
-            turn = self.protocol.next_turn(item, said)
+            turn = self._turn(item, said)
             if turn is None or not self._is_free(item, person, said, now):
                 continue
             if turn == "review":
@@ -52,23 +54,39 @@ class Turns(Dealer):
 
     def waits(self, person: Person) -> int:
         """See `Dealer.waits`."""
-        unfinished = 0
-        for item in self.order:
-            said = self.state.said(item.id)
-            turn = self.protocol.next_turn(item, said)
-            if turn is None or any(slot.rater == person.id and self.holds(slot) for slot in self._last(item)):
-                continue
-            writers = _writers(said)
-            if person.rater.role == "expert":
-                unfinished += 1
-            elif turn != "review":
-                back = turn < len(writers) and writers[turn] == person.id
-                unfinished += back or (person.id not in writers and len(writers) < self.ratings)
-        return unfinished
+        seat = self.seat_of(person)
+        return sum(self._may_come(item, person, seat) for item in self.order)
 
     def holds(self, slot: Slot) -> bool:
         """An open slot is its rater's until the item is handed to another person."""
         return self.state.handed[slot.item][-1] == slot and self.state.is_open(slot)
+
+    def _order(self, person: Person) -> list[Item]:
+        """The items in this person's own random order."""
+        if person.id not in self._orders:
+            key = {item.id: derive_seed("order", self.project.seed, person.id, item.id) for item in self.order}
+            self._orders[person.id] = sorted(self.order, key=lambda item: key[item.id])
+        return self._orders[person.id]
+
+    def _turn(self, item: Item, said: tuple[Answer, ...]) -> int | Literal["review"] | None:
+        """`Protocol.next_turn`, which is asked once for the same answers."""
+        ids = [answer.id for answer in said]
+        if self._going.get(item.id, (None, None))[0] != ids:
+            self._going[item.id] = (ids, self.protocol.next_turn(item, said))
+        return self._going[item.id][1]
+
+    def _may_come(self, item: Item, person: Person, seat: int | None) -> bool:
+        """Whether an item that is not before a person should come to them by the design."""
+        said = self.state.said(item.id)
+        turn = self._turn(item, said)
+        if turn is None or any(slot.rater == person.id and self.holds(slot) for slot in self._last(item)):
+            return False
+        if turn == "review" or person.rater.role == "expert":
+            return person.rater.role == "expert"
+        writers = _writers(said)
+        if turn < len(writers):
+            return writers[turn] == person.id
+        return person.id not in writers and seat in self.turns[item.id][: self.ratings]
 
     def _last(self, item: Item) -> list[Slot]:
         """The slot that the item was handed out in last."""
@@ -76,7 +94,7 @@ class Turns(Dealer):
 
     def _since(self, item: Item, said: tuple[Answer, ...]) -> datetime | None:
         """When the turn of an item came to be: with the last answer, or the start of the study."""
-        return datetime.fromisoformat(said[-1].saved_utc) if said else self.state.begun
+        return datetime.fromisoformat(said[-1].saved_utc) if said else self.state.start
 
     def _is_free(self, item: Item, person: Person, said: tuple[Answer, ...], now: datetime) -> bool:
         """Whether an item is before no other person, or before one who went silent over it."""
