@@ -232,7 +232,7 @@ def test_videos_have_their_references(tmp_path: Path) -> None:
     assert "has no team beside 'reference'" in refusal(tmp_path, "episodes", source)
     put("ours/pick/00.jpg", "ours/pick/01/0.png", "ours/pick/01/1.png", "ours/pick/.thumbs.png", "ours/pick/notes.txt")
     first, second = items(tmp_path, "episodes", source)
-    assert first.facts == {"team": "ours", "task": "pick", "video": "00", "real_videos": "3"}
+    assert first.facts == {"team": "ours", "task": "pick", "video": "00", "real_videos": "3", "planted": ""}
     assert (first.scene, second.scene, second.media["video"].frames) == ("pick/00", "pick/01", 2)
     put("ours/pick/03.png")
     assert "has no reference: there is no '03' in reference/pick" in refusal(tmp_path, "episodes", source)
@@ -284,6 +284,26 @@ def test_agents_are_compared_on_one_case_and_episodes_with_their_reference(run: 
     episodes = items(run, "episodes", "run: {run: run}")
     assert {item.facts["video"].split(".", 1)[1] for item in episodes} == {"jpeg.3"}
     assert all(set(item.media) == {"reference", "video"} for item in episodes)
+
+
+def test_films_take_the_place_of_pictures_and_know_their_scene(run: Path, tmp_path: Path) -> None:
+    rows = ["team,task,video,scene,trial,score,sha256"]
+    for team, level in (("reference", "reference.0"), ("jpeg.3", "jpeg.3")):
+        folder = tmp_path / "films" / team / "place" / "hold.0"
+        folder.mkdir(parents=True)
+        for number in range(3):
+            (folder / f"{number}.png").write_bytes(encode_image(picture(48, number + len(team))))
+        rows.append(f"{team},place,hold.0,place.0,hold.place.0.{level},,")
+    shutil.copytree(run / "run", tmp_path / "run")
+    assert "has no videos.csv" in refusal(tmp_path, "trials", "run: {run: run, videos: films}")
+    (tmp_path / "films" / "videos.csv").write_text("\n".join(rows))
+    filmed = items(tmp_path, "trials", "run: {run: run, videos: films}")
+    assert {(item.id, item.media["video"].frames) for item in filmed} == {
+        ("hold.place.0.reference.0", 3),
+        ("hold.place.0.jpeg.3", 3),
+    }
+    (episode,) = items(tmp_path, "episodes", "videos: {folder: films}")
+    assert (episode.scene, episode.facts["team"], episode.facts["planted"]) == ("place.0", "jpeg.3", "")
 
 
 def test_a_run_without_pictures_is_refused(run: Path, tmp_path: Path) -> None:

@@ -67,16 +67,20 @@ class Outputs(Model):
 
 
 class Run(Model):
-    """Trials of a run, by the pictures that it kept.
+    """Trials of a run, by films of them, or by the pictures that it kept.
+
+    A run keeps what its models saw before each chunk, so its pictures end before the last chunk is carried out.
 
     Attributes:
         run: its folder, or its name.
+        videos: folder of `merton people videos RUN`: films of its trials from start to end, shown in place of pictures.
         camera: whose pictures are shown; None: the top camera, or the one there is.
         rate_hz: frames a second, since a run keeps a picture of each step and not its time.
         cases: so many of each task, drawn by the project's seed; None: all.
     """
 
     run: Place
+    videos: Place | None = None
     camera: Name | None = None
     rate_hz: Annotated[float, Field(gt=0.0, le=60.0)] = 2.0
     cases: Some | None = None
@@ -84,6 +88,8 @@ class Run(Model):
 
 class Videos(Model):
     """Videos in folders: reference/TASK/VIDEO, and TEAM/TASK/VIDEO of each team.
+
+    The scene of a video is that in the folder's table videos.csv, if it has one, else its task and name.
 
     Attributes:
         folder: has the folders `reference` and those of the teams.

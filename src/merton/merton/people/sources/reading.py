@@ -8,7 +8,8 @@ Beside its scene, media and texts each item has facts, by which exports and stat
     labels     question, dimension, assigned (yes or no)
     likert     model, scenario
     trials     run, trial, agent, task, recorded (success, failure, or "" for a trial without a verdict)
-    episodes   team, task, video, real_videos (of the task); of a run also run
+    episodes   team, task, video, real_videos (of the task); of a run also run, of videos planted: the known score of
+               a planted defect, or ""
     tasks      file
 """
 

@@ -1,4 +1,4 @@
-"""Trials of a run, seen through the pictures that it kept: undistorted, since people judge what the arm did."""
+"""Trials of a run, seen in films of them or in the pictures that it kept: undistorted, since people judge the arm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from merton.people.item import Item
 from merton.people.media.reel import reel_of_pictures
 from merton.people.project import Loaded
 from merton.people.source_settings import Run
-from merton.people.sources.prepared import Prepared, in_parallel
+from merton.people.sources.prepared import Prepared, in_parallel, video_prepared
+from merton.people.sources.videos import TABLE, films_in, videos_in
 from merton.results.records import Outcome, TrialRecord
 from merton.seeding import generator
 
@@ -27,7 +28,7 @@ def items_of(loaded: Loaded, settings: Run, on_progress: Callable[[int, int], No
     and scene; the agent is the team.
 
     Raises:
-        InputError: no such run, or it has no trials with pictures of the camera.
+        InputError: no such run, no such folder of films, or no trials with pictures of the camera.
     """
     from merton.experiment.run import RunDirectory
     from merton.experiment.run_names import RUNS, find_run
@@ -45,7 +46,12 @@ def items_of(loaded: Loaded, settings: Run, on_progress: Callable[[int, int], No
     make = {"trials": _trials, "pairs": _pairs, "episodes": _episodes}[protocol]
     plans = make(chosen, records)
     shown = {record.id: record for plan in plans for record in plan[0].values()}
-    media = seen.prepared(list(shown.values()), on_progress)
+    trials = list(shown.values())
+    media = (
+        seen.prepared(trials, on_progress)
+        if settings.videos is None
+        else _films(loaded, settings.videos, trials, on_progress)
+    )
     items = []
     for roles, name, facts in plans:
         if all(record.id in media for record in roles.values()):
@@ -54,8 +60,8 @@ def items_of(loaded: Loaded, settings: Run, on_progress: Callable[[int, int], No
             parts = {role: media[record.id](role) for role, record in roles.items()}
             items.append(Item(name, first.case.scene, parts, texts, {**facts, "run": run.id}))
     if not items:
-        of_camera = f" of the camera {settings.camera}" if settings.camera else ""
-        raise InputError(f"{run.path} has no trials with pictures{of_camera} for the protocol {protocol}")
+        seen_in = "films" if settings.videos else "pictures"
+        raise InputError(f"{run.path} has no trials with {seen_in} for the protocol {protocol}")
     return items
 
 
@@ -102,6 +108,20 @@ def _episodes(chosen: Sequence[TrialRecord], records: Sequence[TrialRecord]) -> 
         )
         for record in shown
     ]  # fmt: skip
+
+
+def _films(
+    loaded: Loaded, place: str, records: Sequence[TrialRecord], on_progress: Callable[[int, int], None]
+) -> dict[str, Prepared]:
+    """Trial to its film; without those that were not filmed."""
+    folder = loaded.place(place)
+    if not (folder / TABLE).is_file():
+        raise InputError(f"{folder} has no {TABLE}: `merton people videos` films the trials of a run")
+    files, films = videos_in(folder), films_in(folder)
+    of_trial = {film.trial: files[where] for where, film in films.items() if not film.score and where in files}
+    filmed = [record for record in records if record.id in of_trial]
+    found = in_parallel(lambda one: video_prepared(of_trial[one.id], loaded.media), filmed, on_progress)
+    return {record.id: film for record, film in zip(filmed, found, strict=True)}
 
 
 def _is_judged(record: TrialRecord) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from merton.errors import InputError
@@ -11,11 +12,43 @@ from merton.people.item import Item
 from merton.people.project import Loaded
 from merton.people.source_settings import Videos
 from merton.people.sources.prepared import in_parallel, is_video, video_prepared
+from merton.results.tables import name_in, read_rows
 
 REFERENCE = "reference"
+TABLE = "videos.csv"
+"""What `merton people videos` writes beside its films."""
 
 Place = tuple[str, str, str]
 """Team, task and video."""
+
+
+@dataclass(frozen=True)
+class Film:
+    """A row of `TABLE`.
+
+    Attributes:
+        scene: that it shows.
+        trial: id of the trial that was filmed.
+        score: of the defect that was planted, or "".
+    """
+
+    scene: str
+    trial: str
+    score: str
+
+
+def films_in(folder: Path) -> dict[Place, Film]:
+    """The films of a folder by their places; none without `TABLE`. Raises InputError if it is damaged."""
+    if not (folder / TABLE).is_file():
+        return {}
+    found = {}
+    for where, row in read_rows(folder / TABLE, _NAMES, ("score", "sha256")):
+        team, task, video, scene, trial = (name_in(where, row, name) for name in _NAMES)
+        found[team, task, video] = Film(scene, trial, str(row.get("score") or "").strip())
+    return found
+
+
+_NAMES = ("team", "task", "video", "scene", "trial")
 
 
 def items_of(loaded: Loaded, settings: Videos, on_progress: Callable[[int, int], None]) -> list[Item]:
@@ -30,9 +63,7 @@ def items_of(loaded: Loaded, settings: Videos, on_progress: Callable[[int, int],
     folder = loaded.place(settings.folder)
     if not (folder / REFERENCE).is_dir():
         raise InputError(f"{folder} has no folder {REFERENCE!r}: videos are in reference/TASK/ and TEAM/TASK/")
-    found: dict[Place, Path] = {}
-    for own in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
-        found |= _of_team(own)
+    found = videos_in(folder)
     references = {place[1:]: path for place, path in found.items() if place[0] == REFERENCE}
     teams = [place for place in found if place[0] != REFERENCE]
     if not teams:
@@ -46,19 +77,35 @@ def items_of(loaded: Loaded, settings: Videos, on_progress: Callable[[int, int],
     prepared = dict(
         zip(used, in_parallel(lambda path: video_prepared(path, loaded.media), used, on_progress), strict=True)
     )
+    films = films_in(folder)
+    unknown = Film("", "", "")
     return [
         Item(
             f"{team}/{task}/{video}",
-            f"{task}/{video}",
+            films.get((team, task, video), unknown).scene or f"{task}/{video}",
             {
                 "reference": prepared[references[task, video]]("reference"),
                 "video": prepared[found[team, task, video]]("video"),
             },
             {"instruction": task.replace("_", " ")},
-            {"team": team, "task": task, "video": video, "real_videos": str(real[task])},
+            {
+                "team": team,
+                "task": task,
+                "video": video,
+                "real_videos": str(real[task]),
+                "planted": films.get((team, task, video), unknown).score,
+            },
         )
         for team, task, video in teams
     ]
+
+
+def videos_in(folder: Path) -> dict[Place, Path]:
+    """All videos in TEAM/TASK/; raises InputError for two of one name."""
+    found: dict[Place, Path] = {}
+    for own in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+        found |= _of_team(own)
+    return found
 
 
 def _of_team(folder: Path) -> dict[Place, Path]:
