@@ -42,10 +42,11 @@ SKILLS = {"Ada": 0.95, "Ben": 0.9, "Cyd": 0.85, "Dan": 0.8, "Eve": 0.0}
 LEAVES, TWICE, TAKES_BACK = "Ben", "Cyd", "Dan"
 LIMIT_S = 60.0
 NUMBER = "performance.getEntriesByName('merton-shown').at(-1)?.detail ?? 0"
-READY = f"""last => !document.getElementById('work').hidden && !document.getElementById('form').inert
-  && ({NUMBER}) !== last && ({NUMBER})
-  || document.getElementById('work').hidden
-  && ['Done', 'This study has ended for you'].includes(document.getElementById('message-title').textContent) && 'done'"""
+READY = f"""last => {{
+  const [work, title] = ['work', 'message-title'].map(id => document.getElementById(id));
+  if (work.hidden) return ['Done', 'This study has ended for you'].includes(title.textContent) && 'done';
+  return !document.getElementById('form').inert && ({NUMBER}) !== last && ({NUMBER});
+}}"""
 
 
 @dataclass
@@ -99,8 +100,8 @@ async def rate(name: str, browser: Any, address: str, truth: Truth, script: Scri
             page, last = await arrive(context, address, name), 0
             continue
         item = truth.item(rater, last)
-        knows = rng.random() < SKILLS[name]
-        answer = await fill(page, item, knows, rng)
+        knows = rng.random() < SKILLS.get(name, 1.0)
+        answer = await fill(page, item, knows, rng, name)
         if name == TWICE and count % 7 == 0:
             await page.keyboard.press("Enter")
             await page.keyboard.press("Enter")
@@ -111,7 +112,7 @@ async def rate(name: str, browser: Any, address: str, truth: Truth, script: Scri
             await until(page, READY, last)
             await page.locator("#undo").click()
             await until(page, f"number => ({NUMBER}) === number", last)
-            script.given[rater, last] = await fill(page, item, knows, rng)
+            script.given[rater, last] = await fill(page, item, knows, rng, name)
             await page.keyboard.press("Enter")
         if name == TWICE and count == items // 3:
             page = await arrive(context, address, name)  # the first tab stays open
@@ -155,9 +156,9 @@ def alpha(table: Sequence[Sequence[Any]], distance: Callable[[Any, Any], float])
 def checked(folder: Path, truth: Truth, script: Script) -> dict[str, Any]:
     """The record against the script's list, and the stated alpha of each criterion against one computed here."""
     with Ledger(truth.record, truth.project.name) as ledger:
-        stored = {(one.rater, one.number): one for one in ledger.answers() if one.kind != "review"}
+        stored = {(one.rater, one.number): one for one in ledger.answers()}
         slots = {(slot.rater, slot.number): slot for slot in ledger.slots()}
-    values = {key: truth.protocol.values(truth.items[slots[key].item], one.answer) for key, one in stored.items()}
+    values = {key: plain(truth, truth.items[slots[key].item], one.answer) for key, one in stored.items()}
     wrong = [key for key in stored.keys() | script.given.keys() if values.get(key) != script.given.get(key)]
     with Ledger(truth.record, truth.project.name) as ledger:
         text = summary(truth.project, list(truth.items.values()), truth.protocol, ledger.answers()).as_json()
@@ -176,6 +177,13 @@ def checked(folder: Path, truth: Truth, script: Script) -> dict[str, Any]:
         own = alpha(list(rows.values()), distance) if any(len(row) > 1 for row in rows.values()) else None
         found["alpha"][criterion] = {"stated": agreement["alpha"]["value"], "own": own}
     return found
+
+
+def plain(truth: Truth, item: Item, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer as the script writes it down: its values, or the texts of a task or of a review."""
+    if "tasks" in answer:
+        return {"tasks": [task["text"] for task in answer["tasks"]]}
+    return {"task": answer["task"]} if "task" in answer else truth.protocol.values(item, answer)
 
 
 def _ordinal(rows: Mapping[str, Sequence[float]]) -> Callable[[Any, Any], float]:
@@ -216,9 +224,10 @@ async def run(protocol: str, folder: Path, items: int) -> dict[str, Any]:
         address = next(line for line in server.stdout if "http://" in line).split()[-1]
         began = time.monotonic()
         async with async_playwright() as driver:
+            names = [*SKILLS, *truth.project.experts]
             path = shutil.which("chromium")
             browser = await driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-            await asyncio.gather(*(rate(name, browser, address, truth, script, fill, items) for name in SKILLS))
+            await asyncio.gather(*(rate(name, browser, address, truth, script, fill, items) for name in names))
             await browser.close()
         took_s = time.monotonic() - began
     finally:

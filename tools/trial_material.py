@@ -20,6 +20,9 @@ from merton.seeding import generator
 Rng = np.random.Generator
 CONTENDERS = {"coarse": 4, "plain": 0, "soft": 2}
 """Name of a picture to its level of blur; the better one comes first in some pairs, and second in others."""
+OF_RATER = {"Ada": "Pick the red", "Ben": "Push the green", "Cyd": "Pull the blue", "Dan": "Press the yellow",
+            "Eve": "Cover the small"}  # fmt: skip
+"""Rater to the beginning of the tasks that it writes, so that no two of an image are alike."""
 SCENARIOS = ("Household", "Grocery", "School", "Office", "Warehouse", "Hospital", "Workshop", "Laboratory")
 
 
@@ -51,7 +54,7 @@ def quality(folder: Path, items: int) -> tuple[Path, Any]:
             picture(folder / "pictures" / f"scene-{seed:03d}" / f"level-{level}.png", noisy(seed, level))
     project = write_project(folder, "quality", {"images": {"folder": "pictures"}})
 
-    async def fill(page: Any, item: Item, knows: bool, rng: Rng) -> Any:
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng, name: str) -> Any:
         level = int(item.id.rsplit("level-", 1)[1][0])
         score = 5 - level if knows else int(rng.integers(1, 6))
         await page.keyboard.press(str(score))
@@ -66,7 +69,7 @@ def pairs(folder: Path, items: int) -> tuple[Path, Any]:
             picture(folder / "pictures" / f"scene-{seed:03d}" / f"{name}.png", noisy(seed, level))
     project = write_project(folder, "pairs", {"images": {"folder": "pictures"}})
 
-    async def fill(page: Any, item: Item, knows: bool, rng: Rng) -> Any:
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng, name: str) -> Any:
         better = min(("a", "b"), key=lambda side: CONTENDERS[item.facts[side].removesuffix(".png")])
         choice = better if knows else str(rng.choice(["a", "b", "tie", "both_bad"]))
         left = item.facts["left"]
@@ -81,7 +84,7 @@ def labels(folder: Path, items: int) -> tuple[Path, Any]:
     label_material.write_labels(folder / "questions")
     project = write_project(folder, "labels", {"curation": {"folder": "questions", "per_dimension": 2 * each}})
 
-    async def fill(page: Any, item: Item, knows: bool, rng: Rng) -> Any:
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng, name: str) -> Any:
         right = item.facts["question"].startswith(item.facts["dimension"].lower())
         verdict = ("yes" if right else "no") if knows else str(rng.choice(["yes", "no"]))
         await page.keyboard.press(verdict[0])
@@ -102,7 +105,7 @@ def likert(folder: Path, items: int) -> tuple[Path, Any]:
         csv.writer(file).writerows(rows)
     project = write_project(folder, "likert", {"outputs": {"table": "outputs.csv"}})
 
-    async def fill(page: Any, item: Item, knows: bool, rng: Rng) -> Any:
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng, name: str) -> Any:
         true = 1 + int(item.facts["model"].rsplit("-", 1)[1]) * 5 * len(SCENARIOS) // (items + len(SCENARIOS))
         names = await page.evaluate(
             "[...document.querySelectorAll('#form .criterion')].map(box => box.querySelector('input').name)"
@@ -115,10 +118,35 @@ def likert(folder: Path, items: int) -> tuple[Path, Any]:
     return project, fill
 
 
+def tasks(folder: Path, items: int) -> tuple[Path, Any]:
+    for seed in range(items):
+        picture(folder / "pictures" / f"table-{seed:03d}.png", table(seed))
+    more = {"experts": ["Expert"], "ratings": 5, "repeats": 0.0}
+    project = write_project(folder, "tasks", {"images": {"folder": "pictures"}}, **more)
+
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng, name: str) -> Any:
+        if name == "Expert":
+            first = page.locator(".ranking .handle").first
+            await first.press("ArrowDown")  # the first two tasks change places
+            await page.keyboard.press("a")
+            texts = await page.locator(".ranking input[type=text]").evaluate_all("all => all.map(one => one.value)")
+            return {"tasks": texts}
+        for tag in ("domain", "perspective", "object", "background"):
+            choice = page.locator(f"#form select[name^={tag}-]")
+            if not await choice.input_value():
+                await choice.select_option(index=1)
+        task = f"{OF_RATER[name]} block beside the bowl"
+        await page.locator("#form .writer input").first.fill(task)
+        return {"task": task}
+
+    return project, fill
+
+
 MATERIAL: dict[str, Callable[[Path, int], tuple[Path, Any]]] = {
     "labels": labels,
     "likert": likert,
     "pairs": pairs,
     "quality": quality,
+    "tasks": tasks,
 }
 """Protocol to a function that writes a project into a folder, and returns it with the function that fills in a form."""
