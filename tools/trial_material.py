@@ -11,7 +11,8 @@ import numpy as np
 
 from merton.config import dumps
 from merton.people.examples import labels as label_material
-from merton.people.examples.drawing import episode, table
+from merton.people.examples import run as run_material
+from merton.people.examples.drawing import Motion, episode, table
 from merton.people.item import Item
 from merton.perception.distortion import distort
 from merton.perception.images import encode_image
@@ -23,6 +24,8 @@ CONTENDERS = {"coarse": 4, "plain": 0, "soft": 2}
 OF_RATER = {"Ada": "Pick the red", "Ben": "Push the green", "Cyd": "Pull the blue", "Dan": "Press the yellow",
             "Eve": "Cover the small"}  # fmt: skip
 """Rater to the beginning of the tasks that it writes, so that no two of an image are alike."""
+OF_SCORE: tuple[tuple[Motion, str], ...] = (("wild", "nm"), ("elsewhere", "n"), ("stretched", "yd"), ("right", "y"))
+"""Of each score the motion that deserves it, and the keys that say what was seen."""
 SCENARIOS = ("Household", "Grocery", "School", "Office", "Warehouse", "Hospital", "Workshop", "Laboratory")
 
 
@@ -96,8 +99,7 @@ def labels(folder: Path, items: int) -> tuple[Path, Any]:
 def likert(folder: Path, items: int) -> tuple[Path, Any]:
     rows = [("model", "scenario", "video", "instruction", "plan")]
     for place, scenario in enumerate(SCENARIOS):
-        for number, image in enumerate(episode(place, "right")):
-            picture(folder / "videos" / scenario / f"{number:02d}.png", image)
+        film(folder / "videos" / scenario, episode(place, "right"))
         for model in range(-(-items // len(SCENARIOS))):
             plan = f"1. Look. 2. Do step {model} of the plan for {scenario}."
             rows.append((f"model-{model:02d}", scenario, f"videos/{scenario}", "Tidy up.", plan))
@@ -142,11 +144,57 @@ def tasks(folder: Path, items: int) -> tuple[Path, Any]:
     return project, fill
 
 
+def episodes(folder: Path, items: int) -> tuple[Path, Any]:
+    known = {}
+    for task in range(1, 9):
+        for video in range(-(-items // 16)):
+            seed, name = 100 * task + video, f"video-{video:02d}"
+            film(folder / "videos" / "reference" / f"task{task}" / name, episode(seed, "right"))
+            for number, team in enumerate(("alpha", "beta")):
+                known[team, f"task{task}", name] = score = (video + task * (1 + number)) % 4
+                film(folder / "videos" / team / f"task{task}" / name, episode(seed, OF_SCORE[score][0]))
+    project = write_project(folder, "episodes", {"videos": {"folder": "videos"}})
+
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng, name: str) -> Any:
+        score = known[item.facts["team"], item.facts["task"], item.facts["video"]]
+        if not knows:
+            score = int(rng.integers(4))
+        keys = OF_SCORE[score][1]
+        for key in f"{keys}{score}":
+            await page.keyboard.press(key)
+        return {"score": float(score), "outcome": "same" if keys.startswith("y") else "other"}
+
+    return project, fill
+
+
+def trials(folder: Path, items: int) -> tuple[Path, Any]:
+    scenes = -(-items // 2)
+    motions = ("right", "elsewhere", "right", "still")
+    run_material.AGENTS = {"servo": (motions * scenes)[:scenes], "hold": ("still",) * scenes}
+    folder.mkdir(parents=True, exist_ok=True)
+    run_material.write_run(folder / "run")
+    project = write_project(folder, "trials", {"run": {"run": "run", "rate_hz": 5.0}})
+
+    async def fill(page: Any, item: Item, knows: bool, rng: Rng, name: str) -> Any:
+        verdict = item.facts["recorded"] if knows else str(rng.choice(["success", "failure"]))
+        await page.keyboard.press({"success": "1", "failure": "2"}[verdict])
+        return {"success": verdict}
+
+    return project, fill
+
+
+def film(folder: Path, pictures: list[Any]) -> None:
+    for number, image in enumerate(pictures):
+        picture(folder / f"{number:02d}.png", image)
+
+
 MATERIAL: dict[str, Callable[[Path, int], tuple[Path, Any]]] = {
+    "episodes": episodes,
     "labels": labels,
     "likert": likert,
     "pairs": pairs,
     "quality": quality,
     "tasks": tasks,
+    "trials": trials,
 }
 """Protocol to a function that writes a project into a folder, and returns it with the function that fills in a form."""
