@@ -15,6 +15,7 @@ from merton.errors import InputError
 from merton.hosts import is_loopback
 from merton.pages.environment import environment
 from merton.people.serve.api import LONGEST_BODY, Api
+from merton.people.serve.operator import Operator
 from merton.people.serve.people import People
 from merton.people.study import Study
 from merton.web.access import AccessMiddleware, Tokens, listening
@@ -54,6 +55,7 @@ def create_app(study: Study, tokens: Tokens | None = None, names: Iterable[str] 
         return Response(styles, headers=_FRESH, media_type="text/css")
 
     Api(study, people).add_to(app)
+    Operator(study, people).add_to(app)
     app.mount("/page", StaticFiles(directory=PAGE))
     add_refusals(app)
     app.add_middleware(AccessMiddleware, policy=POLICY, names=tuple(names), longest_body=LONGEST_BODY)
