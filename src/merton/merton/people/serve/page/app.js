@@ -171,7 +171,7 @@ function proceed() {
   showLine();
   keepMedia();
   if (slots.length) {
-    if (!begun && !work.progress.done && !history_.length) return instructions();
+    if (!begun && !work.progress.done && !history_.length && !queue.waiting().length) return instructions();
     begun = true;
     if (!shown || !slots.some((slot) => slot.number === shown.number)) showSlot(slots[0]);
     return;
@@ -211,6 +211,7 @@ async function showSlot(slot) {
   players = [];
   const root = document.createElement("section"); // a new one each time, so that listeners of the old one have no effect
   root.className = "question";
+  root.dataset.number = slot.number;
   root.setAttribute("aria-label", "The question");
   at("form").replaceChildren(root);
   at("form").inert = false;

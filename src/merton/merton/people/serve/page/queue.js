@@ -105,6 +105,7 @@ export class Queue {
 
   async pause() {
     const most = PAUSES_MS[Math.min(this.failures++, PAUSES_MS.length - 1)];
+    this.told.waiting(this.waiting().length, false);
     await new Promise((resolve) => {
       this.wake = resolve;
       setTimeout(resolve, most * (0.75 + Math.random() / 2));
