@@ -131,7 +131,7 @@ def tasks(folder: Path, items: int) -> tuple[Path, Any]:
             first = page.locator(".ranking .handle").first
             await first.press("ArrowDown")  # the first two tasks change places
             await page.keyboard.press("a")
-            texts = await page.locator(".ranking input[type=text]").evaluate_all("all => all.map(one => one.value)")
+            texts = await page.locator(".ranking .task > :first-child").evaluate_all("all => all.map(one => one.value)")
             return {"tasks": texts}
         for tag in ("domain", "perspective", "object", "background"):
             choice = page.locator(f"#form select[name^={tag}-]")
