@@ -12,6 +12,7 @@ from statistics import fmean, median, stdev
 from typing import Any
 
 import merton
+from merton.people.attention import Care, care
 from merton.people.item import Item
 from merton.people.ledger import Answer
 from merton.people.project import Attention, Project
@@ -99,39 +100,20 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Count:
-    """`part` of `whole`."""
-
-    part: int
-    whole: int
-
-    @property
-    def share(self) -> float | None:
-        """0..1; None of nothing."""
-        return self.part / self.whole if self.whole else None
-
-
-@dataclass(frozen=True)
 class RaterStatistics:
     """One rater's work.
 
     Attributes:
         rater: pseudonym.
-        answers: that stand.
-        seconds: median of an answer [s]; None without one.
-        hasty: answers in less time than the project's least.
-        gold: gold items that are answered as is known.
-        repeats: values of repeated items that are as at first, within one step on a scale with numbers.
+        seconds: median of an answer [s].
+        care: by the project's rules of attention.
         screened: agreement with others, bias, rejection; None before the first value.
-        marks: a sentence for each reason for which the rater's work should be looked at.
+        marks: a sentence for each reason for which the rater's work should be looked at: those of both.
     """
 
     rater: str
-    answers: int
-    seconds: float | None
-    hasty: Count
-    gold: Count
-    repeats: Count
+    seconds: float
+    care: Care
     screened: Screened | None
     marks: tuple[str, ...]
 
@@ -226,7 +208,7 @@ def summary(
             for criterion, scale in protocol.criteria.items()
             for group, some in sorted(by_group.items())
         ),
-        _raters(project.attention, items, protocol, answers, ratings, screened),
+        _raters(project.attention, items, protocol, answers, screened),
     )
 
 
@@ -303,62 +285,24 @@ def _pairs(
 
 
 def _raters(
-    attention: Attention,
+    rules: Attention,
     items: Sequence[Item],
     protocol: Protocol,
     answers: Sequence[Answer],
-    ratings: Sequence[Rating],
     screened: Sequence[Screened],
 ) -> tuple[RaterStatistics, ...]:
-    by_id, known = {item.id: item for item in items}, {one.rater: one for one in screened}
-    own: dict[str, list[Answer]] = defaultdict(list)
-    for answer in answers:
-        if answer.kind != "review":
-            own[answer.rater].append(answer)
-    repeats = _repeats(ratings, protocol.criteria)
+    known = {one.rater: one for one in screened}
+    in_order = sorted(answers, key=lambda one: (one.rater, one.number))
     found = []
-    for rater, theirs in sorted(own.items()):
-        golden = [one for one in theirs if by_id[one.item].gold is not None]
-        hasty = Count(sum(one.seconds < attention.least_s for one in theirs), len(theirs))
-        gold = Count(sum(protocol.is_right(by_id[one.item], one.answer) for one in golden), len(golden))
-        marks = _marks(attention, len(theirs), hasty, gold, repeats[rater], known.get(rater))
-        seconds = median(one.seconds for one in theirs)
-        found.append(RaterStatistics(rater, len(theirs), seconds, hasty, gold, repeats[rater], known.get(rater), marks))
+    for rater, own in care(rules, protocol, {item.id: item for item in items}, in_order).items():
+        seconds = median(one.seconds for one in answers if one.rater == rater and one.kind != "review")
+        marks = (*own.reasons, *_marks(known.get(rater)))
+        found.append(RaterStatistics(rater, seconds, own, known.get(rater), marks))
     return tuple(found)
 
 
-def _repeats(ratings: Sequence[Rating], criteria: Mapping[str, Scale]) -> defaultdict[str, Count]:
-    """Rater to the number of repeated values that are as at first, of all."""
-    first: dict[tuple[str, str, str], float | str] = {}
-    found: defaultdict[str, Count] = defaultdict(lambda: Count(0, 0))
-    for rating in sorted(ratings, key=lambda one: one.number):
-        key = (rating.rater, rating.item, rating.criterion)
-        if rating.kind != "repeat":
-            first.setdefault(key, rating.value)
-        elif key in first:
-            value = first[key]
-            alike = (
-                value == rating.value
-                if criteria[rating.criterion] == "nominal"
-                else abs(float(value) - float(rating.value)) <= 1.0
-            )
-            so_far = found[rating.rater]
-            found[rating.rater] = Count(so_far.part + alike, so_far.whole + 1)
-    return found
-
-
-def _marks(
-    attention: Attention, answers: int, hasty: Count, gold: Count, repeats: Count, screened: Screened | None
-) -> tuple[str, ...]:
-    """The reasons for which a rater's work should be looked at: the project's rules, and those of `screen`."""
+def _marks(screened: Screened | None) -> list[str]:
     found = []
-    if answers >= attention.after:
-        if hasty.share is not None and hasty.share > attention.most_hasty:
-            found.append(f"{hasty.part} of {hasty.whole} answers took less than {attention.least_s:g} s")
-        if gold.share is not None and gold.share < attention.least_gold:
-            found.append(f"{gold.part} of {gold.whole} gold items are right")
-        if repeats.share is not None and repeats.share < attention.least_repeats:
-            found.append(f"{repeats.part} of {repeats.whole} repeats are as at first")
     if screened is not None:
         if screened.constant:
             found.append("always the same answer")
@@ -366,7 +310,7 @@ def _marks(
             found.append("agrees with the others no better than chance")
         if screened.rejection is not None and screened.rejection.rejected:
             found.append("rejected by ITU-R BT.500")
-    return tuple(found)
+    return found
 
 
 def _plain(value: Any) -> Any:
