@@ -71,6 +71,9 @@ def test_an_example_has_items_that_its_protocol_shows(examples: dict[str, Path],
             assert medium.kind == ("reel" if medium.frames > 1 else "image")
         if item.gold is not None:
             assert plays.is_right(item, item.gold)
+    media = {medium.file: medium for item in found for medium in item.media.values()}
+    sizes = {(medium.kind, medium.frames, file.stat().st_size) for file, medium in media.items()}
+    assert len(sizes) == len({(kind, frames) for kind, frames, _ in sizes}), "a size tells what is shown"
 
 
 def test_the_command_writes_an_example_and_says_what_is_in_a_project(tmp_path: Path) -> None:
@@ -288,12 +291,16 @@ def test_agents_are_compared_on_one_case_and_episodes_with_their_reference(run: 
 
 def test_films_take_the_place_of_pictures_and_know_their_scene(run: Path, tmp_path: Path) -> None:
     rows = ["team,task,video,scene,trial,score,sha256"]
-    for team, level in (("reference", "reference.0"), ("jpeg.3", "jpeg.3")):
+    for team, level, score in (
+        ("reference", "reference.0", ""),
+        ("jpeg.3", "jpeg.3", ""),
+        ("vanished", "reference.0", "1"),  # a defect planted into the film of the undistorted trial
+    ):
         folder = tmp_path / "films" / team / "place" / "hold.0"
         folder.mkdir(parents=True)
-        for number in range(3):
+        for number in range(4 if score else 3):
             (folder / f"{number}.png").write_bytes(encode_image(picture(48, number + len(team))))
-        rows.append(f"{team},place,hold.0,place.0,hold.place.0.{level},,")
+        rows.append(f"{team},place,hold.0,place.0,hold.place.0.{level},{score},")
     shutil.copytree(run / "run", tmp_path / "run")
     assert "has no videos.csv" in refusal(tmp_path, "trials", "run: {run: run, videos: films}")
     (tmp_path / "films" / "videos.csv").write_text("\n".join(rows))
@@ -302,8 +309,11 @@ def test_films_take_the_place_of_pictures_and_know_their_scene(run: Path, tmp_pa
         ("hold.place.0.reference.0", 3),
         ("hold.place.0.jpeg.3", 3),
     }
-    (episode,) = items(tmp_path, "episodes", "videos: {folder: films}")
-    assert (episode.scene, episode.facts["team"], episode.facts["planted"]) == ("place.0", "jpeg.3", "")
+    episodes = items(tmp_path, "episodes", "videos: {folder: films}")
+    assert [(one.scene, one.facts["team"], one.facts["planted"]) for one in episodes] == [
+        ("place.0", "jpeg.3", ""),
+        ("place.0", "vanished", "1"),
+    ]
 
 
 def test_a_run_without_pictures_is_refused(run: Path, tmp_path: Path) -> None:

@@ -54,8 +54,8 @@ def _places(seed: int) -> list[tuple[int, int]]:
 def _drawn(seed: int, places: Sequence[tuple[int, int]], stretch: float) -> Image:
     rng = generator("example", "table", seed)
     wood = np.array([188, 160, 120]) + rng.integers(-15, 15, 3)
-    grain = np.broadcast_to(rng.normal(0.0, 4.0, (HEIGHT_PX, 1, 1)), (HEIGHT_PX, WIDTH_PX, 1))
-    picture = np.ascontiguousarray(np.clip(wood + grain, 0, 255).astype(np.uint8))
+    rows = np.clip(wood + rng.normal(0.0, 4.0, (HEIGHT_PX, 1, 1)), 0, 255).astype(np.uint8)
+    picture = np.repeat(rows, WIDTH_PX, axis=1)
     cv2.circle(picture, BOWL, 42, (225, 225, 228), -1, cv2.LINE_AA)
     cv2.circle(picture, BOWL, 33, (170, 172, 180), -1, cv2.LINE_AA)
     for number, ((x, y), color) in enumerate(zip(places, colors(seed), strict=True)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from merton.experiment.template import experiment_text
+from merton.config import dumps
 from merton.files import write_file
 from merton.people.examples.drawing import Motion, colors, episode
 from merton.perception.images import encode_image
@@ -28,8 +28,17 @@ def write_run(folder: Path) -> None:
         InfrastructureError: it cannot be written.
     """
     folder.mkdir(parents=True)
-    text = experiment_text(NAME, list(AGENTS), ["place"], [], [0], len(next(iter(AGENTS.values()))))
-    write_file(folder / "experiment.yaml", text.encode())
+    agents = [{"id": agent, "vlm": "describe", "vla": agent} for agent in AGENTS]
+    scenes = len(next(iter(AGENTS.values())))
+    experiment = {
+        "name": NAME,
+        "agents": agents,
+        "tasks": ["place"],
+        "distortions": [],
+        "levels": [0],
+        "scenes": scenes,
+    }
+    write_file(folder / "experiment.yaml", dumps(experiment).encode())
     write_file(folder / "run.json", json.dumps({"id": NAME, "drawn": True}).encode())
     records = []
     for agent, motions in AGENTS.items():

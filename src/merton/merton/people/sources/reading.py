@@ -28,6 +28,7 @@ from pydantic import Field, RootModel
 from merton.config import load, validated
 from merton.errors import InputError
 from merton.people.item import Item
+from merton.people.media.sizes import make_alike
 from merton.people.project import Loaded
 from merton.people.protocol import Protocol
 from merton.people.protocols import protocol_named
@@ -67,6 +68,7 @@ def items_of(loaded: Loaded, on_progress: OnProgress = lambda done, total: None)
         known.add(item.id)
     items = items if chosen.gold is None else _with_gold(loaded.place(chosen.gold), items, protocol)
     protocol.check_items(items)
+    make_alike(medium for item in items for medium in item.media.values())
     return items
 
 
