@@ -37,8 +37,9 @@ class Pairs(Protocol):
     """Two pictures or two videos side by side.
 
     Items have the media "a" and "b", the facts `a` and `b` (names of the contenders) and `case` (what both had to do
-    or show), and perhaps the text "instruction". Which contender is on the left is drawn for each rater and item; a
-    repeat has the sides exchanged, so that its agreement also tells of a preference for a side.
+    or show), and perhaps the text "instruction": of videos the task, of pictures the question. Which contender is on
+    the left is drawn for each rater and item; a repeat has the sides exchanged, so that its agreement also tells of a
+    preference for a side.
     """
 
     name: ClassVar[str] = "pairs"
@@ -62,10 +63,11 @@ class Pairs(Protocol):
         return replace(item, media=media, facts={**item.facts, LEFT: left})
 
     def view(self, item: Item, said: Sequence[Answer], blind: bool = True) -> dict[str, Any]:
-        """`question`, and `instruction` (perhaps empty)."""
+        """`question`, and `task`, what the two had to do (empty for pictures)."""
         instruction = item.texts.get("instruction", "")
-        question = "Which did better?" if instruction else "Which looks better?"
-        return {"question": question, "instruction": instruction}
+        if any(medium.kind == "reel" for medium in item.media.values()):
+            return {"question": "Which did better?", "task": instruction}
+        return {"question": instruction or "Which looks better?", "task": ""}
 
     def checked(self, item: Item, answer: Model, said: Sequence[Answer]) -> Model:
         """The choice with the contender in place of the side; raises InputError if it names a contender already."""

@@ -255,7 +255,8 @@ export class ReelPlayer extends EventTarget {
   key(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return false;
     const at = event.target;
-    const field = at.closest?.("input, textarea, select, [contenteditable]");
+    const writes = event.key === " " ? "input" : "input:not([type=radio]):not([type=checkbox])";
+    const field = at.closest?.(`${writes}, textarea, select, [contenteditable]`);
     if (field && !(field === this.slider && event.key === " ")) return false;
     if (event.key === " " && at.closest?.("button, a, summary, [role=button]")) return false;
     const acts = {

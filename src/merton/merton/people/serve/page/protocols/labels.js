@@ -4,27 +4,30 @@ import { choices, element, passage, pictures } from "./parts.js";
 
 export function show(root, slot, tools) {
   const { view } = slot;
-  const roles = Object.keys(slot.media).sort();
-  pictures(root, roles.map((role, place) => [slot.media[role], `Picture ${place + 1} of the question`]), tools);
-  passage(root, "Situation", view.situation);
-  passage(root, "Question", view.question);
+  const shown = Object.values(slot.media);
+  pictures(root, shown.map((medium, place) => [medium, shown.length > 1 ? `Picture ${place + 1}` : "The picture"]), tools);
+  const split = element("div", "split");
+  const [asked, capability] = [element("div", "passages"), element("div", "passages")];
+  split.append(asked, capability);
+  root.append(split);
+  passage(asked, "Situation", view.situation);
+  passage(asked, "Question", view.question);
   if (view.choices.length) {
-    const list = element("ul", "answers");
+    const list = element("ul");
     list.append(...view.choices.map((choice) => element("li", "", choice)));
-    root.append(element("h2", "", "Choices"), list);
+    passage(asked, "Choices", " ").querySelector("p").replaceWith(list);
   }
-  passage(root, view.title || "Capability", view.definition);
+  passage(capability, `The capability: ${view.title}`, view.definition);
   const group = choices(
     root,
     "Does the question need this capability?",
-    [["yes", "Yes", "Y"], ["no", "No", "N"]],
+    [["yes", "Yes", "y"], ["no", "No", "n"]],
     `verdict-${slot.number}`,
     tools,
   );
-  group.box.classList.add("in-a-row");
   return {
     read: () => (group.value() === null ? null : { verdict: group.value() }),
     focus: group.focus,
-    keys: [["Y", "yes"], ["N", "no"]],
+    keys: [["y", "yes"], ["n", "no"]],
   };
 }

@@ -4,12 +4,17 @@ import { element, onKey, passage, pictures } from "./parts.js";
 
 export function show(root, slot, tools) {
   const { view } = slot;
-  pictures(root, [[slot.media.video, "The video"]], tools);
-  passage(root, "Instruction", view.instruction);
-  passage(root, "Plan", view.plan);
+  const split = element("div", "split");
+  const [seen, marked] = [element("div", "passages seen"), element("div", "criteria")];
+  split.append(seen, marked);
+  root.append(split);
+  pictures(seen, [[slot.media.video, "The video"]], tools);
+  passage(seen, "Instruction", view.instruction);
+  passage(seen, "Plan", view.plan);
   const [worst, best] = [view.marks[0], view.marks[view.marks.length - 1]];
-  root.append(element("p", "hint", `${worst}: ${view.ends[0]}. ${best}: ${view.ends[1]}.`));
-  const rows = view.criteria.map(([name, title, question]) => row(root, slot, name, title, question, tools));
+  marked.append(element("h2", "", "Mark the plan"));
+  marked.append(element("p", "quiet", `From ${worst}, ${view.ends[0]}, to ${best}, ${view.ends[1]}.`));
+  const rows = view.criteria.map(([name, title, question]) => row(marked, slot, name, title, question, tools));
 
   const current = () => {
     const focused = rows.findIndex((one) => one.box.contains(document.activeElement));
@@ -28,14 +33,14 @@ export function show(root, slot, tools) {
       const marks = rows.map((one) => [one.name, one.value()]);
       return marks.some(([, mark]) => mark === null) ? null : Object.fromEntries(marks);
     },
-    focus: () => rows[0].focus(),
+    focus: () => rows[0].focus({ preventScroll: true }),
     keys: [[`${worst} to ${best}`, "the mark of a row; the next row follows"], ["Tab", "the next row"]],
   };
 }
 
 function row(parent, slot, name, title, question, tools) {
   const box = element("fieldset", "criterion");
-  const help = element("p", "hint", question);
+  const help = element("p", "rubric", question);
   help.id = `help-${slot.number}-${name}`;
   box.setAttribute("aria-describedby", help.id);
   const marks = element("div", "marks");
@@ -63,6 +68,6 @@ function row(parent, slot, name, title, question, tools) {
       inputs[slot.view.marks.indexOf(mark)].checked = true;
       tools.changed();
     },
-    focus: () => (inputs.find((input) => input.checked) || inputs[0]).focus(),
+    focus: (how) => (inputs.find((input) => input.checked) || inputs[0]).focus(how),
   };
 }

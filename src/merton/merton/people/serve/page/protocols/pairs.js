@@ -1,21 +1,20 @@
-// Which of two is better. The page knows a left and a right one; which contender is where, the server knows.
+// Which of two is better. The page calls them A and B by their places; which contender is where, the server knows.
 
 import { choices, passage, pictures } from "./parts.js";
 
 export function show(root, slot, tools) {
-  passage(root, "Instruction", slot.view.instruction);
-  pictures(root, [[slot.media.a, "The left one"], [slot.media.b, "The right one"]], tools);
+  passage(root, "The task", slot.view.task);
+  pictures(root, [[slot.media.a, "A"], [slot.media.b, "B"]], tools);
   const group = choices(
     root,
     slot.view.question,
-    [["left", "Left", "1"], ["right", "Right", "2"], ["tie", "A tie", "3"], ["both_bad", "Both bad", "4"]],
+    [["left", "A", "1"], ["right", "B", "2"], ["tie", "A tie", "3"], ["both_bad", "Both bad", "4"]],
     `choice-${slot.number}`,
     tools,
   );
-  group.box.classList.add("in-a-row");
   return {
     read: () => (group.value() === null ? null : { choice: group.value() }),
     focus: group.focus,
-    keys: [["1", "left"], ["2", "right"], ["3", "a tie"], ["4", "both bad"]],
+    keys: [["1", "A"], ["2", "B"], ["3", "a tie"], ["4", "both bad"]],
   };
 }

@@ -7,23 +7,38 @@ export function element(tag, className, text) {
   return made;
 }
 
-// A text of several lines, or nothing where it is empty.
-export function passage(parent, title, text, level = "h2") {
-  if (!text) return;
-  const box = element("section", "passage");
-  box.append(element(level, "", title), element("p", "text", text));
+// A text of several lines under a title; null where it is empty.
+export function passage(parent, title, text) {
+  if (!text) return null;
+  const box = element("div", "passage");
+  box.append(element("h2", "", title), element("p", "text", text));
   parent.append(box);
+  return box;
 }
 
-// Pictures beside each other, or videos that play together. `shown` has [medium, description] of each.
+// Pictures beside each other, or videos that play together. `shown` has [medium, name] of each; names of several stand
+// above them.
 export function pictures(parent, shown, tools) {
   const media = shown.map(([medium]) => medium);
   if (!media.length) return;
-  const box = element("div", media.length > 1 ? "media beside" : "media");
+  const several = media.length > 1;
+  const box = element("div", several ? "sides" : "stage");
   parent.append(box);
-  const labels = shown.length > 1 ? shown.map(([, description]) => description) : [];
-  if (media.some((medium) => medium.kind === "reel")) tools.player(box, media, labels);
-  else for (const [medium, description] of shown) box.append(tools.image(medium, description));
+  if (media.some((medium) => medium.kind === "reel")) {
+    tools.player(box, media, several ? shown.map(([, name]) => name) : []);
+    box.className = "";
+    return;
+  }
+  for (const [medium, name] of shown) {
+    const image = tools.image(medium, name);
+    if (!several) {
+      box.append(image);
+      continue;
+    }
+    const figure = element("figure");
+    figure.append(element("figcaption", "quiet", name), image);
+    box.append(figure);
+  }
 }
 
 // One choice of several, as radio buttons. `options` has [value, text, key] of each; a key chooses while nothing is
@@ -57,20 +72,17 @@ export function choices(parent, question, options, name, tools) {
       return place < 0 ? null : options[place][0];
     },
     onChange: (act) => box.addEventListener("change", act),
-    focus: () => (inputs.find((input) => input.checked) || inputs[0]).focus(),
+    focus: () => (inputs.find((input) => input.checked) || inputs[0]).focus({ preventScroll: true }),
   };
 }
 
-// Calls `act` with each plain key that is pressed anywhere on the page while the form is on it.
-export function onKey(root, act) {
-  const listen = (event) => {
-    if (!root.isConnected) {
-      document.removeEventListener("keydown", listen);
-      return;
-    }
+// Calls `act` with each plain key that is pressed while nothing is typed into a field; true says that it used the key.
+export function onKey(parent, act) {
+  const root = parent.closest(".question") ?? parent; // keys arrive there also while nothing has the focus
+  root.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
-    if (event.target instanceof Element && event.target.closest("textarea, input[type=text], select, dialog")) return;
+    if (root.closest("[inert]")) return;
+    if (event.target.closest("textarea, select, input:not([type=radio]):not([type=checkbox])")) return;
     if (act(event.key.toLowerCase())) event.preventDefault();
-  };
-  document.addEventListener("keydown", listen);
+  });
 }
