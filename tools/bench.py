@@ -222,6 +222,15 @@ def curation() -> dict[str, Any]:
     return from_script("curation_bench.py")
 
 
+def people() -> dict[str, Any]:
+    """Fifty raters save 10,000 answers over HTTP while their server is killed twenty times at random [ms and counts].
+
+    `saving`, `dealing`: requests between two kills, as the raters see them. `ledger`: threads that save without a
+    pause. See `people_bench.py`.
+    """
+    return from_script("people_bench.py")
+
+
 def loop_over_ros() -> dict[str, Any]:
     """Processor seconds of a trial of `merton run`, by node, and of the same trials in one process."""
     return from_script("loop_cpu.py")
@@ -247,6 +256,7 @@ SUITES: dict[str, Callable[[], dict[str, Any]]] = {
     "ratings": ratings,
     "text": text,
     "curation": curation,
+    "people": people,
     "protocols": protocols,
     "trials": trials,
     "stop_latency": stop_latency,

@@ -62,7 +62,8 @@ class Shares(Dealer):
             if (item.id, place.kind == "repeat") in handed:
                 continue
             if place.kind == "design":
-                if len(self._taken(item, person, now)) >= self.ratings:
+                slots = self.state.handed.get(item.id, ())  # seldom enough of them: this is asked for each item
+                if len(slots) >= self.ratings and len(self._taken(item, person, now)) >= self.ratings:
                     continue
                 first.add(item.id)
             if place.kind != "repeat" or item.id in first:
