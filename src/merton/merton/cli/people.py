@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from merton.cli.people_judge import judge_command
 from merton.cli.people_project import check_command, new_command
 from merton.cli.people_raters import invite_command, list_command, withdraw_command
 from merton.cli.people_serve import serve_command
@@ -18,3 +19,4 @@ app.command("list", short_help="Show who takes part and how far they are")(list_
 app.command("withdraw", short_help="Remove all data of a person")(withdraw_command)
 app.command("stats", short_help="How far raters agree, and what is missing yet")(stats_command)
 app.command("export", short_help="Write what the rest of Merton reads, and the statistics")(export_command)
+app.command("judge", short_help="A record of a run whose trials people have judged")(judge_command)

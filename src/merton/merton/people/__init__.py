@@ -6,6 +6,7 @@ __all__ = [
     "export",
     "invitations",
     "item",
+    "judged",
     "ledger",
     "media",
     "project",

@@ -80,7 +80,7 @@ def export_study(
         "seed": loaded.project.seed,
         "answers": len(answers),
         "names": names,
-        "sha256": {path.name: file_sha256(path) for path in sorted(files)},
+        "sha256": {path.relative_to(out).as_posix(): file_sha256(path) for path in sorted(files)},
     }
     write_file(out / ABOUT, (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
     return [*files, out / ABOUT]

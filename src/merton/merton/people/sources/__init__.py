@@ -2,4 +2,4 @@
 
 from merton.people.sources.reading import items_of, items_sha256
 
-__all__ = ["items_of", "items_sha256"]
+__all__ = ["items_of", "items_sha256", "run"]

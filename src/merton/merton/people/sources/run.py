@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from merton.errors import ErrorCode, InputError, UnknownNameError
 from merton.people.item import Item
@@ -16,6 +16,9 @@ from merton.people.sources.prepared import Prepared, in_parallel, video_prepared
 from merton.people.sources.videos import TABLE, films_in, videos_in
 from merton.results.records import Outcome, TrialRecord
 from merton.seeding import generator
+
+if TYPE_CHECKING:
+    from merton.experiment.run import RunDirectory
 
 TOP = "top"
 
@@ -30,12 +33,9 @@ def items_of(loaded: Loaded, settings: Run, on_progress: Callable[[int, int], No
     Raises:
         InputError: no such run, no such folder of films, or no trials with pictures of the camera.
     """
-    from merton.experiment.run import RunDirectory
-    from merton.experiment.run_names import RUNS, find_run
     from merton.results.store import ResultStore
 
-    here = loaded.place(settings.run)
-    run = RunDirectory(here if here.is_dir() else find_run(settings.run, loaded.folder / RUNS))
+    run = run_of(loaded, settings)
     with ResultStore(run.database, read_only=True) as store:
         records = [record for record in store.records(run.id) if _is_judged(record)]
     protocol = loaded.project.protocol
@@ -63,6 +63,15 @@ def items_of(loaded: Loaded, settings: Run, on_progress: Callable[[int, int], No
         seen_in = "films" if settings.videos else "pictures"
         raise InputError(f"{run.path} has no trials with {seen_in} for the protocol {protocol}")
     return items
+
+
+def run_of(loaded: Loaded, settings: Run) -> RunDirectory:
+    """The run that a project names: a folder beside the project's file, or a name below its folder `runs`."""
+    from merton.experiment.run import RunDirectory
+    from merton.experiment.run_names import RUNS, find_run
+
+    here = loaded.place(settings.run)
+    return RunDirectory(here if here.is_dir() else find_run(settings.run, loaded.folder / RUNS))
 
 
 Plan = tuple[dict[str, TrialRecord], str, dict[str, str]]

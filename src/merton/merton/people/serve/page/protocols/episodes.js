@@ -45,7 +45,7 @@ export function show(root, slot, tools) {
       if (outcome.value() === null || score.value() === null) return null;
       return { score: Number(score.value()), same_outcome: outcome.value() === "same", defects: defects.value() };
     },
-    focus: outcome.focus,
+    focus: () => (left.querySelector(".reel-controls button") ?? left.querySelector("input")).focus(), // watch first
     keys: [
       ["y, n", "it ends the same way, or not"],
       ...view.defects.map(([name, words]) => [DEFECT_KEYS[name], words]),
