@@ -83,7 +83,7 @@ def test_the_page_shows_the_numbers_and_runs_nothing(found: Summary) -> None:
         assert one.value is not None
         assert f"{one.value:.2f}".replace("-", "−") in shown.text
     assert "always the same answer" in shown.text
-    assert "score: not enough yet: 6 more items with two ratings, 8 more scenes." in shown.text
+    assert "score, word: not enough yet: 6 more items with two ratings, 8 more scenes." in shown.text
     assert "secret" not in page(found)
     labels = [value for name, value in shown.attributes if name == "aria-label"]
     assert score.alpha.shown in labels

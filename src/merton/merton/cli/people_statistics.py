@@ -73,17 +73,17 @@ def _print(found: Summary) -> None:
     )
     if found.wanted:
         print_out(f"{found.wanted} more answers complete the others")
-    table = Table("criterion", "equal", "alpha", "kappa or ICC(2,1)", "items", "scenes", box=None, pad_edge=False)
+    table = Table("criterion", "equal", "alpha", "kappa or ICC(2,1)", "items (scenes)", box=None, pad_edge=False)
     for one in found.agreements:
         second = one.fleiss if one.intraclass is None else one.intraclass.two_way
         assert second is not None
-        cells = (_shown(one.share), _shown(one.alpha), _shown(second), one.alpha.n, one.alpha.clusters)
-        add_row(table, f"{one.criterion} ({one.scale})", *cells)
+        equal = "-" if one.share.value is None else f"{one.share.value:.2f}"
+        cells = (equal, _shown(one.alpha), _shown(second), f"{one.alpha.n} ({one.alpha.clusters})")
+        add_row(table, one.criterion, *cells)
     if found.agreements:
         STDOUT.print(table)
-    for one in found.agreements:
-        if one.missing:
-            print_out(f"{one.criterion}: {one.missing.shown}")
+    for criteria, missing in found.missing:
+        print_out(f"{', '.join(criteria)}: {missing.shown}")
     for rater in found.raters:
         if rater.marks:
             print_out(f"look at {rater.rater}: {'; '.join(rater.marks)}")

@@ -151,6 +151,15 @@ class Summary:
     groups: tuple[Agreement, ...]
     raters: tuple[RaterStatistics, ...]
 
+    @property
+    def missing(self) -> tuple[tuple[tuple[str, ...], Missing], ...]:
+        """What is missing yet, with the criteria that miss it; empty if there is enough of all."""
+        found: dict[Missing, list[str]] = defaultdict(list)
+        for one in self.agreements:
+            if one.missing:
+                found[one.missing].append(one.criterion)
+        return tuple((tuple(criteria), missing) for missing, criteria in found.items())
+
     def as_json(self) -> str:
         """All of it as JSON with a line end; the same study and seed give the same bytes."""
         return json.dumps(_plain(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
