@@ -55,7 +55,7 @@ export function show(root, slot, tools) {
 }
 
 // As merton/people/protocols/episodes.py: suggested.
-function suggested(same, defects) {
+export function suggested(same, defects) {
   if (defects.includes("chaotic")) return 0;
   if (!same) return defects.includes("other_motion") ? 0 : 1;
   return defects.length ? 2 : 3;

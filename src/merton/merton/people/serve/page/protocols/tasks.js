@@ -1,6 +1,6 @@
 // The next, harder task of a picture. The expert's form is review().
 
-import { choices, element, pictures } from "./parts.js";
+import { choices, element, onKey, pictures } from "./parts.js";
 import { alike, cleaned, fault } from "./tasks_rules.js";
 
 export { review } from "./tasks_review.js";
@@ -93,7 +93,7 @@ function writer(parent, slot, others, tools) {
   const verdict = element("p", "hint");
   verdict.setAttribute("role", "status");
   field.input.value = view.yours;
-  box.append(verbButtons(view, field.input, judge), field.label, verdict, why.label);
+  box.append(verbButtons(parent, view, field.input, judge), field.label, verdict, why.label);
   parent.append(box);
 
   function judge() {
@@ -125,7 +125,7 @@ function writer(parent, slot, others, tools) {
   };
 }
 
-function verbButtons(view, input, judge) {
+function verbButtons(parent, view, input, judge) {
   const box = element("div", "verbs");
   box.setAttribute("role", "group");
   box.setAttribute("aria-label", "Begin with a verb");
@@ -146,21 +146,12 @@ function verbButtons(view, input, judge) {
     input.focus();
     judge();
   }
-  onDigit(box, (digit) => begin(view.verbs[(digit + 9) % 10]));
+  onKey(parent, (key) => {
+    if (!/^[0-9]$/.test(key) || box.closest("fieldset").disabled) return false;
+    begin(view.verbs[(Number(key) + 9) % 10]);
+    return true;
+  });
   return box;
-}
-
-// Digits that are pressed while nothing is typed into a field.
-function onDigit(box, act) {
-  const listen = (event) => {
-    if (!box.isConnected) return document.removeEventListener("keydown", listen);
-    const typing = event.target.closest?.("textarea, select, dialog, input:not([type=radio]):not([type=checkbox])");
-    if (typing || box.closest("fieldset").disabled || event.ctrlKey || event.altKey || event.metaKey) return undefined;
-    if (!/^[0-9]$/.test(event.key)) return undefined;
-    event.preventDefault();
-    return act(Number(event.key));
-  };
-  queueMicrotask(() => document.addEventListener("keydown", listen));
 }
 
 // A field of one line, with its label.
