@@ -6,6 +6,7 @@ import importlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -72,6 +73,16 @@ class Chain(Marks):
         if said and said[-1].kind == "review":
             return None
         return len(said) if len(said) < 5 else "review"
+
+
+class Films(Marks):
+    """Films of teams: three raters a team, who judge at most ten films of it."""
+
+    panel_raters: ClassVar[int | None] = 3
+    panel_items: ClassVar[int | None] = 10
+
+    def panel(self, item: Item) -> str | None:
+        return f"team {int(item.id[1:]) // 5}"
 
 
 class Clock:
@@ -305,6 +316,29 @@ def test_items_that_raters_dispute_are_rated_again_until_they_agree_or_the_most_
     assert kinds == {**{(item, "design"): 2 for item in marks}, ("i0", "top_up"): 2, ("i2", "top_up"): 2}
     agreement = consensus(study.protocol, study.items[0], study.ledger.answers()[:0], lambda criterion: 4.0)
     assert agreement is None
+
+
+def test_a_panel_never_has_a_fourth_rater(folder: Path) -> None:
+    study = Study(folder, items=20, protocol=Films())
+    study.join(*"ABCDE")
+    share = turns(20, 5, 3, 0, [item // 5 for item in range(20)])
+    late = f"R{share[0][0] + 1:02d}"  # a rater of the first team, who opens the page and leaves
+    held = study.desk.work(late, ahead=20).slots
+    others = [rater for rater in study.raters if rater != late]
+    for pause in (0.0, 31.0):
+        study.clock.forward(pause)
+        while sum(study.step(rater) for rater in others):
+            pass
+    assert study.desk.work(late).state == "done"
+    number = next(slot.number for slot in held if slot.item in [f"i{at}" for at in range(5)])
+    with pytest.raises(InputError, match="went to another rater"):
+        study.desk.answer(late, number, "late", {"mark": 3}, 2.0)
+    for team in range(4):
+        answers = [answer for at in range(5) for answer in study.said(f"i{5 * team + at}")]
+        assert len({answer.rater for answer in answers}) == 3
+        assert len(answers) == 15
+    with pytest.raises(InputError, match="team 0 has 11 items, but in quality a rater may judge 10 of it"):
+        Desk(study.project, [replace(item, id="i0") for item in study.items[:11]], Films(), study.ledger)
 
 
 @pytest.mark.parametrize(

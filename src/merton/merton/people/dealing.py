@@ -43,6 +43,7 @@ class Dealer(ABC):
         self.ratings = protocol.ratings or project.ratings
         self.lease = timedelta(minutes=project.lease_min)
         self.is_closed = is_closed
+        self._seats: tuple[tuple[str, ...], dict[int, Person]] = ((), {})
         self._prepare()
 
     @abstractmethod
@@ -90,6 +91,12 @@ class Dealer(ABC):
 
         The seat of one who withdrew goes to one who came after all seats were taken.
         """
+        people = tuple(self.state.people)
+        if self._seats[0] != people:
+            self._seats = people, self._seated()
+        return self._seats[1]
+
+    def _seated(self) -> dict[int, Person]:
         raters = [person for person in self.state.people.values() if person.rater.role == "rater"]
         named = self.project.raters
         if not isinstance(named, int):

@@ -141,9 +141,11 @@ def _blocks(sizes: Sequence[int], raters: int, ratings: int, random: np.random.G
 def _even_out(
     blocks: list[list[int]], sizes: Sequence[int], together: NDArray[np.int64], random: np.random.Generator
 ) -> None:
-    """Exchange raters between groups of equal size while that makes the pairs more equal; loads stay."""
-    for _ in range(min(_EXCHANGES, 100 * len(blocks))):
-        one, other = (int(group) for group in random.integers(len(blocks), size=2))
+    """Exchange raters between groups of equal size where that makes the pairs more equal; loads stay."""
+    pairs = np.triu_indices(len(together), 1)
+    if np.ptp(together[pairs]) <= 1:
+        return
+    for one, other in random.integers(len(blocks), size=(min(_EXCHANGES, 100 * len(blocks)), 2)).tolist():
         size = sizes[one]
         leaving = [seat for seat in blocks[one] if seat not in blocks[other]]
         coming = [seat for seat in blocks[other] if seat not in blocks[one]]
@@ -162,6 +164,8 @@ def _even_out(
                 together[new, seats] += size
                 together[seats, new] += size
             blocks[one], blocks[other] = [*stay, into], [*theirs, out]
+            if np.ptp(together[pairs]) <= 1:
+                return
 
 
 def _positions(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from merton.errors import InputError
 from merton.people.consensus import consensus
 from merton.people.dealing import Dealer, Next
 from merton.people.design import design
 from merton.people.item import Item
-from merton.people.ledger import Answer, Kind
+from merton.people.ledger import Answer, Kind, Slot
 from merton.people.state import Person
 from merton.seeding import derive_seed
 
@@ -32,6 +33,8 @@ class Shares(Dealer):
         self.panels: dict[str, list[Item]] = {}
         for item in self.order:
             self.panels.setdefault(panel(item) or "", []).append(item)
+        self._check_panels()
+        self._agreement: dict[str, tuple[list[str], float | None]] = {}
         panels = [panel(item) or ("item", item.id) for item in self.order]
         self.design = design(self.order, project.most_raters, self.ratings, project.repeats, project.seed, panels)
         self.turns = {item.id: seats for item, seats in zip(self.order, self.design.turns, strict=True)}
@@ -48,6 +51,11 @@ class Shares(Dealer):
         """None: what is left belongs to others, and comes here only if they go silent."""
         return 0
 
+    def holds(self, slot: Slot) -> bool:
+        """An open slot is its rater's unless the panel of its item has got all its raters meanwhile."""
+        person = self.state.people.get(slot.rater)
+        return person is not None and (slot.kind == "gold" or self._may_join(self.items[slot.item], person))
+
     def counted(self, item: Item) -> list[Answer]:
         """The answers that count as ratings of an item."""
         return [answer for answer in self.state.said(item.id) if answer.kind in _COUNTED]
@@ -62,12 +70,16 @@ class Shares(Dealer):
             if (item.id, place.kind == "repeat") in handed:
                 continue
             if place.kind == "design":
-                slots = self.state.handed.get(item.id, ())  # seldom enough of them: this is asked for each item
-                if len(slots) >= self.ratings and len(self._taken(item, person, now)) >= self.ratings:
+                if self._is_full(item, person, now) or not self._may_join(item, person):
                     continue
                 first.add(item.id)
             if place.kind != "repeat" or item.id in first:
                 yield item.id, place.kind
+
+    def _is_full(self, item: Item, person: Person, now: datetime) -> bool:
+        """Whether others give an item all its ratings."""
+        enough = len(self.state.handed.get(item.id, ())) >= self.ratings
+        return enough and len(self._taken(item, person, now)) >= self.ratings
 
     def _taken(self, item: Item, person: Person, now: datetime) -> set[str]:
         """Others who rated an item, or have it before them now."""
@@ -122,7 +134,10 @@ class Shares(Dealer):
         rule = self.project.top_up
         if rule is None or len(rated) >= rule.most:
             return False
-        agreement = consensus(self.protocol, item, rated, self._width)
+        ids = [answer.id for answer in rated]
+        if self._agreement.get(item.id, ([], None))[0] != ids:
+            self._agreement[item.id] = (ids, consensus(self.protocol, item, rated, self._width))
+        agreement = self._agreement[item.id][1]
         return agreement is not None and agreement < rule.below
 
     def _width(self, criterion: str) -> float:
@@ -130,14 +145,34 @@ class Shares(Dealer):
         least, most = self.protocol.ranges.get(criterion, (0.0, 0.0))
         return most - least
 
+    def _may_join(self, item: Item, person: Person) -> bool:
+        """Whether the panel of an item has this rater, or fewer raters than it may have."""
+        panel, most = self.protocol.panel(item), self.protocol.panel_raters
+        if panel is None or most is None:
+            return True
+        raters = {answer.rater for one in self.panels[panel] for answer in self.counted(one)}
+        return person.id in raters or len(raters) < most
+
     def _fits_panel(self, item: Item, person: Person, now: datetime) -> bool:
-        """Whether the panel of an item may have this rater, and this rater another item of it."""
+        """Whether a rater may take over an item: beside those who judge its panel now, and within the most items."""
         panel = self.protocol.panel(item)
         if panel is None:
             return True
-        items = self.panels[panel]
+        items, most_raters, most_items = self.panels[panel], self.protocol.panel_raters, self.protocol.panel_items
         mine = {slot.item for slot in person.slots.values()} & {one.id for one in items}
-        if self.protocol.panel_items is not None and len(mine) >= self.protocol.panel_items:
+        if most_items is not None and len(mine) >= most_items:
             return False
         raters = set().union(*(self._taken(one, person, now) for one in items))
-        return self.protocol.panel_raters is None or len(raters) < self.protocol.panel_raters
+        return most_raters is None or len(raters) < most_raters
+
+    def _check_panels(self) -> None:
+        """Raises InputError if the design would break the limits of a panel."""
+        most_raters, most_items = self.protocol.panel_raters, self.protocol.panel_items
+        if most_raters is not None and self.ratings > most_raters:
+            raise InputError(f"ratings is {self.ratings}, but {self.protocol.name} takes at most {most_raters} raters")
+        for panel, items in self.panels.items():
+            asked = sum(item.gold is None for item in items)
+            if panel and most_items is not None and asked > most_items:
+                name = ", ".join(panel.splitlines())
+                most = f"in {self.protocol.name} a rater may judge {most_items} of it"
+                raise InputError(f"{name} has {asked} items, but {most}; leave some out")
