@@ -52,6 +52,13 @@ def test_the_definition_is_of_what_answers_depend_on(tmp_path: Path) -> None:
     assert str(tmp_path) not in first.definition
 
 
+def test_the_definition_has_no_names_of_people(tmp_path: Path) -> None:
+    changes = {"protocol": "tasks", "ratings": "5", "experts": "[Eve]"}
+    named = read_project(project_file(tmp_path, raters="[Ann, Ben, Cem, Dee, Fay]", **changes))
+    assert not [name for name in ("Ann", "Eve") if name in named.definition]
+    assert named.definition == read_project(project_file(tmp_path, raters="5", **changes)).definition
+
+
 def test_every_protocol_has_sources_and_every_source_a_protocol() -> None:
     assert set(SOURCES_OF) == set(PROTOCOLS)
     assert {source for sources in SOURCES_OF.values() for source in sources} == set(SOURCES)

@@ -20,6 +20,7 @@ from merton.people.item import Item
 from merton.people.project import PROTOCOLS, read_project
 from merton.people.protocols import protocol_named
 from merton.people.sources import items_of, items_sha256
+from merton.people.study import open_study
 from merton.perception.images import encode_image
 from merton.results.records import Outcome, TestCase
 from merton.results.store import ResultStore
@@ -114,6 +115,16 @@ def test_a_folder_without_pictures_is_refused(tmp_path: Path) -> None:
     assert "has no pictures" in refusal(tmp_path, "tasks", "images: {folder: pictures}")
     (tmp_path / "pictures" / "a.png").write_bytes(b"no picture")
     assert "a.png' is not an intact image" in refusal(tmp_path, "tasks", "images: {folder: pictures}")
+
+
+def test_a_picture_that_raters_were_asked_about_must_stay(examples: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(examples["tasks"].parent, tmp_path / "study")
+    study = open_study(folder / "project.yaml")
+    asked = study.desk.work(study.ledger.register("Ann").id).slots[0].item
+    study.close()
+    (folder / "pictures" / asked).unlink()
+    with pytest.raises(InputError, match=f"raters were asked about '{asked}'.*put it back"):
+        open_study(folder / "project.yaml")
 
 
 def test_gold_is_of_items_and_an_answer_of_the_protocol(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def judge_command(
     from merton.people.judged import write_judged_record
     from merton.people.ledger import Ledger
     from merton.people.project import read_project
-    from merton.people.sources import items_of
+    from merton.people.sources import check_still_there, items_of
     from merton.people.sources.run import run_of
 
     loaded = read_project(project)
@@ -32,6 +32,7 @@ def judge_command(
         answers = ledger.answers()
     with progress("media") as moved:
         items = items_of(loaded, moved)
+    check_still_there(loaded, items, (answer.item for answer in answers))
     run = run_of(loaded, loaded.project.items.run)
     found = write_judged_record(loaded, items, answers, run.database, out)
     print_out(

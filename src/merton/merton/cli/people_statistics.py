@@ -26,7 +26,7 @@ def stats_command(
     from merton.people.ledger import Ledger
     from merton.people.project import read_project
     from merton.people.protocols import protocol_named
-    from merton.people.sources import items_of
+    from merton.people.sources import check_still_there, items_of
     from merton.people.statistics import summary
     from merton.people.statistics_page import write_page
 
@@ -35,6 +35,7 @@ def stats_command(
         answers = ledger.answers()
     with progress("media") as moved:
         items = items_of(loaded, moved)
+    check_still_there(loaded, items, (answer.item for answer in answers))
     found = summary(loaded.project, items, protocol_named(loaded.project.protocol), answers, loaded.sha256)
     if page is not None:
         write_page(found, page)
@@ -56,12 +57,13 @@ def export_command(
     from merton.people.ledger import Ledger
     from merton.people.project import read_project
     from merton.people.protocols import protocol_named
-    from merton.people.sources import items_of
+    from merton.people.sources import check_still_there, items_of
 
     loaded = read_project(project)
     with Ledger(loaded.record, loaded.project.name) as ledger:
         with progress("media") as moved:
             items = items_of(loaded, moved)
+        check_still_there(loaded, items, (answer.item for answer in ledger.answers(undone=True)))
         files = export_study(loaded, items, protocol_named(loaded.project.protocol), ledger, out, names)
     for file in files:
         print_out(from_here(file))

@@ -18,6 +18,7 @@ from merton.people.project import Loaded
 from merton.people.protocol import Protocol
 from merton.people.rating import Rating
 from merton.people.ratings import ratings_of
+from merton.people.sources import items_sha256
 from merton.people.statistics import summary
 from merton.people.statistics_page import write_page
 from merton.results.export import formula_safe
@@ -77,6 +78,7 @@ def export_study(
         "merton": merton.__version__,
         "project": loaded.project.name,
         "definition_sha256": loaded.sha256,
+        "items_sha256": items_sha256(items),
         "seed": loaded.project.seed,
         "answers": len(answers),
         "names": names,

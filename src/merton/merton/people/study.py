@@ -61,18 +61,20 @@ def open_study(
         now: the clock of the desk (UTC); that of the machine if None.
 
     Raises:
-        InputError: the project is wrong, its items cannot be read, or the record has answers to another definition.
+        InputError: the project is wrong, its items cannot be read or some of them are gone, or the record has answers
+            to another definition.
         InfrastructureError: the record cannot be opened.
     """
     from merton.people.project import read_project
     from merton.people.protocols import protocol_named
-    from merton.people.sources import items_of
+    from merton.people.sources import check_still_there, items_of
 
     loaded = read_project(path)
     protocol = protocol_named(loaded.project.protocol)
     items = items_of(loaded, on_progress)
     ledger = Ledger(loaded.record, loaded.project.name, loaded.definition)
     try:
+        check_still_there(loaded, items, (slot.item for slot in ledger.slots()))
         desk = Desk(loaded.project, items, protocol, ledger, now)
     except BaseException:
         ledger.close()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -70,6 +70,17 @@ def items_of(loaded: Loaded, on_progress: OnProgress = lambda done, total: None)
     protocol.check_items(items)
     make_alike(medium for item in items for medium in item.media.values())
     return items
+
+
+def check_still_there(loaded: Loaded, items: Sequence[Item], asked: Iterable[str]) -> None:
+    """Raise InputError if raters were asked about items (ids) that the project's source does not have any more."""
+    lost = sorted(set(asked) - {item.id for item in items})
+    if lost:
+        more = f" and {len(lost) - 1} others" if len(lost) > 1 else ""
+        raise InputError(
+            f"{loaded.path}: raters were asked about {lost[0]!r}{more}, which the source {loaded.project.items.source} "
+            "does not have any more: put it back, or give the project another name"
+        )
 
 
 def items_sha256(items: Sequence[Item]) -> str:
