@@ -54,10 +54,13 @@ def test_means_by_hand(tmp_path: Path) -> None:
     items = [reference, copy, alone, picture("b", "noise", 1)]
     found = {one.item.id: one for one in opinions(items, ratings_of(items, Quality(), answers))}
     mos, dmos = found[copy.id].mos, found[copy.id].dmos
-    half = t.ppf(0.975, 2) * 1.0 / np.sqrt(3)
     assert (mos.n, mos.mean, mos.deviation) == (3, 3.0, 1.0)
-    assert mos.interval == pytest.approx((3.0 - half, 3.0 + half))
+    assert mos.interval == (1.0, 5.0)  # 3 +- 4.30 / sqrt(3), within the scale
     assert (dmos.n, dmos.mean) == (2, 4.0)  # 5 + 3 - 5 and 5 + 4 - 4
+    half = t.ppf(0.975, 1) * np.std([3, 5], ddof=1) / np.sqrt(2)
+    assert dmos.interval == pytest.approx((4.0 - half, 4.0 + half))  # of a loss: without ends
+    agreed = opinions(items[:1], ratings_of(items, Quality(), [answer(1, reference, 5), answer(2, reference, 5)]))
+    assert (agreed[0].mos.mean, agreed[0].mos.interval) == (5.0, None)
     assert (found[reference.id].dmos.n, found[alone.id].mos.n, found[alone.id].mos.interval) == (0, 1, None)
     table = exported(items, answers, tmp_path / "out")["human.csv"]
     assert [row["image"] for row in table] == [reference.id, copy.id, alone.id]  # without an opinion, no row

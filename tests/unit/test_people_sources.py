@@ -218,6 +218,7 @@ OUTPUTS = "model,scenario,video,instruction,plan\n"
         ("m,Home,v.png,do it,so\nm,Shop,v.png,do it,so\nn,Home,v.png,do it,so\n", "model 'n' has no plan for 'Shop'"),
         (f"m,Home,v.png,do it,{'x' * 20001}\n", "plan has 20001 characters"),
         ("m,Home,v.png,do it\n", "line 2"),
+        ("Qwen-VL,Home,v.png,do it,I am qwen-vl. Look.\n", "line 2: the plan names the model 'qwen-vl'"),
     ],
 )
 def test_a_table_of_plans_that_is_wrong_is_refused(tmp_path: Path, rows: str, reason: str) -> None:

@@ -32,8 +32,8 @@ class Mean:
     Attributes:
         n: raters.
         mean: None without a rater.
-        interval: 95 %, Student's over raters (ITU-R BT.500, which has 1.96 for it);
-            None for fewer than two.
+        interval: 95 %, Student's over raters (ITU-R BT.500, which has 1.96 for it), of a mean opinion within 1..5; None
+            for fewer than two, or where all are equal: that tells nothing of other raters.
         deviation: of the raters, n - 1 in the denominator; None for fewer than two.
     """
 
@@ -76,7 +76,7 @@ def opinions(items: Sequence[Item], ratings: Sequence[Rating], left_out: Collect
         own = scores[item.id]
         of_reference = scores.get(item.facts.get("reference", ""), {})
         losses = [MOST + own[rater] - of_reference[rater] for rater in sorted(own) if rater in of_reference]
-        found.append(Opinion(item, _mean([own[rater] for rater in sorted(own)]), _mean(losses)))
+        found.append(Opinion(item, _mean([own[rater] for rater in sorted(own)], (LEAST, MOST)), _mean(losses)))
     return tuple(found)
 
 
@@ -101,7 +101,7 @@ def write_raters(screened: Sequence[Screened], names: Mapping[str, str], path: P
     return write_csv(path, ("rater", "ratings", "far_above", "far_below", "left_out"), rows)
 
 
-def _mean(values: Sequence[float]) -> Mean:
+def _mean(values: Sequence[float], within: Interval = (-math.inf, math.inf)) -> Mean:
     if not values:
         return Mean(0, None, None, None)
     mean = math.fsum(values) / len(values)
@@ -109,7 +109,8 @@ def _mean(values: Sequence[float]) -> Mean:
         return Mean(1, mean, None, None)
     deviation = float(np.std(values, ddof=1))
     half = float(student(len(values) - 1)) * deviation / math.sqrt(len(values))
-    return Mean(len(values), mean, (mean - half, mean + half), deviation)
+    interval = (max(mean - half, within[0]), min(mean + half, within[1])) if deviation else None
+    return Mean(len(values), mean, interval, deviation)
 
 
 def _cells(of: Mean) -> tuple[int, float | None, float | None, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from merton.errors import InputError
@@ -22,7 +23,7 @@ def items_of(loaded: Loaded, settings: Outputs, on_progress: Callable[[int, int]
 
     Raises:
         InputError: no such table; a model's plan that stands twice or is missing where others have one, an empty plan,
-            or a video that is not there; with the line.
+            a video that is not there, or in a blind project a text that names a model; with the line.
     """
     table = loaded.place(settings.table)
     rows: dict[tuple[str, str], tuple[str, dict[str, str], str]] = {}
@@ -41,6 +42,8 @@ def items_of(loaded: Loaded, settings: Outputs, on_progress: Callable[[int, int]
         missing = [scenario for scenario in scenarios if (model, scenario) not in rows]
         if missing:
             raise InputError(f"{table}: model {model!r} has no plan for {missing[0]!r}, which others have")
+    if loaded.project.blind:
+        _check_blind(rows, models)
     videos = sorted({video for _, _, video in rows.values()})
 
     def prepared(video: str) -> Prepared:
@@ -57,6 +60,18 @@ def items_of(loaded: Loaded, settings: Outputs, on_progress: Callable[[int, int]
         )
         for (model, scenario), (_, texts, video) in rows.items()
     ]
+
+
+def _check_blind(rows: dict[tuple[str, str], tuple[str, dict[str, str], str]], models: list[str]) -> None:
+    named = re.compile("|".join(rf"(?<!\w){re.escape(model)}(?!\w)" for model in models), re.IGNORECASE)
+    for where, texts, _ in rows.values():
+        for key, text in texts.items():
+            found = named.search(text)
+            if found:
+                raise InputError(
+                    f"{where}: the {key} names the model {found.group()!r}, which would tell raters whose it is: take "
+                    "it out of the text, or call the model otherwise in the table"
+                )
 
 
 def _text(where: str, value: object, column: str) -> str:
