@@ -264,6 +264,5 @@ def read_project(path: Path) -> Loaded:
     project = load(path, Project)
     settings = project.model_dump(mode="json", include=set(OF_ANSWERS), exclude_none=True)
     settings |= {"raters": project.most_raters, "experts": len(project.experts)}
-    settings |= {"raters": project.most_raters, "experts": len(project.experts)}
     definition = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return Loaded(project, path.absolute(), definition)
