@@ -66,13 +66,18 @@ def workload(project: Project, protocol: Protocol, items: Sequence[Item]) -> Wor
 
 def sentences(work: Workload) -> list[str]:
     """A workload in words."""
-    gold = f", and {work.gold} gold item{'s' * (work.gold > 1)}" if work.gold else ""
-    minutes = max(1, math.ceil(work.seconds / 60))
+    gold = f", and {_count(work.gold, 'gold item')}" if work.gold else ""
+    answers, minutes = math.ceil(work.answers), max(1, math.ceil(work.seconds / 60))
     return [
-        f"{work.items} items in {work.scenes} scenes{gold}",
-        f"{work.ratings} ratings of an item by {work.raters} raters: about {math.ceil(work.answers)} answers of each",
+        f"{_count(work.items, 'item')} in {_count(work.scenes, 'scene')}{gold}",
+        f"{_count(work.ratings, 'rating')} of an item by {_count(work.raters, 'rater')}: "
+        f"about {_count(answers, 'answer')} of each",
         f"about {minutes} min of a rater's time, by a guess of ours of the time for an answer",
     ]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _duration_s(item: Item) -> float:
