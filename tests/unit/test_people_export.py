@@ -185,6 +185,10 @@ def test_a_study_without_answers_is_not_exported(study: Path, tmp_path: Path) ->
         run("stats", other)
     with pytest.raises(InputError, match="other"):
         run("export", other, tmp_path / "out")
+    loaded = read_project(other)
+    Ledger(loaded.record, loaded.project.name, loaded.definition).close()
+    with pytest.raises(InputError, match="the study 'other' has no answers yet"):
+        run("export", other, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

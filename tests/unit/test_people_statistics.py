@@ -92,6 +92,21 @@ def test_careless_raters_are_found_and_careful_ones_are_not(protocol: planted.Pl
         assert found[0].with_others.value == pytest.approx(float(np.corrcoef(own, others)[0, 1]))
 
 
+def test_a_rater_is_careless_only_if_nothing_speaks_for_care() -> None:
+    """A rater who guesses at every other of many items agrees better than chance, and is not marked: a known limit."""
+    table = planted.graded(400, 5, 4)
+    guessed = np.random.default_rng(1).integers(1, 6, 400).tolist()
+    table["R06"] = [
+        guess if place % 2 else own for place, (guess, own) in enumerate(zip(guessed, table["R01"], strict=True))
+    ]
+    for items, careful in ((400, True), (6, False)):
+        some = {name: row[:items] for name, row in table.items()}
+        *_, last = screen(ratings_of(planted.items(items), PLAIN, planted.answers(some)), PLAIN.criteria)
+        assert not last.careless
+        assert last.with_others.interval is not None
+        assert (last.with_others.interval[0] > 0.0) == careful
+
+
 def test_a_lenient_rater_has_a_bias_and_is_not_careless() -> None:
     table = planted.graded(60, 4, 3)
     table["R05"] = [min(score + 1.0, 9.0) for score in table["R01"] if score is not None]
