@@ -80,6 +80,16 @@ class Chain(Marks):
         return len(said) if len(said) < TURNS else "review"
 
 
+class Films(Marks):
+    """Marks of films in teams of four, each team judged by the same three raters."""
+
+    panel_raters: ClassVar[int | None] = 3
+    panel_items: ClassVar[int | None] = 10
+
+    def panel(self, item: Item) -> str | None:
+        return f"team {int(item.id[1:]) // 4}"
+
+
 class Death(Exception):
     """The server dies at a write."""
 
@@ -175,6 +185,7 @@ class Study:
         raters, items, ratings, gold, repeats: of the project.
         ordered: True for turns and a review by one of two experts.
         trouble: whether raters leave and come back and servers die.
+        panels: True for panels of raters.
         disputed: whether items on which raters disagree are rated again.
     """
 
@@ -187,11 +198,12 @@ class Study:
         gold: int = 0,
         repeats: float = 0.0,
         ordered: bool = False,
+        panels: bool = False,
         trouble: bool = True,
         disputed: bool = False,
     ) -> None:
         self.random, self.trouble, self.counts = Random(seed), trouble, Counts()
-        self.protocol: Protocol = Chain() if ordered else Marks()
+        self.protocol: Protocol = Chain() if ordered else Films() if panels else Marks()
         self.ratings = TURNS if ordered else ratings
         settings: dict[str, Any] = {"raters": raters, "ratings": self.ratings, "repeats": repeats, "seed": seed}
         if disputed:
@@ -203,6 +215,7 @@ class Study:
         )
         known = [None] * items + [{"mark": 3}] * gold
         self.items = [Item(f"i{at}", f"s{at // 2}", gold=answer) for at, answer in enumerate(known)]
+        self.by_id = {item.id: item for item in self.items}
         self.time = datetime(2026, 3, 2, 9, tzinfo=timezone.utc)
         self.ledger = Memory()
         self.desk = self.fresh()
@@ -296,10 +309,16 @@ class Study:
         try:
             self.with_death(send)
         except InputError as refusal:
-            later = [one for one in self.ledger.given.values() if one.item == slot.item]
-            passed = min(one.issued_utc for one in later if one.issued_utc > slot.issued_utc)
+            panel = self.protocol.panel(self.by_id[slot.item])
+            later = [
+                one.issued_utc
+                for one in self.ledger.given.values()
+                if one.issued_utc > slot.issued_utc
+                if one.item == slot.item or (panel is not None and self.protocol.panel(self.by_id[one.item]) == panel)
+            ]
+            passed = max(later) if panel else min(later)
             silence = datetime.fromisoformat(passed) - self.seen(rater, passed)
-            if not self.protocol.ordered or silence <= LEASE:
+            if silence <= LEASE:
                 raise AssertionError(f"an answer of {rater}, who was there, was refused") from refusal
             self.counts.refused += 1
             return
@@ -363,7 +382,11 @@ class Study:
         assert all(count == 1 for count in kinds.values()), "a rater has an item twice"
         rated = {(rater, item) for rater, item, again in kinds if not again}
         assert all((rater, item) in rated for rater, item, again in kinds if again), "a repeat of nothing"
-        ordered, panels = self.protocol.ordered, [item.id for item in self.items]
+        ordered, panels = self.protocol.ordered, [self.protocol.panel(item) or item.id for item in self.items]
+        judges: dict[str, set[str]] = defaultdict(set)
+        for item, panel in zip(self.items, panels, strict=True):
+            judges[panel] |= {answer.rater for answer in self.counted(item.id)}
+        assert self.protocol.panel_raters is None or max(map(len, judges.values())) <= 3, "a panel has four raters"
         turns = design(
             self.items, self.project.most_raters, self.ratings, 0.0, self.project.seed, panels, ordered
         ).turns
@@ -372,7 +395,10 @@ class Study:
         for item in self.items:
             raters = [answer.rater for answer in self.counted(item.id)]
             if item.gold is None and len(raters) < self.ratings:
-                assert all((rater, item.id) in rated for rater in present), f"{item.id} was left over"
+                panel = self.protocol.panel(item)
+                whole = panel is not None and len(judges[panel]) == 3
+                may = [rater for rater in present if not whole or rater in judges[panel or ""]]
+                assert all((rater, item.id) in rated for rater in may), f"{item.id} was left over"
             taken_over = set(raters) - {f"R{seat + 1:02d}" for seat in share.get(item.id, ())}
             self.counts.taken_over += len(taken_over)
             if not self.protocol.ordered and self.project.top_up is None:
@@ -454,6 +480,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "shares": {"gold": 3, "repeats": 0.2},
     "shares without trouble": {"gold": 3, "repeats": 0.2, "trouble": False},
     "shares with disputes": {"disputed": True},
+    "panels": {"panels": True},
     "turns": {"ordered": True},
     "turns without trouble": {"ordered": True, "trouble": False},
 }

@@ -110,8 +110,12 @@ class Shares(Dealer):
                 continue
             taken = self._taken(item, person, now)
             kind: Kind
-            coming = {seat for seat in self.turns[item.id] if seat not in released}
-            coming -= {seat for seat in coming if seat in seats and seats[seat].id in taken | {person.id}}
+            coming = {
+                seat
+                for seat in self.turns[item.id]
+                if seat not in released and self._may_join(item, seats.get(seat))
+                if seat not in seats or seats[seat].id not in taken | {person.id}
+            }
             if len(rated) < self.ratings:
                 kind, needed = "design", len(taken) + len(coming) < self.ratings
             else:
@@ -145,13 +149,13 @@ class Shares(Dealer):
         least, most = self.protocol.ranges.get(criterion, (0.0, 0.0))
         return most - least
 
-    def _may_join(self, item: Item, person: Person) -> bool:
+    def _may_join(self, item: Item, person: Person | None) -> bool:
         """Whether the panel of an item has this rater, or fewer raters than it may have."""
         panel, most = self.protocol.panel(item), self.protocol.panel_raters
         if panel is None or most is None:
             return True
         raters = {answer.rater for one in self.panels[panel] for answer in self.counted(one)}
-        return person.id in raters or len(raters) < most
+        return len(raters) < most or (person is not None and person.id in raters)
 
     def _fits_panel(self, item: Item, person: Person, now: datetime) -> bool:
         """Whether a rater may take over an item: beside those who judge its panel now, and within the most items."""
