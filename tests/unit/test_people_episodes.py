@@ -122,13 +122,14 @@ def test_a_planted_set_comes_back_as_planned(tmp_path: Path) -> None:
 
 def test_scores_beyond_the_rubric_are_left_out_with_a_reason(tmp_path: Path) -> None:
     """A fourth annotator took over from one who left; one has scored an eleventh video."""
-    items = [a_video("t", "task1", f"v{number:02d}") for number in range(11)]
+    items = [a_video("t", "task1", f"v{number:02d}", real_videos="12") for number in range(11)]
     answers = [an_answer(item, rater, scored(2), n) for rater in ("R01", "R02") for n, item in enumerate(items[:10])]
     answers += [an_answer(items[0], "R03", scored(0))]
     answers += [an_answer(item, "R04", scored(1), n) for n, item in enumerate(items)]
     files = EPISODES.export(items, answers, tmp_path, {"R04": "Dora"})
     board = evaluate(read_sheet(files[0], load_rules()), dict.fromkeys(load_rules().tasks, 11), load_rules()).board
     assert board.rows[0].cells[0].n == 11
+    assert read_ground_truth(files[1]) == {"task1": 12}, "the real videos, not those that a team has"
     left = table(files[3])
     assert [(row["annotator"], row["video"], row["reason"]) for row in left] == [
         ("R03", "v00", "the team and task have 3 annotators"),
