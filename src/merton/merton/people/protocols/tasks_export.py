@@ -1,8 +1,8 @@
 """The files of the protocol tasks: the dataset's tags, who wrote what when, and how far subjects and expert agree.
 
-`tags.yaml` has the accepted images, as `merton dataset build --references FOLDER --tasks tags.yaml` takes them; there is
-one for each folder of images, below the same folder of the export. `history.parquet` has a row for each task, flag and decision
-that stands, see `HISTORY`. `tasks.json` is `summary`.
+`tags.yaml` has the accepted images, as `merton dataset build --references FOLDER --tasks tags.yaml` takes them; there
+is one for each folder of images, below the same folder of the export. `history.parquet` has a row for each task, flag
+and decision that stands, see `HISTORY`. `tasks.json` is `summary`.
 """
 
 from __future__ import annotations
