@@ -39,7 +39,7 @@ from merton.seeding import generator
 
 SKILLS = {"Ada": 0.95, "Ben": 0.9, "Cyd": 0.85, "Dan": 0.8, "Eve": 0.0}
 """Rater to the share of answers that are the truth; the others are drawn. Eve is careless."""
-LEAVES, TWICE, TAKES_BACK = "Ben", "Cyd", "Dan"
+LEAVES, TWICE, TAKES_BACK, CARELESS = "Ben", "Cyd", "Dan", "Eve"
 LIMIT_S = 60.0
 NUMBER = "performance.getEntriesByName('merton-shown').at(-1)?.detail ?? 0"
 READY = f"""last => {{
@@ -51,10 +51,11 @@ READY = f"""last => {{
 
 @dataclass
 class Script:
-    """The answers that the script gave: (rater, number) to the plain answer, and the times between items [ms]."""
+    """The answers that the script gave: (rater, number) to the plain answer; times between items [ms]; pseudonyms."""
 
     given: dict[tuple[str, int], Any] = field(default_factory=dict)
     waits_ms: list[float] = field(default_factory=list)
+    ids: dict[str, str] = field(default_factory=dict)
 
 
 class Truth:
@@ -86,6 +87,7 @@ async def rate(name: str, browser: Any, address: str, truth: Truth, script: Scri
     context = await browser.new_context(viewport={"width": 390 if name == "Cyd" else 1280, "height": 900})
     page = await arrive(context, address, name)
     rater = (await page.locator("#who").inner_text()).removeprefix("You are ")
+    script.ids[name] = rater
     last, left, count = 0, False, 0
     while True:
         began = time.monotonic()
@@ -166,6 +168,7 @@ def checked(folder: Path, truth: Truth, script: Script) -> dict[str, Any]:
     stats = json.loads(text)
     found: dict[str, Any] = {
         "items": len(truth.items), "answers": len(stored), "given": len(script.given), "not as given": len(wrong),
+        "careless": script.ids[CARELESS],
         "marked": [one["rater"] for one in stats["raters"] if one["marks"]], "alpha": {},
     }  # fmt: skip
     for agreement in stats["agreements"]:
