@@ -50,12 +50,11 @@ def barriers(page: Any) -> list[tuple[str, list[str]]]:
     return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-def test_the_operator_sees_the_statistics(browser: Any, study: Study, window: str) -> None:
+def test_the_operator_sees_the_statistics(browser: Any, study: Study) -> None:
     from small_study import client
 
     asking = client(study)
-    page = browser.new_page(**WINDOWS[window])
+    page = browser.new_page(**WINDOWS["desktop"])
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -74,6 +73,8 @@ def test_the_operator_sees_the_statistics(browser: Any, study: Study, window: st
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_text("Pairs of raters by quality").click()
     assert barriers(page) == []
+    page.set_viewport_size(WINDOWS["phone"]["viewport"])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert wrong == []
     page.close()
 
