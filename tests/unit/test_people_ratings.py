@@ -163,6 +163,15 @@ def test_sides_are_drawn_for_each_rater_and_item_and_exchanged_in_a_repeat() -> 
     assert tie.model_dump() == {"choice": "tie", "left": shown.facts["left"]}
 
 
+def test_the_known_answer_of_a_pair_is_a_contender() -> None:
+    item = ITEMS["pairs"][0]
+    Pairs().check_items([item, replace(item, gold={"choice": "b", "left": None})])
+    with pytest.raises(
+        InputError, match=r"'secret-model' has the choice 'left'; it must be a \(secret-model\), b \(other\)"
+    ):
+        Pairs().check_items([replace(item, gold={"choice": "left", "left": None})])
+
+
 NAMES = ("best", "good", "fair", "=poor")
 
 

@@ -62,6 +62,15 @@ class Pairs(Protocol):
         }
         return replace(item, media=media, facts={**item.facts, LEFT: left})
 
+    def check_items(self, items: Sequence[Item]) -> None:
+        """Raise InputError if the known answer of a gold item is a side: sides differ from rater to rater."""
+        for item in items:
+            if item.gold is not None and item.gold["choice"] in ("left", "right"):
+                raise InputError(
+                    f"the gold item {item.id!r} has the choice {item.gold['choice']!r}; it must be a "
+                    f"({item.facts['a']}), b ({item.facts['b']}), tie or both_bad"
+                )
+
     def view(self, item: Item, said: Sequence[Answer], blind: bool = True) -> dict[str, Any]:
         """`question`, and `task`, what the two had to do (empty for pictures)."""
         instruction = item.texts.get("instruction", "")
