@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from merton.config import Model
-from merton.errors import InputError, UnknownNameError
+from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.people.attention import care
 from merton.people.consensus import consensus
 from merton.people.design import design, turns
@@ -478,6 +478,65 @@ def test_a_turn_passes_when_its_rater_is_silent_and_comes_back_later(folder: Pat
         study.clock.forward(1.0)
         assert study.step(rater)
     assert [answer.rater for answer in study.said("i0")] == [order[1], order[0], *order[2:]]
+
+
+class Rising(Chain):
+    """Marks of an item that grow from turn to turn."""
+
+    def checked(self, item: Item, answer: Model, said: Sequence[Answer]) -> Model:
+        if said and answer.model_dump()["mark"] <= said[-1].answer["mark"]:
+            raise InputError("say more than the one before")
+        return answer
+
+
+def test_turns_keep_their_order_if_the_clock_goes_back(folder: Path) -> None:
+    study = Study(folder, items=1, protocol=Rising())
+    study.join(*"ABCDE")
+    order = [f"R{seat + 1:02d}" for seat in turns(1, 5, 5, 0)[0]]
+    for mark, rater in enumerate(order, 1):
+        slot = study.desk.work(rater).slots[0]
+        study.clock.forward(-60.0)
+        if mark > 1:
+            with pytest.raises(InputError, match="say more than the one before"):
+                study.desk.answer(rater, slot.number, f"low{mark}", {"mark": mark - 1}, 1.0)
+        assert study.desk.answer(rater, slot.number, f"id{mark}", {"mark": mark}, 1.0) is True
+        assert study.desk.answer(rater, slot.number, f"id{mark}", {"mark": mark}, 1.0) is False, "sent again"
+        study.desk = study.fresh()
+    assert [answer.rater for answer in study.said("i0")] == order
+
+
+def test_what_could_not_be_handed_out_is_handed_out_later(folder: Path) -> None:
+    study = Study(folder)
+    study.join("Ada")
+    hand_out, study.ledger.hand_out = study.ledger.hand_out, broken  # type: ignore[method-assign]
+    with pytest.raises(InfrastructureError):
+        study.desk.work("R01")
+    study.ledger.hand_out = hand_out  # type: ignore[method-assign]
+    work = study.desk.work("R01")
+    assert [slot.number for slot in work.slots] == [1, 2, 3]
+    assert study.ledger.slots() == work.slots
+
+
+def broken(*_: object) -> bool:
+    """A record that refuses."""
+    raise InfrastructureError("the disk is full")
+
+
+def test_a_turn_does_not_pass_while_its_answer_is_on_the_way_to_the_disk(folder: Path) -> None:
+    study = Study(folder, items=1, protocol=Chain())
+    study.join(*"ABCDE")
+    first, second = (f"R{seat + 1:02d}" for seat in turns(1, 5, 5, 0)[0][:2])
+    slot = study.desk.work(first).slots[0]
+    save, states = study.ledger.save, []
+
+    def slow(answer: Answer) -> bool:
+        study.clock.forward(60.0)
+        states.append(study.desk.work(second).state)
+        return save(answer)
+
+    study.ledger.save = slow  # type: ignore[method-assign]
+    assert study.desk.answer(first, slot.number, "a", {"mark": 3}, 1.0)
+    assert (states, study.desk.work(second).state) == (["waiting"], "working")
 
 
 def test_no_rater_waits_for_the_disk_of_another(folder: Path) -> None:

@@ -77,7 +77,6 @@ class Desk:
         self._items = {item.id: item for item in items}
         self._lock = Lock()
         self._state = State(ledger)
-        self._undone: set[str] = set()
         self._cared: dict[str, tuple[tuple[int, datetime | None] | None, bool]] = {}
         self._followed: datetime | None = None
         kind = Turns if protocol.ordered else Shares
@@ -156,7 +155,7 @@ class Desk:
         with person.dealing:
             with self._lock:
                 last = person.last
-                if last is None or undo_id in self._undone:
+                if last is None:
                     return False
                 if closed := self._why_closed(person):
                     raise InputError(closed)
@@ -166,7 +165,6 @@ class Desk:
             undone = False
             try:
                 undone = self._ledger.undo(rater, last.id, undo_id)
-                self._undone.add(undo_id)
             finally:
                 if not undone:
                     with self._lock:

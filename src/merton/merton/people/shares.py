@@ -97,7 +97,6 @@ class Shares(Dealer):
             seat
             for seat in range(self.project.most_raters)
             if (absent if seat not in seats or seats[seat].seen is None else self.is_silent(seats[seat], now))
-            or (seat in seats and self.is_closed(seats[seat]))
         }
         if not released and self.project.top_up is None:
             return None

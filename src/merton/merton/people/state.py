@@ -90,9 +90,7 @@ class State:
             self._live(person, datetime.fromisoformat(answer.saved_utc))
             if not answer.undone:
                 person.standing[answer.number] = answer
-                on_item = self.on_item.setdefault(answer.item, [])
-                on_item.append(answer)
-                on_item.sort(key=lambda one: one.saved_utc)
+                self.on_item.setdefault(answer.item, []).append(answer)
 
     def take_back(self, answer: Answer) -> None:
         """An answer was undone."""
