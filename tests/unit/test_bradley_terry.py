@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import t
 
 from merton.errors import InputError
 from merton.rating.bradley_terry import Comparison, fit_pairs
@@ -68,6 +69,21 @@ def test_the_same_answers_in_fewer_scenes_tell_less() -> None:
     alone = fit_pairs([(a, b, score, "s") for a, b, score, _ in rows])
     assert [one.interval for one in alone.contenders.values()] == [None] * 3
     assert "one scene" in alone.warnings[0]
+
+
+def test_two_contenders_have_the_error_of_a_mean_over_scenes() -> None:
+    """The share of a contender is a mean of scenes' shares, with n - 1 in the denominator; its log-odds by the delta
+    method, of which each of two contenders, who are opposite, has a half."""
+    shares = (1.0, 1.0, 0.0, 1.0, 0.25, 1.0)
+    rows = [
+        ("x", "y", float(place < 8 * share), f"s{scene}") for scene, share in enumerate(shares) for place in range(8)
+    ]
+    found = fit_pairs(rows).contenders["x"]
+    mean = float(np.mean(shares))
+    error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares)) / (mean * (1.0 - mean))
+    assert found.deviation == pytest.approx(0.5 * error * 400.0 / math.log(10.0))
+    assert found.interval is not None
+    assert found.interval[1] - found.mean == pytest.approx(float(t.ppf(0.975, 5)) * found.deviation)
 
 
 def test_a_contender_that_was_always_preferred_has_no_interval() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -143,7 +143,8 @@ def test_the_known_answer_of_a_gold_item(
 
 def test_sides_are_drawn_for_each_rater_and_item_and_exchanged_in_a_repeat() -> None:
     protocol = Pairs()
-    left = Counter()
+    left: Counter[str] = Counter()
+    of_item: defaultdict[str, set[str]] = defaultdict(set)
     for number in range(200):
         item = replace(ITEMS["pairs"][0], id=f"pair {number % 20}")
         slot = Slot(f"R{number // 20:02d}", number, item.id, "design", "")
@@ -151,6 +152,7 @@ def test_sides_are_drawn_for_each_rater_and_item_and_exchanged_in_a_repeat() -> 
         assert shown == protocol.shown(item, slot, 7)
         side = shown.facts["left"]
         left[side] += 1
+        of_item[item.id].add(side)
         assert shown.media["a"].file == item.media[side].file
         assert (shown.media["a"].role, shown.media["b"].role) == ("a", "b")
         assert again.facts["left"] != side
@@ -159,6 +161,7 @@ def test_sides_are_drawn_for_each_rater_and_item_and_exchanged_in_a_repeat() -> 
         other = protocol.checked(shown, validated(protocol.answer, {"choice": "right"}, ""), ())
         assert {chosen.model_dump()["choice"], other.model_dump()["choice"]} == {"a", "b"}
     assert 70 < left["a"] < 130
+    assert all(sides == {"a", "b"} for sides in of_item.values())  # ten raters of an item do not see the same
     tie = protocol.checked(shown, validated(protocol.answer, {"choice": "tie", "left": "a"}, ""), ())
     assert tie.model_dump() == {"choice": "tie", "left": shown.facts["left"]}
 
@@ -176,7 +179,7 @@ NAMES = ("best", "good", "fair", "=poor")
 
 
 def preferences() -> tuple[list[Item], list[Answer]]:
-    """Four contenders on twelve scenes by three raters, who always err on the same one comparison in five."""
+    """Four contenders on twelve scenes by three raters; the last two answers are a repeat and a gold item's."""
     rng = np.random.default_rng(3)
     items = [
         Item(f"{scene}: {i}{j}", f"scene {scene}", {}, {}, {"a": NAMES[i], "b": NAMES[j], "case": f"case {scene}"})
@@ -189,6 +192,7 @@ def preferences() -> tuple[list[Item], list[Answer]]:
             answers.append(answer(rater, number, item.id, {"choice": choice, "left": "ab"[number % 2]}))
     first = answers[0]
     answers.append(answer("R01", 500, first.item, {"choice": "b", "left": "a"}, "repeat"))
+    answers.append(answer("R04", 1, first.item, {"choice": "b", "left": "a"}, "gold"))
     return items, answers
 
 
@@ -199,16 +203,16 @@ def test_pairs_become_a_board_with_intervals_over_scenes(tmp_path: Path) -> None
     assert [row["contender"] for row in table] == ["best", "good", "fair", "'=poor"]
     facts = {item.id: (item.facts["a"], item.facts["b"], item.scene) for item in items}
     points = {"a": 1.0, "b": 0.0, "tie": 0.5, "both_bad": 0.5}
-    own = fit_pairs((*facts[one.item][:2], points[one.answer["choice"]], facts[one.item][2]) for one in answers[:-1])
+    own = fit_pairs((*facts[one.item][:2], points[one.answer["choice"]], facts[one.item][2]) for one in answers[:-2])
     for row in table:
         found = own.contenders[row["contender"].removeprefix("'")]
         assert float(row["rating"]) == pytest.approx(found.mean, abs=1e-6)
         assert (float(row["low"]), float(row["high"])) == pytest.approx(found.interval, abs=1e-6)
         assert sum(int(row[kind]) for kind in ("wins", "losses", "ties", "both_bad")) == int(row["comparisons"]) == 108
         assert row["scenes"] == "12"
-    assert len(rows(files["pairs.csv"])) == len(answers) - 1
+    assert len(rows(files["pairs.csv"])) == len(answers) - 2
     about = json.loads(files["ranking.json"].read_text())
-    decided = [one.answer for one in answers[:-1] if one.answer["choice"] in ("a", "b")]
+    decided = [one.answer for one in answers[:-2] if one.answer["choice"] in ("a", "b")]
     assert about["left"]["n"] == len(decided)
     assert about["left"]["share"] == pytest.approx(np.mean([one["choice"] == one["left"] for one in decided]))
     again = exported(Pairs(), items, list(reversed(answers)), tmp_path / "again")
