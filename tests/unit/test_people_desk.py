@@ -247,8 +247,10 @@ def test_repeats_come_at_a_distance_and_gold_items_are_spread() -> None:
         assert all(later - earlier <= 30 for earlier, later in pairwise([0, *gold, len(sequence)]))
         scenes = [items[place.item].scene for place in sequence if place.kind == "design"]
         assert sum(one == other for one, other in pairwise(scenes)) <= 3  # where a part has no other scene left
-    parts = [[sequence.index(place) for sequence in plan.sequences for place in sequence if place.item == 7]]
-    assert len(parts[0]) >= 3
+    for item in range(100):
+        shares = [[place.item for place in sequence if place.kind == "design"] for sequence in plan.sequences]
+        thirds = sorted(mine.index(item) // 20 for mine in shares if item in mine)
+        assert thirds == [0, 1, 2], "an item is once in each part of its raters' sequences"
 
 
 def test_a_silent_raters_items_go_to_others_and_what_is_left_waits_for_them(folder: Path) -> None:
