@@ -80,6 +80,7 @@ class Episodes(Protocol):
     title: ClassVar[str] = "Generated videos"
     roles: ClassVar[tuple[str, ...]] = ("reference", "video")
     criteria: ClassVar[Mapping[str, Scale]] = {"score": "ordinal", "outcome": "nominal"}
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"score": (0.0, 3.0)}
     panel_raters: ClassVar[int | None] = 3
     panel_items: ClassVar[int | None] = 10
 
