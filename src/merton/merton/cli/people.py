@@ -7,6 +7,7 @@ from merton.cli.people_project import check_command, new_command
 from merton.cli.people_raters import invite_command, list_command, withdraw_command
 from merton.cli.people_serve import serve_command
 from merton.cli.people_statistics import export_command, stats_command
+from merton.cli.people_videos import videos_command
 from merton.cli.tree import App
 
 app = App("Studies with people: tasks, judgements and ratings, on pages that a browser opens.")
@@ -20,3 +21,4 @@ app.command("withdraw", short_help="Remove all data of a person")(withdraw_comma
 app.command("stats", short_help="How far raters agree, and what is missing yet")(stats_command)
 app.command("export", short_help="Write what the rest of Merton reads, and the statistics")(export_command)
 app.command("judge", short_help="A record of a run whose trials people have judged")(judge_command)
+app.command("videos", short_help="Film trials of a run, or films with planted defects")(videos_command)

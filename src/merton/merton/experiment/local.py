@@ -5,7 +5,7 @@ It does everything as the nodes do, including the rounding of their messages, so
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Self
@@ -62,6 +62,9 @@ class LocalPorts:
     Args:
         linkage: the gripper has the linkage of the real one; else its fingers slide.
 
+    Attributes:
+        on_slice: called after every slice of `SLICE_S` of motion, such as by a film of the cell; it changes nothing.
+
     Raises:
         MissingDependencyError: this machine cannot render off screen.
     """
@@ -82,6 +85,7 @@ class LocalPorts:
         self._policies: dict[str, Policy] = {}
         self._models: dict[str, VisionLanguageModel] = {}
         self._path: list[tuple[float, float, float]] = []
+        self.on_slice: Callable[[], None] = lambda: None
 
     def reset(self, task: str, scene: int) -> str:
         self.latch.reset(StopEvent.RESET_BY_EXPERIMENT)
@@ -294,6 +298,7 @@ class LocalPorts:
             x, y, z = self._tcp()[:3, 3].tolist()
             self._path.append((x, y, z))
             self._latch_contact()
+            self.on_slice()
 
     def _latch_contact(self) -> None:
         """A contact that the cell reports latches the stop."""

@@ -10,10 +10,12 @@ __all__ = [
     "layout",
     "look",
     "model",
+    "props",
     "scene",
     "sensor",
     "stereo",
     "success",
     "tabletop",
     "varied",
+    "varied_model",
 ]

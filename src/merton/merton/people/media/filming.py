@@ -1,0 +1,85 @@
+"""Films of trials: the embedded cell carries a trial out again, in the same way, before a camera that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from merton.experiment.local import SLICE_S, LocalPorts
+from merton.experiment.plan import ExperimentSpec, Trial
+from merton.experiment.trial import TrialRun
+from merton.simulation import props, varied_model
+from merton.simulation.cameras import SceneCameras
+from merton.simulation.scene import Scene
+from merton.world.cell import ARM_JOINTS, FINGER_JOINTS
+from merton.world.geometry import Array
+from merton.world.observation import Image
+
+CAMERA = "side"
+"""It sees arm, things and table; the picture has no distortion and no errors of a sensor, since people judge what the
+arm did."""
+FILM_HZ = 10.0
+"""Pictures a second of simulated time."""
+ROBOT = len(ARM_JOINTS) + len(FINGER_JOINTS)
+"""So many numbers at the start of a state are joints of the robot, the others poses of things."""
+_FREE_JOINT = 0  # mujoco.mjtJoint.mjJNT_FREE; only the simulation imports mujoco
+
+
+@dataclass(frozen=True)
+class Take:
+    """What was where during a trial.
+
+    Attributes:
+        task, seed: the scene.
+        states: (n, nq), MuJoCo's configuration vector at `FILM_HZ`, from the start to the end.
+        path: of the tool, as trial.json keeps it [m].
+        thing: where in a state the position of the thing to handle stands; None if it is fixed to the table.
+    """
+
+    task: str
+    seed: int
+    states: Array
+    path: tuple[tuple[float, float, float], ...]
+    thing: slice | None
+
+
+def take(ports: LocalPorts, spec: ExperimentSpec, trial: Trial) -> Take:
+    """Carry a trial out again, and keep what was where.
+
+    Raises:
+        InfrastructureError: a model cannot be asked, as in `merton.experiment.trial.run_trial`.
+    """
+    states: list[Array] = []
+    ports.on_slice = lambda: states.append(ports.cell.qpos)
+    try:
+        run = TrialRun(ports, spec, trial)
+        start = ports.cell.qpos
+        while not run.over:
+            run.take_step()
+    finally:
+        ports.on_slice = lambda: None
+    every = round(1 / (FILM_HZ * SLICE_S))
+    kept = [start, *states[every - 1 :: every], *states[-1:]]
+    scene = ports.cell.scene
+    assert scene is not None
+    path = tuple((round(x, 5), round(y, 5), round(z, 5)) for x, y, z in run.path)
+    return Take(trial.case.task, trial.case.seed, np.array(kept), path, _position(ports, scene))
+
+
+def pictures(cameras: SceneCameras, scene: Take, states: Iterable[Array]) -> Iterator[Image]:
+    """The film of states of a take's scene, (height, width, 3) uint8 RGB each."""
+    for state in states:
+        yield cameras.render(scene.task, scene.seed, state, CAMERA, depth=False).color
+
+
+def _position(ports: LocalPorts, scene: Scene) -> slice | None:
+    """Where in a state the position of the thing stands that the command names."""
+    name = (props if scene.layout is None else varied_model).body_of(scene.meant.object)
+    model = ports.cell.model
+    joint = int(model.body(name).jntadr[0])
+    if joint < 0 or model.jnt_type[joint] != _FREE_JOINT:
+        return None
+    start = int(model.jnt_qposadr[joint])
+    return slice(start, start + 3)
