@@ -79,6 +79,16 @@ def test_planted_films_are_what_their_scores_say(run: RunDirectory, tmp_path: Pa
     }
 
 
+def test_a_project_reads_the_right_answers_of_two_films_with_one_defect(tmp_path: Path) -> None:
+    file = tmp_path / "gold.yaml"
+    file.write_bytes(
+        films.gold_answers([("reference", "place", "a.0"), ("warped", "place", "a.0"), ("warped", "pick", "a.0")])
+    )
+    answers = load(file, GoldAnswers).root
+    assert set(answers) == {"warped/place/a.0", "warped/pick/a.0"}
+    assert {answer["score"] for answer in answers.values()} == {2}
+
+
 @pytest.mark.usefixtures("in_this_process")
 def test_films_of_a_run_stand_beside_their_references_and_go_on(run: RunDirectory, tmp_path: Path) -> None:
     out = tmp_path / "out"

@@ -18,6 +18,7 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -137,8 +138,7 @@ def make_films(
         rows = list(_rows(out, jobs))
         _write_table(out / "videos.csv", rows)
         if planted:
-            gold = {"/".join(row[:3]): RIGHT_ANSWERS[row[0]] for row in sorted(rows) if row[0] in RIGHT_ANSWERS}
-            write_file(out / "gold.yaml", dumps(gold).encode())
+            write_file(out / "gold.yaml", gold_answers(rows))
         _write_about(out, asked, left_out)
     teams = sorted({row[0] for row in rows} - {REFERENCE})
     if not teams:
@@ -247,6 +247,13 @@ def _rows(out: Path, jobs: Sequence[Job]) -> Iterator[tuple[str, ...]]:
             if file.is_file():
                 sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
                 yield team, case.task, file.stem, case.scene, job.record.id, score, sha256
+
+
+def gold_answers(rows: Sequence[tuple[str, ...]]) -> bytes:
+    """The content of gold.yaml for rows of videos.csv: id of an item of the source `videos` to its right answer."""
+    # an answer of its own for each item: YAML would write aliases for one that is shared, which no project may have
+    planted = [row for row in sorted(rows) if row[0] in RIGHT_ANSWERS]
+    return dumps({"/".join(row[:3]): deepcopy(RIGHT_ANSWERS[row[0]]) for row in planted}).encode()
 
 
 def _write_table(file: Path, rows: Sequence[tuple[str, ...]]) -> None:
