@@ -10,14 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from secret_study import secret_study
 from small_study import SECRETS, client, opened
 from starlette.testclient import TestClient
 
 from merton.config import dumps
 from merton.errors import InfrastructureError, InputError
+from merton.people.protocols import tasks_chain
 from merton.people.serve import people as people_module
 from merton.people.serve import run
+from merton.people.serve.api import cleaned
+from merton.people.serve.app import PAGE
+from merton.people.serve.people import LONGEST_NAME
 from merton.people.study import Study, open_study
+from merton.perception.dataset.tags import CATEGORIES
 
 TOKENS = {"Ada": "a" * 20, "Ben": "b" * 20, "operator": "o" * 20, "register": "r" * 20}
 
@@ -262,3 +268,78 @@ def test_every_answer_has_a_policy_without_inline_scripts(study: Study) -> None:
     assert asking.get("/", headers={"Host": "evil.example"}).status_code == 421
     crossed = asking.post("/api/register", json={"name": "Eve"}, headers={"Sec-Fetch-Site": "cross-site"})
     assert crossed.status_code == 403
+
+
+def hostile_texts() -> list[str]:
+    """200 texts: markup, SQL, paths, templates, huge, right to left, NUL, half surrogates, in several surroundings."""
+    cores = [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "</textarea><svg onload=alert(1)>",
+        "'; DROP TABLE people_answers; --",
+        '" OR 1=1 --',
+        "../../../../etc/passwd",
+        "C:\\Windows\\System32",
+        "{{ 7 * 7 }}${7*7}<%= 7 %>",
+        "\u202etxt.exe\u2066",
+        "\x00",
+        "\x1b[31mred\x07",
+        "\ud800",
+        "\U0001f600\u200d\U0001f525",
+        "e\u0301" * 50,
+        "%s%n%x",
+        "=HYPERLINK(1)",
+        "\r\nSet-Cookie: a=b",
+        "\ufeff\ufffe",
+        "null",
+        "x" * 20_000,
+    ]
+    around = ("{}", "Pick the {} cube", "{}{}", " {}\n", "a{}", "{}z", "<b>{}</b>", "'{}'", '"{}"', "{}\u2028")
+    return [form.replace("{}", core) for core in cores for form in around]
+
+
+def test_hostile_texts_are_stored_as_texts_or_refused_with_a_sentence(tmp_path: Path) -> None:
+    """As names, as ids, as keys, and in the protocol in which people write most."""
+    texts = hostile_texts()
+    assert len(set(texts)) == 200
+    study = secret_study(tmp_path, "tasks")
+    tags = {name: values[0] for name, values in CATEGORIES.items()}
+    try:
+        asking, stored = client(study), 0
+        for text in texts:
+            made = asking.post("/api/register", content=json.dumps({"name": text}))
+            assert made.status_code == 201 or made.json()["detail"].isprintable()
+        assert all(one.name.isprintable() and len(one.name) <= LONGEST_NAME for one in study.ledger.raters())
+        asking = registered(study, study.ledger.raters()[0].name)
+        asking.get("/api/work")
+        for number, text in enumerate(texts):
+            body = {"id": f"{number:032d}", "number": 1, "seconds": 1, "answer": {"tags": tags, "task": text}}
+            told = asking.post("/api/answers", content=json.dumps(body))
+            if told.status_code == 200:
+                (kept,) = study.ledger.answers()
+                assert kept.answer["task"] == tasks_chain.cleaned(cleaned(text))
+                assert asking.post("/api/undo", json={"id": f"u{number:031d}"}).json() == {"undone": True}
+                stored += 1
+            else:
+                assert told.status_code in (413, 422)
+                assert len(told.json()["detail"]) < 500
+            if number < 20:
+                for wrong in ({"id": text}, {"answer": {text: 1}}, {"number": text}, {"seconds": text}):
+                    told = asking.post("/api/answers", content=json.dumps({**body, **wrong}))
+                    assert (told.status_code, list(told.json())) in ((413, ["detail"]), (422, ["detail"]))
+        assert stored >= 10, "those that begin with a verb"
+        assert study.ledger.answers() == ()
+    finally:
+        study.close()
+
+
+def test_no_script_of_the_pages_writes_markup() -> None:
+    """Texts go into a page by textContent alone; one script parses a page that the server has escaped."""
+    scripts = sorted(PAGE.rglob("*.js"))
+    assert len(scripts) > 8
+    for script in scripts:
+        found = re.findall(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|parseFromString|srcdoc",
+            script.read_text(encoding="utf-8"),
+        )
+        assert found == (["parseFromString"] if script.name == "operator.js" else []), script.name
