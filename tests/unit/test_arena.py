@@ -19,6 +19,7 @@ from merton.leaderboard.published import arena
 from merton.leaderboard.published.arena import ItemScore, boards, read_items
 from merton.leaderboard.published.taxonomy import Benchmark, Task, Taxonomy, load_taxonomy
 from merton.leaderboard.terminal import render_board
+from merton.papers.embodied_arena import VSI_DIMENSIONS
 from merton.results.matrix import import_matrix, read_matrix
 from merton.results.store import ResultStore
 
@@ -126,23 +127,13 @@ VSI_ROWS = {
     "Cambrian-S-3B": ([70.7, 40.6, 68.0, 46.3, 64.8, 61.9, 27.3, 78.8], 57.3),
     "Qwen3.5-4B": ([56.5, 36.5, 67.5, 53.8, 60.3, 57.5, 34.0, 62.3], 53.6),
 }
-VSI_TYPES = {
-    "object count": "Object Count",
-    "absolute distance": "Spatial Distance",
-    "object size": "Spatial Size",
-    "room size": "Spatial Size",
-    "relative distance": "Spatial Distance",
-    "relative direction": "Spatial Relationship",
-    "route plan": "Spatial Reference Planning",
-    "appearance order": "Temporal Order",
-}
 
 
 def test_published_rows_of_vsi_bench(taxonomy: Taxonomy) -> None:
     entries = [
         entry
         for agent, (printed, _) in VSI_ROWS.items()
-        for (original, fine), value in zip(VSI_TYPES.items(), printed, strict=True)
+        for (original, fine), value in zip(VSI_DIMENSIONS.items(), printed, strict=True)
         for entry in items(agent, "VSI-Bench", fine, [value / 100], original)
     ]
     board = named(boards(entries, taxonomy), "benchmark-vsi-bench")

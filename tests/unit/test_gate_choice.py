@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -12,14 +11,12 @@ import pytest
 from merton.results.records import TestCase
 from merton.study.sequential import Verdict
 
-TOOLS = Path(__file__).parents[2] / "tools"
 LIMIT = 0.05
 """The loss that is looked for, as in the tool."""
 
 
 @pytest.fixture
-def choice(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(TOOLS))
+def choice() -> ModuleType:
     return importlib.import_module("gate_choice")
 
 

@@ -24,7 +24,6 @@ from merton.world.nouns import noun
 from merton.world.observation import CameraView, Intrinsics
 from merton.world.tasks import TASKS
 
-TOOLS = Path(__file__).parents[2] / "tools"
 EYES = {f"{name}.weight": np.zeros((1, 1, 3, 3)) for name in ("fine1", "fine2", "coarse2", "coarse3")}
 WORDS = ("cube", "left", "mat", "on", "place", "red", "the", "yellow")
 
@@ -36,10 +35,9 @@ def ports() -> LocalPorts:
 
 
 @pytest.fixture
-def training(monkeypatch):
+def training():
     """The training script; it needs torch."""
     pytest.importorskip("torch", reason="the training script needs torch")
-    monkeypatch.syspath_prepend(str(TOOLS))
     import train_vla
 
     return train_vla
@@ -55,7 +53,6 @@ def folder(tmp_path_factory):
 def samples(folder):
     """Two scenes of the training split, drawn once for all tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(TOOLS))
         import split_samples
 
         patch.setattr(split_samples, "BLOCK", 2)

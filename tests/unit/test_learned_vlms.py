@@ -21,7 +21,6 @@ from merton.world.nouns import noun
 from merton.world.observation import Image
 from merton.world.tasks import parse
 
-TOOLS = Path(__file__).parents[2] / "tools"
 MEMBERS = [entry.name for entry in MODELS.values() if entry.adapter in ("gaze", "scribe")]
 SCENES = 4
 
@@ -41,7 +40,6 @@ def tools() -> Iterator[pytest.MonkeyPatch]:
     """The training script, which needs torch, can be imported."""
     pytest.importorskip("torch", reason="the training script needs torch")
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(TOOLS))
         yield patch
 
 

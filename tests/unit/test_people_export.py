@@ -29,7 +29,6 @@ from merton.people.statistics import Summary, summary
 from merton.people.statistics_page import page, style_sheet
 from merton.study.alpha import krippendorff_alpha
 
-TOOLS = Path(__file__).parents[2] / "tools"
 HOSTILE = "<script>alert(1)</script> =HYPERLINK(1)"
 
 
@@ -194,10 +193,7 @@ def test_a_study_without_answers_is_not_exported(study: Path, tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def coverage() -> ModuleType:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(TOOLS))
-        found = importlib.import_module("people_coverage")
-    return found
+    return importlib.import_module("people_coverage")
 
 
 def test_intervals_hold_what_is_known(coverage: ModuleType) -> None:

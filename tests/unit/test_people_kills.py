@@ -12,13 +12,10 @@ import pytest
 from merton.people.serve import run
 from merton.people.study import open_study
 
-TOOLS = Path(__file__).parents[2] / "tools"
-
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def bench() -> ModuleType:
     """The measurement of `make bench`, which here is small."""
-    monkeypatch.syspath_prepend(str(TOOLS))
     return import_module("people_bench")
 
 

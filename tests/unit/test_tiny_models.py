@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from merton.experiment.local import LocalPorts
 from merton.world.observation import Observation
 from merton.world.tasks import TASKS
 
-TOOLS = Path(__file__).parents[2] / "tools"
 START = np.array([0.45, 0.0, 0.30])
 
 
@@ -92,9 +90,8 @@ def test_the_policy_keeps_its_contract(ports):
         policy.act(replace(observation, views={"wrist": observation.views["wrist"]}))
 
 
-def test_numpy_gives_the_results_of_torch(tmp_path, monkeypatch, ports):
+def test_numpy_gives_the_results_of_torch(tmp_path, ports):
     torch = pytest.importorskip("torch", reason="the training script needs torch")
-    monkeypatch.syspath_prepend(str(TOOLS))
     import train_tiny_vla as training
 
     torch.manual_seed(0)
@@ -113,10 +110,9 @@ def test_numpy_gives_the_results_of_torch(tmp_path, monkeypatch, ports):
     assert found == pytest.approx(expected, abs=1e-3)
 
 
-def test_the_vlm_gives_the_taught_answers(monkeypatch, ports):
+def test_the_vlm_gives_the_taught_answers(ports):
     """Word by word on unseen scenes; docs/tiny_models.md has the figures over many."""
     pytest.importorskip("transformers", reason="the tiny VLM runs in transformers")
-    monkeypatch.syspath_prepend(str(TOOLS))
     import train_tiny_vlm as training
 
     model = MODELS["tiny-vlm"].build()

@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from concurrent.futures import Future
 from itertools import count
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,9 +14,11 @@ from merton.cognition.models.base import MODELS
 from merton.errors import InfrastructureError, InputError
 from merton.experiment import pool as pools
 from merton.experiment import workers
+from merton.experiment.local import LocalPorts
 from merton.experiment.pool import Pool
 from merton.experiment.runner import ATTEMPTS
 from merton.experiment.workers import PacedPorts, batches, cells, results
+from merton.models.rate_limit import RateLimit
 from patience import until
 from thread_engine import Died, ThreadEngine, ThreadWorker
 
@@ -165,20 +167,17 @@ def test_a_pool_has_a_worker() -> None:
 
 
 def test_workers_share_the_rate_limit_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = SimpleNamespace(now=100.0, waits=[])
-
-    def sleep(seconds: float) -> None:
-        clock.waits.append(seconds)
-        clock.now += seconds
-
-    monkeypatch.setattr(workers, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep))
-    limited, free = (MODELS["describe"].model_copy(update={"requests_per_minute": limit}) for limit in (90.0, 0.0))
+    waited: list[tuple[str, float]] = []
+    monkeypatch.setattr(RateLimit, "wait", lambda limit: waited.append(("waits", limit.interval_s)))
+    for answer in ("answer", "act"):
+        monkeypatch.setattr(LocalPorts, answer, lambda ports, model, *_: waited.append((model, 0.0)))
+    limited = MODELS["describe"].model_copy(update={"requests_per_minute": 90.0})
+    monkeypatch.setattr(workers, "MODELS", {"describe": limited})
     ports = PacedPorts.__new__(PacedPorts)
-    ports.workers, ports._not_before_s = 3, {}
-    for _ in range(3):
-        ports._wait(limited)  # three workers, ninety a minute: one in two seconds each
-    clock.now += 1.5
-    ports._wait(limited)
-    assert clock.waits == pytest.approx([0.0, 2.0, 2.0, 0.5])
-    ports._wait(free)
-    assert len(clock.waits) == 4
+    ports.workers, ports._limits = 3, {}
+    picture: Any = None
+    ports.answer("describe", picture, "?", "distorted")
+    ports.answer("describe", picture, "?", "distorted")
+    ports.act("oracle", picture, "distorted")
+    assert waited == [("waits", 2.0), ("describe", 0.0)] * 2 + [("waits", 0.0), ("oracle", 0.0)]
+    assert len(ports._limits) == 2

@@ -18,6 +18,7 @@ from merton.cognition.models.base import Answer, ModelEntry, Question
 from merton.decision.models.base import PolicyEntry
 from merton.errors import INFRASTRUCTURE_ERRORS, InfrastructureError, InputError, MertonError, MissingDependencyError
 from merton.models.base import ModelAdapter
+from merton.models.rate_limit import RateLimit
 from merton.perception.dataset.intake import decode
 from merton.world.action import ActionChunk
 from merton.world.observation import Image, Observation
@@ -43,7 +44,7 @@ class ModelRunner:
         self._workers, self._clock, self._sleep = workers, clock, sleep
         self._entry: ModelEntry | PolicyEntry | None = None
         self._model: ModelAdapter[Any, Any] | None = None
-        self._not_before = 0.0
+        self._limits: dict[str, RateLimit] = {}
 
     def run(self, job: Job) -> list[Reply]:
         """A reply to every request of a job, in its order; errors are in the replies."""
@@ -62,17 +63,18 @@ class ModelRunner:
                 replies += [_unanswered(request.key, error) for request in item.requests]
             else:
                 prompts += [(request, _model_input(job.entry, item, request, image)) for request in item.requests]
-        interval_s = self._workers * 60.0 / job.entry.requests_per_minute if job.entry.requests_per_minute else 0.0
-        size = 1 if job.one_by_one else max(1, int(1.0 / interval_s)) if interval_s else max(1, len(prompts))
+        limit = self._limit(job.entry)
+        most = int(1.0 / limit.interval_s) if limit.interval_s else len(prompts)
+        size = 1 if job.one_by_one else max(1, most)
         for start in range(0, len(prompts), size):
-            replies += self._run_batch(prompts[start : start + size], interval_s)
+            replies += self._run_batch(prompts[start : start + size], limit)
         places = {key: place for place, key in enumerate(job.keys)}
         return sorted(replies, key=lambda reply: places[reply.key])
 
-    def _run_batch(self, prompts: Sequence[Prompt], interval_s: float) -> list[Reply]:
+    def _run_batch(self, prompts: Sequence[Prompt], limit: RateLimit) -> list[Reply]:
         """Run one batch; after a failure of the model, one request after the other."""
         keys = [request.key for request, _ in prompts]
-        self._pace(len(prompts), interval_s)
+        limit.wait(len(prompts))
         started = self._clock()
         try:
             assert self._model is not None
@@ -82,17 +84,16 @@ class ModelRunner:
         except Exception as error:
             own = isinstance(error, MertonError) and not isinstance(error, INFRASTRUCTURE_ERRORS)
             if own and len(prompts) > 1:
-                return [reply for prompt in prompts for reply in self._run_batch([prompt], interval_s)]
+                return [reply for prompt in prompts for reply in self._run_batch([prompt], limit)]
             outputs = [error] * len(prompts)
         each_s = (self._clock() - started) / len(prompts)
         return [_reply(key, output, each_s) for key, output in zip(keys, outputs, strict=True)]
 
-    def _pace(self, count: int, interval_s: float) -> None:
-        """Wait until `count` requests may be made, `interval_s` apart on average."""
-        now = self._clock()
-        if self._not_before > now:
-            self._sleep(self._not_before - now)
-        self._not_before = max(now, self._not_before) + count * interval_s
+    def _limit(self, entry: ModelEntry | PolicyEntry) -> RateLimit:
+        if entry.name not in self._limits:
+            limit = RateLimit(entry.requests_per_minute, self._workers, self._clock, self._sleep)
+            self._limits[entry.name] = limit
+        return self._limits[entry.name]
 
 
 def _read(item: WorkItem) -> Image:

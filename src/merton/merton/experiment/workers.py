@@ -7,7 +7,6 @@ measured against, and goes back as the contents of its files.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -30,6 +29,7 @@ from merton.experiment.run import RunDirectory, trial_files
 from merton.experiment.runner import Runner, attempt
 from merton.experiment.trial import ReferenceRun, run_trial
 from merton.experiment.undistorted import UndistortedRuns
+from merton.models.rate_limit import RateLimit
 from merton.processes import one_thread_each, usable_cores
 from merton.results.records import Reference, TrialRecord
 from merton.results.store import ResultStore
@@ -218,25 +218,23 @@ class PacedPorts(LocalPorts):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._not_before_s: dict[str, float] = {}
+        self._limits: dict[tuple[type, str, int], RateLimit] = {}
 
     def answer(self, model: str, image: Image, question: str, side: Side) -> Answer:
         """See `LocalPorts`."""
-        self._wait(MODELS[model])
+        self._limit(MODELS[model]).wait()
         return super().answer(model, image, question, side)
 
     def act(self, model: str, observation: Observation, side: Side) -> ActionChunk:
         """See `LocalPorts`."""
-        self._wait(POLICIES[model])
+        self._limit(POLICIES[model]).wait()
         return super().act(model, observation, side)
 
-    def _wait(self, entry: ModelEntry | PolicyEntry) -> None:
-        if not entry.requests_per_minute:
-            return
-        now_s = time.monotonic()
-        at_s = max(now_s, self._not_before_s.get(entry.name, 0.0))
-        self._not_before_s[entry.name] = at_s + self.workers * 60.0 / entry.requests_per_minute
-        time.sleep(at_s - now_s)
+    def _limit(self, entry: ModelEntry | PolicyEntry) -> RateLimit:
+        key = type(entry), entry.name, self.workers
+        if key not in self._limits:
+            self._limits[key] = RateLimit(entry.requests_per_minute, self.workers)
+        return self._limits[key]
 
 
 def _entries(spec: ExperimentSpec) -> tuple[ModelEntry | PolicyEntry, ...]:

@@ -15,6 +15,7 @@ from merton.curation.pool import Pool
 from merton.curation.question import Question
 from merton.errors import INFRASTRUCTURE_ERRORS, InputError, MertonError
 from merton.harness.answerers import Reply
+from merton.models.rate_limit import RateLimit
 from merton.world.observation import Image
 
 
@@ -30,7 +31,7 @@ class CataloguedModel:
     """
 
     def __init__(self, entry: ModelEntry, pool: Pool) -> None:
-        self._entry, self._pool = entry, pool
+        self._pool = pool
         self._model: VisionLanguageModel = entry.build()
         self.name = entry.name
         self.cost_per_1000 = entry.cost_per_1000
@@ -38,7 +39,7 @@ class CataloguedModel:
         self.cache: Cache | None = None
         self.calls = 0
         self._shown: tuple[str, list[Image]] = ("", [])
-        self._next_s = 0.0
+        self._limit = RateLimit(entry.requests_per_minute)
 
     def answer(self, question: Question, prompt: str, max_tokens: int, pictures: tuple[int, ...] | None) -> Reply:
         """See `Answerer.answer`."""
@@ -62,9 +63,7 @@ class CataloguedModel:
 
     def _ask(self, images: list[Image], prompt: str, max_tokens: int) -> tuple[dict[str, str], float]:
         """The response as it is cached, and its time [s]; raises InputError and the errors of the infrastructure."""
-        if self._entry.requests_per_minute:
-            time.sleep(max(0.0, self._next_s - time.monotonic()))
-            self._next_s = time.monotonic() + 60.0 / self._entry.requests_per_minute
+        self._limit.wait()
         began_s = time.monotonic()
         try:
             output = self._model.respond([base.Question(tuple(images), prompt, max_tokens)])[0]

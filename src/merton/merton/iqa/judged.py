@@ -15,11 +15,10 @@ from merton.errors import InputError
 from merton.perception.dataset import layout
 from merton.perception.dataset.tables import read_table
 from merton.perception.quality.pairs import ImagePair
-from merton.results.parquet import require_pyarrow
+from merton.results.parquet import read_columns, require_pyarrow
 from merton.results.text import one_line
 from merton.study.human import Key
 from merton.study.opinion import Opinions, SubjectSums, opinions, read_images, read_opinions, read_subjects
-from merton.study.opinion_tables import read_arrow
 from merton.study.outputs import DIMENSIONS
 
 Floats = NDArray[np.float64]
@@ -87,7 +86,7 @@ def read_judged(dataset: Path, judgements: Path, stage: str) -> Judged:
         MissingDependencyError: pyarrow is not installed.
     """
     _check_finished(dataset)
-    read_arrow(judgements, ("reference_id", "distortion", "level"))
+    read_columns(judgements, ("reference_id", "distortion", "level"))
     of_subjects = "model" in require_pyarrow().parquet.read_schema(judgements).names
     sums = read_subjects(judgements) if of_subjects else None
     if sums is not None:

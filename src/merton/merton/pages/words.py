@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import difflib
 import math
-from datetime import datetime
 
 from markupsafe import Markup
 
 from merton.results.records import Outcome
-from merton.results.text import MISSING, one_line
+from merton.results.text import MISSING, one_line, time_of
 
 OUTCOME_MARKS = {
     Outcome.SUCCESS: ("✓", "success"),
@@ -54,7 +53,7 @@ def moment(utc: str) -> str:
 def date_and_time(iso: object) -> str:
     """An ISO time for people, such as "3 May 2026, 12:00 UTC"; anything else as it is."""
     try:
-        time = datetime.fromisoformat(str(iso).replace("Z", "+00:00"))
+        time = time_of(str(iso))
     except ValueError:
         return one_line(iso) if iso else "at an unknown time"
     zone = f" {time.tzname()}" if time.tzinfo else ""

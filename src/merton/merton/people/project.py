@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from merton.config import FaultError, Model, load, text_like
 from merton.people.source_settings import Items
+from merton.results.text import time_of
 
 ProtocolName = Literal["tasks", "episodes", "trials", "labels", "likert", "pairs", "quality"]
 PROTOCOLS: tuple[str, ...] = get_args(ProtocolName)
@@ -131,7 +132,7 @@ class Project(Model):
         if value is None:
             return None
         try:
-            found = datetime.fromisoformat(value.replace("Z", "+00:00"))
+            found = time_of(value)
         except ValueError:
             found = None
         if found is None or len(value) < len("2026-12-01T18:00"):
@@ -162,7 +163,7 @@ class Project(Model):
     @property
     def deadline(self) -> datetime | None:
         """The deadline as a time with its zone."""
-        return None if self.deadline_utc is None else datetime.fromisoformat(self.deadline_utc.replace("Z", "+00:00"))
+        return None if self.deadline_utc is None else time_of(self.deadline_utc)
 
 
 def _check_people(project: Project) -> None:

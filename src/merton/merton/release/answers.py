@@ -15,9 +15,8 @@ from merton.errors import InputError
 from merton.release.part import Part
 from merton.release.pictures import Pictures
 from merton.release.table import Field, Row, Table, arrow_fields, split_of
-from merton.results.parquet import require_pyarrow
-from merton.results.text import one_line
-from merton.study.opinion_tables import OPINIONS, SUBJECTS, metadata
+from merton.results.parquet import metadata, read_schema, require_pyarrow
+from merton.study.opinion_tables import OPINIONS, SUBJECTS
 
 _ROWS = 4096
 """Rows of a table that are in memory at once."""
@@ -179,17 +178,8 @@ def _summed(name: str) -> dict[str, str]:
 
 def _schema(path: Path, columns: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     """The schema of a Parquet file, and what Merton wrote into its metadata; raises InputError if it lacks a column."""
-    arrow = require_pyarrow()
-    try:
-        schema = arrow.parquet.read_schema(path)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except (arrow.ArrowException, OSError) as error:
-        raise InputError(f"{path}: is no Parquet table: {one_line(error, 200)}") from None
-    for column in columns:
-        if column not in schema.names:
-            raise InputError(f"{path}: column {column!r} is missing")
-    return schema, metadata(arrow.table({}, schema=arrow.schema([], metadata=schema.metadata)))
+    schema = read_schema(path, columns)
+    return schema, metadata(schema)
 
 
 def _streamed(path: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:

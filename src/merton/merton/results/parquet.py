@@ -1,11 +1,15 @@
-"""Parquet through pyarrow: the package, and a table as the bytes of a file."""
+"""Parquet through pyarrow: the package, tables of files, and a table as the bytes of a file."""
 
 from __future__ import annotations
 
 import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from merton.errors import require
+from merton.errors import InputError, require
+from merton.results.text import one_line
 
 
 def require_pyarrow() -> Any:
@@ -19,3 +23,45 @@ def parquet_bytes(table: Any) -> bytes:
     content = io.BytesIO()
     require_pyarrow().parquet.write_table(table, content, compression="zstd")
     return content.getvalue()
+
+
+def read_schema(path: Path, columns: Sequence[str]) -> Any:
+    """The `pyarrow.Schema` of a Parquet file; raises as `read_columns`."""
+    return _checked(path, columns, require_pyarrow().parquet.read_schema)
+
+
+def read_columns(path: Path, columns: Sequence[str], dictionaries: Sequence[str] = ()) -> Any:
+    """These columns of a Parquet file as a `pyarrow.Table`, some of them dictionary-encoded.
+
+    Raises:
+        InputError: there is no such file, it is no Parquet table, or a column is missing.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    read = require_pyarrow().parquet.read_table
+    table = _checked(path, columns, lambda file: read(file, partitioning=None, read_dictionary=list(dictionaries)))
+    return table.select(list(columns))
+
+
+def metadata(schema: Any) -> dict[str, Any]:
+    """The facts about a table that Merton wrote into its schema; empty for a foreign one."""
+    try:
+        found = json.loads((schema.metadata or {}).get(b"merton", b"{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _checked(path: Path, columns: Sequence[str], read: Callable[[Path], Any]) -> Any:
+    """What `read` finds in a file: a table or a schema, which has these columns."""
+    arrow = require_pyarrow()
+    try:
+        found = read(path)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(f"{path}: is no Parquet table: {one_line(error, 200)}") from None
+    names = getattr(found, "schema", found).names
+    for column in columns:
+        if column not in names:
+            raise InputError(f"{path}: column {column!r} is missing; it needs: {', '.join(columns)}")
+    return found

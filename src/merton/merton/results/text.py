@@ -1,10 +1,11 @@
-"""Names and numbers as text that is safe to show on a terminal and in a page."""
+"""Names and numbers as text that is safe to show on a terminal and in a page; times of texts."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 
 MISSING = "–"
 """Shown in place of a value that is missing."""
@@ -14,6 +15,11 @@ def printable(text: str, limit: int = 80) -> str:
     """Text that is safe to show: control and direction characters replaced, cut to `limit` characters."""
     shown = "".join(character if character.isprintable() else "\ufffd" for character in text[: limit + 1])
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+def time_of(text: str) -> datetime:
+    """The time of a text as ISO 8601, with a zone if the text names one; raises ValueError for another text."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))  # Python 3.10 knows no Z
 
 
 def one_line(value: object, limit: int = 80) -> str:

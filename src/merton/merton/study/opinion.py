@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from merton.errors import InputError, UnknownNameError
-from merton.results.parquet import require_pyarrow
+from merton.results.parquet import metadata, read_columns, require_pyarrow
 from merton.results.text import one_line
 from merton.study.opinion_tables import (
     OPINIONS,
@@ -24,9 +24,7 @@ from merton.study.opinion_tables import (
     Opinions,
     SubjectSums,
     Texts,
-    metadata,
     numbered_images,
-    read_arrow,
     read_images,
     read_opinions,
     read_subjects,
@@ -180,7 +178,7 @@ def _joined(scores: Iterable[Any]) -> tuple[Any, dict[str, Any]]:
     arrow = require_pyarrow()
     texts = SCORE_COLUMNS[:5]
     tables = [
-        read_arrow(Path(item), SCORE_COLUMNS, texts) if isinstance(item, str | Path) else item.select(SCORE_COLUMNS)
+        read_columns(Path(item), SCORE_COLUMNS, texts) if isinstance(item, str | Path) else item.select(SCORE_COLUMNS)
         for item in scores
     ]
     if not tables:
@@ -192,7 +190,7 @@ def _joined(scores: Iterable[Any]) -> tuple[Any, dict[str, Any]]:
     about: dict[str, Any] = {}
     models: dict[str, Any] = {}
     for table in tables:
-        facts = metadata(table)
+        facts = metadata(table.schema)
         if facts.get("dataset") != about.get("dataset", facts.get("dataset")):
             raise InputError("the scores are of different datasets: each model must be run on the same one")
         models |= facts.pop("models", {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from merton.errors import InputError, UnknownNameError
 from merton.files import write_file
-from merton.results.parquet import parquet_bytes, require_pyarrow
+from merton.results.parquet import metadata, parquet_bytes, read_columns, require_pyarrow
 from merton.results.text import one_line
 from merton.study.outputs import DIMENSIONS
 
@@ -162,8 +162,8 @@ def read_images(dataset: Path) -> Images:
 
     Raises InputError if it has no manifest or no table of references, or these do not belong together.
     """
-    manifest = read_arrow(dataset / "manifest.parquet", _IMAGE_COLUMNS)
-    references = read_arrow(dataset / "references.parquet", ("id", *_REFERENCE_COLUMNS))
+    manifest = read_columns(dataset / "manifest.parquet", _IMAGE_COLUMNS)
+    references = read_columns(dataset / "references.parquet", ("id", *_REFERENCE_COLUMNS))
     row_of = {name: row for row, name in enumerate(references.column("id").to_pylist())}
     ids = manifest.column("reference_id").to_pylist()
     unknown = next((name for name in ids if name not in row_of), None)
@@ -192,8 +192,8 @@ def write_subjects(sums: SubjectSums, path: Path) -> None:
 
 def read_subjects(path: Path) -> SubjectSums:
     """The sums in a file of `write_subjects`; raises InputError if it is none."""
-    table = read_arrow(path, (*_KEYS, *VALUES))
-    about = metadata(table)
+    table = read_columns(path, (*_KEYS, *VALUES))
+    about = metadata(table.schema)
     model, scene, reference, distortion = (np.array(table.column(name).to_pylist(), np.str_) for name in _KEYS[:4])
     level = table.column("level").to_numpy().astype(np.int64)
     models, row = np.unique(model, return_inverse=True)
@@ -229,7 +229,7 @@ def read_opinions(path: Path) -> Opinions:
     """The opinions in a file of `write_opinions`; raises InputError if it is none."""
     plain = [field.name for field in fields(Opinions) if field.name not in ("sos", "n", "about")]
     suffixed = {kind: {name: f"{name}_{kind}" for name in VALUES} for kind in ("sos", "n")}
-    table = read_arrow(path, (*plain, *(column for names in suffixed.values() for column in names.values())))
+    table = read_columns(path, (*plain, *(column for names in suffixed.values() for column in names.values())))
     parts: dict[str, Any] = {}
     for name in plain:
         column = table.column(name)
@@ -240,34 +240,7 @@ def read_opinions(path: Path) -> Opinions:
     for kind, names in suffixed.items():
         as_type = np.int64 if kind == "n" else np.float64
         parts[kind] = {name: table.column(column).to_numpy().astype(as_type) for name, column in names.items()}
-    return Opinions(**parts, about=metadata(table))
-
-
-def read_arrow(path: Path, columns: Sequence[str], dictionaries: Sequence[str] = ()) -> Any:
-    """These columns of a Parquet file as an Arrow table, some of them dictionary-encoded.
-
-    Raises InputError if there is no such file, or a column is missing.
-    """
-    arrow = require_pyarrow()
-    try:
-        table = arrow.parquet.read_table(path, partitioning=None, read_dictionary=list(dictionaries))
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except (arrow.ArrowException, OSError) as error:
-        raise InputError(f"{path}: is no Parquet table: {one_line(error, 200)}") from None
-    for column in columns:
-        if column not in table.column_names:
-            raise InputError(f"{path}: column {column!r} is missing; it needs: {', '.join(columns)}")
-    return table.select(list(columns))
-
-
-def metadata(table: Any) -> dict[str, Any]:
-    """The facts about a table that Merton wrote; empty for a foreign one."""
-    try:
-        found = json.loads((table.schema.metadata or {}).get(b"merton", b"{}"))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    return Opinions(**parts, about=metadata(table.schema))
 
 
 def numbered_images(reference: Texts, distortion: Texts, level: Integers) -> tuple[Integers, Integers]:

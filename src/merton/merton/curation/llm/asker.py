@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -21,6 +20,7 @@ from merton.curation.budget import Budget, BudgetExhaustedError, Call
 from merton.curation.llm.prompting import Prompt, read_prompt
 from merton.curation.llm.reading import LONGEST, parsed
 from merton.errors import InfrastructureError, InputError, InvalidAnswerError, MertonError, describe_error
+from merton.models.rate_limit import RateLimit
 from merton.world.observation import Image
 
 ModelType = TypeVar("ModelType", bound=Model)
@@ -69,7 +69,7 @@ class Asker:
         self._price = self.entry.cost_per_1000 / 1000
         self._cache, self._budget, self._temperature = cache, budget, temperature
         self._identity = identity(self.entry, self._model) | {"kind": "chat", "max_tokens": MAX_TOKENS}
-        self._pace_lock, self._not_before = threading.Lock(), 0.0
+        self._limit = RateLimit(self.entry.requests_per_minute)
         self.made = 0
         """Calls made by this object; those in the cache do not count."""
 
@@ -206,7 +206,7 @@ class Asker:
 
     def _asked(self, question: Question) -> tuple[str, float]:
         """The stored form of an answer, and the time it took [s]; raises InfrastructureError for none."""
-        self._pace()
+        self._limit.wait()
         started = time.monotonic()
         answer: Answer | Exception
         try:
@@ -224,16 +224,6 @@ class Asker:
         else:
             value = {"text": answer.text, "truncated": answer.truncated}
         return json.dumps(value, separators=(",", ":")), time.monotonic() - started
-
-    def _pace(self) -> None:
-        """Wait until the catalogue's `requests_per_minute` allows another call."""
-        if not self.entry.requests_per_minute:
-            return
-        with self._pace_lock:
-            now = time.monotonic()
-            start = max(now, self._not_before)
-            self._not_before = start + 60.0 / self.entry.requests_per_minute
-        time.sleep(start - now)
 
 
 def _text_of(answer: str) -> str:

@@ -19,6 +19,7 @@ from pydantic import Field
 from merton.config import Model, load
 from merton.files import resource
 from merton.results.schema import SUBMISSION_EVENTS
+from merton.results.text import time_of
 
 RECEIVED, EVALUATING, SCORED, REFUSED, WITHDRAWN = "received", "evaluating", "scored", "refused", "withdrawn"
 BY_THE_HOST = (EVALUATING, SCORED, REFUSED)
@@ -99,8 +100,7 @@ def evaluation(row: Mapping[str, Any], taken: Sequence[Step], window: date) -> d
     """
     due = next((step.due for step in taken if step.due), "")
     if not due:
-        received = datetime.fromisoformat(row["received_utc"].replace("Z", "+00:00"))
-        due = due_day(received, load_rules().evaluation_working_days).isoformat()
+        due = due_day(time_of(row["received_utc"]), load_rules().evaluation_working_days).isoformat()
     last = next((step for step in reversed(taken) if step.status in BY_THE_HOST), None)
     if row["status"] == WITHDRAWN:
         status = WITHDRAWN

@@ -47,7 +47,7 @@ from merton.leaderboard.submissions.receipts import (
 )
 from merton.results.database import Database
 from merton.results.schema import ATTEMPTS, COUNTED_STATES, SUBMISSION_EVENTS, SUBMISSION_SCORES, SUBMISSIONS
-from merton.results.text import one_line
+from merton.results.text import one_line, time_of
 
 LONGEST_REASON = 400
 
@@ -227,18 +227,14 @@ def _moment(connection: sa.Connection, now: datetime | None) -> datetime:
     """The time of this machine, or of the last attempt if the clock was set back since."""
     last = connection.scalar(sa.select(ATTEMPTS.c.received_utc).order_by(ATTEMPTS.c.id.desc()).limit(1))
     moment = (now or clock()).astimezone(timezone.utc)
-    return max(moment, _time(last)) if last else moment
+    return max(moment, time_of(last)) if last else moment
 
 
 def _moment_of_step(connection: sa.Connection, now: datetime | None) -> datetime:
     """The same for steps of evaluations, which are in order too; they do not delay receipts."""
     last = connection.scalar(sa.select(SUBMISSION_EVENTS.c.at_utc).order_by(SUBMISSION_EVENTS.c.id.desc()).limit(1))
     moment = _moment(connection, now)
-    return max(moment, _time(last)) if last else moment
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return max(moment, time_of(last)) if last else moment
 
 
 def _text(moment: datetime) -> str:
