@@ -1,10 +1,11 @@
 """Twins of simulated trials against execution: tools/twins_against_execution.py OUT.csv --policies glance servo.
 
-Each policy runs undistorted in scenes of the tasks it claims; the pictures are kept as a recording keeps them. For each
-scene some distortions are drawn, types without replacement and levels 1 to 5 alike, the same for all policies. A twin
-predicts each, and then it is executed in the embedded cell with the same seeds. Left is what has gone more than 2 cm
-from the undistorted run, path or end; lost is a task that only the undistorted run did. Prints agreement, sensitivity
-and specificity with 95 % intervals that are clustered by scene. With --table, prints them for a table of before.
+Each policy runs undistorted in scenes of the tasks it claims; the pictures are kept as a recording keeps them, as PNG
+and as JPEG. For each scene some distortions are drawn, types without replacement and levels 1 to 5 alike, the same for
+all policies. A twin predicts each, and then it is executed in the embedded cell with the same seeds. Left is what has
+gone more than 2 cm from the undistorted run, path or end; lost is a task that only the undistorted run did. Prints
+agreement, sensitivity and specificity with 95 % intervals that are clustered by scene. With --table, prints them for
+a table of before.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def show(name: str, pairs: Sequence[Checked]) -> None:
     _show_agreement("lost", lost(pairs))
     for label, by_chance in (("left, types without chance", False), ("left, types with chance", True)):
         _show_agreement(label, left([pair for pair in pairs if DISTORTIONS[pair.distortion].stochastic == by_chance]))
-    _show_agreement("left, pictures without loss", left([replace(pair, predicted_cm=pair.exact_cm) for pair in pairs]))
+    _show_agreement("left, pictures as JPEG", left([replace(pair, predicted_cm=pair.jpeg_cm) for pair in pairs]))
     predicted, executed = (np.array([getattr(pair, key) for pair in pairs]) for key in ("predicted_cm", "executed_cm"))
     names, scene = np.unique([pair.scene for pair in pairs], return_inverse=True)
     times = scene_draws(0, names)[:, scene]

@@ -122,6 +122,38 @@ def test_a_result_belongs_to_the_trial_of_its_first_chunk(trials, tmp_path: Path
     assert found.without_result == 1
 
 
+@pytest.mark.parametrize("late", ["/cell/state", "/experiment/chunk/distorted", "/joint_states", "color/camera_info"])
+def test_topics_may_be_scenes_behind_one_another(trials, tmp_path: Path, late: str) -> None:
+    """A recorder that was held up writes what has come topic by topic."""
+    content = messages(trials)
+    behind = [item for item in content if item[0].endswith(late)]
+    told = [item for item in content if not item[0].endswith(late)] + behind
+    found, expected = (
+        read_recording(write(tmp_path / name, each)).trials for name, each in (("late", told), ("in_time", content))
+    )
+    assert [(each.id, len(each.decisions)) for each in found] == [(each.id, 1) for each in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.decisions[0].pictures == other.decisions[0].pictures
+        assert np.array_equal(one.decisions[0].joints_rad, other.decisions[0].joints_rad)
+        assert one.decisions[0].least_opening_m == other.decisions[0].least_opening_m
+
+
+def test_a_picture_that_the_recorder_lost_is_not_replaced_by_an_older_one(trials, tmp_path: Path) -> None:
+    """In a simulated cell, whose pictures have the stamps of the decisions."""
+    content = messages(trials[:2])
+    camera = "/camera/top/color/image_raw/compressed"
+    (_, second) = (number for number, (topic, _) in enumerate(content) if topic == camera)
+    older = CompressedImage(header=convert.header(2 * SECOND_NS - 1, "top"), format=content[second][1].format)
+    older._data = content[second][1].data
+    told = [*content[:second], (camera, older), *content[second + 1 :]]
+    found = replay(write(tmp_path / "lost.mcap", told), [FLAT])
+    assert {each.trial.scene for each in found.twins} == {0}
+    assert found.notes[0].startswith("trials without a picture that their policy saw, and so without twins: 1 ")
+    free = [item for item in content if item[0] != camera]
+    with pytest.raises(InputError, match="no picture of the camera 'top' at step 0"):
+        replay(write(tmp_path / "none.mcap", free), [FLAT])
+
+
 def test_a_raw_image_comes_before_its_jpeg(trials, tmp_path: Path) -> None:
     grey = np.full((240, 424, 3), 77, np.uint8)
     grey[5, 7] = 200

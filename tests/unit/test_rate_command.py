@@ -176,3 +176,13 @@ def test_an_empty_record_and_a_metric_of_a_matrix_are_refused(matrix: Path, tmp_
     blank.write_text("agent,a\none,\n")
     with pytest.raises(InputError, match=r"blank\.csv has no scored trial and no imported score"):
         rate(blank, "--out", tmp_path / "out")
+
+
+def test_a_file_in_the_place_of_the_folder_is_told_before_the_work(
+    matrix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("merton.leaderboard.snapshot.compute.rate_both", lambda *_: pytest.fail("the work had begun"))
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(InputError, match=r"is a file or lies in one: choose a folder$"):
+            rate(matrix, "--out", out)

@@ -107,13 +107,12 @@ def test_a_departure_is_the_larger_of_path_and_end() -> None:
 
 @pytest.fixture(scope="module")
 def trials(ports: WatchedPorts) -> dict[str, tuple[RecordedTrial, list[executed.Pair]]]:
-    """A policy with one look and one that looks again: their undistorted push and its pairs, pictures without loss."""
+    """A policy with one look and one that looks again: their undistorted push and its pairs."""
     found = {}
     for policy, settings in (("tiny-vla", (FLAT, NOISE)), ("servo", (FLAT,))):
         spec, _ = single_trial(policy, "push", seed=7)
         pairs = pairs_of(ports, spec, "push", 0, settings)
-        trial, _ = recorded_run(ports, spec, "push", 0)
-        found[policy] = replace(trial, decisions=tuple(ports.exact)), pairs
+        found[policy] = pairs[0].trial, pairs
     return found
 
 
@@ -130,10 +129,10 @@ def test_a_twin_is_shown_the_picture_of_the_trial(trials, robot: PaperRobot) -> 
     """Its seeds are those of the executed trial, so noise is the same, and the first motion too."""
     _, (flat, noise) = trials["tiny-vla"]
     for pair in (flat, noise):
-        planned, run = pair.exact.farthest.motion, pair.first_chunk
+        planned, run = pair.twin.farthest.motion, pair.first_chunk
         assert np.array_equal(planned.path, robot.motion(run, *start(pair.trial)).path)
     other = twins_of(flat.trial, "tiny-vla", (NOISE,), Design(seed=8))[-1]
-    assert not np.array_equal(other.motion.path, noise.exact.farthest.motion.path)
+    assert not np.array_equal(other.motion.path, noise.twin.farthest.motion.path)
 
 
 def start(trial: RecordedTrial) -> tuple[np.ndarray, float, float]:
@@ -149,14 +148,16 @@ def test_a_twin_leaves_where_the_executed_trial_does(trials) -> None:
     assert not trials["servo"][1][0].checked().open_loop
 
 
-def test_a_recorded_picture_is_a_jpeg(ports: WatchedPorts) -> None:
-    """It moves the policy by less than a millimetre, and a slight blur by less than the tolerance."""
+def test_a_jpeg_moves_the_policy(ports: WatchedPorts) -> None:
+    """By less than a millimetre without distortion, and with a slight blur by less than the tolerance."""
     spec, _ = single_trial("tiny-vla", "push", seed=7)
+    trial, _ = recorded_run(ports, spec, "push", 0)
+    as_jpeg = replace(trial, decisions=tuple(ports.from_jpeg))
     (pair,) = pairs_of(ports, spec, "push", 0, (SLIGHT,))
-    undistorted = twins_of(pair.trial, "tiny-vla", (), Design(seed=7))[0]
+    undistorted = twins_of(as_jpeg, "tiny-vla", (), Design(seed=7))[0]
     assert not undistorted.is_same
     assert 0 < undistorted.away.distance_m < 1e-3
-    assert pair.twin.left_at is None
+    assert pair.from_jpeg.left_at is None
 
 
 def test_another_policy_is_asked_once_and_compared_with_itself(trials) -> None:

@@ -137,6 +137,26 @@ def claim(file: Path, settings: Mapping[str, Any], work: str) -> None:
         )
 
 
+def refuse_file(folder: Path) -> None:
+    """Raises InputError if a folder that is to be written is a file, or lies in one."""
+    if any(part.exists() and not part.is_dir() for part in (folder, *folder.parents)):
+        raise InputError(f"{str(folder)!r} is a file or lies in one: choose a folder")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those that it lies in, if need be.
+
+    Raises:
+        InputError: it is a file, or lies in one.
+        InfrastructureError: it cannot be made.
+    """
+    refuse_file(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(f"cannot make the folder {str(folder)!r}: {error.strerror}") from None
+
+
 @contextmanager
 def locked_folder(folder: Path, work: str) -> Iterator[None]:
     """Make the folder if need be and lock it for this kind of work until the block, or the process, ends.
@@ -148,11 +168,11 @@ def locked_folder(folder: Path, work: str) -> Iterator[None]:
         work: the name of the work for the message to a second process, such as "merton run".
 
     Raises:
-        InputError: another process is at work there.
+        InputError: another process is at work there, or it is a file.
         InfrastructureError: the folder cannot be made.
     """
+    make_folder(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise InfrastructureError(f"cannot write into {str(folder)!r}: {error.strerror}") from None

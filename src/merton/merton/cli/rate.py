@@ -21,6 +21,7 @@ from merton.cli.console import (
     working,
 )
 from merton.errors import InputError
+from merton.files import refuse_file
 from merton.results.metrics import DEFAULT_METRIC
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def rate_command(
         from merton.leaderboard.snapshot.compute import rate_both
         from merton.rating.convergence import convergence as follow
 
+    refuse_file(out)
     if not (convergence or long_tail or place):
         convergence = long_tail = True
     wanted = newcomers.read_newcomers(place) if place else {}

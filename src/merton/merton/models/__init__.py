@@ -1,3 +1,14 @@
 """Models of either kind: how one is listed, loaded, reached over a wire and served."""
 
-__all__ = ["base", "blobs", "catalogue", "checkpoints", "convolution", "networks", "rate_limit", "remote", "serving", "worker"]
+__all__ = [
+    "base",
+    "blobs",
+    "catalogue",
+    "checkpoints",
+    "convolution",
+    "networks",
+    "rate_limit",
+    "remote",
+    "serving",
+    "worker",
+]

@@ -117,9 +117,11 @@ class _Exporter:
             self._log(path, self._rr.TextLog(text, level=level))
 
     def _picture(self, path: str) -> Callable[[Any], None]:
-        return lambda message: self._log(
-            path, self._rr.EncodedImage(contents=bytes(message.data), media_type="image/jpeg")
-        )
+        def log(message: Any) -> None:
+            form = "png" if "png" in message.format else "jpeg"
+            self._log(path, self._rr.EncodedImage(contents=bytes(message.data), media_type=f"image/{form}"))
+
+        return log
 
     def _distortion(self, camera: str) -> Callable[[Any], None]:
         return lambda message: self._say(f"events/distortion/{camera}", f"{message.name} {message.level:g}")

@@ -20,7 +20,7 @@ class Checked:
         open_loop: whether the recorded run is one look and one chunk.
         distortion, level: of the twin and of the executed trial.
         predicted_cm: distance of the twin from the recorded run.
-        exact_cm: that of a twin of pictures that were kept without loss.
+        jpeg_cm: that of a twin of pictures that were recorded as JPEG.
         executed_cm: of the executed run from the executed undistorted one.
         reference_success, success: whether the undistorted and the executed distorted run did the task.
         verdict: the gate's, on the twin.
@@ -33,7 +33,7 @@ class Checked:
     distortion: str
     level: int
     predicted_cm: float
-    exact_cm: float
+    jpeg_cm: float
     executed_cm: float
     reference_success: bool
     success: bool

@@ -12,7 +12,7 @@ from merton.experiment.local import LocalPorts
 from merton.experiment.plan import ExperimentSpec, Trial, distortion_seed
 from merton.experiment.ports import Side
 from merton.experiment.trial import TrialRun
-from merton.recording.images import jpeg, png16
+from merton.recording.images import COLOR_FORMATS, png16
 from merton.results.records import Outcome, TestCase
 from merton.twins.agreement import Checked
 from merton.twins.motion import Departure, departure
@@ -23,13 +23,14 @@ from merton.world.action import ActionChunk
 from merton.world.observation import CameraView, Observation
 
 
-def as_recorded(view: CameraView) -> Picture:
-    """A view as a recording has it: colour as JPEG, depth without loss."""
+def as_recorded(view: CameraView, color_format: str) -> Picture:
+    """A view as a recording has it: colour in a form of `COLOR_FORMATS`, depth without loss."""
     depth = None
     if view.depth_m is not None:
         millimetres = np.rint(view.depth_m * 1000.0).astype(np.uint16)
         depth = SimpleNamespace(format="16UC1; png compressed", data=bytes(png16(millimetres)))
-    color = SimpleNamespace(format="rgb8; jpeg compressed bgr8", data=bytes(jpeg(view.color)))
+    content = bytes(COLOR_FORMATS[color_format](view.color))
+    color = SimpleNamespace(format=f"rgb8; {color_format} compressed bgr8", data=content)
     return Picture(color, depth, view.intrinsics, view.stamp_ns)
 
 
@@ -37,15 +38,16 @@ class WatchedPorts(LocalPorts):
     """A simulated cell that notes the decisions of a trial.
 
     Attributes:
-        decisions: on the distorted side, which is the reference at level 0, since the last reset; as recorded.
-        exact: the same with pictures without loss.
+        decisions: on the distorted side, which is the reference at level 0, since the last reset; as the graphs of
+            simulated cells record them, with colour as PNG.
+        from_jpeg: the same as a lab's graph records them, with colour as JPEG.
     """
 
     decisions: list[Decision]
-    exact: list[Decision]
+    from_jpeg: list[Decision]
 
     def reset(self, task: str, scene: int) -> str:
-        self.decisions, self.exact = [], []
+        self.decisions, self.from_jpeg = [], []
         self.on_slice = self._note_opening
         return super().reset(task, scene)
 
@@ -53,24 +55,17 @@ class WatchedPorts(LocalPorts):
         chunk = super().act(model, observation, side)
         if side == "distorted":
             opening_m, views = self.cell.gripper_opening_m, observation.views.items()
-            for kept, keep in ((self.decisions, as_recorded), (self.exact, without_loss)):
-                pictures = {name: keep(view) for name, view in views}
+            for kept, color_format in ((self.decisions, "png"), (self.from_jpeg, "jpeg")):
+                pictures = {name: as_recorded(view, color_format) for name, view in views}
                 made = Decision(observation.step, chunk, observation.joints_rad, opening_m, opening_m, pictures)
                 kept.append(made)
         return chunk
 
     def _note_opening(self) -> None:
-        for kept in (self.decisions, self.exact):
+        for kept in (self.decisions, self.from_jpeg):
             if kept:
                 least_m = min(kept[-1].least_opening_m, self.cell.gripper_opening_m)
                 kept[-1] = replace(kept[-1], least_opening_m=least_m)
-
-
-def without_loss(view: CameraView) -> Picture:
-    """A view as the raw topic of a camera has its colour; depth as in a recording."""
-    height, width = view.color.shape[:2]
-    color = SimpleNamespace(encoding="rgb8", height=height, width=width, step=3 * width, data=view.color.tobytes())
-    return replace(as_recorded(view), color=color)
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class Pair:
         trial: the undistorted run, as recorded.
         setting: of the distorted one.
         twin: the prediction from the recorded pictures.
-        exact: that from pictures without loss.
+        from_jpeg: that from pictures that were recorded as JPEG.
         away: how far the executed run was from the executed undistorted one.
         outcome: of the executed run.
         steps: chunks of the executed run.
@@ -92,7 +87,7 @@ class Pair:
     trial: RecordedTrial
     setting: Setting
     twin: TrialTwin
-    exact: TrialTwin
+    from_jpeg: TrialTwin
     away: Departure
     outcome: Outcome
     steps: int
@@ -109,7 +104,7 @@ class Pair:
             self.setting.distortion,
             self.setting.level,
             round(100 * self.twin.farthest.away.distance_m, 4),
-            round(100 * self.exact.farthest.away.distance_m, 4),
+            round(100 * self.from_jpeg.farthest.away.distance_m, 4),
             round(100 * self.away.distance_m, 4),
             self.trial.outcome is Outcome.SUCCESS,
             self.outcome is Outcome.SUCCESS,
@@ -135,14 +130,14 @@ def pairs_of(
     """Run the first agent of an experiment undistorted in a scene, predict each setting, and run it.
 
     None where the policy refuses the task. Distortions of twin and trial have the same seed. Noise depends on the
-    pixels too, and a recorded picture is a JPEG: so it is other noise of the same strength.
+    pixels too: on a picture that was recorded as JPEG it is other noise of the same strength.
     """
     recorded, reference = recorded_run(ports, spec, task, scene)
     if not recorded.decisions:
         return []
-    predicted, exact = (
+    predicted, from_jpeg = (
         {each.twins[0].setting: each for each in by_trial(twins_of(trial, trial.policy, settings, Design(spec.seed)))}
-        for trial in (recorded, replace(recorded, decisions=tuple(ports.exact)))
+        for trial in (recorded, replace(recorded, decisions=tuple(ports.from_jpeg)))
     )
     pairs = []
     for setting in settings:
@@ -155,7 +150,7 @@ def pairs_of(
                 recorded,
                 setting,
                 predicted[setting],
-                exact[setting],
+                from_jpeg[setting],
                 away,
                 _outcome(run),
                 run.steps,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +26,8 @@ ROBOT = "merton_cell"
 _CAMERA = re.compile(r"camera/([^/]+)/(color/image_raw|color/camera_info|aligned_depth_to_color/image_raw)")
 _ROBOT_NAME = re.compile(r"<robot\b[^>]*\bname=\"([^\"]*)\"")
 _NEVER_NS = 1 << 63
+_BEHIND = 16
+"""So many scenes may one topic of a recording be behind another: a recorder writes what has come topic by topic."""
 _IMAGE_FIELDS = ("format", "encoding", "height", "width", "step", "is_bigendian", "data")
 """Of sensor_msgs Image and CompressedImage, as `merton.perception.camera.bag` reads them."""
 
@@ -125,7 +126,7 @@ class _Scene:
     task: str
     seed: int
     instruction: str
-    chunks: list[tuple[int, ActionChunk]] = field(default_factory=list)
+    stamps: tuple[int, ...] = ()
     decisions: tuple[Decision, ...] = ()
 
 
@@ -137,6 +138,8 @@ class _Reading:
         self.starts: list[int] = []
         self.scenes: list[_Scene] = []
         self.counter = -1
+        self.chunks: list[tuple[int, ActionChunk]] = []
+        self.in_lockstep = False
         self.joints: list[tuple[int, NDArray[np.float64], float]] = []
         self.linkage = False
         self.pictures: dict[str, dict[int, dict[str, Any]]] = {}
@@ -156,8 +159,7 @@ class _Reading:
             self._joints(entry.decode())
         elif topic.endswith("experiment/chunk/distorted"):
             message = entry.decode()
-            if self.scenes:
-                self.scenes[self._at(header_ns(message))].chunks.append((header_ns(message), self._chunk(message)))
+            self.chunks.append((header_ns(message), self._chunk(message)))
         elif name == "trial_results":
             self.results.append(entry.decode())
         elif name == "trial_evidence":
@@ -183,17 +185,12 @@ class _Reading:
     def _state(self, state: Any) -> None:
         if state.scene == self.counter:
             return
-        if len(self.scenes) > 1:
-            self._settle(len(self.scenes) - 2)
         self.counter = state.scene
         self.starts.append(header_ns(state))
         self.scenes.append(_Scene(header_ns(state), state.task, state.seed, state.instruction))
-        if len(self.starts) > 1:  # the scene before may still be written: its messages come over other topics
-            self._forget(self.starts[-2])
-
-    def _at(self, stamp_ns: int) -> int:
-        """The number of the scene at an instant of the cell's clock."""
-        return max(0, bisect_right(self.starts, stamp_ns) - 1)
+        if len(self.scenes) > _BEHIND:
+            self._settle(len(self.scenes) - 1 - _BEHIND)
+            self._forget(self.starts[-_BEHIND])
 
     def _joints(self, message: Any) -> None:
         state = arm_state(message.name, message.position)
@@ -216,6 +213,7 @@ class _Reading:
             kept[part] = image
 
     def _forget(self, before_ns: int) -> None:
+        self.chunks = [item for item in self.chunks if item[0] >= before_ns]
         self.joints = [item for item in self.joints if item[0] >= before_ns]
         for camera, at in self.pictures.items():
             self.pictures[camera] = {stamp: parts for stamp, parts in at.items() if stamp >= before_ns}
@@ -226,9 +224,10 @@ class _Reading:
         if scene.decisions:
             return
         end_ns = self.starts[number + 1] if number + 1 < len(self.starts) else _NEVER_NS
-        stamps = [stamp_ns for stamp_ns, _ in scene.chunks]
+        chunks = [item for item in self.chunks if scene.start_ns <= item[0] < end_ns]
+        stamps = [stamp_ns for stamp_ns, _ in chunks]
         decisions = []
-        for step, (stamp_ns, chunk) in enumerate(scene.chunks):
+        for step, (stamp_ns, chunk) in enumerate(chunks):
             before = [item for item in self.joints if item[0] <= stamp_ns]
             if not before:
                 raise InputError(f"{self.path} has no joint states of the instant of a chunk")
@@ -237,11 +236,12 @@ class _Reading:
             least_m = min([opening_m, *(item[2] for item in self.joints if stamp_ns <= item[0] < next_ns)])
             pictures = {camera: self._seen(camera, scene.start_ns, stamp_ns) for camera in sorted(self.pictures)}
             there = {camera: picture for camera, picture in pictures.items() if picture is not None}
+            self.in_lockstep |= any(picture.stamp_ns == stamp_ns for picture in there.values())
             decisions.append(Decision(step, chunk, joints, opening_m, least_m, there))
-        scene.decisions = tuple(decisions)
+        scene.stamps, scene.decisions = tuple(stamps), tuple(decisions)
 
     def _seen(self, camera: str, start_ns: int, stamp_ns: int) -> Picture | None:
-        """The picture of an instant: of its very stamp in a simulated cell, else the newest before it."""
+        """The newest picture of an instant."""
         seen = {at: parts for at, parts in self.pictures[camera].items() if start_ns <= at <= stamp_ns}
         newest = max((at for at, parts in seen.items() if "color" in parts), default=None)
         if newest is None:
@@ -254,6 +254,9 @@ class _Reading:
         for number in range(len(self.scenes)):
             self._settle(number)
         waiting = [scene for scene in self.scenes if scene.decisions]
+        if self.in_lockstep:
+            for scene in waiting:
+                scene.decisions = tuple(map(_of_its_instant, scene.stamps, scene.decisions))
         found, known = [], set[tuple[str, str]]()
         for result in self.results:
             key = (result.experiment_id, result.trial_id)
@@ -277,11 +280,18 @@ class _Reading:
         return first.model == chunks[1].model_id and np.array_equal(first.deltas, self._chunk(chunks[1]).deltas)
 
 
+def _of_its_instant(stamp_ns: int, decision: Decision) -> Decision:
+    """A decision without pictures of another stamp: the policy saw one of this very stamp, and the recorder lost it."""
+    pictures = {name: picture for name, picture in decision.pictures.items() if picture.stamp_ns == stamp_ns}
+    return replace(decision, pictures=pictures)
+
+
 def read_recording(path: Path) -> Recorded:
     """The trials of a recording that have decisions and a result.
 
     A trial is what lies between two resets of the cell. Of each decision: the chunk, the newest joint states and
-    pictures of its instant on the cell's clock.
+    pictures of its instant on the cell's clock; in a simulated cell, whose pictures carry the stamps of decisions,
+    those of its very stamp alone.
 
     Raises:
         InputError: no recording, no trial in it, or one of another robot.

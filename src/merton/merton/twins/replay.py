@@ -17,7 +17,7 @@ from merton.processes import one_thread_each, stop_workers, usable_cores, worker
 from merton.results.records import TestCase
 from merton.twins.motion import TOLERANCE_M
 from merton.twins.recorded import Recorded, RecordedTrial, read_recording
-from merton.twins.twin import Design, Setting, Twin, twins_of
+from merton.twins.twin import Design, Setting, Twin, decisions_of, missing_picture, twins_of
 
 LEAST_FOR_WORKERS = 400
 """Fewer decisions than this are done sooner in this process than new ones start."""
@@ -114,7 +114,7 @@ def design_of(path: Path, linkage: bool) -> Design:
 def _jobs(recorded: Recorded, policy: str | None) -> tuple[list[tuple[RecordedTrial, str]], list[str]]:
     """The trials with the policy to ask, and why others are left out."""
     jobs: list[tuple[RecordedTrial, str]] = []
-    distorted, blind = 0, set[str]()
+    distorted, blind, lost = 0, set[str](), list[str]()
     scenes = {(each.task, each.scene) for each in recorded.trials if each.policy == policy and not each.level}
     for trial in recorded.trials:
         name = policy or trial.policy
@@ -127,12 +127,22 @@ def _jobs(recorded: Recorded, policy: str | None) -> tuple[list[tuple[RecordedTr
         if entry.needs_scene or not entry.cameras:
             blind.add(name)
             continue
+        if missing := [told for each in decisions_of(trial, name) if (told := missing_picture(trial, each, name))]:
+            lost += missing[:1]
+            continue
         if policy is not None and policy != trial.policy:
             if (trial.task, trial.scene) in scenes:  # another trial has shown the same pictures
                 continue
             scenes.add((trial.task, trial.scene))
         jobs.append((trial, name))
+    if lost and not jobs:
+        raise InputError(lost[0])
     notes = []
+    if lost:
+        notes.append(
+            f"trials without a picture that their policy saw, and so without twins: {len(lost)} (a recorder on a busy "
+            "machine loses some)"
+        )
     if distorted:
         notes.append(f"trials that were distorted when they were recorded, and so have no twins: {distorted}")
     if recorded.without_result:

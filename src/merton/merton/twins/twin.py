@@ -125,8 +125,7 @@ def twins_of(trial: RecordedTrial, policy: str, settings: Sequence[Setting], des
         InputError: the recording lacks pictures of a camera that the policy looks at.
         InfrastructureError, MissingDependencyError: the policy could not be asked.
     """
-    own = policy == trial.policy
-    decisions = trial.decisions if own else trial.decisions[:1]
+    own, decisions = policy == trial.policy, decisions_of(trial, policy)
     robot = _robot(design.linkage)
     views = [true_views(trial, decision, policy, robot.cell) for decision in decisions]
     references = [robot.motion(each.chunk, *_start(each)) for each in decisions]
@@ -144,6 +143,11 @@ def twins_of(trial: RecordedTrial, policy: str, settings: Sequence[Setting], des
     return found
 
 
+def decisions_of(trial: RecordedTrial, policy: str) -> tuple[Decision, ...]:
+    """The decisions of a trial that a policy is asked for again: another one than the recorded is asked once."""
+    return trial.decisions if policy == trial.policy else trial.decisions[:1]
+
+
 def views_at(twin: Twin, design: Design) -> tuple[dict[str, CameraView], dict[str, CameraView]]:
     """The views of the cameras that the policy looks at, at the twin's step: as recorded, and as the twin was shown."""
     trial, setting = twin.trial, twin.setting
@@ -158,22 +162,25 @@ def true_views(trial: RecordedTrial, decision: Decision, policy: str, cell: Cell
     Raises:
         InputError: the recording lacks one of them.
     """
+    if missing := missing_picture(trial, decision, policy):
+        raise InputError(missing)
     entry = POLICIES[policy]
-    views = {}
+    return {
+        camera: _view(camera, decision.pictures[camera], decision, cell, entry.needs_depth) for camera in entry.cameras
+    }
+
+
+def missing_picture(trial: RecordedTrial, decision: Decision, policy: str) -> str:
+    """The first picture that a policy looks at and the recording lacks, in a sentence; empty if it has them all."""
+    entry = POLICIES[policy]
     for camera in entry.cameras:
         picture = decision.pictures.get(camera)
+        of = f"of the camera {camera!r} at step {decision.step} of {trial.id!r}, which {policy!r}"
         if picture is None:
-            raise InputError(
-                f"the recording has no picture of the camera {camera!r} at step {decision.step} of {trial.id!r}, which "
-                f"{policy!r} looks at"
-            )
+            return f"the recording has no picture {of} looks at"
         if entry.needs_depth and picture.depth is None:
-            raise InputError(
-                f"the recording has no depth of the camera {camera!r} at step {decision.step} of {trial.id!r}, which "
-                f"{policy!r} uses"
-            )
-        views[camera] = _view(camera, picture, decision, cell, entry.needs_depth)
-    return views
+            return f"the recording has no depth {of} uses"
+    return ""
 
 
 def _view(camera: str, picture: Picture, decision: Decision, cell: CellConfig, deep: bool) -> CameraView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image
 
 from merton.errors import InputError
-from merton.recording.images import jpeg, png16
+from merton.recording.images import COLOR_FORMATS, png16
 from merton.recording.writer import Channel, RecordingWriter
 from merton.world.cell import load_cell
 from merton_nodes.recording.recorded_topics import DIAGNOSTICS, qos_text, recorded_topics, type_name
@@ -41,8 +42,11 @@ class PolledCallbackGroup(CallbackGroup):
         """Nothing has begun."""
 
 
-def compress(data: bytes) -> bytes:
-    """A serialized Image as a serialized CompressedImage: JPEG; depth (16UC1) as PNG of 16 bits, without loss.
+def compress(data: bytes, color: str) -> bytes:
+    """A serialized Image as a serialized CompressedImage; depth (16UC1) as PNG of 16 bits, without loss.
+
+    Args:
+        color: form of a colour image, of `COLOR_FORMATS`.
 
     Raises InputError for an image that cannot be encoded.
     """
@@ -52,8 +56,8 @@ def compress(data: bytes) -> bytes:
         compressed.format = "16UC1; png compressed "
         compressed._data = png16(convert.millimetre_array(image).astype(np.uint16))
     else:
-        compressed.format = "rgb8; jpeg compressed bgr8"
-        compressed._data = jpeg(convert.color_array(image))
+        compressed.format = f"rgb8; {color} compressed bgr8"
+        compressed._data = COLOR_FORMATS[color](convert.color_array(image))
     return bytes(serialize_message(compressed))
 
 
@@ -67,6 +71,10 @@ class RecorderNode(StageNode):
         path = self.parameter("path", "", "the MCAP file to write; it must not exist yet")
         if not path:
             raise InputError("recorder_node needs its parameter path: the MCAP file to write")
+        color = self.parameter(
+            "color", "jpeg", "form of colour images: png is without loss, jpeg is small", choices=COLOR_FORMATS
+        )
+        self.compress = partial(compress, color=color)
         self.writer = RecordingWriter(Path(path).expanduser())
         self.last_image: dict[str, bytes] = {}
         self.last_number: dict[str, int] = {}
@@ -81,7 +89,7 @@ class RecorderNode(StageNode):
     def listen(self, topic: str, kind: type, qos: QoSProfile) -> None:
         name, metadata = self.resolve_topic_name(topic), {"offered_qos_profiles": qos_text(qos)}
         if kind is Image:
-            channel = Channel(f"{name}/compressed", type_name(CompressedImage), compress, metadata)
+            channel = Channel(f"{name}/compressed", type_name(CompressedImage), self.compress, metadata)
         else:
             channel = Channel(name, type_name(kind), None, metadata)
 

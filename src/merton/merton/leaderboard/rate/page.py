@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import merton
-from merton.errors import InfrastructureError
-from merton.files import write_file
+from merton.files import make_folder, write_file
 from merton.leaderboard.rate.figures import Curve, curves
 from merton.leaderboard.rate.newcomers import Placed
 from merton.leaderboard.rate.tail import SOLVED, LongTail
@@ -65,12 +64,10 @@ def write_page(found: Findings, out: Path) -> list[Path]:
         The files, the page first.
 
     Raises:
+        InputError: the folder is a file.
         InfrastructureError: the folder or a file cannot be written.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InfrastructureError(f"cannot make {out}: {error.strerror or error}") from None
+    make_folder(out)
     page = environment("merton.leaderboard.rate").get_template("rate_page.html.j2").render(_shown(found))
     numbers = json.dumps(_rounded(asdict(found)), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     for name, text in ((PAGE, page), (NUMBERS, f"{numbers}\n")):

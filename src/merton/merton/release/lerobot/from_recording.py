@@ -24,7 +24,7 @@ from merton.world.geometry import Array
 from merton.world.observation import Image
 
 _Taken = list[tuple[int, bytes]]
-"""Pictures of a camera: stamp [ns] and JPEG."""
+"""Pictures of a camera: stamp [ns] and PNG or JPEG."""
 EARLIER_NS = 30_000_000_000
 """A picture that is older than this at the beginning of a trial is not shown in it [ns]."""
 
@@ -91,7 +91,7 @@ def export(
         provenance = {
             **asked, "merton": __version__, "left_out": left_out,
             "pictures": "the last picture of each camera up to the frame's time, as the policy saw it: through the "
-            "distortion of the trial. They were recorded as JPEG of quality 92",
+            "distortion of the trial. A lab's recording has them as JPEG of quality 92 unless it was asked for PNG",
             "limits": "`oldest_picture_s` of an episode is how far a picture lags behind its frame at most. Pictures "
             "of a lab show all that stood before its cameras: look at them before you publish them.",
         }  # fmt: skip
