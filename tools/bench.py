@@ -230,8 +230,8 @@ def growth() -> dict[str, Any]:
     process each. `resume`: from opening the run to the list of trials that are left. `board`: `leaderboard show
     --json`; `site`: `leaderboard build`, with pages for the 5,000 hardest cases; `report`: of trials that left no
     files, `report_with_files`: with a trial.json of 2 kB each. `cache`: of annotate, 40 responses a transaction, each
-    durable. An empty cell was not measured: a report takes minutes beyond 1e5. The figures at 1e3 and 1e4 hold what
-    is made once, such as compiled code. See `growth_bench.py`.
+    durable. An empty cell was not measured: each trial.json takes 4 kB of the disk. The figures at 1e3 and 1e4 hold
+    what is made once, such as compiled code. See `growth_bench.py`.
     """
     return from_script("growth_bench.py")
 

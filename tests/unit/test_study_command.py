@@ -202,9 +202,12 @@ def test_mistakes_are_one_sentence(folders: list[Path], dataset: Path, tmp_path:
 
 def test_a_place_that_cannot_be_written_is_said(folders: list[Path], dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for command, out in (("opinions", tmp_path / "file"), ("dataset", tmp_path / "none" / "study.html")):
+    for command, out, error in (
+        ("opinions", tmp_path / "file", InputError),
+        ("dataset", tmp_path / "none" / "study.html", InfrastructureError),
+    ):
         result = study(command, *folders, dataset, "--out", out, "--domain", "simulation")
-        assert isinstance(result.exception, InfrastructureError), result.output
+        assert isinstance(result.exception, error), result.output
 
 
 def test_one_subject_is_said_and_nothing_lost(folders: list[Path], dataset: Path, tmp_path: Path) -> None:
