@@ -102,6 +102,16 @@ def test_parquet_has_types_and_nulls(store: ResultStore, tmp_path: Path) -> None
     assert json.loads(table.schema.metadata[b"merton"])["agents"][-1]["weights_sha256"] == HASH
 
 
+def test_parquet_is_written_group_by_group(store: ResultStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
+    export(store, whole)
+    monkeypatch.setattr("merton.results.export.ROWS_OF_A_GROUP", 2)
+    assert export(store, parts) == len(RECORDS)
+    assert parquet.ParquetFile(parts).num_row_groups == (len(RECORDS) + 1) // 2 > 1
+    assert parquet.read_table(parts).equals(parquet.read_table(whole), check_metadata=True)
+
+
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
 def test_the_order_of_storage_changes_no_byte(store: ResultStore, tmp_path: Path, ending: str) -> None:
     if ending == "parquet":

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 import merton
 from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.files import write_file, written_whole
-from merton.results.parquet import parquet_bytes, require_pyarrow
+from merton.results.parquet import require_pyarrow
 from merton.results.schema import AGENTS, CASES, EXPERIMENTS, IMPORTS, SCHEMA_VERSION, SCORES, TRIALS
 from merton.results.store import ResultStore
 
@@ -24,6 +24,9 @@ Rows = Iterator[tuple[Any, ...]]
 
 ROWS_AT_ONCE = 5_000
 """Read from the record, so that its size plays no part in the memory that is needed."""
+
+ROWS_OF_A_GROUP = 10_000
+"""Written to a Parquet file at once, each with its own dictionaries of texts."""
 
 _CASE = [CASES.c.task, CASES.c.seed, CASES.c.distortion, CASES.c.level]
 _PLACE = list(TRIALS.c).index(TRIALS.c.case) + 1
@@ -170,13 +173,13 @@ def _as_csv(file: BinaryIO, kinds: dict[str, str], rows: Rows, about: dict[str, 
 def _as_parquet(file: BinaryIO, kinds: dict[str, str], rows: Rows, about: dict[str, Any]) -> int:
     arrow = require_pyarrow()
     schema = arrow.schema(list(kinds.items()), metadata={"merton": _json(about)})
-    batches = []
-    while some := list(islice(rows, ROWS_AT_ONCE)):
-        columns = {name: [row[place] for row in some] for place, name in enumerate(kinds)}
-        batches.append(arrow.record_batch(columns, schema=schema))
-    table = arrow.Table.from_batches(batches, schema=schema).combine_chunks()  # the bytes do not tell the batches
-    file.write(parquet_bytes(table))
-    return int(table.num_rows)
+    written = 0
+    with arrow.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        while some := list(islice(rows, ROWS_OF_A_GROUP)):
+            columns = {name: [row[place] for row in some] for place, name in enumerate(kinds)}
+            writer.write_batch(arrow.record_batch(columns, schema=schema))
+            written += len(some)
+    return written
 
 
 _WRITERS: dict[str, Callable[[BinaryIO, dict[str, str], Rows, dict[str, Any]], int]] = {
