@@ -230,8 +230,9 @@ def growth() -> dict[str, Any]:
     process each. `resume`: from opening the run to the list of trials that are left. `board`: `leaderboard show
     --json`; `site`: `leaderboard build`, with pages for the 5,000 hardest cases; `report`: of trials that left no
     files, `report_with_files`: with a trial.json of 2 kB each. `cache`: of annotate, 40 responses a transaction, each
-    durable. An empty cell was not measured: each trial.json takes 4 kB of the disk. The figures at 1e3 and 1e4 hold
-    what is made once, such as compiled code. See `growth_bench.py`.
+    durable. The figures at 1e3 and 1e4 hold what is made once, such as compiled code. Empty: not measured, because each
+    trial.json takes 4 kB of the disk, or no growth of memory, because the work added less than 10 MB. See
+    `growth_bench.py`.
     """
     return from_script("growth_bench.py")
 
@@ -251,7 +252,7 @@ def loop_over_ros() -> dict[str, Any]:
 
 
 def scale() -> dict[str, Any]:
-    """80 trials without ROS by one worker, by two of which one is killed, and by two actors of a Ray cluster.
+    """80 trials without ROS by one worker, by two of which one is killed, and by two of Ray if installed.
 
     The same record and files each time. Beside it the parts that bound many workers: bytes of a trial, files and rows
     a second, CIDEr's frequencies, rating. See `scale_bench.py` and docs/scale.md, which has 2,000 trials.

@@ -31,24 +31,38 @@ def number(value: Any) -> str:
 
 
 def table(figures: dict[str, Any]) -> str:
-    """Markdown: a row a name, and a column a figure where the values are figures with names of their own."""
+    """Markdown: a list of single figures, and a table for names that share figures, with a column a figure."""
+    single = {name: value for name, value in figures.items() if not isinstance(value, dict)}
     nested: dict[str, dict[str, Any]] = {}
     for name, value in figures.items():
         if isinstance(value, dict):
             deeper = {f"{name} {key}": inner for key, inner in value.items() if isinstance(inner, dict)}
             nested |= deeper or {name: value}
-    flat = {name: value for name, value in figures.items() if not isinstance(value, dict)}
-    lines = []
-    if flat:
-        lines += ["| | |", "|---|---|", *(f"| {name} | {number(value)} |" for name, value in flat.items()), ""]
-    if nested:
-        columns = list(dict.fromkeys(column for value in nested.values() for column in value))
-        lines += ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-        for name, value in nested.items():
+    tables = []
+    for rows in sharing(nested):
+        if len(rows) == 1:
+            single |= {f"{name} {key}": inner for name, value in rows.items() for key, inner in value.items()}
+            continue
+        columns = list(dict.fromkeys(column for value in rows.values() for column in value))
+        tables += ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+        for name, value in rows.items():
             cells = [number(value[column]) if column in value else "" for column in columns]
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        lines.append("")
-    return "\n".join(lines)
+            tables.append(f"| {name} | " + " | ".join(cells) + " |")
+        tables.append("")
+    listed = ["| | |", "|---|---|", *(f"| {name} | {number(value)} |" for name, value in single.items()), ""]
+    return "\n".join((listed if single else []) + tables)
+
+
+def sharing(named: dict[str, dict[str, Any]]) -> list[dict[str, dict[str, Any]]]:
+    """Names in groups: each has a figure of the same name as one before it in its group."""
+    groups: list[dict[str, dict[str, Any]]] = []
+    for name, value in named.items():
+        group = next((group for group in groups if any(value.keys() & other for other in group.values())), None)
+        if group is None:
+            group = {}
+            groups.append(group)
+        group[name] = value
+    return groups
 
 
 def page(result: dict[str, Any], old: str) -> str:

@@ -29,6 +29,9 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 LARGEST = {"report_with_files": 10_000}
 """Operation to the largest size that is measured: each trial.json takes at least 4 kB of the disk."""
 
+LEAST_ADDED_MB = 10.0
+"""Memory below it is that of allocators and page caches, and no growth can be told from it."""
+
 BATCH = 40
 """Responses that annotate caches at once: eight images with five tasks."""
 
@@ -219,13 +222,13 @@ def measured(operation: Operation, folder: Path, size: int) -> dict[str, float]:
     }
 
 
-def exponents(found: dict[int, float]) -> dict[str, float]:
-    """b of a growth by n^b, from 1e4 to 1e5 and from there to 1e6, where both ends were measured and are not 0."""
+def exponents(found: dict[int, float], least: float) -> dict[str, float]:
+    """b of a growth by n^b, from 1e4 to 1e5 and from there to 1e6, where both ends were measured above `least`."""
     pairs = (("1e4_1e5", 10_000, 100_000), ("1e5_1e6", 100_000, 1_000_000))
     return {
         name: round(math.log10(found[last] / found[first]), 2)
         for name, first, last in pairs
-        if found.get(first, 0.0) > 0.0 < found.get(last, 0.0)
+        if found.get(first, 0.0) > least < found.get(last, 0.0)
     }
 
 
@@ -252,9 +255,9 @@ def row(found: dict[int, tuple[float, float, float]]) -> dict[str, float]:
     times, added = ({size: figures[column] for size, figures in found.items()} for column in (0, 2))
     return {
         **{f"{size:.0e}_s".replace("+0", ""): figures[0] for size, figures in found.items()},
-        **{f"s_{key}": value for key, value in exponents(times).items()},
+        **{f"s_{key}": value for key, value in exponents(times, 0.0).items()},
         **{f"{size:.0e}_mb".replace("+0", ""): figures[1] for size, figures in found.items()},
-        **{f"mb_{key}": value for key, value in exponents(added).items()},
+        **{f"mb_{key}": value for key, value in exponents(added, LEAST_ADDED_MB).items()},
     }
 
 
