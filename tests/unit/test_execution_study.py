@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -127,6 +128,16 @@ def test_the_order_of_the_records_plays_no_part() -> None:
     forth, back = (execution.all_coefficients(select(items)) for items in (noisy, noisy[::-1]))
     assert forth == back
     assert any(row.p is not None and row.p > 0.01 for row in forth), "its permutations depend on the order of units"
+
+
+def test_the_hash_of_a_study_is_over_the_texts_of_its_trials(tmp_path: Path) -> None:
+    trials = record(("two", "o'ne", "one"))
+    texts = sorted(repr({**vars(item), "case": vars(item.case), "wall_s": 0.0}) for item in trials)
+    whole = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+    for again in (trials, trials[::-1], [replace(item, wall_s=9.0) for item in trials]):
+        study = execution_study.execution_study(tmp_path, again)
+        assert study is not None
+        assert study.about["trials_sha256"] == whole
 
 
 def golden(seed: int, correlation: float, scenes: int = 10) -> tuple[float, Trials]:

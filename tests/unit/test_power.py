@@ -16,6 +16,7 @@ from merton.cli.main import app
 from merton.errors import InputError
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
+from merton.study import pairs
 from merton.study.pairs import all_pairs, compare_agents, sign_flip_p
 from merton.study.power import Design, power, resolvable, scenes_needed
 from merton.study.values import VALUES, success
@@ -54,6 +55,16 @@ def test_sign_flips_are_those_of_every_sign() -> None:
     many = draw.normal(0.4, 1.0, 40)
     assert sign_flip_p(many) == pytest.approx(stats.ttest_1samp(many, 0.0).pvalue, abs=0.01)
     assert sign_flip_p(many) == sign_flip_p(many)
+
+
+def test_sign_flips_do_not_depend_on_how_many_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    sums = np.random.default_rng(3).normal(0.2, 1.0, 50)
+    found = []
+    for signs in (1, 777, 10**7):  # one row of 50 at once, 15 rows, all 20,000
+        monkeypatch.setattr(pairs, "_AT_ONCE", signs)
+        found.append(sign_flip_p(sums))
+    assert 0.0 < found[0] < 0.2
+    assert len(set(found)) == 1
 
 
 def test_a_pair_by_hand() -> None:

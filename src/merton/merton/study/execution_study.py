@@ -230,17 +230,29 @@ def _has(trials: Trials, opinions: Opinions | None, stage: str) -> bool:
 def _facts(run: Path, records: Iterable[TrialRecord]) -> dict[str, Any]:
     """Which run it is, and a hash over its trials, whose wall time alone may differ between two runs."""
     facts = json_object(run / "run.json") or {}
-    texts = sorted(repr({**vars(record), "case": vars(record.case), "wall_s": 0.0}) for record in records)
     return {
         "run": one_line(str(facts.get("id", run.name)), 80),
         "merton": one_line(str(facts.get("merton", "")), 40),
         "experiment_sha256": one_line(str(facts.get("experiment_sha256", "")), 64),
         "experiment_seed": facts.get("seed") if isinstance(facts.get("seed"), int) else None,
-        "trials_sha256": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
+        "trials_sha256": _digest(records),
         "seed": SEED,
         "draws": DRAWS,
         "permutations": PERMUTATIONS,
     }
+
+
+def _digest(records: Iterable[TrialRecord]) -> str:
+    """SHA-256 over the trials in the order of their texts; those of one agent alone are in memory at once."""
+    by_agent: dict[str, list[TrialRecord]] = {}
+    for record in records:  # a trial's text begins with these two
+        by_agent.setdefault(f"{record.experiment!r} {record.agent!r}", []).append(record)
+    digest, separator = hashlib.sha256(), ""
+    for agent in sorted(by_agent):
+        for text in sorted(repr({**vars(r), "case": vars(r.case), "wall_s": 0.0}) for r in by_agent[agent]):
+            digest.update(f"{separator}{text}".encode())
+            separator = "\n"
+    return digest.hexdigest()
 
 
 def _type_means(trials: Trials, opinions: Opinions | None) -> tuple[TypeMean, ...]:

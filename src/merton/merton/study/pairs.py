@@ -24,6 +24,8 @@ EXACT_SCENES = 16
 """With at most as many scenes p is exact: 2^16 signs; with more it is of `SIGNS` drawn ones."""
 SIGNS = 20_000
 
+_AT_ONCE = 1 << 18  # signs in memory
+
 _SAME = 1e-9  # relative: sums that are equal but for rounding
 
 
@@ -120,6 +122,8 @@ def sign_flip_p(sums: NDArray[np.float64]) -> float:
         bits = (numbers[:, None] >> np.arange(n)) & 1
         flipped = np.abs((1.0 - 2.0 * bits) @ sums)
         return float(np.mean(flipped >= found * (1.0 - _SAME)))
-    signs = generator("sign flips", n).choice((-1.0, 1.0), (SIGNS, n))
-    far = int(np.sum(np.abs(signs @ sums) >= found * (1.0 - _SAME)))
+    rng, rows, far = generator("sign flips", n), max(_AT_ONCE // n, 1), 0
+    for first in range(0, SIGNS, rows):
+        signs = rng.choice((-1.0, 1.0), (min(rows, SIGNS - first), n))
+        far += int(np.sum(np.abs(signs @ sums) >= found * (1.0 - _SAME)))
     return (far + 1) / (SIGNS + 1)

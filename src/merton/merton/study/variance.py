@@ -9,7 +9,7 @@ unbiased; a negative estimate is shown as 0. Plans of experiments rest on the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -66,14 +66,14 @@ def components(records: Iterable[TrialRecord], value: Value) -> Components | Non
     found.sort(key=lambda item: (item[0].agent, item[0].case, item[1]))  # the last bit of a sum depends on the order
     if len({record.case.scene for record, _ in found}) < 2:
         return None
-    labels: dict[str, list[tuple[str, ...]]] = {
-        "agent": [(record.agent,) for record, _ in found],
-        "scene": [(record.case.scene,) for record, _ in found],
-        "agent_scene": [(record.agent, record.case.scene) for record, _ in found],
-        "distortion": [(record.case.distortion,) for record, _ in found],
-        "level": [(str(record.case.level),) for record, _ in found],
+    labels: dict[str, Callable[[TrialRecord], tuple[str, ...]]] = {
+        "agent": lambda record: (record.agent,),
+        "scene": lambda record: (record.case.scene,),
+        "agent_scene": lambda record: (record.agent, record.case.scene),
+        "distortion": lambda record: (record.case.distortion,),
+        "level": lambda record: (str(record.case.level),),
     }
-    codes = {name: _codes(own) for name, own in labels.items()}
+    codes = {name: _codes(label(record) for record, _ in found) for name, label in labels.items()}
     if codes["agent"].max() == 0:  # of one agent, the scene and the agent in that scene are one
         del codes["agent_scene"]
     codes = {name: code for name, code in codes.items() if code.max() > 0}
@@ -85,9 +85,13 @@ def components(records: Iterable[TrialRecord], value: Value) -> Components | Non
     return Components(**{field.name: max(by_name.get(field.name, 0.0), 0.0) for field in fields(Components)})
 
 
-def _codes(labels: Sequence[tuple[str, ...]]) -> NDArray[np.int64]:
-    place = {label: index for index, label in enumerate(sorted(set(labels)))}
-    return np.array([place[label] for label in labels], dtype=np.int64)
+def _codes(labels: Iterable[tuple[str, ...]]) -> NDArray[np.int64]:
+    """Each label's place among the different ones, sorted; no more than these are in memory."""
+    first: dict[tuple[str, ...], int] = {}
+    met = np.fromiter((first.setdefault(label, len(first)) for label in labels), np.int64)
+    place = np.empty(len(first), np.int64)
+    place[[first[label] for label in sorted(first)]] = np.arange(len(first))
+    return place[met]
 
 
 def _henderson(values: NDArray[np.float64], factors: Sequence[NDArray[np.int64]]) -> list[float]:
