@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,15 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import cv2
 import numpy as np
 from pydantic import TypeAdapter
 
 from merton.config import validated
-from merton.results.records import Outcome, TrialRecord
+from merton.results.records import TrialRecord
 from merton.results.statistics import Interval, mean_scatter
 from merton.results.text import one_line
-from merton.results.trial_files import first_frame, jpeg, json_object, trial_detail
+from merton.results.trial_files import json_object
 from merton.study.clustered import PERMUTATIONS
 from merton.study.execution import (
     OUTCOMES,
@@ -34,7 +32,7 @@ from merton.study.execution import (
     select,
     stage_correlation,
 )
-from merton.study.gallery import path_of
+from merton.study.execution_examples import Example, examples
 from merton.study.resampling import DRAWS
 
 if TYPE_CHECKING:
@@ -47,10 +45,6 @@ PUBLISHED = {"cognition": ("below", 0.5), "decision": ("above", 0.6)}
 PUBLISHED_TYPES = 30
 UNTOUCHED = 99.0
 """A mean execution from which on a type has cost next to nothing. Ours."""
-EXAMPLES = {Outcome.SUCCESS: "success", Outcome.FAILURE: "deviation", Outcome.EMERGENCY_STOP: "emergency stop"}
-"""Outcome to its name in Fig. 9 of the paper."""
-WIDTH_PX, QUALITY, PATH_POINTS = 320, 70, 60
-"""Of the pictures and paths of an example."""
 SCALES = {"execution": 100.0, "opinion_cognition": 5.0, "opinion_decision": 5.0}
 """The largest value of a mean that is not 0..1."""
 
@@ -104,32 +98,6 @@ class MetricRow:
     interval: Interval | None
     behind: float | None
     behind_interval: Interval | None
-
-
-@dataclass(frozen=True)
-class Example:
-    """A trial as in Fig. 9 of the paper.
-
-    Attributes:
-        pictures: JPEG of the first reference and distorted view, in base64; empty if there is none.
-        paths: positions of the tool in `base_link` [m], of the reference run and of this one.
-    """
-
-    kind: str
-    agent: str
-    vlm: str
-    vla: str
-    instruction: str
-    distortion: str
-    level: int
-    cognition: float | None
-    decision: float | None
-    execution: float | None
-    distance_m: float | None
-    message: str
-    camera: str
-    pictures: tuple[str, str]
-    paths: tuple[tuple[tuple[float, float, float], ...], tuple[tuple[float, float, float], ...]]
 
 
 @dataclass(frozen=True)
@@ -208,7 +176,7 @@ def execution_study(
         tuple(differences),
         tuple(_claims(coefficients)),
         _metric_rows(trials, sorted(metrics or {})),
-        tuple(_examples(run, records, trials)),
+        tuple(examples(run, records, set(trials.id.tolist()))),
     )
 
 
@@ -349,64 +317,3 @@ def _metric_rows(trials: Trials, names: Sequence[str]) -> tuple[MetricRow, ...]:
 
 def _or_least(value: float | None) -> float:
     return -math.inf if value is None else value
-
-
-def _examples(run: Path, records: Iterable[TrialRecord], trials: Trials) -> Iterable[Example]:
-    """One trial of each outcome of Fig. 9: the severest, the one whose decision fell most, or that ended farthest."""
-    kept = set(trials.id.tolist())
-    mine = [record for record in records if record.id in kept]
-
-    def order(record: TrialRecord) -> tuple[Any, ...]:
-        far = record.distance_m if record.outcome is Outcome.FAILURE and record.distance_m is not None else 0.0
-        decision = 1.0 if record.decision is None else record.decision
-        return (-record.case.level, -far, decision, record.id)
-
-    for outcome, kind in EXAMPLES.items():
-        for record in sorted((item for item in mine if item.outcome is outcome), key=order):
-            detail = trial_detail(run, record)
-            if detail is not None:
-                yield _example(run, record, detail, kind)
-                break
-
-
-def _example(run: Path, record: TrialRecord, detail: Mapping[str, Any], kind: str) -> Example:
-    frame = first_frame(detail)
-    return Example(
-        kind,
-        one_line(record.agent, 40),
-        one_line(str(detail.get("vlm", "")), 40),
-        one_line(str(detail.get("vla", "")), 40),
-        one_line(str(detail.get("instruction", "")), 120),
-        record.case.distortion,
-        record.case.level,
-        record.cognition,
-        record.decision,
-        record.execution,
-        record.distance_m,
-        one_line(record.error_message, 200),
-        one_line(str(frame.get("camera", "camera")), 20),
-        (_small(jpeg(run, record, frame.get("reference"))), _small(jpeg(run, record, frame.get("distorted")))),
-        (_thinned(detail, "reference_path"), _thinned(detail, "path")),
-    )
-
-
-def _small(content: bytes | None) -> str:
-    """A picture at `WIDTH_PX` as JPEG in base64; empty if there is none that can be decoded."""
-    try:
-        image = None if content is None else cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
-    except cv2.error:  # larger than OpenCV decodes
-        image = None
-    if image is None:
-        return ""
-    size = (WIDTH_PX, round(WIDTH_PX * image.shape[0] / image.shape[1]))
-    _, small = cv2.imencode(
-        ".jpg", cv2.resize(image, size, interpolation=cv2.INTER_AREA), (cv2.IMWRITE_JPEG_QUALITY, QUALITY)
-    )
-    return base64.b64encode(small.tobytes()).decode()
-
-
-def _thinned(detail: Mapping[str, Any], key: str) -> tuple[tuple[float, float, float], ...]:
-    points = path_of(detail, key)
-    if len(points) > PATH_POINTS:
-        points = points[np.linspace(0, len(points) - 1, PATH_POINTS).round().astype(int)]
-    return tuple((round(x, 4), round(y, 4), round(z, 4)) for x, y, z in points.tolist())
