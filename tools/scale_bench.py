@@ -1,12 +1,13 @@
-"""Trials a second with one and two workers without ROS and on a Ray cluster with a worker killed, and their parts.
+"""Trials a second by the number of workers without ROS, and on a Ray cluster, with workers killed, and their parts.
 
-    python tools/scale_bench.py [SCENES] > scale.json
+    python tools/scale_bench.py [SCENES [WORKERS ...]] > scale.json
 
 The experiment is of four agents that cost little, two tasks and four distortions: 40 trials a scene, and 50 scenes are
-2,000 trials (some ten minutes in all on two idle cores). Every run must leave the record and the files of the first, to
-the byte, or the script fails. Wall times depend on all that the machine does meanwhile, whose load is printed;
-processor times less so. Ray is left out where it is not installed, with a line on standard
-error.
+2,000 trials (some ten minutes in all on two idle cores). There is a run with one worker, one with each number of
+WORKERS (2, unless said), and one with two actors of Ray; in all but the first a worker is killed. Every run must leave
+the record and the files of the first, to the byte, or the script fails. Wall times depend on all that the machine does
+meanwhile, whose load is printed; processor times less so. Ray is left out where it is not installed, with a line on
+standard error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from functools import partial
@@ -60,26 +61,27 @@ max_steps: 1
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def measure(scenes: int) -> dict[str, Any]:
-    """All figures; raises AssertionError if two runs differ."""
+def measure(scenes: int, together: Sequence[int]) -> dict[str, Any]:
+    """All figures, with one worker and with each number of them; raises AssertionError if two runs differ."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "scale.yaml"
         file.write_text(EXPERIMENT.format(scenes=scenes))
-        result: dict[str, Any] = {"one_worker": run(Path(folder), "one", 1, LocalEngine())}
-        result["two_workers"] = run(Path(folder), "two", 2, LocalEngine(), kill=True)
-        found = [content(Path(folder) / "runs" / name) for name in ("one", "two")]
+        alone = run(Path(folder), "workers_1", 1, LocalEngine())
+        result: dict[str, Any] = {"workers_1": alone}
+        for number in together:
+            found = run(Path(folder), f"workers_{number}", number, LocalEngine(), kill=True)
+            found["wall_efficiency"] = found["trials_per_s"] / alone["trials_per_s"] / number
+            found["processor_efficiency"] = alone["worker_cpu_ms_a_trial"] / found["worker_cpu_ms_a_trial"]
+            result[f"workers_{number}"] = found
         try:
             from merton.experiment.ray_engine import RayEngine
 
-            result["ray_two_actors"] = run(Path(folder), "ray", 2, RayEngine(2), kill=True)
-            found.append(content(Path(folder) / "runs" / "ray"))
+            result["ray_2_actors"] = run(Path(folder), "ray_2_actors", 2, RayEngine(2), kill=True)
         except MissingDependencyError as error:
-            print(f"ray_two_actors is left out: {error}", file=sys.stderr)
-        assert all(other == found[0] for other in found), "the runs differ"
-        one, two = result["one_worker"], result["two_workers"]
-        result["two_workers"]["wall_efficiency"] = two["trials_per_s"] / one["trials_per_s"] / 2
-        result["two_workers"]["processor_efficiency"] = one["worker_cpu_ms_a_trial"] / two["worker_cpu_ms_a_trial"]
-        result["bytes_a_trial"] = sizes(Path(folder) / "runs" / "one")
+            print(f"ray_2_actors is left out: {error}", file=sys.stderr)
+        runs = [content(Path(folder) / "runs" / name) for name in result]
+        assert all(other == runs[0] for other in runs), "the runs differ"
+        result["bytes_a_trial"] = sizes(Path(folder) / "runs" / "workers_1")
         result["driver"] = driver(Path(folder), result["bytes_a_trial"], 10 * scenes)
         result["files"] = files(Path(folder), result["bytes_a_trial"])
         result["record"] = record(Path(folder))
@@ -230,23 +232,8 @@ def corpora(scenes: tuple[int, ...]) -> dict[str, float]:
     from merton.cognition.text import Cider
 
     Cider(("one", "two")).score("one", "two")  # what is compiled and loaded once is not counted
-    words = [
-        "the",
-        "red",
-        "cube",
-        "is",
-        "near",
-        "the",
-        "left",
-        "edge",
-        "lower",
-        "the",
-        "gripper",
-        "close",
-        "it",
-        "and",
-        "lift",
-    ]
+    sentence = "the red cube is near the left edge lower the gripper close it and lift"
+    words = sentence.split()
     result = {}
     for many in scenes:
         corpus = tuple(f"{' '.join(words[n % 7 :])} {n}" for n in range(many))
@@ -299,6 +286,7 @@ def _processor(work: Callable[[], Any]) -> float:
 
 
 if __name__ == "__main__":
+    scenes, *together = map(int, sys.argv[1:] or [SCENES])
     with redirect_stdout(sys.stderr):  # Ray prints there
-        figures = measure(int(sys.argv[1]) if len(sys.argv) > 1 else SCENES)
+        figures = measure(scenes, together or [2])
     print(json.dumps(figures, indent=1))
