@@ -16,6 +16,7 @@ from merton.cli.main import app
 from merton.errors import UnknownNameError
 from merton.files import resource
 from merton.papers import a2eval, facts, ur5
+from merton.papers.embodied_arena import formula_verdict
 from merton.papers.facts import Fact, Recomputed, cells_of, check, fingerprint, judge, number, read_facts
 from merton.papers.page import rendered
 from merton.papers.reproduce import PAPERS, Reproduction, reproduce
@@ -99,6 +100,7 @@ def test_enough_numbers_are_recomputed() -> None:
         ("agi-elo", ("1", "MMLU", "gap @50%"), 286.9, "equal"),
         ("agi-elo", ("1", "ImageNet", "gap @99%"), 1152.954, "equal after a reading"),
         ("agi-elo", ("2", "NAVSIM", "cases"), 12150, "misprint"),
+        ("agi-elo", ("2", "NAVSIM", "matches"), 85029, "misprint"),
         ("agi-elo", ("2", "Waymo", "MAE"), None, "cannot be known"),
         ("agi-elo", ("text", "4.2", "cases newly beaten, %"), 21, "misprint"),
         ("agi-elo", ("text", "4.2", "score of the human on the hardest case of NAVSIM"), 0.4702, "not printed"),
@@ -219,6 +221,21 @@ def test_the_value_of_a_printed_formula() -> None:
     assert ur5.evaluated("0", symbols) == 0
 
 
+@pytest.mark.parametrize(
+    ("symbol", "printed", "verdict"),
+    [
+        ("C_p", "1/N_p sum over m = 1..N_p of S_m", "equal"),
+        ("C_p", "1/N_p sum over m = 1, N_p of S_m", "misprint"),
+        ("B_total", "1/m sum over i = 1..m of T_m", "misprint"),
+        ("A_total", "1/m sum over m = 1..M of S_m", "misprint"),
+        ("T", "sum c / sum k x 100", "equal after a reading"),
+        ("T", "c / k x 100", "misprint"),
+    ],
+)
+def test_a_formula_is_judged_by_its_letters(symbol: str, printed: str, verdict: str) -> None:
+    assert formula_verdict(symbol, printed) == verdict
+
+
 def test_the_gain_in_rho_is_not_resolved() -> None:
     """The research note has [-.09, +.18] of another bootstrap."""
     claims = {judged.claim.text: judged.claim for judged in found("a2eval").claims}
@@ -248,7 +265,7 @@ def test_the_document_has_these_counts(name: str) -> None:
 def test_one_paper_alone(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["reproduce", "agi-elo", "--page", str(tmp_path / "page.html")])
     assert result.exit_code == 0
-    assert "agi-elo: Table 2, NAVSIM, cases: printed 12147, comes out 12150" in result.stdout
+    assert "agi-elo: Table 2, NAVSIM, cases and 1 more: printed 12147; 85050, comes out 12150; 85029" in result.stdout
     assert "a2eval" not in result.stdout
     with pytest.raises(UnknownNameError, match="unknown paper 'elo'; choose one of: a2eval"):
         reproduce(["elo"])

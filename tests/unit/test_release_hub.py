@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,14 @@ from merton.perception.images import read_image
 from merton.release import shards
 from merton.release.card import About
 from merton.release.hub import Content, export_hub
-from merton.release.licences import BUILT_IN, licence_named, read_sources
+from merton.release.licences import BUILT_IN, Sources, licence_named, read_sources
 from merton.release.pictures import REFERENCE_FIELDS, pictures
 from merton.release.record import TRIAL_FIELDS
 from merton.release.table import Field, Table, split_of
 from merton.results.export import TABLES
 from merton.results.records import Outcome, TestCase, TrialRecord
 from merton.results.store import ResultStore
+from merton.study.opinion import Opinions
 from merton.study.opinion_tables import write_opinions
 
 SECRET = "Grace Hopper"
@@ -108,13 +110,17 @@ def write_people(folder: Path) -> Path:
     return folder
 
 
+def opinions_about(dataset: Path) -> Opinions:
+    found = planted(["gaussian_blur"], lambda kind, level: 4.0, scenes=3)
+    return replace(found, about={**found.about, "dataset": str(layout.sha256_of(dataset / layout.MANIFEST))})
+
+
 @pytest.fixture(scope="module")
 def content(tmp_path_factory: pytest.TempPathFactory) -> Content:
     folder = tmp_path_factory.mktemp("made")
     dataset = write_miniature(folder / "data", scenes=8, side_px=16, levels=(1, 5))
     (folder / "opinions").mkdir()
-    found = planted(["gaussian_blur"], lambda kind, level: 4.0, scenes=3)
-    write_opinions(found, folder / "opinions" / "opinions.parquet")
+    write_opinions(opinions_about(dataset), folder / "opinions" / "opinions.parquet")
     make_curated(folder / "pool", folder / "bench")
     (folder / "board.json").write_bytes(to_json(of_trials(trials("other"), "lab")))
     return Content(
@@ -264,7 +270,36 @@ def test_photographs_need_a_licence_and_some_forbid_altered_copies(tmp_path: Pat
         ("references", "test_01_wrist"),
     ]
     assert "all photographs show: container (table) 4." in " ".join(shown.part.privacy)
+    own = pictures(dataset, ABOUT.licence, read_sources(_sources(tmp_path, "*", "CC-BY-SA-2.0")))
+    assert {row["licence"] for _, row in own.part.tables[1].rows()} == {"CC-BY-SA-2.0"}
     assert all(licence.allows_altered_copies for _, licence in BUILT_IN.values())
+
+
+def test_a_publisher_may_alter_the_own_renderings(tmp_path: Path) -> None:
+    dataset = write_miniature(tmp_path / "data", scenes=1, side_px=16, levels=(1,))
+    shown = pictures(dataset, licence_named("CC-BY-NC-ND-4.0"), Sources())
+    assert not shown.part.left_out
+    assert {row["licence"] for table in shown.part.tables for _, row in table.rows()} == {"CC-BY-NC-ND-4.0"}
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("a.png,CC-BY-ND-4.0,", "line 2: CC-BY-ND-4.0 asks that its maker is named"),
+        ("a.png,CC-BY-9.0,A. Person", "line 2: unknown licence 'CC-BY-9.0'"),
+    ],
+)
+def test_a_wrong_line_of_sources_is_named(line: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "sources.csv").write_text(f"source,licence,attribution\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=sentence):
+        read_sources(tmp_path / "sources.csv")
+
+
+def test_opinions_of_another_dataset_are_refused(content: Content, tmp_path: Path) -> None:
+    other = write_miniature(tmp_path / "other", scenes=1, side_px=16, levels=(1,))
+    with pytest.raises(InputError, match="holds opinions of another dataset than the one that is named with --dataset"):
+        export_hub(tmp_path / "out", Content(dataset=other, opinions=content.opinions), ABOUT)
+    assert not (tmp_path / "out").exists()
 
 
 def _sources(folder: Path, *pairs: str) -> Path:
@@ -303,7 +338,8 @@ def test_shards_keep_to_their_size_and_hold_every_row_in_order(tmp_path: Path, m
         ({"board": ["none.sqlite"]}, "none.sqlite"),
         ({"run": ["none"]}, "there is no run 'none'"),
         ({"sources": Path("none.csv")}, "cannot read none.csv: No such file or directory"),
-        ({"name": "a/b/c"}, "is owner/name; got 'a/b/c'"),
+        ({"name": "a/b/c"}, "or is owner/name; got 'a/b/c'"),
+        ({"name": "a/.."}, "begins and ends with a letter or digit"),
         ({"date": "soon"}, "such as 2026-11-30; got 'soon'"),
     ],
 )
@@ -318,11 +354,16 @@ def test_a_mistake_is_one_sentence(
     assert not list(tmp_path.iterdir())  # no half-written folder is left
 
 
-def test_a_folder_with_files_is_refused_and_the_upload_is_only_printed(content: Content, tmp_path: Path) -> None:
+def test_a_folder_with_files_is_refused_and_the_upload_is_only_printed(
+    content: Content, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "a.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match="is not an empty folder"):
         export_hub(tmp_path / "full", content, ABOUT)
+    monkeypatch.chdir(tmp_path / "full")
+    with pytest.raises(InputError, match=r"'\.' is the folder that you are in"):
+        export_hub(Path(), content, ABOUT)
     out = tmp_path / "bench"
     done = CliRunner().invoke(app, ["export", "hub", str(out), "--curated", str(content.curated), "--licence", "MIT"])
     assert f"hf upload OWNER/bench {out} --repo-type dataset" in done.output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +43,7 @@ def hub_command(
     from merton.release.hub import Content, export_hub
     from merton.release.licences import Sources, licence_named, read_sources
 
-    about = About(_checked(name) or out.absolute().name, licence_named(licence), tuple(author or ()), _day(date))
+    about = About(_checked(name or out.resolve().name), licence_named(licence), tuple(author or ()), _day(date))
     content = Content(
         [Path(one) for one in run or ()],
         dataset,
@@ -60,14 +62,17 @@ def hub_command(
     if found.left_out:
         print_err(f"{len(found.left_out)} entries are left out because of their licences: see {out / 'LEFT_OUT.csv'}")
     print_out(f"read the card before it is public: {out / 'README.md'}")
-    print_out(f"to publish it: hf upload {about.repository} {out} --repo-type dataset")
+    print_out(f"to publish it: hf upload {about.repository} {shlex.quote(str(out))} --repo-type dataset")
 
 
 def _checked(name: str) -> str:
     """The name as it is; raises InputError for one that the hub refuses."""
-    allowed = all(part and all(sign.isalnum() or sign in "-_." for sign in part) for part in name.split("/"))
-    if name and (not allowed or not name.isascii() or name.count("/") > 1):
-        raise InputError(f"the name of a dataset has letters, digits, '-', '_' and '.', or is owner/name; got {name!r}")
+    part = r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?"
+    if not re.fullmatch(rf"({part}/)?{part}", name, re.ASCII):
+        raise InputError(
+            "the name of a dataset has letters, digits, '-', '_' and '.', begins and ends with a letter or digit, or "
+            f"is owner/name; got {name!r}: choose one with --name"
+        )
     return name
 
 

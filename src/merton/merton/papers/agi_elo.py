@@ -14,6 +14,8 @@ from merton.rating.predictions import gap, oracle, predicted_score
 SHARES = {"gap @50%": 0.5, "gap @90%": 0.9, "gap @99%": 0.99}
 HALF_DIGIT = 0.05
 """Ratings are printed to a tenth of a point, so a difference of two may be off by twice this."""
+COCO_EMPTY = 48
+"""Images without an annotation among the 5,000 of COCO's validation split of 2017."""
 BUCKETS = (
     "straight", "straight-left", "straight-right", "left", "right", "left u-turn", "right u-turn", "stationary",
 )  # fmt: skip
@@ -64,8 +66,7 @@ def claims(cells: Cells) -> tuple[Claim, ...]:
 def _table_2(cells: Cells) -> Iterator[Recomputed]:
     for dataset in rows(cells, "2"):
         cases, agents = cells["2", dataset, "cases"], cells["2", dataset, "agents"]
-        whole = round(cells["2", dataset, "matches"] / agents)
-        yield Recomputed(("2", dataset, "matches"), whole * agents, f"{whole} cases x agents", read=whole != cases)
+        yield Recomputed(("2", dataset, "matches"), cases * agents, "cases x agents")
         yield Recomputed(("2", dataset, "cases"), cells["2", dataset, "matches"] / agents, "matches / agents")
         printed, n = cells["2", dataset, "rho of the agents"], int(agents)
         swaps = round((1 - printed) * n * (n * n - 1) / 12)
@@ -114,8 +115,9 @@ def _appendix(cells: Cells) -> Iterator[Recomputed]:
     for section, dataset in (("B.1", "ImageNet"), ("B.4", "LiveCodeBench"), ("B.5", "Waymo")):
         yield Recomputed(("text", f"{section}.1", "cases"), cells["2", dataset, "cases"], "Table 2")
     yield Recomputed(
-        ("text", "B.2.1", "cases"), cells["2", "COCO", "cases"], "Table 2", verdict="equal after a reading"
-    )
+        ("text", "B.2.1", "cases"), cells["2", "COCO", "cases"],
+        f"Table 2; {COCO_EMPTY} images of the split hold no object", slack=COCO_EMPTY,
+    )  # fmt: skip
     for place, dataset in enumerate(rows(cells, "2"), start=1):
         listed = ("text", f"B.{place}.4", "agents listed")
         yield Recomputed(listed, cells["2", dataset, "agents"], "Table 2")

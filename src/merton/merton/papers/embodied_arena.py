@@ -7,7 +7,8 @@ benchmark's dimensions must reproduce.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from merton.leaderboard.board import Board
@@ -32,19 +33,13 @@ QUESTIONS: Mapping[str, Mapping[str, tuple[int, int]]] = {
 }
 """An example for the formulas: benchmark and dimension to right answers and questions."""
 
-FORMULAS: Mapping[tuple[str, str], Verdict] = {
-    ("S", "dimension of a benchmark"): "equal after a reading",
-    ("A_total", "benchmark, task boards"): "equal",
-    ("B_total", "N benchmarks, task boards"): "equal",
-    ("C_p", "core capability"): "misprint",
-    ("A_total", "benchmark, capability boards"): "misprint",
-    ("T", "fine dimension over benchmarks"): "equal after a reading",
-    ("B_total", "all dimensions, capability boards"): "misprint",
-}
-"""What each printed formula is, to the letter; the reasons stand beside them. `claims` computes with what is meant."""
+SHARES = {"S": "c / k x 100", "T": "sum c / sum k x 100"}
+"""Symbol to the formula of a share in percent."""
+MEAN = re.compile(r"1/(?P<divisor>\w+) sum over (?P<index>\w) = 1\.\.(?P<last>\w+) of \w_(?P<term>\w)")
+"""The formula of a mean, as it is written in the data file."""
 
 
-def recompute(cells: Cells, facts: Iterable[Fact]) -> Iterator[Recomputed]:
+def recompute(cells: Cells, facts: Sequence[Fact]) -> Iterator[Recomputed]:
     """What follows from the lists, from Merton's taxonomy and from its boards."""
     taxonomy = load_taxonomy()
     metrics = {benchmark.name: benchmark.metrics for benchmark in taxonomy.benchmarks}
@@ -61,8 +56,10 @@ def recompute(cells: Cells, facts: Iterable[Fact]) -> Iterator[Recomputed]:
     yield Recomputed(("rules", "tasks", "types of core tasks"), float(len(taxonomy.tasks)), "Merton's taxonomy")
     perfect = _total(_named(boards(_items({"ERQA": {"Object Type": (3, 3)}}), taxonomy), "fine-dimensions"))
     yield Recomputed(("rules", "scores", "highest"), perfect, "Merton's board, all answers right")
-    for (name, of), verdict in FORMULAS.items():
-        yield Recomputed(("formulas", name, of), None, "read letter by letter", verdict=verdict)
+    for fact in facts:
+        if fact.table == "formulas":
+            how = "its letters: a mean has one and the same limit and divisor, and the index in its term"
+            yield Recomputed(fact.key, None, how, verdict=formula_verdict(fact.row, fact.printed))
     yield from _vsi_bench(cells, taxonomy)
 
 
@@ -99,6 +96,15 @@ def claims() -> tuple[Claim, ...]:
             ),
         )
     )
+
+
+def formula_verdict(symbol: str, printed: str) -> Verdict:
+    """Whether a printed formula is a share or a mean, to the letter; `claims` computes with what is meant."""
+    if symbol in SHARES:  # a question has a score in [0, 1], so "answered correctly" is a sum of scores
+        return "equal after a reading" if printed == SHARES[symbol] else "misprint"
+    parts = MEAN.fullmatch(printed)
+    is_mean = parts and parts["divisor"] == parts["last"] and parts["index"] == parts["term"]
+    return "equal" if is_mean else "misprint"
 
 
 def _vsi_bench(cells: Cells, taxonomy: Taxonomy) -> Iterator[Recomputed]:

@@ -193,7 +193,7 @@ def _text(cells: Cells) -> Iterator[Recomputed]:
     yield Recomputed(("text", "A", "share of vision, %"), cells["text", "3.2", "share of vision, %"], "section 3.2")
     yield Recomputed(
         ("text", "A", "share of upper limbs, %"), cells["text", "3.5", "share of upper limbs, %"], "section 3.5",
-        verdict="equal after a reading",
+        read=True,
     )  # fmt: skip
     for column in ("SRCC of Cognition and Execution", "SRCC of Decision and Execution"):
         for name, value in zip(("lower", "upper"), fisher_interval(cells["text", "5.4", column], TYPES), strict=True):

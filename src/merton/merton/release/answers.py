@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -74,8 +74,7 @@ def model_answers(folders: Sequence[Path], shown: Pictures | None) -> Part:
     part, fields, models = Part(), None, Counter[str]()
     for folder in folders:
         schema, about = _schema(folder / ANNOTATIONS, ("model", "reference"))
-        if about.get("dataset") != shown.manifest_sha256:
-            raise InputError(f"{folder} holds annotations of another dataset than the one that is named with --dataset")
+        _check_dataset(folder, "annotations", about, shown)
         models.update({row["model"] for row in _streamed(folder / ANNOTATIONS, ["model"])})
         part.provenance.append((f"annotations {folder.name} · merton", str(about.get("merton", ""))))
         part.provenance += _models(about)
@@ -104,6 +103,11 @@ def model_answers(folders: Sequence[Path], shown: Pictures | None) -> Part:
     return part
 
 
+def _check_dataset(folder: Path, content: str, about: Mapping[str, Any], shown: Pictures) -> None:
+    if about.get("dataset") != shown.manifest_sha256:
+        raise InputError(f"{folder} holds {content} of another dataset than the one that is named with --dataset")
+
+
 def _models(about: dict[str, Any]) -> list[tuple[str, str]]:
     """Versions of the models; of a checkpoint in a folder its last name, since the path is the machine's."""
     found = []
@@ -123,15 +127,16 @@ def _annotated(folders: Sequence[Path], shown: Pictures, fields: Sequence[Field]
             yield split_of(scene), row | {"scene": scene}
 
 
-def opinions(folders: Sequence[Path], with_models: bool = True) -> Part:
+def opinions(folders: Sequence[Path], shown: Pictures | None, with_models: bool = True) -> Part:
     """One score per picture of `merton study opinions` or `merton annotate`, and the sums of each model behind it.
 
     Args:
         folders: one.
+        shown: the dataset that is published beside them, if any.
         with_models: versions of the models are named; not needed beside their annotations.
 
     Raises:
-        InputError: a folder has none; or two folders have.
+        InputError: a folder has none, or those of another dataset; or two folders have.
     """
     part = Part()
     if len(folders) > 1:
@@ -146,6 +151,8 @@ def opinions(folders: Sequence[Path], with_models: bool = True) -> Part:
             fields = arrow_fields(schema, ABOUT | _summed(name))
             part.tables.append(Table(name.partition(".")[0], title, fields, _scened(folder / name, fields)))
         _, about = _schema(folder / OPINIONS, ("scene",))
+        if shown:
+            _check_dataset(folder, "opinions", about, shown)
         part.floors += [
             (f"{value} of {model} by chance, 0..5", f"{score:.3f}")
             for model, scores in sorted(about.pop("by_chance", {}).items())

@@ -77,12 +77,14 @@ def export_hub(
         shard_bytes: the most that a Parquet file may have.
 
     Raises:
-        InputError: there is nothing to publish, the folder is not empty, or something that is named does not exist, is
-            damaged, or must not be passed on.
+        InputError: there is nothing to publish, the folder is not empty or the current one, or something that is named
+            does not exist, is damaged, or must not be passed on.
         InfrastructureError: the folder cannot be written.
         MissingDependencyError: pyarrow is not installed.
     """
     require_pyarrow()
+    if out.resolve() == Path.cwd():
+        raise InputError(f"{str(out)!r} is the folder that you are in: name another one")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{str(out)!r} is not an empty folder: choose a new one")
     parts = _parts(content, about, progress)
@@ -110,7 +112,7 @@ def _parts(content: Content, about: About, progress: Progress) -> list[Part]:
         progress("reading annotations")
         parts.append(model_answers(content.annotations, shown))
     if content.opinions:
-        parts.append(opinions(content.opinions, with_models=not content.annotations))
+        parts.append(opinions(content.opinions, shown, with_models=not content.annotations))
     if content.people:
         parts.append(people(content.people))
     if content.runs or content.boards:

@@ -25,6 +25,12 @@ HUB_IDS = {spdx: spdx.lower() for spdx in _SPDX} | _OTHER_NAMES
 """SPDX name to the name in the list of the Hugging Face hub; its families of licences without a version, its licences
 of models, `unknown` and `other` are left out, because they do not tell a reader what is allowed."""
 
+CREATIVE_COMMONS = tuple(
+    f"CC-{terms}-{version}"
+    for terms in ("BY", "BY-SA", "BY-ND", "BY-NC", "BY-NC-SA", "BY-NC-ND")
+    for version in ("1.0", "2.0", "2.5", "3.0", "4.0")
+)
+"""All of them, of which the hub lists some: a photograph may have any."""
 PUBLIC_DOMAIN = "public-domain"
 """In place of a licence where the maker gave a photograph away without one."""
 
@@ -106,6 +112,20 @@ def licence_named(name: str, attribution: str = "") -> Licence:
     raise UnknownNameError("licence", name, HUB_IDS)
 
 
+def photograph_licence(name: str, attribution: str) -> Licence:
+    """The licence of a photograph: one of the hub's, of Creative Commons, or `PUBLIC_DOMAIN`.
+
+    Raises:
+        UnknownNameError: it is none of them; the text names the near ones.
+        InputError: the licence asks that someone is named, and `attribution` is empty.
+    """
+    others = {other.lower(): other for other in (*CREATIVE_COMMONS, PUBLIC_DOMAIN)}
+    spdx = others.get(name.strip().lower()) or licence_named(name).spdx
+    if spdx.startswith("CC-BY") and not attribution.strip():
+        raise InputError(f"{spdx} asks that its maker is named: fill in attribution")
+    return Licence(spdx, attribution)
+
+
 @dataclass(frozen=True)
 class Sources:
     """The licences of photographs by pattern of their file's name; the first pattern that fits counts."""
@@ -121,7 +141,8 @@ def read_sources(path: Path) -> Sources:
     """The table of sources in a CSV file with the columns source, licence, attribution.
 
     Raises:
-        InputError: it cannot be read, has other columns, or names an unknown licence; the sentence names the line.
+        InputError: it cannot be read, has other columns, names an unknown licence, or lacks an attribution that the
+            licence asks for; the sentence names the line.
     """
     text = utf8_text(str(path), file_bytes(path))
     reader = csv.DictReader(text.splitlines())
@@ -130,7 +151,7 @@ def read_sources(path: Path) -> Sources:
     found = []
     for row in reader:
         try:
-            found.append((str(row["source"]), licence_named(row["licence"] or "", row["attribution"] or "")))
-        except UnknownNameError as error:
+            found.append((str(row["source"]), photograph_licence(row["licence"] or "", row["attribution"] or "")))
+        except (InputError, UnknownNameError) as error:
             raise InputError(f"{path.name}, line {reader.line_num}: {error}") from None
     return Sources(tuple(found))

@@ -97,9 +97,9 @@ class Pictures:
 def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
     """References and distorted images of a folder that `merton dataset build` finished.
 
-    A rendering has the licence of the whole. A photograph needs its own: that of `sources`, or of the photographs that
-    the built-in sample has. One without a licence is left out with its copies; of one whose licence forbids altered
-    copies, the copies are left out.
+    A rendering has the licence of the whole, which is its publisher's, who may alter it. A photograph needs its own:
+    that of `sources`, or of the photographs that the built-in sample has. One without a licence is left out with its
+    copies; of one whose licence forbids altered copies, the copies are left out.
 
     Raises:
         InputError: no finished dataset, or a picture differs from the tables.
@@ -108,7 +108,7 @@ def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
         raise InputError(f"{str(dataset)!r} holds no finished dataset: run `merton dataset build` to its end")
     manifest_sha256 = hashlib.sha256((dataset / layout.MANIFEST).read_bytes()).hexdigest()
     rows = read_table(dataset / layout.REFERENCE_TABLE)
-    found, held = Pictures(Part(), manifest_sha256), dict[str, Licence]()
+    found, held, with_copies = Pictures(Part(), manifest_sha256), dict[str, Licence](), set[str]()
     for row in rows:
         found.scene_of[row["id"]] = _scene(row)
         own = _licence(dataset, row, licence, sources)
@@ -117,7 +117,9 @@ def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
             found.part.left_out.append(LeftOut(REFERENCES, row["id"], reason))
             continue
         held[row["id"]] = own
-        if not own.allows_altered_copies:
+        if own is licence or own.allows_altered_copies:
+            with_copies.add(row["id"])
+        else:
             reason = f"its distorted copies: {own.spdx} forbids altered ones"
             found.part.left_out.append(LeftOut(IMAGES, row["id"], reason))
     shown = [row for row in rows if row["id"] in held]
@@ -129,7 +131,12 @@ def pictures(dataset: Path, licence: Licence, sources: Sources) -> Pictures:
     _describe(found.part, dataset, shown, held, licence)
     found.part.tables += [
         Table(REFERENCES, "An undistorted picture.", REFERENCE_FIELDS, lambda: _references(dataset, shown, held)),
-        Table(IMAGES, "A distorted copy of a reference.", IMAGE_FIELDS, lambda: _images(dataset, found.scene_of, held)),
+        Table(
+            IMAGES,
+            "A distorted copy of a reference.",
+            IMAGE_FIELDS,
+            lambda: _images(dataset, found.scene_of, {name: held[name] for name in with_copies}),
+        ),
     ]
     return found
 
@@ -176,7 +183,7 @@ def _images(
         for batch in manifest.iter_batches(1024):
             for row in batch.to_pylist():
                 licence = held.get(row["reference_id"])
-                if licence is not None and licence.allows_altered_copies:
+                if licence is not None:
                     scene = scenes[row["reference_id"]]
                     yield split_of(scene), _published(dataset, row, scene, licence)
 
@@ -231,7 +238,8 @@ def _privacy(dataset: Path, rows: list[dict[str, Any]]) -> list[str]:
         things = Counter((row["object"], row["background"]) for row in photographs)
         inside = ", ".join(f"{thing} ({where}) {count}" for (thing, where), count in sorted(things.items()))
         found.append(
-            f"{others} photographs were taken by the authors. By their tags, all photographs show: {inside}. "
-            "Merton looks for no faces, screens or name plates in them: the authors did, or should before publishing."
+            f"{others} photographs are none of Merton's sample; Sources says who is to be named for them. "
+            f"By their tags, all photographs show: {inside}. "
+            "Merton looks for no faces, screens or name plates in them: their publishers have to."
         )
     return found
