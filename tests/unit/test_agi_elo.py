@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from merton.errors import InputError, UnknownNameError
 from merton.rating.agi_elo import place, rate
-from merton.rating.checking import Match
-from merton.rating.glicko import rating_period, update
+from merton.rating.checking import Match, Q
+from merton.rating.glicko import update
 from merton.rating.predictions import predicted_score
 from merton.results.metrics import match_scores
 from merton.results.records import Outcome, TestCase, TrialRecord
@@ -28,6 +29,20 @@ def simulated(n_agents: int, n_cases: int, seed: int) -> tuple[np.ndarray, list[
     chance = 1 / (1 + 10 ** ((hardness - skill[:, None]) / 400))
     won = draw.random(chance.shape) < chance
     return skill, [(f"agent {a}", f"case {c}", float(won[a, c])) for a in range(n_agents) for c in range(n_cases)]
+
+
+def rating_period(
+    mean: float, deviation: float, opponent_means: ArrayLike, opponent_deviations: ArrayLike, scores: ArrayLike
+) -> tuple[float, float]:
+    """Glickman's update of one player against all opponents of a rating period at once; returns (mean, deviation).
+
+    AGI-Elo applies it to one opponent at a time (`update`), which recovers known ratings far better.
+    """
+    opponent_rd, score = np.asarray(opponent_deviations, float), np.asarray(scores, float)
+    impact = 1.0 / np.sqrt(1.0 + 3.0 * (Q * opponent_rd / math.pi) ** 2)
+    expected = 0.5 * (1.0 + np.tanh(0.5 * Q * impact * (mean - np.asarray(opponent_means, float))))
+    precision = 1.0 / deviation**2 + float(np.sum((Q * impact) ** 2 * expected * (1.0 - expected)))
+    return mean + Q / precision * float(np.sum(impact * (score - expected))), precision**-0.5
 
 
 def test_glickmans_example() -> None:

@@ -77,7 +77,7 @@ def test_a_name_of_the_last_release_leads_to_the_present_one(old: str, present: 
 def test_an_old_name_works_and_says_the_new_one() -> None:
     result = CliRunner().invoke(app, ["models", "show", "hold"])
     assert result.stdout == run("model", "show", "hold")[1]
-    assert result.stderr == "merton: `merton models` is now `merton model`; the old name ends with the next release\n"
+    assert result.stderr == "merton: `merton models` is now `merton model`; the old name will end\n"
 
 
 def test_a_shell_completes_commands() -> None:

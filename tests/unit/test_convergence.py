@@ -21,7 +21,7 @@ PLAYED = simulated(8, 150, 1)
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Convergence]:
-    return {item.method: item for item in convergence(PLAYED, (0.05, 0.3, 1.0), seed=0, shuffles=6)}
+    return {item.method: item for item in convergence(PLAYED, (0.05, 0.3, 1.0), seed=4, shuffles=6)}
 
 
 def test_at_the_whole_it_is_the_diagnosis_of_a_board(found: dict[str, Convergence]) -> None:
@@ -58,7 +58,7 @@ def test_errors_fall_and_ranks_settle(found: dict[str, Convergence]) -> None:
 
 
 def test_the_same_matches_and_seed_give_the_same_and_another_seed_does_not(found: dict[str, Convergence]) -> None:
-    again = convergence(PLAYED[::-1], (0.05, 0.3, 1.0), seed=0, shuffles=6)
+    again = convergence(PLAYED[::-1], (0.05, 0.3, 1.0), seed=4, shuffles=6)
     assert {item.method: item for item in again} == found
     assert convergence(PLAYED, (0.05,), seed=1, shuffles=2) != convergence(PLAYED, (0.05,), seed=0, shuffles=2)
 

@@ -15,6 +15,7 @@ from merton.curation.curate import Wanted, curate
 from merton.curation.curated import TAXONOMY
 from merton.curation.pool import Pool, read_pool, write_pool
 from merton.curation.question import Question, Source
+from merton.curation.roles import Chosen
 from merton.errors import InputError
 from merton.iqa.steps import Moved, Step
 
@@ -98,6 +99,21 @@ def test_with_a_taxonomy_nothing_is_induced(pool: Pool, tmp_path: Path) -> None:
     assert found.taxonomy.name == whole.read_taxonomy(str(tmp_path / "out" / TAXONOMY)).name
     assert sum(found.balance.kept.values()) == len(found.pool.questions)
     assert {one.meta["assigned"] for one in found.pool.questions} <= set(found.taxonomy.names)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        (Wanted("a2evil", keep=6), "unknown taxonomy 'a2evil'"),
+        (Wanted(keep=6, chosen=Chosen(proposer="gtp")), "unknown vlm 'gtp'"),
+        (Wanted(keep=6, chosen=Chosen(proposer="describe")), "describe answers questions about pictures alone"),
+        (Wanted(keep=6, chosen=Chosen(assigners=("describe", "oracle"), voters=1)), "--voters must be at least that"),
+    ],
+)
+def test_a_wrong_name_does_not_claim_the_folder(pool: Pool, tmp_path: Path, wanted: Wanted, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        curate(pool, tmp_path / "out", wanted)
+    curate(pool, tmp_path / "out", Wanted("a2eval", keep=6))
 
 
 def test_a_folder_takes_one_curation(pool: Pool, tmp_path: Path) -> None:

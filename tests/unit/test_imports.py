@@ -16,7 +16,7 @@ LIBRARY = ROOT / "src" / "merton" / "merton"
 NODES = ROOT / "src" / "merton_nodes" / "merton_nodes"
 
 BANDS = {
-    "foundations": ("errors", "registry", "seeding", "files", "config", "processes", "hosts", "web"),
+    "foundations": ("errors", "registry", "seeding", "files", "config", "processes", "cluster", "hosts", "web"),
     "language": ("world", "results", "pages"),
     "services": ("graph", "models", "recording", "rating"),
     "stages": ("cognition", "decision", "execution", "simulation", "perception", "calibration"),

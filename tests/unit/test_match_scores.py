@@ -58,6 +58,16 @@ def test_images_without_annotations_are_no_cases(tmp_path: Path) -> None:
     truth = written(tmp_path / "truth.json", {"images": images, "annotations": [box(0, 100)]})
     found = score("coco_ap", [written(tmp_path / "yolo.json", [box(0, 100, score=0.9)])], truth)
     assert found == {("yolo", "000007"): 1.0}
+    folders = {"images": [{"id": 7, "file_name": "a/1.jpg"}, {"id": 8, "file_name": "b/1.png"}]}
+    boxes = written(tmp_path / "yolo.json", [box(0, 100, score=0.9)])
+    both = {**folders, "annotations": [box(0, 100), {**box(0, 100), "image_id": 8}]}
+    found = score("coco_ap", [boxes], written(tmp_path / "truth.json", both))
+    assert found == {("yolo", "a/1"): 1.0, ("yolo", "b/1"): 0.0}
+    folders["images"][1]["file_name"] = "a/1.png"
+    with pytest.raises(InputError, match=r"truth\.json: two images are called 'a/1'"):
+        score("coco_ap", [boxes], written(tmp_path / "truth.json", both))
+    with pytest.raises(InputError, match=r"cannot read none\.json: No such file"):
+        score("coco_ap", [Path("none.json")], written(tmp_path / "truth.json", {"images": images, "annotations": []}))
     for content, sentence in (
         ("{", "is no JSON"),
         ({"a": 1}, "must be a list of boxes"),
@@ -85,8 +95,9 @@ def test_answers_are_right_or_wrong(tmp_path: Path) -> None:
     guessed = written(tmp_path / "llm.csv", "case,answer\nx, b\ny,C\nz,\n")
     assert score("mmlu", [guessed], truth) == {("llm", "x"): 1.0, ("llm", "y"): 0.0, ("llm", "z"): 0.0}
     assert score("acc_at_1", [guessed], truth)["llm", "x"] == 0.0  # letter for letter
-    with pytest.raises(InputError, match="'E' is no right answer; it is A, B, C or D"):
-        score("mmlu", [guessed], written(tmp_path / "e.csv", "case,answer\nx,E\n"))
+    for wrong in ("E", "AB"):
+        with pytest.raises(InputError, match=f"'{wrong}' is no right answer; it is A, B, C or D"):
+            score("mmlu", [guessed], written(tmp_path / "e.csv", f"case,answer\nx,{wrong}\n"))
     with pytest.raises(UnknownNameError, match=r"unknown case \(.*line 2\) 'w'"):
         score("mmlu", [written(tmp_path / "w.csv", "case,answer\nw,A\n")], truth)
     with pytest.raises(InputError, match="has answered case 'x' already"):
@@ -114,6 +125,9 @@ def test_map_of_a_scenario_by_hand(tmp_path: Path) -> None:
     found = score("womd_map", [written(tmp_path / "mtr.csv", "\n".join(rows) + "\n")])
     straight = 0.5 * 1.0 + 0.5 * 2 / 4
     assert found == pytest.approx({("mtr", "s"): (straight + 0.0) / 2, ("mtr", "t"): 1.0})
+    for rows_of_one in (["s,1,left,.5,1", "s,1,left,.5,0"], ["s,1,left,.5,0", "s,1,left,.5,1"]):
+        tied = written(tmp_path / "tied.csv", "\n".join([rows[0], *rows_of_one]) + "\n")
+        assert score("womd_map", [tied]) == {("tied", "s"): 0.5}, "misses come first"
     for line, sentence in (
         ("s,1,left,0.9,0", "object '1' of 's' is in the bucket 'straight'"),
         ("s,4,up,0.9,0", "unknown bucket .* 'up'; choose one of: left, left u-turn"),

@@ -46,6 +46,8 @@ def test_the_newest_is_the_one_begun_last(runs: Path) -> None:
     assert find_run("latest") == runs / "middle"
     assert find_run("first-one") == find_run("runs/first-one") == runs / "first-one"
     assert record_named("latest") == "runs/middle"
+    Path("latest").touch()
+    assert record_named("latest") == "runs/middle", "a file of that name is no record"
     assert record_named("postgresql://host/latest") == "postgresql://host/latest"
     assert record_named("lab.sqlite") == "lab.sqlite"
 

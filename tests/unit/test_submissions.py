@@ -571,11 +571,15 @@ def test_the_commands_lead_from_a_run_to_the_board(tmp_path: Path) -> None:
     accepted = run("send", record, out)
     assert "accepted: servo 1 (ACME)" in accepted
     assert "was received before" in run("send", record, out)
+    Path(out).rename(tmp_path / "first.zip")
     run("pack", record, *options[:-4], "--version", "2", "--weights-sha256", "none", "--out", out)
     with pytest.raises(RefusedError, match="one a calendar month"):
         run("send", record, out)
     assert "withdrawn: servo 1 (ACME)" in run("withdraw", record, accepted.split(", ")[1])
     assert "withdrawn" in run("list", record)
+    sent_again = run("send", record, str(tmp_path / "first.zip"))
+    assert "withdrawn" in sent_again
+    assert "on the board" not in sent_again
     assert run("list", record, "--attempts").count("ACME") >= 3
     with pytest.raises(InputError, match="there is no file"):
         run("send", record, "absent.zip")

@@ -172,6 +172,8 @@ def test_the_gate_of_images_and_the_policy_may_refuse(trials, monkeypatch) -> No
     trial, _ = trials["tiny-vla"]
     refused = twins_of(trial, "tiny-vla", (), Design(7, "merton-nr", 6.0))[0].motion
     assert (refused.verdict, refused.code, len(refused.path)) == (REFUSED, ErrorCode.IMAGE_QUALITY, 1)
+    for each in twins_of(trial, "tiny-vla", (FLAT,), Design(7, "merton-nr", 6.0)):
+        assert each.away.distance_m == 0, "the recorded arm stood still, too"
 
     def cannot(*_: object) -> ActionChunk:
         raise InvalidActionError("the model sees nothing")
@@ -206,7 +208,7 @@ def test_a_fault_of_time_needs_an_earlier_picture(trials) -> None:
 def test_a_fault_of_depth_leaves_colour_alone(trials) -> None:
     trial, _ = trials["servo"]
     view = next(iter(twin.true_views(trial, trial.decisions[0], "servo", load_cell()).values()))
-    faulty = twin.distorted(view, DistortionSetting("depth_holes", 5, 1))
+    faulty = DistortionSetting("depth_holes", 5, 1).apply_to(view)
     assert faulty.color is view.color
     assert not np.array_equal(faulty.depth_m, view.depth_m)
 

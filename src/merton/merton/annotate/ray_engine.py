@@ -1,8 +1,8 @@
 """Jobs on a Ray cluster, by Ray Data: the same jobs and the same code in each worker.
 
-Needs the extra `cluster`. The cluster is that of RAY_ADDRESS, or one that is started on this machine. Workers read
-images, and checkpoints in folders, by their paths on this machine, so they need a shared file system. Only the process
-that distributes the jobs opens the cache. Ray replaces a worker that dies and repeats its block.
+The cluster is that of `merton.cluster`. Workers read images, and checkpoints in folders, by their paths on this
+machine, so they need a shared file system. Only the process that distributes the jobs opens the cache. Ray replaces a
+worker that dies and repeats its block.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from merton.annotate.prompting import ModelRunner
 from merton.annotate.work import Job, Reply
+from merton.cluster import joined
 from merton.errors import InputError, require
 from merton.processes import ONE_THREAD
 
@@ -31,6 +32,7 @@ class RayEngine:
 
     Raises:
         MissingDependencyError: Ray is not installed.
+        InfrastructureError: on entering, as `cluster.joined`.
     """
 
     def __init__(self, count: int, gpus: float = 0.0) -> None:
@@ -43,7 +45,7 @@ class RayEngine:
 
     def __enter__(self) -> RayEngine:
         if not self._ray.is_initialized():
-            self._ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
+            joined(variables=ONE_THREAD)
             self._started_here = True
         self._ray.data.DataContext.get_current().enable_progress_bars = False
         return self

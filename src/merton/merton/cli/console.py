@@ -35,8 +35,10 @@ def run_named(name: Path | None) -> Path | None:
 
 
 def record_named(name: str) -> str:
-    """The record that an argument names: a URL or file as it is, else a run."""
-    if "://" in name or Path(name).exists() or Path(name).suffix:
+    """The record that an argument names: a URL or file as it is, else a run; `latest` is always a run."""
+    from merton.experiment.run_names import LATEST
+
+    if name != LATEST and ("://" in name or Path(name).exists() or Path(name).suffix):
         return name
     return str(run_named(Path(name)))
 

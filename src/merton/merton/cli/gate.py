@@ -73,7 +73,8 @@ def gate_command(
         print_out(line)
     print_out(f"{run.path / gate_files.MARKDOWN}, {gate_files.JUNIT}, {', '.join(gate_files.PICTURES)}")
     if judgement.whole.verdict is Verdict.UNRESOLVED:
-        print_out(f"{_needed(judgement)} {_continuation(run)}")
+        larger = ", with more --scenes" if scenes and len(judgement.pairs) >= scenes else ""
+        print_out(f"{_needed(judgement)} {_continuation(run)}{larger}")
         raise typer.Exit(NOT_RESOLVED)
     if judgement.whole.verdict is Verdict.WORSE:
         raise typer.Exit(WORSE)
@@ -163,13 +164,11 @@ class _Clock:
 
 def _needed(judgement: Judgement) -> str:
     """How many scenes would resolve the difference that was found."""
-    from merton.study.gate import scenes_for
+    from merton.study.gate import FORESEEN, scenes_for
 
     enough = scenes_for(judgement)
     if enough is None:
-        return (
-            f"The difference is so close to {-100.0 * judgement.delta:g} points that no number of scenes is in sight."
-        )
+        return f"Even {FORESEEN} times as many scenes like these {len(judgement.pairs)} would not resolve it."
     return f"If the difference stays as it is, about {enough} scenes resolve it."
 
 

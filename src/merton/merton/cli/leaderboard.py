@@ -134,6 +134,7 @@ def verify(
         data = snapshot_file.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {snapshot_file}: {error.strerror or error}") from None
+    snapshots.from_json(data, str(snapshot_file))
     with open_record(record, read_only=True) as store, working("reading the record") as progress:
         differences = snapshots.verify(store, data, progress)
     for difference in differences:

@@ -34,7 +34,7 @@ def plan_command(
 ) -> None:
     """Say which differences between two agents an experiment resolves, and what more would cost."""
     from merton.config import load
-    from merton.experiment.dry_run import SECONDS_A_TRIAL, added_text
+    from merton.experiment.dry_run import SECONDS_A_TRIAL, added_text, duration
     from merton.experiment.plan import ExperimentSpec
     from merton.results.records import STAIRCASE
     from merton.study.power import ASSUMED, Design, forecast
@@ -49,10 +49,11 @@ def plan_command(
     parts, trial_s, trial_kb = (ASSUMED, SECONDS_A_TRIAL, TRIAL_KB) if record is None else _measured(record)
 
     def cost(trials: int) -> str:
-        return f"{trials} trials, {_duration(trials * trial_s)}, {trials * trial_kb / 1000:.0f} MB"
+        return f"{trials} trials, {duration(trials * trial_s)}, {trials * trial_kb / 1000:.0f} MB"
 
+    views = f"{design.views} distorted trial{'' if design.views == 1 else 's'}"
     others = f", {design.other_scenes} more undistorted" if design.other_scenes else ""
-    print_out(f"{design.agents} agents, {design.scenes} scenes of {design.views} distorted trials{others}:")
+    print_out(f"{design.agents} agents, {design.scenes} scenes of {views}{others}:")
     print_out(f"  {cost(design.trials)} ({trial_s:.2f} s and {trial_kb:.0f} kB a trial)")
     if added := len(spec.reference_runs()):
         print_out(f"  {added_text(added)}")
@@ -86,9 +87,3 @@ def _measured(run: Path) -> tuple[dict[str, Components], float, float]:
     size_kb = sum(file.stat().st_size for file in run.rglob("*") if file.is_file()) / 1000 if run.is_dir() else 0.0
     seconds = sum(record.wall_s for record in records) / len(records)
     return parts, seconds, size_kb / len(records) or TRIAL_KB
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

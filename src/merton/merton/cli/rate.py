@@ -107,7 +107,7 @@ def _inputs(record: str, metric: str | None) -> Inputs:
 def _about(record: str, inputs: Inputs, matches: int, agents: int, cases: int) -> dict[str, str]:
     """What was rated, by name, for the page and its numbers."""
     from merton import __version__
-    from merton.leaderboard.snapshot.compute import SEED, SHUFFLES
+    from merton.rating.agi_elo import SEED, SHUFFLES
 
     name = record if "://" in record else Path(record).name
     return {

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from merton.cli.console import STDOUT, Record, add_row, print_out, progress
+from merton.cli.console import STDOUT, Record, add_row, print_out, progress, record_named
 from merton.cli.tree import App
 from merton.errors import InputError
 from merton.files import refuse_overwriting
@@ -38,7 +38,7 @@ def list_command(record: Record) -> None:
 @app.command("export")
 def export_command(
     record: Record,
-    out: Annotated[Path, typer.Argument(help="A new file ending in .parquet, .csv or .json.")],
+    out: Annotated[Path, typer.Argument(help="A file ending in .parquet, .csv or .json; it is replaced.")],
     table: Annotated[str, typer.Option(help="trials, scores, matches, agents, cases or experiments.")] = "trials",
 ) -> None:
     """Write a table of the record to a file."""
@@ -52,7 +52,7 @@ def export_command(
 
 @app.command("import")
 def import_command(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="An SQLite file or a postgresql:// URL.")],
+    record: Record,
     matrix: Annotated[Path, typer.Argument(help="A response matrix, .csv or .parquet: rows agents, columns cases.")],
     source: Annotated[str | None, typer.Option(help="Name of the matrix; the file's, if not given.")] = None,
     agent_column: Annotated[str | None, typer.Option(help="The column with the agents' ids.")] = None,
@@ -61,7 +61,7 @@ def import_command(
         str | None, typer.Option(help="What the values are, such as execution or pdms; scores 0 to 1 if not given.")
     ] = None,
 ) -> None:
-    """Import a foreign response matrix into a record, which is made if there is none."""
+    """Import a foreign response matrix into a record; an SQLite file that is not there is made."""
     from merton.rating.metric import named
     from merton.results.matrix import import_matrix, read_matrix
     from merton.results.store import ResultStore
@@ -111,7 +111,10 @@ def score_command(
 @app.command("merge")
 def merge_command(
     record: Record,
-    into: Annotated[str, typer.Argument(help="The record to copy into, made if there is none.")],
+    into: Annotated[
+        str,
+        typer.Argument(callback=record_named, help="The record to copy into; a file that is not there is made."),
+    ],
 ) -> None:
     """Copy one record into another, such as a run into a lab's; results that are there already stay as they are."""
     from merton.results.merge import merge

@@ -101,10 +101,11 @@ def run_here(directory: RunDirectory, chosen: Workers) -> None:
                 progress("trials") as move,
                 cells(count, engine, print_err) as pool,
             ):
+                gone_on_with = bool(store.successes(directory.id))
                 for done, left in complete(pool, directory, store, print_err):
                     move(done, left)
     except BaseException as error:
         ended = "Interrupted." if isinstance(error, KeyboardInterrupt) else "The run has ended early."
         print_err(f"{ended}{continuation_of(directory, 'sim', {}, False, *chosen.words)}")
         raise
-    directory.finish(wall_s=round(time.monotonic() - started, 1))
+    directory.finish(wall_s=None if gone_on_with else round(time.monotonic() - started, 1))

@@ -26,6 +26,8 @@ def runs_command(
             raise InputError(f"{newest} has no report yet: merton report {newest}")
         show_page(newest / REPORT)
         return
+    if runs.is_file():
+        raise InputError(f"{runs} is a file: name a directory of runs")
     folders = run_folders(runs)
     if not folders:
         print_out(f"there is no run below {runs} yet: merton demo makes one")

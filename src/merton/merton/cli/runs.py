@@ -203,7 +203,7 @@ def _execute(
     if ended.code:
         print_err(f"The run has ended early.{continuation}")
         raise typer.Exit(ended.code)
-    directory.finish(wall_s=round(time.monotonic() - started, 1))
+    directory.finish(wall_s=None if resume else round(time.monotonic() - started, 1))
     _conclude(directory)
 
 

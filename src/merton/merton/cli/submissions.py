@@ -52,7 +52,10 @@ def check_command(
     from merton.leaderboard.submissions.manifest import verify
     from merton.results.store import open_record
 
-    submission = verify(archive)
+    try:
+        submission = verify(archive)
+    except InputError as error:
+        raise InputError(f"{archive}: {error}") from None
     manifest = submission.manifest
     dataset = manifest.dataset_sha256
     if record is not None:
@@ -71,6 +74,7 @@ def send_command(
 ) -> None:
     """Submit to the leaderboard of a record, or to one that is served; its token, if it wants one: MERTON_TOKEN."""
     from merton.leaderboard.submissions import sending
+    from merton.leaderboard.submissions.evaluation import ACCEPTED
     from merton.leaderboard.submissions.rules import submit
     from merton.results.store import open_record
 
@@ -82,6 +86,10 @@ def send_command(
         with open_record(record) as store:
             receipt = submit(store.database, archive)
     before = "was received before" if receipt.repeated else "accepted"
+    if receipt.standing != ACCEPTED:
+        reason = f": {receipt.reason}" if receipt.reason else ""
+        print_out(f"{before}: {receipt.agent_id}, {receipt.id}, {receipt.standing}{reason}")
+        return
     evaluated = f", evaluated by {receipt.due}" if receipt.due else ""  # an older server says nothing of it
     print_out(
         f"{before}: {receipt.agent_id}, {receipt.id}, on the board from {receipt.window} (00:00 UTC) on{evaluated}"
@@ -126,7 +134,8 @@ def list_command(
 
     with open_record(record, read_only=True) as store, store.database.reading() as connection:
         if attempts:
-            table = Table("received (UTC)", "manufacturer", "archive", "accepted", "reason")
+            columns = ("received (UTC)", "manufacturer", "archive", "accepted", "reason")
+            table = Table(*(Column(name, overflow="fold") for name in columns))
             for item in receipts.attempts(connection):
                 accepted = "yes" if item.accepted else "no"
                 add_row(table, item.received_utc, item.manufacturer, item.archive_sha256[:12], accepted, item.reason)

@@ -25,7 +25,7 @@ MOVED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("leaderboard", "withdraw"): ("submission", "withdraw"),
     ("leaderboard", "list"): ("submission", "list"),
 }
-"""Beginnings of command lines of release 0.1, and the present ones."""
+"""Beginnings of command lines that were, and the present ones."""
 
 
 class _PlainFlags:
@@ -82,14 +82,14 @@ class App(typer.Typer):
 
 
 class Root(Group):
-    """`merton` itself: its help fits a screen, and the names of release 0.1 still work."""
+    """`merton` itself: its help fits a screen, and earlier names of commands still work."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the present name of a command in the place of an earlier one."""
         present = renamed(args)
         if present is not None:
             old, new, args = present
-            print_err(f"merton: `merton {old}` is now `merton {new}`; the old name ends with the next release")
+            print_err(f"merton: `merton {old}` is now `merton {new}`; the old name will end")
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

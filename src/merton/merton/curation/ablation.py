@@ -17,7 +17,6 @@ what other questions or other models would do, for which there is `merton curate
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +31,9 @@ from merton.curation.pool import Pool
 from merton.curation.redundancy import planted, without_restatements
 from merton.curation.sampling import STRATEGIES, UNSEEDED, Vectors, one_thread, pair_distances, sample
 from merton.curation.taxonomy import OTHER
-from merton.errors import InputError, require
+from merton.errors import InputError
 from merton.iqa.steps import Step, quiet
+from merton.results.parquet import parquet_file, require_pyarrow
 from merton.results.statistics import Interval
 from merton.study.coefficients import srcc
 from merton.study.resampling import interval
@@ -151,10 +151,9 @@ def read_scores(path: Path, ids: Sequence[str]) -> tuple[list[str], Floats]:
         InputError: no such table, or one without some of the questions.
         MissingDependencyError: pyarrow is not installed.
     """
-    require("pyarrow.parquet", "curation", "Parquet")
-    pyarrow = require("pyarrow", "curation", "Parquet")
+    pyarrow = require_pyarrow()
     try:
-        table = pyarrow.parquet.read_table(io.BytesIO(path.read_bytes()))
+        table = parquet_file(path.read_bytes()).read()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except pyarrow.ArrowException:

@@ -14,7 +14,6 @@ The paper gives the majority (equation 3) and is silent on ties, on invalid vote
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 from collections import Counter
@@ -34,7 +33,7 @@ from merton.curation.taxonomy import OTHER, Taxonomy
 from merton.errors import InputError
 from merton.files import write_file
 from merton.iqa.steps import Step
-from merton.results.parquet import parquet_bytes, require_pyarrow
+from merton.results.parquet import parquet_bytes, parquet_file, require_pyarrow
 
 VOTERS = 5
 """Of the paper."""
@@ -260,7 +259,7 @@ def read_assignment(path: Path) -> Assignment:
     """
     pyarrow = require_pyarrow()
     try:
-        table = pyarrow.parquet.read_table(io.BytesIO(path.read_bytes()))
+        table = parquet_file(path.read_bytes()).read()
         told = json.loads(table.schema.metadata[b"merton"])
         rows = table.to_pydict()
         taxonomy = Taxonomy.model_validate_json(json.dumps(told["taxonomy"]))

@@ -29,7 +29,7 @@ from merton.curation.page import write_page
 from merton.curation.pool import Pool
 from merton.curation.question import questions_sha256
 from merton.curation.redundancy import Integers, measure, without_restatements, write_redundancy
-from merton.curation.roles import Chosen, Roles, roles
+from merton.curation.roles import Chosen, Roles, check, roles
 from merton.curation.sampling import PER_DIMENSION, Kept, sample
 from merton.curation.taxonomy import Taxonomy, read_taxonomy, write_taxonomy
 from merton.errors import InputError
@@ -112,9 +112,12 @@ def curate(
             **wanted.about,
             "pool": {**pool.made, "questions": len(pool.questions), "sha256": questions_sha256(pool.questions)},
         }
+        shots = _shots(pool, wanted)  # a name that does not exist must not claim the folder
+        if wanted.taxonomy is not None:
+            read_taxonomy(wanted.taxonomy)
+        check(wanted.chosen)
         claim(out / SETTINGS, about, "a curation")
         texts = texts or Remembered(embed_texts)
-        shots = _shots(pool, wanted)
         kept_vectors = vectors_file or out / WORK / "vectors.sqlite"
         vectors = embed(pool, kept_vectors, step, texts=_Known(text_embedder().made, texts))
         answers = cache or out / WORK / "answers.sqlite"

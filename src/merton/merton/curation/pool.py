@@ -10,7 +10,6 @@ A curated benchmark is such a folder too, with more files beside these, so that 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +24,7 @@ from merton.curation.question import Medium, Question, Source
 from merton.errors import InputError
 from merton.files import write_file
 from merton.perception.images import read_image
-from merton.results.parquet import parquet_bytes, require_pyarrow
+from merton.results.parquet import parquet_bytes, parquet_file, require_pyarrow
 from merton.world.observation import Image
 
 ABOUT, TABLE, MEDIA = "pool.yaml", "questions.parquet", "media"
@@ -157,8 +156,7 @@ def read_pool(folder: Path) -> Pool:
         raise InputError(f"cannot read {folder / TABLE}: {error.strerror or error}") from None
     if hashlib.sha256(content).hexdigest() != about.sha256:
         raise InputError(f"{folder / TABLE} has changed since the pool was written: its hash is not that of {ABOUT}")
-    pyarrow = require_pyarrow()
-    rows = pyarrow.parquet.read_table(io.BytesIO(content)).to_pylist()
+    rows = parquet_file(content).read().to_pylist()
     questions = [_question(row, f"{folder / TABLE}, row {number}") for number, row in enumerate(rows, 1)]
     return Pool.of(questions, about.sources, folder, **about.made)
 

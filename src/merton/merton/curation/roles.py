@@ -17,7 +17,7 @@ from merton.curation.agents import Proposer, Reviewer, Voter
 from merton.curation.assignment import VOTERS
 from merton.curation.budget import CALLS, Budget
 from merton.curation.llm.agents import LlmProposer, LlmReviewer, LlmVoter
-from merton.curation.llm.asker import RETRY, Asker
+from merton.curation.llm.asker import RETRY, Asker, chat_model
 from merton.curation.llm.prompting import read_prompt
 from merton.curation.pool import Pool
 from merton.errors import InputError
@@ -88,7 +88,7 @@ def roles(
         UnknownNameError: a model that is not in the catalogue.
         InfrastructureError: the cache or calls.jsonl cannot be read.
     """
-    _refuse_idle(chosen)
+    check(chosen)
     if not chosen.models:
         yield computed()
         return
@@ -108,6 +108,21 @@ def roles(
             "prompts": {name: read_prompt(name).version for name in PROMPTS},
         }
         yield Roles(proposer, reviewer, voters, budget, about)
+
+
+def check(chosen: Chosen) -> None:
+    """Raise as `roles` for options that do not go together and models that cannot be asked; none is asked."""
+    _refuse_idle(chosen)
+    if _voter_count(chosen) < len(chosen.assigners):
+        raise InputError(
+            f"{len(chosen.assigners)} models vote, so --voters must be at least that, got {_voter_count(chosen)}"
+        )
+    for name in chosen.models:
+        chat_model(MODELS[name])
+
+
+def _voter_count(chosen: Chosen) -> int:
+    return VOTERS if chosen.voters is None else chosen.voters
 
 
 def _of(without: Roles | None) -> Roles:
@@ -134,9 +149,7 @@ class _Askers:
 
 def _voters(chosen: Chosen, askers: _Askers, pool: Pool, seed: int) -> tuple[Voter, ...]:
     """The models vote by turns; one is greedy where it is the only voter of its model."""
-    count = VOTERS if chosen.voters is None else chosen.voters
-    if count < len(chosen.assigners):
-        raise InputError(f"{len(chosen.assigners)} models vote, so --voters must be at least that, got {count}")
+    count = _voter_count(chosen)
     turns = [chosen.assigners[place % len(chosen.assigners)] for place in range(count)]
     return tuple(
         LlmVoter(

@@ -31,17 +31,23 @@ def outline(spec: ExperimentSpec) -> list[str]:
     scenes = _count(range(spec.scenes), "scene")
     added = len(spec.reference_runs())
     trials_s = (SECONDS_A_TRIAL, SECONDS_OF_A_CORE / usable_cores())
-    minutes, in_process = (max(1, round((spec.trial_count + added) * trial_s / 60)) for trial_s in trials_s)
+    graph, in_process = (duration((spec.trial_count + added) * trial_s) for trial_s in trials_s)
     return [
         f"{spec.name}: {spec.trial_count} trials, {references} reference and {distorted} distorted",
         *([added_text(added)] if added else []),
         f"{_count(spec.agents, 'agent')}, {_count(spec.tasks, 'task')}, {scenes} a task and "
         f"{spec.reference_scenes} more undistorted, {_count(spec.distortions, 'distortion')}",
         *by_level,
-        f"about {minutes} min at {SECONDS_A_TRIAL:g} s a trial, as in "
-        f"the quickstart on two cores; larger models take longer. Without ROS, by merton run --in-process: "
-        f"about {in_process} min on the cores here ({usable_cores()})",
+        f"about {graph} of trials at {SECONDS_A_TRIAL:g} s each, as in the quickstart on two cores; larger models take "
+        f"longer. Without ROS, by merton run --in-process: about {in_process} on the cores here ({usable_cores()})",
     ]
+
+
+def duration(seconds: float) -> str:
+    """In seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def not_ready(spec: ExperimentSpec) -> list[str]:

@@ -26,8 +26,8 @@ from merton.results.records import Outcome
 from merton.simulation.delay import DelayLine, Instant
 from merton.simulation.sensor import SENSORS, AutoExposure
 from merton.world.action import ActionChunk, checked_chunk
-from merton.world.geometry import Matrix, from_quaternion, quaternion_of
-from merton.world.observation import CameraView, Image, Observation, SceneObject, SceneState
+from merton.world.geometry import Matrix, as_transported
+from merton.world.observation import Image, Observation, SceneObject, SceneState, whole_millimetres
 
 try:
     from merton.execution.gate.carrying import Carrying, Grip, Hand, Move, PredictedStop, Step
@@ -127,8 +127,9 @@ class LocalPorts:
             )
             self.cameras.keep_exposure(name)
             pose = cell.config.base_from_camera(name, base_from_tool0)
-            reference[name] = replace(view, depth_m=_whole_millimetres(view.depth_m), base_from_camera=pose)
-            distorted[name] = self._distorted(reference[name])
+            depth_m = None if view.depth_m is None else whole_millimetres(view.depth_m)
+            reference[name] = replace(view, depth_m=depth_m, base_from_camera=pose)
+            distorted[name] = self._setting.apply_to(reference[name])
         opened = self.gripper.gripper_open(seen.gripper_opening_m)
         tcp = base_from_tcp(seen.joints_rad, cell.config.tool0_from_tcp)
         return CellView(cell.time_ns, reference, distorted, seen.joints_rad, tcp, opened, *cell.judged())
@@ -163,10 +164,8 @@ class LocalPorts:
         views = observation.views.items()
         observation = replace(
             observation,
-            views={
-                name: replace(view, base_from_camera=_as_transported(view.base_from_camera)) for name, view in views
-            },
-            base_from_tcp=_as_transported(observation.base_from_tcp),
+            views={name: replace(view, base_from_camera=as_transported(view.base_from_camera)) for name, view in views},
+            base_from_tcp=as_transported(observation.base_from_tcp),
             scene=self._scene() if POLICIES[model].needs_scene else None,
         )
         try:
@@ -235,8 +234,8 @@ class LocalPorts:
 
     def score(self, evidence: Evidence, outcome: Outcome) -> Scores:
         reference = evidence.reference_tcp
-        reference = None if reference is None else _as_transported(reference)
-        return score(replace(evidence, reference_tcp=reference, final_tcp=_as_transported(evidence.final_tcp)), outcome)
+        reference = None if reference is None else as_transported(reference)
+        return score(replace(evidence, reference_tcp=reference, final_tcp=as_transported(evidence.final_tcp)), outcome)
 
     def __enter__(self) -> Self:
         return self
@@ -250,19 +249,12 @@ class LocalPorts:
         self._policies.clear()
         self.cameras.close()
 
-    def _distorted(self, view: CameraView) -> CameraView:
-        """A view with colour and depth distorted as by distortion_node."""
-        color, depth_m = self._setting.apply(view.camera, view.color), view.depth_m
-        if depth_m is not None and self._setting.acts_on_depth:
-            depth_m = _whole_millimetres(self._setting.apply_depth(view.camera, depth_m))
-        return replace(view, color=color, depth_m=depth_m)
-
     def _tcp(self) -> Matrix:
         return base_from_tcp(self.cell.joints_rad, self.cell.config.tool0_from_tcp)
 
     def _scene(self) -> SceneState:
         objects = self.cell.scene_state().objects
-        return SceneState(tuple(SceneObject(item.name, _as_transported(item.base_from_object)) for item in objects))
+        return SceneState(tuple(SceneObject(item.name, as_transported(item.base_from_object)) for item in objects))
 
     def _new_hand(self) -> Hand:
         return Hand(self.gripper, lambda: self.cell.gripper_opening_m, self._tcp)
@@ -304,13 +296,3 @@ class LocalPorts:
         """A contact that the cell reports latches the stop."""
         if (contact := self.cell.contact) is not None:
             self.latch.trip(StopEvent.CELL_COLLISION, str(contact))
-
-
-def _whole_millimetres(depth_m: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
-    """Depth rounded as by a message: a 16-bit image of millimetres."""
-    return None if depth_m is None else np.rint(depth_m * 1000.0).astype(np.float32) * np.float32(0.001)
-
-
-def _as_transported(pose: Matrix) -> Matrix:
-    """A pose rounded as by a message: a position and a quaternion."""
-    return from_quaternion(pose[:3, 3], quaternion_of(pose))

@@ -51,7 +51,7 @@ def agent_named(spec: ExperimentSpec, name: str, role: str) -> AgentSpec:
             return agent.model_copy(update={"id": role})
     vlm, plus, vla = name.rpartition("+")
     if vla not in POLICIES:
-        raise UnknownNameError("agent or vla", vla, (*(agent.id for agent in spec.agents), *POLICIES))
+        raise UnknownNameError("agent or vla", vla, dict.fromkeys((*(agent.id for agent in spec.agents), *POLICIES)))
     if plus and vlm not in MODELS:
         raise UnknownNameError("vlm", vlm, tuple(MODELS))
     return AgentSpec(id=role, vla=vla, **({"vlm": vlm} if plus else {}))

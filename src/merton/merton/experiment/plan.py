@@ -384,6 +384,6 @@ def distortion_seed(experiment_seed: int, case: TestCase) -> int:
     return derive_seed(experiment_seed, "distortion", case.id)
 
 
-def policy_seed(experiment_seed: int, trial: Trial) -> int:
+def policy_seed(experiment_seed: int, agent: str, task: str, scene: int) -> int:
     """The noise seed of a policy: the same for all levels of a scene, so that only the image differs."""
-    return derive_seed(experiment_seed, "policy", trial.agent.id, trial.case.task, trial.case.seed)
+    return derive_seed(experiment_seed, "policy", agent, task, scene)

@@ -1,17 +1,16 @@
 """Workers on a Ray cluster: each an actor with a simulated cell of its own, on any machine of it.
 
-Needs the extra `cluster`. The cluster is that of RAY_ADDRESS, or one that is started on this machine. Its machines need
-Merton, in the same version, and no shared files: trials come and go as objects, and only this process writes.
+The cluster is that of `merton.cluster`. Its machines need Merton, in the same version, and no shared files: trials
+come and go as objects, and only this process writes.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from merton.errors import require
+from merton.cluster import joined
 from merton.experiment.pool import Shared, Worker
 from merton.processes import ONE_THREAD
 
@@ -30,15 +29,11 @@ class RayEngine:
         count: as given, or found.
 
     Raises:
-        MissingDependencyError: Ray is not installed.
+        InfrastructureError, MissingDependencyError: as `cluster.joined`.
     """
 
     def __init__(self, count: int | None = None) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        self._ray: Any = require("ray", "cluster", "--engine ray")
-        here: dict[str, Any] = {"address": "local", "num_cpus": count, "include_dashboard": False}
-        where = {"address": os.environ["RAY_ADDRESS"]} if "RAY_ADDRESS" in os.environ else here
-        self._ray.init(**where, log_to_driver=False, logging_level="error", runtime_env={"env_vars": _VARIABLES})
+        self._ray: Any = joined(count, _VARIABLES)
         self.count = count or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def hire(self) -> Worker:

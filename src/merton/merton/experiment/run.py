@@ -126,7 +126,7 @@ class RunDirectory:
 
     @property
     def took_s(self) -> float | None:
-        """Wall time of the process that finished it [s]; None if it is not finished, or `merton attribute` did it."""
+        """Wall time of the run [s]; None if it is not finished, was gone on with, or `merton attribute` did it."""
         took_s = _json_object(self.path / "run.json").get("wall_s")
         return float(took_s) if isinstance(took_s, (int, float)) else None
 

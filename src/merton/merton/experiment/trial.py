@@ -205,7 +205,7 @@ class TrialRun:
         self.instruction = ports.reset(case.task, case.seed)
         self.instructions = dict.fromkeys(SIDES, self.instruction)
         self.question = question_for(self.instruction, spec.prompt)
-        self.noise_seed = policy_seed(spec.seed, trial)
+        self.noise_seed = policy_seed(spec.seed, trial.agent.id, trial.case.task, trial.case.seed)
         self.cameras = POLICIES[self.agent.vla].cameras
         self.depth_cameras = self.cameras if POLICIES[self.agent.vla].needs_depth else ()
         self.waited_ns = 0

@@ -34,6 +34,9 @@ from merton.seeding import generator
 MOST_THREADS = 4
 """Orders of the matches that are played at the same time; each needs 24 bytes a match."""
 
+SEED, SHUFFLES = 0, 20
+"""Of the seeded orders of the matches that a board averages over, and their number."""
+
 NO_INTERVAL = (
     "AGI-Elo's ratings have no 95 % interval: their error is mostly in the method's scale, which no resampling shows."
 )
@@ -86,7 +89,7 @@ class Ratings:
     passes: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
 
-def rate(matches: Matches, seed: int = 0, shuffles: int = 20) -> Ratings:
+def rate(matches: Matches, seed: int = SEED, shuffles: int = SHUFFLES) -> Ratings:
     """Rate every agent and test case that played, averaged over seeded orders of the matches.
 
     The matches are sorted first, so the order they are stored in plays no part: it would change ratings by hundreds of

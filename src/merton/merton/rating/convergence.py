@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -24,9 +23,6 @@ SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 SHUFFLES = 20
 """Random orders of the matches, each of which is followed from the first share to the last."""
-
-ORDERS = 20
-"""Orders that AGI-Elo averages over at each share, as a board does."""
 
 METHODS = ("likelihood", "agi_elo", "single_pass")
 """The two methods of a board, and AGI-Elo as the paper plays it: each shuffle once, in its own order."""
@@ -120,7 +116,7 @@ def convergence(
         for place, size in enumerate(sizes):
             part = _first(table, order[:size])
             settled = of_all if size == n else {}
-            for method, rate in (("likelihood", _by_likelihood), ("agi_elo", partial(_by_agi_elo, seed))):
+            for method, rate in (("likelihood", _by_likelihood), ("agi_elo", _by_agi_elo)):
                 if method not in settled:
                     settled[method] = rate(part)
                 _keep(found[method][place], settled[method])
@@ -165,8 +161,9 @@ def _by_likelihood(part: MatchTable) -> _Found | None:
     return _result(fitted.agents, fitted.cases, part)
 
 
-def _by_agi_elo(seed: int, part: MatchTable) -> _Found:
-    ratings = agi_elo.rate(part, seed, ORDERS)
+def _by_agi_elo(part: MatchTable) -> _Found:
+    """In the orders of a board, whatever the shuffle."""
+    ratings = agi_elo.rate(part)
     return _result(ratings.agents, ratings.cases, part)
 
 

@@ -33,20 +33,6 @@ class Update:
     case_rd: Floats
 
 
-def rating_period(
-    mean: float, deviation: float, opponent_means: ArrayLike, opponent_deviations: ArrayLike, scores: ArrayLike
-) -> tuple[float, float]:
-    """Glickman's update of one player against all opponents of a rating period at once; returns (mean, deviation).
-
-    AGI-Elo applies it to one opponent at a time (`update`), which recovers known ratings far better.
-    """
-    opponent_rd, score = np.asarray(opponent_deviations, float), np.asarray(scores, float)
-    impact = 1.0 / np.sqrt(1.0 + 3.0 * (Q * opponent_rd / math.pi) ** 2)
-    expected = 0.5 * (1.0 + np.tanh(0.5 * Q * impact * (mean - np.asarray(opponent_means, float))))
-    precision = 1.0 / deviation**2 + float(np.sum((Q * impact) ** 2 * expected * (1.0 - expected)))
-    return mean + Q / precision * float(np.sum(impact * (score - expected))), precision**-0.5
-
-
 # error_model="numpy": division by 0 gives inf, without a test for it before each; no divisor here can be 0.
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _after_match(mean: float, rd: float, opponent_mean: float, opponent_rd: float, score: float) -> tuple[float, float]:

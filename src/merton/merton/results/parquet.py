@@ -25,6 +25,19 @@ def parquet_bytes(table: Any) -> bytes:
     return content.getvalue()
 
 
+def parquet_file(content: bytes) -> Any:
+    """The bytes of a file as a `pyarrow.parquet.ParquetFile`.
+
+    `read_table` reads bytes ahead in threads that may outlive it: a process that ends then aborts (pyarrow 26.0.1).
+
+    Raises:
+        pyarrow.ArrowException: they are no Parquet file.
+        MissingDependencyError: pyarrow is not installed.
+    """
+    arrow = require_pyarrow()
+    return arrow.parquet.ParquetFile(arrow.BufferReader(content))
+
+
 def read_schema(path: Path, columns: Sequence[str]) -> Any:
     """The `pyarrow.Schema` of a Parquet file; raises as `read_columns`."""
     return _checked(path, columns, require_pyarrow().parquet.read_schema)

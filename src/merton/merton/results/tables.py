@@ -12,8 +12,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from merton.errors import InfrastructureError, InputError, require
+from merton.errors import InfrastructureError, InputError
 from merton.results.checking import MAX_NAME
+from merton.results.parquet import parquet_file, require_pyarrow
 from merton.results.text import one_line
 
 READABLE = (".csv", ".jsonl", ".parquet")
@@ -213,10 +214,9 @@ def _parquet_columns(
     name: str, content: bytes, wanted: Sequence[str] | None = None
 ) -> tuple[list[str], list[list[Any]]]:
     """Names and values of the columns, of those that are wanted if only some are."""
-    arrow = require("pyarrow", "dataset", "Parquet")
-    parquet = require("pyarrow.parquet", "dataset", "Parquet")
+    arrow = require_pyarrow()
     try:
-        table = parquet.ParquetFile(arrow.BufferReader(content)).read(columns=wanted and list(wanted))
+        table = parquet_file(content).read(columns=wanted and list(wanted))
         return table.column_names, [column.to_pylist() for column in table.columns]
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{name}: is no Parquet table: {one_line(error, 200)}") from None

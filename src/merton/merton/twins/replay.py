@@ -13,6 +13,7 @@ from merton.errors import InfrastructureError, InputError, UnknownNameError
 from merton.experiment.plan import distortion_seed
 from merton.experiment.run import RunDirectory
 from merton.files import file_sha256
+from merton.perception.distortion import TEMPORAL_FAULTS
 from merton.processes import one_thread_each, stop_workers, usable_cores, worker_pool
 from merton.results.records import TestCase
 from merton.twins.motion import TOLERANCE_M
@@ -61,7 +62,7 @@ def replay(
 
     Raises:
         InputError: no recording, another robot, no undistorted trial, no pictures of the policy, or a recording of an
-            experiment that twins cannot imitate.
+            experiment that twins cannot imitate; or a fault of time where no decision has one before it.
         UnknownNameError: no such policy.
         InfrastructureError: the policy could not be asked.
     """
@@ -75,6 +76,7 @@ def replay(
     jobs, notes = _jobs(recorded, policy)
     if not jobs:
         raise InputError(f"{path} has no undistorted trial whose policy decides by pictures: {'; '.join(notes)}")
+    _check_faults_of_time(jobs, settings, policy)
     notes += _seed_notes(jobs, design)
     if recorded.torn:
         notes.append(f"{recorded.torn}; the messages before it were used")
@@ -97,6 +99,18 @@ def replay(
         "distortions": [item.name for item in settings],
     }
     return Replay(about, design, settings, tuple(found), tuple(notes))
+
+
+def _check_faults_of_time(
+    jobs: Sequence[tuple[RecordedTrial, str]], settings: Sequence[Setting], policy: str | None
+) -> None:
+    """Raises InputError where no decision has a picture before it, which a fault of time could show in its place."""
+    faults = [item.name for item in settings if item.distortion in TEMPORAL_FAULTS]
+    if faults and all(len(decisions_of(trial, name)) < 2 for trial, name in jobs):
+        why = "every trial of the recording has one step"
+        if policy is not None and any(name != trial.policy for trial, name in jobs):
+            why = f"{policy!r}, which is not the recorded policy, is asked at the first step alone"
+        raise InputError(f"{faults[0]} shows pictures of earlier steps, and {why}: leave it out")
 
 
 def design_of(path: Path, linkage: bool) -> Design:

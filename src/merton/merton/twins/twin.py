@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from merton.decision.models.base import POLICIES, Policy
 from merton.errors import (
@@ -21,7 +20,7 @@ from merton.errors import (
 )
 from merton.execution.gate.image_quality import ImageQuality, quality_verdict
 from merton.execution.kinematics import UR5, base_from_tcp
-from merton.experiment.plan import distortion_seed
+from merton.experiment.plan import distortion_seed, policy_seed
 from merton.perception.camera.bag import color_of, depth_of
 from merton.perception.camera.folder import d455_intrinsics
 from merton.perception.distortion import LEVELS, TEMPORAL_FAULTS, all_distortions, find_distortion
@@ -29,12 +28,11 @@ from merton.perception.distortion.stream import REFERENCE, DistortionSetting
 from merton.perception.distortion.temporal import FaultyStream
 from merton.perception.quality import METRICS, measure
 from merton.results.records import TestCase
-from merton.seeding import derive_seed
 from merton.twins.motion import Departure, Motion, PaperRobot, departure
 from merton.twins.recorded import Decision, Picture, RecordedTrial
 from merton.world.action import ActionChunk, checked_chunk
 from merton.world.cell import CellConfig, load_cell
-from merton.world.geometry import Matrix, from_quaternion, quaternion_of
+from merton.world.geometry import as_transported
 from merton.world.observation import CameraView, Observation
 
 
@@ -128,7 +126,7 @@ def twins_of(trial: RecordedTrial, policy: str, settings: Sequence[Setting], des
     own, decisions = policy == trial.policy, decisions_of(trial, policy)
     robot = _robot(design.linkage)
     views = [true_views(trial, decision, policy, robot.cell) for decision in decisions]
-    references = [robot.motion(each.chunk, *_start(each)) for each in decisions]
+    references = [_passed(each.chunk, each, seen, design, robot) for each, seen in zip(decisions, views, strict=True)]
     found = []
     for setting in (UNDISTORTED, *settings):
         for index, seen in enumerate(_shown(views, setting, _seed(trial, setting, design))):
@@ -188,7 +186,7 @@ def _view(camera: str, picture: Picture, decision: Decision, cell: CellConfig, d
     depth_m = depth_of(picture.depth).astype(np.float32) * np.float32(0.001) if deep else None
     intrinsics = picture.intrinsics or d455_intrinsics(color.shape[1], color.shape[0])
     pose = cell.base_from_camera(camera, UR5.forward(decision.joints_rad))
-    return CameraView(camera, color, depth_m, intrinsics, _as_transported(pose), picture.stamp_ns)
+    return CameraView(camera, color, depth_m, intrinsics, as_transported(pose), picture.stamp_ns)
 
 
 def _seed(trial: RecordedTrial, setting: Setting, design: Design) -> int:
@@ -201,16 +199,7 @@ def _shown(views: Sequence[Mapping[str, CameraView]], setting: Setting, seed: in
     stream = FaultyStream(setting.distortion, setting.level, seed) if setting.distortion in TEMPORAL_FAULTS else None
     plain = DistortionSetting() if stream else DistortionSetting(setting.distortion, setting.level, seed)
     for step in views:
-        yield {name: stream.next(view) if stream else distorted(view, plain) for name, view in step.items()}
-
-
-def distorted(view: CameraView, setting: DistortionSetting) -> CameraView:
-    """A view with colour, or depth, under a setting; depth in whole millimetres, as a message has it."""
-    color, depth_m = setting.apply(view.camera, view.color), view.depth_m
-    if depth_m is not None and setting.acts_on_depth:
-        faulty = setting.apply_depth(view.camera, depth_m)
-        depth_m = np.rint(faulty * 1000.0).astype(np.float32) * np.float32(0.001)
-    return replace(view, color=color, depth_m=depth_m)
+        yield {name: stream.next(view) if stream else plain.apply_to(view) for name, view in step.items()}
 
 
 def _asked(
@@ -222,20 +211,32 @@ def _asked(
     robot: PaperRobot,
 ) -> tuple[Motion, ActionChunk | None]:
     """The motion of the policy's answer to these views, and its chunk; None if the answer is no action."""
-    start = decision.joints_rad, decision.gripper_opening_m
     observation = Observation(
         views,
         decision.joints_rad,
-        _as_transported(base_from_tcp(decision.joints_rad, robot.cell.tool0_from_tcp)),
+        as_transported(base_from_tcp(decision.joints_rad, robot.cell.tool0_from_tcp)),
         robot.gripper.gripper_open(decision.gripper_opening_m),
         trial.instruction,
         decision.step,
-        noise_seed=derive_seed(design.seed, "policy", trial.agent, trial.task, trial.scene),
+        noise_seed=policy_seed(design.seed, trial.agent, trial.task, trial.scene),
     )
     try:
         chunk = decided(policy, observation)
     except InvalidActionError as error:
-        return robot.stillness(*start, int(ErrorCode.INVALID_ACTION), str(error)), None
+        code = int(ErrorCode.INVALID_ACTION)
+        return robot.stillness(decision.joints_rad, decision.gripper_opening_m, code, str(error)), None
+    return _passed(chunk, decision, views, design, robot), chunk
+
+
+def _passed(
+    chunk: ActionChunk,
+    decision: Decision,
+    views: Mapping[str, CameraView],
+    design: Design,
+    robot: PaperRobot,
+) -> Motion:
+    """What the gate of images, by these views, and that of motions let through of a chunk."""
+    joints_rad, opening_m = decision.joints_rad, decision.gripper_opening_m
     if design.min_image_quality:
         better = METRICS[design.quality_metric].better == "higher"
         qualities = {
@@ -244,13 +245,8 @@ def _asked(
         }
         refusal = quality_verdict(design.min_image_quality, qualities)
         if not refusal.ok:
-            return robot.stillness(*start, int(refusal.code), refusal.message, len(chunk.deltas)), chunk
-    return robot.motion(chunk, *_start(decision)), chunk
-
-
-def _start(decision: Decision) -> tuple[NDArray[np.float64], float, float]:
-    """Where the arm stood, how far the fingers were open, and how far they then closed."""
-    return decision.joints_rad, decision.gripper_opening_m, decision.least_opening_m
+            return robot.stillness(joints_rad, opening_m, int(refusal.code), refusal.message, len(chunk.deltas))
+    return robot.motion(chunk, joints_rad, opening_m, decision.least_opening_m)
 
 
 def decided(policy: str, observation: Observation) -> ActionChunk:
@@ -284,8 +280,3 @@ def _policy(name: str) -> Policy:
 @lru_cache(maxsize=2)
 def _robot(linkage: bool) -> PaperRobot:
     return PaperRobot(load_cell(linkage=linkage))
-
-
-def _as_transported(pose: Matrix) -> Matrix:
-    """A pose rounded as by a message: a position and a quaternion."""
-    return from_quaternion(pose[:3, 3], quaternion_of(pose))

@@ -58,6 +58,11 @@ def quaternion_of(matrix: Matrix) -> Array:
     return np.array(_quaternion(matrix))
 
 
+def as_transported(pose: Matrix) -> Matrix:
+    """A pose rounded as by a message: a position and a quaternion."""
+    return from_quaternion(pose[:3, 3], quaternion_of(pose))
+
+
 def rotation_vector_of(matrix: Matrix) -> Array:
     """The rotation of a (4, 4) transform, or of a (3, 3) matrix, as a rotation vector [rad], shape (3,)."""
     x, y, z, w = _quaternion(matrix)

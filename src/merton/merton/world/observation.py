@@ -16,6 +16,11 @@ Image = NDArray[np.uint8]
 """Colour image, shape (height, width, 3), RGB."""
 
 
+def whole_millimetres(depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Depth [m] rounded as by a message: a 16-bit image of millimetres."""
+    return np.rint(depth_m * 1000.0).astype(np.float32) * np.float32(0.001)
+
+
 @dataclass(frozen=True)
 class Intrinsics:
     """A pinhole camera without lens distortion, in pixels, in the optical frame (x right, y down, z forward)."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from merton.annotate.cache import Cache, CachedResponse
 from merton.annotate.dataset import pixels_sha256
 from merton.annotate.identity import identity
-from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question
+from merton.cognition.models.base import MODELS, Answer, ModelEntry, Question, VisionLanguageModel
 from merton.config import Model
 from merton.curation.budget import Budget, BudgetExhaustedError, Call
 from merton.curation.llm.prompting import Prompt, read_prompt
@@ -41,6 +41,18 @@ class Ask:
     seed: int = 0
 
 
+def chat_model(entry: ModelEntry) -> VisionLanguageModel:
+    """The model of an entry, which can be asked without pictures; raises InputError for one that cannot."""
+    model = entry.build()
+    if not model.is_chat:
+        chats = [name for name in MODELS if MODELS[name].adapter == "openai_chat"]
+        raise InputError(
+            f"{entry.name} answers questions about pictures alone, so it can take no role; choose a model "
+            f"behind the chat protocol: {', '.join(chats)}, or one of your own (docs/serving.md)"
+        )
+    return model
+
+
 class Asker:
     """A model of the catalogue that answers prompts with JSON.
 
@@ -59,13 +71,7 @@ class Asker:
 
     def __init__(self, model: str | ModelEntry, cache: Cache, budget: Budget, temperature: float = 0.0) -> None:
         self.entry = MODELS[model] if isinstance(model, str) else model
-        self._model = self.entry.build()
-        if not self._model.is_chat:
-            chats = [name for name in MODELS if MODELS[name].adapter == "openai_chat"]
-            raise InputError(
-                f"{self.entry.name} answers questions about pictures alone, so it can take no role; choose a model "
-                f"behind the chat protocol: {', '.join(chats)}, or one of your own (docs/serving.md)"
-            )
+        self._model = chat_model(self.entry)
         self._price = self.entry.cost_per_1000 / 1000
         self._cache, self._budget, self._temperature = cache, budget, temperature
         self._identity = identity(self.entry, self._model) | {"kind": "chat", "max_tokens": MAX_TOKENS}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from merton.errors import InputError
-from merton.leaderboard.snapshot.compute import SEED, SHUFFLES, BothMethods
+from merton.leaderboard.snapshot.compute import BothMethods
 from merton.leaderboard.snapshot.contents import Standing
 from merton.leaderboard.snapshot.rows import rank_ranges, standings
 from merton.rating import agi_elo, placing
@@ -101,13 +101,13 @@ def place(id: str, results: list[tuple[str, float]], rated: BothMethods, scene_o
     board = standings({**fitted.agents, id: found})
     scores = dict(results)
     predicted = {case: predicted_score(found.mean, rating.mean) for case, rating in fitted.cases.items()}
-    hardest = max(fitted.cases, key=lambda case: (fitted.cases[case].mean, case))
+    hardest = min(fitted.cases, key=lambda case: (-fitted.cases[case].mean, case))
     return Placed(
         id,
         board[id],
         rank_ranges(board)[id],
         len(board),
-        agi_elo.place(results, rated.agi_elo, SEED, SHUFFLES),
+        agi_elo.place(results, rated.agi_elo, agi_elo.SEED, agi_elo.SHUFFLES),
         len(results),
         float(np.mean(list(scores.values()))),
         float(np.mean([predicted[case] for case in scores])),

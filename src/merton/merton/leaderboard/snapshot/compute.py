@@ -17,12 +17,10 @@ from merton.leaderboard.snapshot.groups import group_boards
 from merton.leaderboard.snapshot.inputs import Inputs
 from merton.leaderboard.snapshot.rows import Standings, agent_rows, case_rows, chance_floor, standings, unrated_warning
 from merton.rating import agi_elo, diagnostics, likelihood
+from merton.rating.agi_elo import SEED, SHUFFLES
 from merton.rating.checking import MatchTable
 from merton.rating.predictions import MASTERY, Gap, Rated, gap_to_hardest, gap_to_share
 from merton.results.statistics import DIGITS
-
-SEED = 0
-SHUFFLES = 20
 
 SHARE = 0.99
 """Of the cases, to master beside the hardest one."""

@@ -122,9 +122,9 @@ def to_json(snapshot: Snapshot) -> bytes:
     return text.encode() + b"\n"
 
 
-def from_json(data: bytes | str) -> Snapshot:
-    """The snapshot in `data`; InputError if it is torn, holds NaN, or is no snapshot of this version."""
-    what = "this is no snapshot of a leaderboard"
+def from_json(data: bytes | str, name: str = "this") -> Snapshot:
+    """The snapshot in `data`; InputError, of `name`, if it is torn, holds NaN, or is no snapshot of this version."""
+    what = f"{name} is no snapshot of a leaderboard"
     try:
         json.loads(data, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

@@ -22,6 +22,8 @@ from merton.results.schema import SUBMISSION_EVENTS
 from merton.results.text import time_of
 
 RECEIVED, EVALUATING, SCORED, REFUSED, WITHDRAWN = "received", "evaluating", "scored", "refused", "withdrawn"
+ACCEPTED = "accepted"
+"""Status of a submission that is neither withdrawn nor superseded."""
 BY_THE_HOST = (EVALUATING, SCORED, REFUSED)
 """Statuses that a host can give a submission."""
 OPEN = (RECEIVED, EVALUATING)

@@ -19,6 +19,7 @@ from merton.errors import InputError, UnknownNameError
 from merton.leaderboard.submissions import archive
 from merton.leaderboard.submissions.datasets import check_items, datasets
 from merton.leaderboard.submissions.evaluation import (
+    ACCEPTED,
     BY_THE_HOST,
     RECEIVED,
     REFUSED,
@@ -126,7 +127,7 @@ def _entered(database: Database, submission: Submission, now: datetime | None) -
             "received_utc": _text(moment),
             "month": month,
             "window": next_window(moment).isoformat(),
-            "status": "accepted",
+            "status": ACCEPTED,
             "archive_sha256": submission.archive_sha256,
             "manifest": manifest_bytes(manifest).decode(),
         }
@@ -275,7 +276,7 @@ def _confusion(connection: sa.Connection, name: str) -> str:
 def _supersede(connection: sa.Connection, new: Mapping[str, Any]) -> None:
     """Mark the older submissions of the agent; they stay on the board until the window of the new one."""
     columns = SUBMISSIONS.c
-    mine = (columns.manufacturer == new["manufacturer"]) & (columns.status == "accepted") & (columns.id != new["id"])
+    mine = (columns.manufacturer == new["manufacturer"]) & (columns.status == ACCEPTED) & (columns.id != new["id"])
     for id, agent in connection.execute(sa.select(columns.id, columns.agent).where(mine)).all():
         if canonical(agent) == canonical(new["agent"]):
             connection.execute(sa.update(SUBMISSIONS).where(columns.id == id).values(status="superseded"))

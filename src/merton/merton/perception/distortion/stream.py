@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -15,7 +15,7 @@ from merton.perception.distortion import DEPTH_FAULTS, DISTORTIONS, distort, fin
 from merton.perception.distortion.base import check_level
 from merton.perception.distortion.depth import Depth
 from merton.seeding import generator
-from merton.world.observation import Image
+from merton.world.observation import CameraView, Image, whole_millimetres
 
 REFERENCE = "reference"
 """Name of the setting without distortion."""
@@ -83,6 +83,13 @@ class DistortionSetting:
             return depth_m
         fault = DEPTH_FAULTS[self.name]
         return fault.apply(depth_m, fault.value(self.level), self._generator(camera, depth_m))
+
+    def apply_to(self, view: CameraView) -> CameraView:
+        """A view with colour and depth distorted, as by distortion_node: changed depth is in whole millimetres."""
+        color, depth_m = self.apply(view.camera, view.color), view.depth_m
+        if depth_m is not None and self.acts_on_depth:
+            depth_m = whole_millimetres(self.apply_depth(view.camera, depth_m))
+        return replace(view, color=color, depth_m=depth_m)
 
     def _generator(self, camera: str, frame: NDArray[np.generic]) -> np.random.Generator:
         return generator(self.seed, camera, zlib.crc32(np.ascontiguousarray(frame).data))

@@ -31,7 +31,7 @@ def _compared(predictions: Path, truth: Path | None, same: Any, letters: str = "
     right: dict[str, str] = {}
     for where, row in read_rows(truth, ("case", "answer")):
         case, answer = name_in(where, row, "case"), same(str(row["answer"] or "").strip())
-        if not answer or (letters and answer not in letters):
+        if not answer or (letters and answer not in tuple(letters)):
             raise InputError(
                 f"{where}: {row['answer']!r} is no right answer{'; it is A, B, C or D' if letters else ''}"
             )

@@ -8,8 +8,9 @@ overlaps, recalls and the image's annotated categories is its AP.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -29,17 +30,23 @@ Item = Mapping[str, Any]
 def values(predictions: Path, truth: Path | None) -> dict[tuple[str, str], float]:
     """(agent, image) to AP@[.50:.95], 0..1, of every image with an annotation that is no crowd.
 
-    The agent is the name of the file. An image is called as its `file_name` without the ending, or else by its id.
+    The agent is the name of the file. An image is called as its `file_name`, with its folders and without the ending,
+    or else by its id.
     Boxes of a category that is not annotated in an image do not count, as in COCO's evaluation of that image.
 
     Raises:
-        InputError: a file is no such JSON, a box is no box, or a box names an image that the annotations lack.
+        InputError: a file is no such JSON, a box is no box, a box names an image that the annotations lack, or two
+            images have one name.
     """
     assert truth is not None
     about = _json(truth)
     if not isinstance(about, dict) or not all(isinstance(about.get(key), list) for key in ("images", "annotations")):
         raise InputError(f"{truth}: must be an object with the lists images and annotations")
     images = {_key(truth, item, "id"): str(item.get("file_name") or item["id"]) for item in about["images"]}
+    images = {key: name.removesuffix(PurePosixPath(name).suffix) for key, name in images.items()}
+    if len(set(images.values())) < len(images):
+        (name, _), *_ = Counter(images.values()).most_common(1)
+        raise InputError(f"{truth}: two images are called {name!r}")
     listed = _json(predictions)
     if not isinstance(listed, list):
         raise InputError(f"{predictions}: must be a list of boxes")
@@ -49,7 +56,7 @@ def values(predictions: Path, truth: Path | None) -> dict[tuple[str, str], float
     for image, items in annotated.items():
         value = image_ap(guessed.get(image, ()), items)
         if value is not None:
-            found[predictions.stem, Path(images[image]).stem] = value
+            found[predictions.stem, images[image]] = value
     return found
 
 
@@ -119,8 +126,9 @@ def _average_precision(overlap: Floats, crowd: np.ndarray[Any, np.dtype[np.bool_
 
 
 def _json(path: Path) -> Any:
+    text = utf8_text(str(path), file_bytes(path))
     try:
-        return json.loads(utf8_text(str(path), file_bytes(path)))
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is no JSON: {str(error).splitlines()[0]}") from None
 

@@ -72,12 +72,13 @@ def values(predictions: Path, truth: Path | None = None) -> dict[tuple[str, str]
 def average_precision(guesses: Sequence[Guess]) -> float:
     """The area under the curve of precision and recall of one bucket.
 
-    Of each object the most confident trajectory that is no miss is right; all its others are wrong.
+    Of each object the most confident trajectory that is no miss is right; all its others are wrong. Of trajectories of
+    one confidence the misses come first (ours, so that the order of the rows plays no part).
     """
     objects = {object_ for object_, _, _ in guesses}
     taken: set[str] = set()
     right = []
-    for object_, _, miss in sorted(guesses, key=lambda guess: -guess[1]):
+    for object_, _, miss in sorted(guesses, key=lambda guess: (-guess[1], not guess[2], guess[0])):
         right.append(not miss and object_ not in taken)
         if not miss:
             taken.add(object_)
