@@ -17,7 +17,8 @@ MARKS = {
 }  # fmt: skip
 """Verdict to the class of its colour; the others are quiet."""
 MEANINGS = {
-    "equal": "to the last printed digit, halves rounded up; a formula: the same at twenty random sets of angles",
+    "equal": "to the last printed digit, halves rounded up; an entry of a matrix: the same at twenty random sets of "
+    "angles; a formula of Embodied Arena: its letters are those of a mean, or of a share",
     "equal after a reading": "equal if the inputs are taken before they were rounded, or the words as the reason says",
     "misprint": "neither; the reason says what is wrong",
     "cannot be known": "a measurement, a decision, or computed from data that are not printed",
