@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from merton.cli.main import app
-from merton.errors import UnknownNameError
+from merton.errors import InputError, UnknownNameError
 from merton.files import resource
 from merton.papers import a2eval, facts, ur5
 from merton.papers.embodied_arena import formula_verdict
@@ -267,6 +267,8 @@ def test_one_paper_alone(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "agi-elo: Table 2, NAVSIM, cases and 1 more: printed 12147; 85050, comes out 12150; 85029" in result.stdout
     assert "a2eval" not in result.stdout
+    refused = CliRunner().invoke(app, ["reproduce", "agi-elo", "--page", str(tmp_path)])
+    assert isinstance(refused.exception, InputError), "not the exit code of a changed digit"
     with pytest.raises(UnknownNameError, match="unknown paper 'elo'; choose one of: a2eval"):
         reproduce(["elo"])
 

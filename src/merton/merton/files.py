@@ -91,11 +91,8 @@ def write_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, durably, as `written_whole`; its folder must exist.
 
     Raises:
-        InputError: the path is a folder.
         InfrastructureError: it cannot be written; the sentence names the file and the reason.
     """
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: name a file")
     try:
         with written_whole(path) as file:
             file.write(content)

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from merton.cli.console import STDOUT, add_row, from_here, print_out, working
+from merton.errors import InputError
 
 if TYPE_CHECKING:
     from merton.papers.reproduce import Reproduction
@@ -32,6 +33,8 @@ def reproduce_command(
 
     Exit code 1 if a verdict is not the recorded one, so if a digit was changed.
     """
+    if page.is_dir():  # not after the work, and not with the exit code of a changed digit
+        raise InputError(f"--page {page} is a folder: name a file")
     with working("Recomputing the papers' numbers"):
         from merton.files import write_file
         from merton.papers.page import rendered
