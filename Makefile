@@ -3,15 +3,33 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := env -u PYTHONPATH -u LD_LIBRARY_PATH -u AMENT_PREFIX_PATH -u CMAKE_PREFIX_PATH -u _ROS_WHEELS_BOOTSTRAP_COMPLETE -u VIRTUAL_ENV -u PYTHONDONTWRITEBYTECODE
 CODE := src tests tools launch
+# Four processes on two cores: tests of nodes wait half of their time.
+PYTEST := $(RUN) $(BIN)/pytest -n $(or $(WORKERS),4) --dist loadgroup
 
 help: ## what can be made
-	@awk -F ":.*## " "/^[a-z]+:.*## / {printf \"  make %-8s %s\\n\", \$$1, \$$2}" $(MAKEFILE_LIST)
+	@awk -F ":.*## " "/^[a-z-]+:.*## / {printf \"  make %-10s %s\\n\", \$$1, \$$2}" $(MAKEFILE_LIST)
 
 demo: setup ## run the quickstart experiment and write its report
 	@$(RUN) $(BIN)/merton demo
 
 test: lint ## lint, types, and all tests
-	@$(RUN) $(BIN)/pytest -n 3 --dist loadgroup
+	@$(PYTEST)
+
+quick: lint ## lint, types, and the tests that need no graph, browser or renderer and are short; CHANGED=1: all that a change reaches
+ifdef CHANGED
+	@$(RUN) $(BIN)/python tools/affected_tests.py $(filter-out 1,$(CHANGED)) >build/affected.txt
+	@[ ! -s build/affected.txt ] || $(PYTEST) @build/affected.txt
+else
+	@$(PYTEST) -m "not (graph or browser or render or slow)"
+endif
+
+flaky: develop ## run TEST=tests/... again and again, N=20 times, on a busy machine
+	@$(RUN) $(BIN)/python tools/flaky.py $(or $(N),20) $(TEST)
+
+test-times: develop ## where the time of the tests goes; renews tests/times.json, their order
+	@rm -rf build/test_times
+	@$(RUN) PYTHONPATH=tools $(BIN)/pytest -p suite_times -n $(or $(WORKERS),4) --dist loadgroup
+	@$(RUN) $(BIN)/python tools/suite_times.py build/test_times
 
 setup: ## create .venv with what experiments need
 	@PYTHON=$(PYTHON) tools/setup.sh
@@ -35,4 +53,4 @@ docs: develop ## write the documentation's site: build/docs/index.html
 clean: ## remove .venv and build, keep runs
 	rm -rf .venv build
 
-.PHONY: help demo test setup develop lint bench docs clean
+.PHONY: help demo test quick flaky test-times setup develop lint bench docs clean

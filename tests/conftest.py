@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from merton.graph.supervisor import claim_domain, environment
+from repetition import Repetition
+from tiers import MARKERS, Guard, group_of, longest_first, markers_of
 
+GUARD = Guard()
 _DOMAIN, _HOLDER = claim_domain()  # held for the life of this process (with xdist: of this worker)
 os.environ.pop("ROS_LOCALHOST_ONLY", None)
 os.environ.update(environment(_DOMAIN))
@@ -23,14 +26,33 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    for name, need in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {need}")
+    config.option.loadscopereorder = False  # `longest_first` has put them in order; xdist would count tests
+    config.pluginmanager.register(Repetition(config), "repetition")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Shared fixtures of a file are made once: by one worker, unless the file names a group itself."""
+    """Markers by need, and the order; the tests of a group are done by one worker, which makes shared fixtures once."""
     for item in items:
-        defined = item._fixtureinfo.name2fixturedefs.values() if hasattr(item, "_fixtureinfo") else ()
-        shared = any(one[-1].scope == "module" and one[-1].baseid.startswith("tests") for one in defined)
-        if shared and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0].rpartition("/")[2]))
+        for name in markers_of(item):
+            item.add_marker(name)
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+    items[:] = longest_first(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    with GUARD.over(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    with GUARD.over(item):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,6 +63,18 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool:
     from patience import stretched
 
     return bool(pytest_timeout.pytest_timeout_set_timer(item, settings._replace(timeout=stretched(settings.timeout))))
+
+
+@pytest.fixture(scope="session")
+def renders() -> None:
+    """For what draws pictures with the simulator: skipped where the machine cannot."""
+    from merton.errors import MissingDependencyError
+    from merton.simulation.cameras import SceneCameras
+
+    try:
+        SceneCameras().close()
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -27,14 +27,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*packages, programs=()): ROS packages and programs that are installed")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One after the other: each of these fills both cores."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("system"))
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     absent = [name for mark in item.iter_markers("needs") for name in _absent(mark)]
     if absent:

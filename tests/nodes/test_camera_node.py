@@ -22,7 +22,7 @@ from merton_nodes.ros import names
 from ros import Probe, up
 from software_realsense import CENTRE_PX, FOCAL_PX, HEIGHT, LENS, RATE_HZ, WIDTH, color_image, record
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("cameras")]
+pytestmark = pytest.mark.timeout(300)
 FRAMES = 20
 
 

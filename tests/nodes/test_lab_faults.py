@@ -43,7 +43,7 @@ from simulated_ur import SimulatedUr, simulated_ur
 from wire import dripping, garbage, half_closed, http_server, replying, silent
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("lab")]
+pytestmark = pytest.mark.timeout(180)
 
 CELL = load_cell()
 

@@ -26,7 +26,7 @@ from simulated_ur import simulated_ur
 from software_realsense import HEIGHT, RATE_HZ, WIDTH, record
 
 pytest.importorskip("rtde_control", reason="ur-rtde has no wheel for this Python")
-pytestmark = [pytest.mark.xdist_group("system"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 EXPERIMENT = """
 name: lab

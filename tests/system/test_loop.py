@@ -21,8 +21,6 @@ from merton.results.store import ResultStore
 from patience import stretched, until
 from runs import EXPERIMENT, TRIALS, details, records, small_run, undisturbed_run
 
-pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
-
 STATEFUL = ("mujoco_cell_node", "arm_node", "aggregator_node", "experiment_node")
 """Nodes with a state that a kill loses."""
 MERTON = [sys.executable, "-m", "merton"]

@@ -21,7 +21,7 @@ from patience import stretched, until
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
-pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
+
 
 WINDOWS = {"desktop": (1440, 900), "phone": (390, 844)}
 LIMIT_MS = 90_000

@@ -18,7 +18,6 @@ from merton.monitor.hub import Hub
 from merton.monitor.server import MonitorServer
 from patience import stretched
 
-pytestmark = pytest.mark.xdist_group("system")
 LIMIT_MS = 60_000
 NORMAL = {"mode": "NORMAL", "message": "", "links": [], "clearance_mm": None, "force_n": None}
 WATCH = """setInterval(() => {

@@ -23,7 +23,6 @@ from merton.monitor.server import MonitorServer
 from merton.world.cell import load_cell
 from patience import stretched, until
 
-pytestmark = pytest.mark.xdist_group("system")
 LIMIT_MS = 60_000
 NORMAL = {"mode": "NORMAL", "message": "", "links": [], "clearance_mm": None, "force_n": None}
 PROGRESS = {

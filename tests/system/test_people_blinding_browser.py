@@ -14,7 +14,7 @@ from patience import stretched
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
-pytestmark = pytest.mark.xdist_group("people")
+
 sys.path.append(str(Path(__file__).parents[1] / "unit"))
 
 HEADERS = "cache-control connection content-length content-security-policy content-type cross-origin-opener-policy \

@@ -15,7 +15,7 @@ from patience import stretched, until
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed (requirements/serve.txt)")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
-pytestmark = pytest.mark.xdist_group("people")
+
 
 WINDOWS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"},

@@ -17,7 +17,7 @@ from merton.people.protocols.tasks import Tasks
 from merton.people.protocols.tasks_chain import cleaned, handled, task_fault
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
-pytestmark = pytest.mark.xdist_group("people")
+
 
 PAGE = Path(merton.people.__file__).parent / "serve" / "page"
 HERE = "http://forms.test"

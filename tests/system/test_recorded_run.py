@@ -28,8 +28,6 @@ from merton_nodes.ros import names, trial_messages
 from patience import stretched, until
 from ros import Probe, Ros
 
-pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
-
 EXPERIMENT = """
 name: recorded
 seed: 5

@@ -31,8 +31,6 @@ from merton_nodes.ros.uniqueness import LEAST_PATIENCE_S
 from patience import stretched
 from runs import details, small_run, undisturbed_run
 
-pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
-
 LINUX = pytest.mark.skipif(not Path("/proc/net/udp").exists(), reason="open sockets are read from Linux' /proc")
 TCP_LISTEN = "0A"
 FAKE = b"not a message of DDS"

@@ -20,8 +20,6 @@ from merton_nodes.ros import names
 from ros import Probe, Ros
 from runs import TRIALS, records, small_run, undisturbed_run
 
-pytestmark = pytest.mark.xdist_group("system")  # one after the other: each of these fills both cores
-
 STALL_S = 3.0
 """How long each process is stopped: six times as long as the cell may miss a heartbeat."""
 CLIENT = "run_experiment"

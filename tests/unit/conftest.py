@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from merton.errors import MissingDependencyError
-
 if TYPE_CHECKING:  # most of these tests need no simulator
     from merton.simulation.cameras import SceneCameras
     from merton.simulation.cell import SimulatedCell
@@ -28,13 +26,10 @@ def cell() -> SimulatedCell:
 
 
 @pytest.fixture(scope="module")
-def cameras() -> Iterator[SceneCameras]:
-    """What its cameras see; skipped where nothing can be rendered."""
+def cameras(renders: None) -> Iterator[SceneCameras]:
+    """What its cameras see."""
     from merton.simulation.cameras import SceneCameras
 
-    try:
-        made = SceneCameras()
-    except MissingDependencyError as error:
-        pytest.skip(str(error))
+    made = SceneCameras()
     yield made
     made.close()

@@ -234,6 +234,7 @@ class AtOnce(Executor):
         return done
 
 
+@pytest.mark.usefixtures("renders")
 def test_a_killed_attribution_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     file = tmp_path / "where.yaml"
     file.write_text(EXPERIMENT)

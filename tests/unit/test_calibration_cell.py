@@ -21,6 +21,7 @@ from merton.world.geometry import inverse, rotation_vector_of
 BOARD = CharucoBoard()
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize(
     ("camera", "distance_m"), [("wrist", (0.35, 0.55)), ("top", (0.5, 0.75)), ("side", (0.5, 0.75))]
 )

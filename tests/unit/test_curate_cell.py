@@ -56,6 +56,7 @@ def facts(scene: CellScene) -> list[Fact]:
     ]
 
 
+@pytest.mark.usefixtures("renders")
 def test_counts_and_distances_are_those_of_the_scene(scene: CellScene, facts: list[Fact]) -> None:
     colors = Counter(item.color for item in scene.items.values())
     counted = {fact.subject: int(fact.answer) for fact in facts if fact.family == "count_colour"}

@@ -39,7 +39,7 @@ INSTRUCT = "Look at the image, then give the robot its instruction in one senten
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[LocalPorts]:
+def ports(renders: None) -> Iterator[LocalPorts]:
     ports = LocalPorts()
     yield ports
     ports.close()
@@ -242,6 +242,7 @@ def test_the_task_is_found_in_any_question(task: str) -> None:
         assert as_trained(question) == question_for(command.instruction, TRAINED_PROMPT)
 
 
+@pytest.mark.usefixtures("renders")
 def test_the_rule_based_vlm_answers_a_neutral_question_and_writes_an_instruction(ports: LocalPorts) -> None:
     for task in ("reach", "place", "move"):
         instruction = ports.reset(task, 1)

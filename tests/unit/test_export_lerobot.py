@@ -48,7 +48,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+def run(renders: None, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     return undisturbed_run(tmp_path_factory.mktemp("shown"), EXPERIMENT)
 
 
@@ -102,6 +102,7 @@ def pictures(out: Path, episode: int, camera: str) -> tuple[list[np.ndarray], li
     return [frame.to_ndarray(format="rgb24") for frame in decoded], [frame.time for frame in decoded]
 
 
+@pytest.mark.usefixtures("renders")
 def test_the_folder_is_what_the_loader_demands(dataset: Path) -> None:
     """The fields, columns and types that lerobot 0.4.4 and 0.6.1 read (dataset_metadata.py, dataset_reader.py,
     io_utils.py and feature_utils.py of the latter; both have codebase version v3.0)."""

@@ -232,11 +232,12 @@ def test_a_fault_of_depth_needs_an_agent_with_depth(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[LocalPorts]:
+def ports(renders: None) -> Iterator[LocalPorts]:
     with LocalPorts() as ports:
         yield ports
 
 
+@pytest.mark.usefixtures("renders")
 def test_in_one_process_the_servo_gets_the_faulty_depth_in_whole_millimetres(ports: LocalPorts) -> None:
     ports.set_distortion("depth_quantization", 5, 7)
     ports.reset("pick", 0)

@@ -20,7 +20,7 @@ from merton.simulation.cell import SimulatedCell
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[LocalPorts]:
+def ports(renders: None) -> Iterator[LocalPorts]:
     with LocalPorts() as ports:
         yield ports
 
@@ -88,6 +88,7 @@ def told(report: TrialReport) -> tuple[object, ...]:
     return replace(report.record, wall_s=0.0), details, pixels
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize("agent", [0, 1])
 def test_a_forked_run_is_the_trial_of_its_own_experiment(ports: LocalPorts, agent: int) -> None:
     parts = [{}, {"steps": (0,)}, {"steps": (1, 2)}, {"steps": (0, 1, 3)}, {"cameras": ("side",)}, {"steps": (4,)}]

@@ -175,6 +175,7 @@ def test_the_files_name_what_was_found(tmp_path: Path) -> None:
         ElementTree.parse(tmp_path / name)
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.usefixtures("here")
 def test_a_comparison_ends_when_it_is_sure_and_goes_on_where_it_stopped(tmp_path: Path, experiment: Path) -> None:
     """`hold` does nothing, so the oracle is better in every scene; a run in two parts is the run in one."""

@@ -44,6 +44,7 @@ def run(tool: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tool.embedded_run(file, folder)
 
 
+@pytest.mark.usefixtures("renders")
 def test_a_cell_against_itself_differs_in_nothing(tool: ModuleType, run: Path, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (run / "mujoco").mkdir()

@@ -51,6 +51,7 @@ def test_every_image_of_a_chunk_must_be_known_and_good_enough(
     assert says in verdict.message
 
 
+@pytest.mark.usefixtures("renders")
 def test_a_trial_on_bad_images_is_abstained_from_before_anything_moves() -> None:
     spec, trial = single_trial("servo", "reach", "gaussian_blur", 5)
     gated = spec.model_copy(update={"min_image_quality": 0.6, "quality_metric": "blur_effect"})

@@ -5,15 +5,10 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from functools import cache
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.xdist_group("test_imports.py")  # one process reads the sources
-ROOT = Path(__file__).parents[2]
-LIBRARY = ROOT / "src" / "merton" / "merton"
-NODES = ROOT / "src" / "merton_nodes" / "merton_nodes"
+from sources import LIBRARY, NODES, ROOT, dotted, files, imports, tree
 
 BANDS = {
     "foundations": ("errors", "registry", "seeding", "files", "config", "processes", "cluster", "hosts", "web"),
@@ -87,31 +82,6 @@ LONGER = {
 }
 
 
-@cache
-def tree(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
-
-
-@cache
-def imports(file: Path) -> frozenset[str]:
-    """Every module and name a file imports, at its top or inside a function."""
-    found = set()
-    for node in ast.walk(tree(file)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: relative imports hide what is imported"
-            found |= {node.module or ""} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return frozenset(found)
-
-
-def files(folder: Path) -> list[Path]:
-    """All Python files, at least one."""
-    found = sorted(folder.rglob("*.py"))
-    assert found, f"no sources in {folder}"
-    return found
-
-
 def name(file: Path) -> str:
     """A file's path below the package that holds it."""
     return str(file.relative_to(LIBRARY if file.is_relative_to(LIBRARY) else NODES))
@@ -128,41 +98,66 @@ def test_every_wing_has_its_place() -> None:
     assert {folder.name for folder in NODES.iterdir() if (folder / "__init__.py").exists()} == set(NODE_FOLDERS)
 
 
-@pytest.mark.parametrize("file", files(LIBRARY), ids=name)
-def test_no_arrow_runs_up(file: Path) -> None:
-    own = wing(file)
-    if own in ("__init__", "__main__"):
-        return
-    before = set(ORDER[: ORDER.index(own) + 1])
-    used = {module.split(".")[1] for module in imports(file) if module.startswith("merton.")} - {"__version__"}
-    assert used <= before, f"{name(file)} imports {sorted(used - before)}, which stand above {own}"
+def agree(offences: Iterable[str]) -> None:
+    """Fails with all offences against a rule, a line each."""
+    lines = list(offences)
+    assert not lines, "\n" + "\n".join(lines)
 
 
-@pytest.mark.parametrize("file", files(LIBRARY), ids=name)
-def test_the_library_knows_no_ros(file: Path) -> None:
-    for module in imports(file):
-        top = module.split(".")[0]
-        assert top not in ("rclpy", "launch", "launch_ros", "merton_nodes", "merton_interfaces")
-        assert not top.endswith("_msgs")
+def imported(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Each file with each module or name that it imports."""
+    return ((file, module) for file in places for module in sorted(imports(file)))
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_knows_no_other_stage(stage: str) -> None:
-    others = tuple(f"merton.{other}" for other in STAGES if other != stage)
-    for file in files(LIBRARY / stage):
-        wrong = [module for module in imports(file) if module.startswith(others)]
-        assert not wrong, f"{name(file)} imports {wrong}"
+def offence(file: Path, module: str) -> str:
+    """The line of an import that a rule forbids."""
+    return f"{name(file)} imports {module}"
 
 
-@pytest.mark.parametrize("part", ["rating", "leaderboard", "study", "results"])
-def test_ratings_know_no_robot_and_no_model(part: str) -> None:
-    allowed = {*BANDS["foundations"], "leaderboard", "pages", "rating", "results", "study", "__version__"}
-    for file in files(LIBRARY / part):
-        for module in imports(file):
-            if file.parent.name == "site" and module.startswith(DISTORTIONS):
-                continue
-            if module.startswith("merton.") and not module.startswith(FORMULAS.get(part, ())):
-                assert module.split(".")[1] in allowed, f"{name(file)} imports {module}"
+def top(module: str) -> str:
+    """The package that a module is of."""
+    return module.partition(".")[0]
+
+
+def wing_of(module: str) -> str:
+    """The wing of a module of the library; empty for another package."""
+    return [*module.split("."), ""][1] if module.startswith("merton.") else ""
+
+
+def test_no_arrow_runs_up() -> None:
+    below = {own: {*ORDER[: ORDER.index(own) + 1], "__version__", ""} for own in ORDER}
+    inside = (file for file in files(LIBRARY) if wing(file) in below)
+    agree(offence(file, module) for file, module in imported(inside) if wing_of(module) not in below[wing(file)])
+
+
+def test_the_library_knows_no_ros() -> None:
+    ros = ("rclpy", "launch", "launch_ros", "merton_nodes", "merton_interfaces")
+    agree(
+        offence(file, module)
+        for file, module in imported(files(LIBRARY))
+        if top(module) in ros or top(module).endswith("_msgs")
+    )
+
+
+def test_a_stage_knows_no_other_stage() -> None:
+    agree(
+        offence(file, module)
+        for stage in STAGES
+        for file, module in imported(files(LIBRARY / stage))
+        if wing_of(module) in {*STAGES} - {stage}
+    )
+
+
+def test_ratings_know_no_robot_and_no_model() -> None:
+    allowed = {*BANDS["foundations"], "leaderboard", "pages", "rating", "results", "study", "__version__", ""}
+    agree(
+        offence(file, module)
+        for part in ("rating", "leaderboard", "study", "results")
+        for file, module in imported(files(LIBRARY / part))
+        if wing_of(module) not in allowed
+        and not module.startswith(FORMULAS.get(part, ()))
+        and not (file.parent.name == "site" and module.startswith(DISTORTIONS))
+    )
 
 
 def test_reading_an_experiment_compiles_nothing() -> None:
@@ -173,40 +168,34 @@ def test_reading_an_experiment_compiles_nothing() -> None:
 
 
 def test_the_command_line_stands_above_all() -> None:
-    for file in (*files(LIBRARY), *files(NODES)):
-        if not file.is_relative_to(LIBRARY / "cli") and file.name != "__main__.py":
-            assert not [module for module in imports(file) if module.startswith("merton.cli")], name(file)
+    outside = (file for file in (*files(LIBRARY), *files(NODES)) if not file.is_relative_to(LIBRARY / "cli"))
+    agree(
+        offence(file, module)
+        for file, module in imported(outside)
+        if wing_of(module) == "cli" and file.name != "__main__.py"
+    )
 
 
-@pytest.mark.parametrize(("module", "homes"), ADAPTERS_ONLY.items())
-def test_heavy_packages_stay_in_their_adapter(module: str, homes: tuple[str, ...]) -> None:
-    for file in files(LIBRARY):
-        if any(found.split(".")[0] == module for found in imports(file)):
-            assert wing(file) in homes, f"{name(file)} imports {module}"
+def test_heavy_packages_stay_in_their_adapter() -> None:
+    agree(
+        offence(file, module)
+        for file, module in imported(files(LIBRARY))
+        if wing(file) not in ADAPTERS_ONLY.get(top(module), (wing(file),))
+    )
 
 
-@pytest.mark.parametrize("file", files(NODES), ids=name)
-def test_a_node_holds_no_algorithm(file: Path) -> None:
+def test_a_node_holds_no_algorithm() -> None:
     """Nodes import none of the packages that algorithms are made of."""
-    found = {module.split(".")[0] for module in imports(file)}
-    assert not found & {"scipy", "cv2", "mujoco", "numba", "sqlalchemy"}
+    algorithms = ("scipy", "cv2", "mujoco", "numba", "sqlalchemy")
+    agree(offence(file, module) for file, module in imported(files(NODES)) if top(module) in algorithms)
 
 
-@pytest.mark.parametrize("file", files(NODES / "ros"), ids=name)
-def test_the_shared_part_of_the_nodes_knows_no_node(file: Path) -> None:
-    assert not [
-        module for module in imports(file) if module.startswith(tuple(f"merton_nodes.{f}" for f in NODE_FOLDERS[1:]))
-    ]
+def test_the_shared_part_of_the_nodes_knows_no_node() -> None:
+    nodes = tuple(f"merton_nodes.{folder}" for folder in NODE_FOLDERS[1:])
+    agree(offence(file, module) for file, module in imported(files(NODES / "ros")) if module.startswith(nodes))
 
 
 PACKAGES = [file for file in (*files(LIBRARY), *files(NODES)) if file.name == "__init__.py"]
-
-
-def dotted(file: Path) -> str:
-    """The name under which a package's `__init__` or a module is imported."""
-    base = (LIBRARY if file.is_relative_to(LIBRARY) else NODES).parent
-    parts = file.relative_to(base).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def exported(package: Path) -> list[str]:
@@ -217,36 +206,50 @@ def exported(package: Path) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=name)
-def test_a_package_says_what_is_public(package: Path) -> None:
+def test_a_package_says_in_a_sentence_what_it_is() -> None:
+    agree(name(package) for package in PACKAGES if not ast.get_docstring(tree(package)))
+
+
+def test_a_package_exports_what_it_has() -> None:
+    for package in PACKAGES:
+        places = package.parent.iterdir()
+        inside = {path.stem for path in places if path.suffix == ".py" or (path / "__init__.py").exists()}
+        named = {module.rpartition(".")[2] for module in imports(package) if "." in module}
+        assert set(exported(package)) <= inside | named | {"__version__"}, dotted(package)
+
+
+def test_a_package_says_what_is_public() -> None:
     """`__all__` names the modules and names that other packages may import; all else is the package's own."""
-    assert ast.get_docstring(tree(package)), "a package says in a sentence what it is"
-    public = exported(package)
-    own = dotted(package)
-    inside = {path.stem for path in package.parent.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert set(public) <= inside | {module.rsplit(".", 1)[1] for module in imports(package) if "." in module} | {
-        "__version__"
-    }
-    for file in (*files(LIBRARY), *files(NODES)):
-        if file.is_relative_to(package.parent):
-            continue
-        for module in imports(file):
-            if module.startswith(f"{own}."):
-                used = module[len(own) + 1 :].split(".")[0]
-                assert used in public, f"{name(file)} imports {used} of {own}, which is not in its __all__"
+    public = {dotted(package): (package.parent, exported(package)) for package in PACKAGES}
+
+    def is_private(file: Path, module: str) -> bool:
+        """Whether a file outside a package around the module uses what the package keeps to itself."""
+        parts = module.split(".")
+        around = ((public.get(".".join(parts[:count])), parts[count]) for count in range(1, len(parts)))
+        return any(one and not file.is_relative_to(one[0]) and used not in one[1] for one, used in around)
+
+    every = (*files(LIBRARY), *files(NODES))
+    agree(offence(file, module) for file, module in imported(every) if is_private(file, module))
 
 
-@pytest.mark.parametrize("file", [*files(LIBRARY), *files(NODES)], ids=name)
-def test_files_and_functions_are_short(file: Path) -> None:
-    length = len(file.read_text(encoding="utf-8").splitlines())
-    if name(file) in LONGER:
-        return
-    assert length <= (LONGEST_NODE if file.name.endswith("_node.py") else LONGEST_FILE)
+def too_long(file: Path) -> Iterator[str]:
+    """A line if a file is too long, and one for each function that is."""
+    length, limit = len(file.read_text(encoding="utf-8").splitlines()), LONGEST_FILE
+    if file.name.endswith("_node.py"):
+        limit = LONGEST_NODE
+    if length > limit:
+        yield f"{name(file)} has {length} lines, of at most {limit}"
     for node in ast.walk(tree(file)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
             lines = (node.end_lineno or 0) - first.lineno + 1
-            assert lines <= LONGEST_FUNCTION, f"{node.name} has {lines} lines without its docstring"
+            if lines > LONGEST_FUNCTION:
+                yield f"{name(file)}: {node.name} has {lines} lines without its docstring"
+
+
+def test_files_and_functions_are_short() -> None:
+    every = (file for file in (*files(LIBRARY), *files(NODES)) if name(file) not in LONGER)
+    agree(line for file in every for line in too_long(file))
 
 
 def test_the_picture_shows_every_wing() -> None:

@@ -43,6 +43,7 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys.modules[f"merton.{module}"], "usable_cores", lambda: 1)
 
 
+@pytest.mark.usefixtures("renders")
 def test_the_demonstration_ends_in_one_page(tmp_path: Path, short: None) -> None:
     out = tmp_path / "iqa"
     shown = demo.demonstrate(out, quiet, repeats=1, metrics=["psnr", "ssim"])

@@ -24,6 +24,7 @@ from merton.world.tasks import TASKS
 TYPES = ("gaussian_blur", "white_noise")
 
 
+@pytest.mark.usefixtures("renders")
 def test_the_pictures_are_those_that_were_scored_or_counted_as_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,7 +35,7 @@ MINIMAL = "name: late\nagents: [{id: servo, vla: servo}]\ntasks: [pick]\n"
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[LocalPorts]:
+def ports(renders: None) -> Iterator[LocalPorts]:
     with LocalPorts() as ports:
         yield ports
         ports.set_latency(0.0)
@@ -71,6 +71,7 @@ def test_the_newest_instant_that_is_old_enough_is_seen(latency_ns: int) -> None:
     assert forked.seen.time_ns == max((t for t in times_ns if 107 - t >= latency_ns), default=20)
 
 
+@pytest.mark.usefixtures("renders")
 def test_a_view_shows_the_moving_arm_as_it_was(ports: LocalPorts, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its images are those of that instant, blurred by the motion; arm and hand are measured then."""
     cell, passed = ports.cell, {}

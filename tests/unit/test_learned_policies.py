@@ -29,7 +29,7 @@ WORDS = ("cube", "left", "mat", "on", "place", "red", "the", "yellow")
 
 
 @pytest.fixture(scope="module")
-def ports() -> LocalPorts:
+def ports(renders: None) -> LocalPorts:
     """One cell for all tests."""
     return LocalPorts()
 
@@ -131,6 +131,7 @@ def test_samples_tell_where_the_things_are(samples):
     assert index == len(samples.instructions) == len(samples.deltas)
 
 
+@pytest.mark.usefixtures("renders")
 def test_samples_are_drawn_once_and_the_same_again(samples, folder, tmp_path):
     import split_samples
 
@@ -145,6 +146,7 @@ def test_samples_are_drawn_once_and_the_same_again(samples, folder, tmp_path):
             assert np.array_equal(one, other)
 
 
+@pytest.mark.usefixtures("renders")
 def test_the_second_look_is_near_the_end_of_the_first_movement(samples, folder):
     """And the oracle's motion from there ends where its motion from the start ends."""
     import hover_samples
@@ -194,6 +196,7 @@ def test_images_of_a_member_are_drawn_once(training, tmp_path):
     assert all(copy.equal(drawn[0]) for copy in copies)
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize("name", ["glance-pair", "glance-twice", "gist"])
 def test_numpy_gives_the_results_of_torch(name, training, tmp_path, ports):
     import torch
@@ -306,6 +309,7 @@ def attempt(ports: LocalPorts, name: str, task: str, seed: int) -> bool:
     return ports.cell.success()
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize("name", GLANCES)
 def test_the_size_of_the_images_matters_little(name, ports):
     """The motion from images of 640 x 480 ends within a centimetre of that from 424 x 240."""

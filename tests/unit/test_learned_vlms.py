@@ -26,7 +26,7 @@ SCENES = 4
 
 
 @pytest.fixture(scope="module")
-def pictures() -> dict[int, tuple[Image, list[str]]]:
+def pictures(renders: None) -> dict[int, tuple[Image, list[str]]]:
     """Scenes of `test`: seed to the image from above and the five instructions."""
     ports, found = LocalPorts(), {}
     for seed in range(SCENES):
@@ -96,6 +96,7 @@ def test_an_image_of_any_size_is_prepared(size):
 # Training -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("renders")
 def test_the_right_answers_are_those_of_the_scene(samples, tmp_path):
     """Things are where the picture shows their colour, and an answer names the thing that the instruction means."""
     from vlm_samples import tasks_of, things_of
@@ -144,6 +145,7 @@ def test_a_training_that_was_ended_goes_on_as_if_it_was_not(name, samples, tmp_p
     assert all(torch.equal(whole[key], resumed[key]) for key in whole)
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize("name", ["gaze", "gaze-grey", "gaze-small"])
 def test_numpy_gaze_gives_the_results_of_torch(name, tools, pictures, tmp_path):
     import torch

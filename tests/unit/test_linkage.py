@@ -198,11 +198,12 @@ def corners_of(shape: ElementTree.Element) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[LocalPorts]:
+def ports(renders: None) -> Iterator[LocalPorts]:
     with LocalPorts(linkage=True) as ports:
         yield ports
 
 
+@pytest.mark.usefixtures("renders")
 def test_the_embedded_cell_moves_the_pads_along_the_arc(ports: LocalPorts) -> None:
     cell = ports.cell
     cell.reset("reach", 0)

@@ -36,7 +36,7 @@ scenes: 1
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+def run(renders: None, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     return undisturbed_run(tmp_path_factory.mktemp("filmed"), EXPERIMENT)
 
 
@@ -56,6 +56,7 @@ def rows(out: Path) -> list[dict[str, str]]:
     return list(csv.DictReader((out / "videos.csv").read_text().splitlines()))
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.usefixtures("in_this_process")
 def test_planted_films_are_what_their_scores_say(run: RunDirectory, tmp_path: Path) -> None:
     made = make_films(run.path, tmp_path / "out", 10, planted=True)

@@ -68,6 +68,7 @@ def run_here(run: RunDirectory, ports: LocalPorts) -> list[str]:
     return begun
 
 
+@pytest.mark.usefixtures("renders")
 def test_doing_nothing_is_measured_against_the_oracle_which_is_in_no_record(tmp_path: Path) -> None:
     run = runs.small_run(tmp_path, "here", EXPERIMENT)
     begun = run_here(run, LocalPorts())
@@ -99,6 +100,7 @@ def test_doing_nothing_is_measured_against_the_oracle_which_is_in_no_record(tmp_
     assert (said["finished"], said["reference_runs_added"]) == (True, f"{len(ADDED)} of the oracle, not rated")
 
 
+@pytest.mark.usefixtures("renders")
 def test_where_the_oracle_cannot_run_a_failed_reference_is_none(tmp_path: Path) -> None:
     run = runs.small_run(tmp_path, "lab", EXPERIMENT)
     begun = run_here(run, SecretScene())

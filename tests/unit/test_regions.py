@@ -26,7 +26,7 @@ from merton.world.observation import CameraView, Image, Observation
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[LocalPorts]:
+def ports(renders: None) -> Iterator[LocalPorts]:
     with LocalPorts() as ports:
         yield ports
 
@@ -39,6 +39,7 @@ def points(view: CameraView) -> NDArray[np.float64]:
     return view.intrinsics.deproject(u, v, view.depth_m) @ rotation.T + origin
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize(("task", "seed"), [("pick", 0), ("place", 1), ("press", 2), ("test-pick", 3)])
 def test_pixels_of_things_lie_on_the_things_of_the_instruction(ports: LocalPorts, task: str, seed: int) -> None:
     ports.set_distortion("reference", 0, 0)

@@ -211,7 +211,7 @@ def cell() -> SimulatedCell:
 
 
 @pytest.fixture
-def cameras() -> Iterator[SceneCameras]:
+def cameras(renders: None) -> Iterator[SceneCameras]:
     try:
         made = SceneCameras(212, 120)
     except MissingDependencyError as error:
@@ -283,6 +283,7 @@ def test_motion_blurs_the_picture_of_the_camera_on_the_tool_and_the_arm_in_the_o
             assert not changed[camera][table].any()
 
 
+@pytest.mark.usefixtures("renders")
 def test_an_experiment_names_the_sensor(cell: SimulatedCell) -> None:
     spec, trial = single_trial("servo", "reach", scene=2)
     assert spec.sensor == "ideal"

@@ -27,7 +27,7 @@ INSTRUCTIONS = (
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[LocalPorts]:
+def ports(renders: None) -> Iterator[LocalPorts]:
     ports = LocalPorts()
     yield ports
     ports.close()
@@ -61,6 +61,7 @@ def test_the_catalogue_names_its_cameras() -> None:
     assert not POLICIES["servo"].needs_scene
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_servo_does_the_task(ports: LocalPorts, task: str, seed: int) -> None:

@@ -318,6 +318,7 @@ def test_the_wrist_camera_sees_the_whole_area_from_home(cell: SimulatedCell, cam
             assert inside, (x, y, u, v)
 
 
+@pytest.mark.usefixtures("renders")
 def test_depth_is_metric_and_follows_the_intrinsics(cell: SimulatedCell) -> None:
     try:
         cameras = SceneCameras(640, 480)

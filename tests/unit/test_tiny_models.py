@@ -19,7 +19,7 @@ START = np.array([0.45, 0.0, 0.30])
 
 
 @pytest.fixture(scope="module")
-def ports() -> LocalPorts:
+def ports(renders: None) -> LocalPorts:
     """One cell for all tests."""
     return LocalPorts()
 
@@ -30,6 +30,7 @@ def observed(ports: LocalPorts, task: str, seed: int) -> Observation:
     return ports.view().observation("reference", instruction)
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize("task", TASKS)
 def test_segments_represent_every_motion_of_the_oracle(ports, task):
     instruction = ports.reset(task, 3)
@@ -90,6 +91,7 @@ def test_the_policy_keeps_its_contract(ports):
         policy.act(replace(observation, views={"wrist": observation.views["wrist"]}))
 
 
+@pytest.mark.usefixtures("renders")
 def test_numpy_gives_the_results_of_torch(tmp_path, ports):
     torch = pytest.importorskip("torch", reason="the training script needs torch")
     import train_tiny_vla as training

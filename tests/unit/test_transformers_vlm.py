@@ -19,8 +19,6 @@ pytest.importorskip("transformers", reason="transformers is not installed (requi
 
 import tiny_checkpoints  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("transformers")
-
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -31,7 +31,7 @@ from runs import small_run
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[LocalPorts]:
+def ports(renders: None) -> Iterator[LocalPorts]:
     ports = LocalPorts()
     yield ports
     ports.close()
@@ -63,6 +63,7 @@ def timeless(record: TrialRecord) -> TrialRecord:
     return replace(record, wall_s=0.0)
 
 
+@pytest.mark.usefixtures("renders")
 def test_the_oracle_reaches(ports: LocalPorts) -> None:
     report = run(ports, "oracle")
     record = report.record
@@ -156,6 +157,7 @@ def test_a_trial_that_does_not_exist_is_refused(names: tuple, says: str) -> None
         single_trial(*names)
 
 
+@pytest.mark.usefixtures("renders")
 def test_local_ports_release_cameras_and_models(monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalPorts() as ports:
         ports.reset("reach", 0)

@@ -116,6 +116,7 @@ def trials(ports: WatchedPorts) -> dict[str, tuple[RecordedTrial, list[executed.
     return found
 
 
+@pytest.mark.usefixtures("renders")
 def test_the_policy_repeats_itself_on_the_pictures_it_saw(trials) -> None:
     """Colour and depth, one look and several: without loss the undistorted twin is the recorded chunk, bit for bit."""
     for policy, (trial, _) in trials.items():

@@ -343,13 +343,14 @@ def test_cameras_are_off_by_little_and_say_the_pose_they_should_have() -> None:
 
 
 @pytest.fixture(scope="module")
-def ports() -> LocalPorts:
+def ports(renders: None) -> LocalPorts:
     try:
         return LocalPorts()
     except MissingDependencyError as error:
         pytest.skip(str(error))
 
 
+@pytest.mark.usefixtures("renders")
 @pytest.mark.parametrize("task_and_seed", [("shift-push", 2), ("train-insert", 1)])
 def test_the_oracle_does_the_task_that_is_meant(task_and_seed: tuple[str, int], ports: LocalPorts) -> None:
     """More of them: tools/scene_oracle.py."""

@@ -36,6 +36,7 @@ def test_one_process_for_each_core_that_may_be_used_by_default(monkeypatch: pyte
         assert (default.count, two.count) == (3, 2)
 
 
+@pytest.mark.usefixtures("renders")
 def test_a_process_reads_a_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, read = runs.small_run(tmp_path, "once", EXPERIMENT), []
     monkeypatch.setattr(workers, "RunDirectory", lambda path: read.append(path) or RunDirectory(path))
@@ -61,6 +62,7 @@ def rows(run: RunDirectory) -> list[list[tuple[object, ...]]]:
     return found
 
 
+@pytest.mark.usefixtures("renders")
 def test_two_processes_leave_the_record_of_one_although_one_is_killed(tmp_path: Path) -> None:
     """Kill -9 of a worker, and an end of the main process: every trial is recorded once, files and rows are the same.
 

@@ -11,7 +11,8 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -78,6 +79,26 @@ def written_whole(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
         with suppress(OSError):
             draft.unlink()
         raise
+
+
+def made_once(path: Path, make: Callable[[Path], object]) -> None:
+    """Put a file at a path, whole or not at all, unless there is one: of several writers the first has made it.
+
+    Args:
+        path: where the file is to be; its folder must exist.
+        make: makes it at the path that it is given, beside `path`, and leaves nothing else there.
+
+    Raises:
+        OSError: the file cannot be put there; and what `make` raises.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
+    try:
+        draft.unlink(missing_ok=True)
+        make(draft)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def refuse_overwriting(out: Path, inputs: Iterable[Path]) -> None:

@@ -7,12 +7,14 @@ same time. The file must be on a local disk, as WAL does not work over a network
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from merton.errors import InfrastructureError
+from merton.files import made_once
 
 _KEYS_PER_QUERY = 500
 _LOCK_TIMEOUT_S = 60.0
@@ -27,6 +29,21 @@ class CachedResponse:
     latency_s: float
 
 
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS responses "
+        "(key TEXT PRIMARY KEY, response TEXT NOT NULL, latency_s REAL NOT NULL) WITHOUT ROWID"
+    )
+
+
+def _make(file: Path) -> None:
+    """An empty cache. SQLite does not wait for others while it sets WAL, so none may find the file before."""
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        _prepare(connection)
+
+
 class Cache:
     """The file at `path`, created if it does not exist; to be used from one thread, as a context.
 
@@ -38,13 +55,10 @@ class Cache:
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                made_once(path, _make)
             self._connection = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=FULL")
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS responses "
-                "(key TEXT PRIMARY KEY, response TEXT NOT NULL, latency_s REAL NOT NULL) WITHOUT ROWID"
-            )
+            _prepare(self._connection)
         except (OSError, sqlite3.Error) as error:
             raise InfrastructureError(f"{path} is no cache to read and write: {error}") from None
 

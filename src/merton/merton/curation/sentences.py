@@ -25,9 +25,9 @@ _ROWS, _TOKENS = 16, 8
 class TextEmbedder:
     """The sentence model in this process, on the CPU.
 
-    The last bits of a network's output depend on the shape of its batch. So every batch has 16 rows, filled up with
-    copies, of texts that are padded to one length of their own class: a text has the same vector whatever is embedded
-    beside it, in whichever order, and with one thread or two.
+    The last bits of a network's output depend on the shape of its batch and on the number of threads that share it. So
+    every batch has 16 rows, filled up with copies, of texts that are padded to one length of their own class, and one
+    thread computes it: a text has the same vector whatever is embedded beside it, in whichever order.
 
     Raises:
         MissingDependencyError: the packages of requirements/curation.txt are not installed.
@@ -88,8 +88,13 @@ class TextEmbedder:
         inputs = self._model.tokenizer(
             full, padding="max_length", truncation=True, max_length=tokens, return_tensors="pt"
         )
-        with torch.inference_mode():
-            output = self._model(dict(inputs))["sentence_embedding"]
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with torch.inference_mode():
+                output = self._model(dict(inputs))["sentence_embedding"]
+        finally:
+            torch.set_num_threads(threads)
         return np.asarray(output[: len(texts)].numpy(), np.float32)
 
 

@@ -6,8 +6,6 @@ one that ends with an error leaves nothing behind.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError
 from sqlalchemy.pool import StaticPool
 
 from merton.errors import InfrastructureError, InputError, require
+from merton.files import made_once
 from merton.results import migrations
 from merton.results.damage import ADVICE, damage
 from merton.results.schema import METADATA, SCHEMA_VERSION
@@ -227,9 +226,8 @@ def _prepare_file(path: Path, read_only: bool) -> None:
 
 def _create(path: Path) -> None:
     """Put an empty store at `path`, whole or not at all: a reader, or a kill, never meets one without its tables."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
-    try:
-        draft.unlink(missing_ok=True)
+
+    def make(draft: Path) -> None:
         engine = _engine_of(lambda: _connect(draft, read_only=False))
         try:
             with engine.connect() as connection:
@@ -239,9 +237,9 @@ def _create(path: Path) -> None:
                 connection.commit()
         finally:
             engine.dispose()
-        with contextlib.suppress(FileExistsError):  # another writer was faster
-            os.link(draft, path)
-        draft.unlink()
+
+    try:
+        made_once(path, make)
     except (OSError, DBAPIError, sqlite3.Error) as error:
         raise InfrastructureError(f"cannot make the result store {path}: {error}") from error
 

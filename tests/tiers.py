@@ -1,0 +1,132 @@
+"""What a test needs: markers set by its folder, its fixtures and its recorded time, and a guard that they are true.
+
+`make quick` runs the tests that have none of them. No test is marked by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parent
+MARKERS = {
+    "graph": "nodes over ROS 2, which may draw: the folders nodes, system and neighbours",
+    "browser": "Chromium: the fixture `browser`",
+    "render": "pictures drawn by the simulator: the fixtures `cameras` and `renders`",
+    "slow": "more than SLOW_S in tests/times.json, by itself or by a fixture that it shares",
+}
+GRAPH_FOLDERS = ("nodes", "system", "neighbours")
+FIXTURES = {"browser": "browser", "cameras": "render", "renders": "render"}
+SLOW_S = 1.0
+"""A function of tests with all its cases, or a shared fixture, that takes longer is slow [s]."""
+WIDE = ("module", "package", "session")
+UNKNOWN_S = 0.1
+"""Taken for the time of a function of tests that is not recorded [s]: it is new, or short."""
+
+
+@cache
+def times() -> dict[str, float]:
+    """Recorded seconds of each longer function of tests and of each longer shared fixture; see tools/suite_times.py."""
+    return dict(json.loads((TESTS / "times.json").read_text(encoding="utf-8")))
+
+
+def plain_id(test: str) -> str:
+    """The id of a test without the group that xdist writes behind it: `tests/unit/test_x.py::test_y[1@2]`."""
+    return re.sub(r"@[^\[\]@]*$", "", test)
+
+
+def function_of(item: pytest.Item) -> str:
+    """A test without the values of its parameters: `tests/unit/test_x.py::test_y`."""
+    return plain_id(item.nodeid).partition("[")[0]
+
+
+def shared_fixtures(item: pytest.Item) -> Iterator[str]:
+    """The fixtures of a test that are made once for several tests: `tests/unit/test_x.py::name`."""
+    info = getattr(item, "_fixtureinfo", None)
+    for definitions in info.name2fixturedefs.values() if info else ():
+        if definitions[-1].scope in WIDE:
+            yield f"{definitions[-1].baseid}::{definitions[-1].argname}"
+
+
+def markers_of(item: pytest.Item) -> set[str]:
+    """The markers of a test, of MARKERS."""
+    found = {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
+    if item.path.relative_to(TESTS).parts[0] in GRAPH_FOLDERS:
+        found.add("graph")
+    if any(times().get(name, 0.0) > SLOW_S for name in (function_of(item), *shared_fixtures(item))):
+        found.add("slow")
+    return found
+
+
+def kind_of(item: pytest.Item) -> str:
+    """The markers of a test as a text, `quick` without any."""
+    return "+".join(name for name in MARKERS if item.get_closest_marker(name)) or "quick"
+
+
+def group_of(item: pytest.Item) -> str:
+    """The tests that one worker does one after the other: those of a file, which share fixtures, and all neighbours."""
+    folder = item.path.relative_to(TESTS).parts[0]
+    return folder if folder == "neighbours" else item.path.name  # each of the neighbours fills both cores
+
+
+def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The tests by their groups, those that take longest first: so all workers are busy to the end."""
+    items = list(items)
+    parts: dict[str, dict[str, float]] = {}
+    for item in items:
+        part = parts.setdefault(group_of(item), {})
+        part[function_of(item)] = times().get(function_of(item), UNKNOWN_S)
+        part.update({name: times().get(name, 0.0) for name in shared_fixtures(item)})
+    seconds = {group: sum(part.values()) for group, part in parts.items()}
+    return sorted(items, key=lambda item: (-seconds[group_of(item)], group_of(item)))
+
+
+class Guard:
+    """Sees that a test without the marker draws no picture and starts no node and no browser."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, str] = {}
+        self._drawing: type | None = None
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "import" and arguments[0] in ("mujoco.egl", "mujoco.osmesa"):
+            self.seen["render"] = f"imports {arguments[0]}"
+        elif event == "subprocess.Popen":
+            program = " ".join(map(str, [arguments[0], *arguments[1][:3]]))
+            if "merton_nodes" in program:
+                self.seen["graph"] = f"starts {program}"
+            elif "chrom" in program:
+                self.seen["browser"] = f"starts {program}"
+
+    def _watch_drawing(self) -> None:
+        """Hear of drawing contexts, once the module of them is loaded."""
+        module = sys.modules.get("mujoco.egl") or sys.modules.get("mujoco.osmesa")
+        if self._drawing is not None or module is None:
+            return
+        self._drawing = module.GLContext
+        made = self._drawing.__init__
+
+        def init(context: Any, *arguments: Any, **named: Any) -> None:
+            self.seen["render"] = "makes a drawing context"
+            made(context, *arguments, **named)
+
+        self._drawing.__init__ = init  # type: ignore[misc]
+
+    @contextmanager
+    def over(self, item: pytest.Item) -> Iterator[None]:
+        """Fails a test that does what it is not marked for."""
+        self._watch_drawing()
+        self.seen.clear()
+        yield
+        for name, deed in self.seen.items():
+            if not item.get_closest_marker(name) and not item.get_closest_marker("graph"):  # nodes draw, too
+                pytest.fail(f"{item.nodeid} {deed}, and is not marked `{name}`: {MARKERS[name]}", pytrace=False)
