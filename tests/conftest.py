@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from repetition import Repetition
 from tiers import MARKERS, Guard, group_of, longest_first, markers_of
 
 GUARD = Guard()
+sys.addaudithook(GUARD.hear)
 _DOMAIN, _HOLDER = claim_domain()  # held for the life of this process (with xdist: of this worker)
 os.environ.pop("ROS_LOCALHOST_ONLY", None)
 os.environ.update(environment(_DOMAIN))

@@ -95,9 +95,9 @@ class Guard:
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}
         self._drawing: type | None = None
-        sys.addaudithook(self._hear)
 
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """An audit hook."""
         if event == "import" and arguments[0] in ("mujoco.egl", "mujoco.osmesa"):
             self.seen["render"] = f"imports {arguments[0]}"
         elif event == "subprocess.Popen":

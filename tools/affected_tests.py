@@ -6,9 +6,10 @@ prints them, one a line, for all that differs from where the branch left REVISIO
 what is not committed. `make quick CHANGED=1` runs them.
 
 A file reaches those that it imports, at its top or inside a function; those whose names stand in its texts, as
-registries, entry points and programs in texts name modules; and the data that it names: `cell.yaml`, `desk.js`. A test
-of a command reaches what that command imports; one that names none, or starts nodes as processes, all of them. Tests
-that go through folders of the checkout are run for every change.
+registries, entry points and programs in texts name modules; the data that it names, `cell.yaml`; and that of its own
+package, `monitor/page/monitor.js`. A test of a command reaches what that command imports; one that names no command,
+and one that starts the whole graph, all of them. Tests that go through folders of the checkout are run for every
+change.
 """
 
 from __future__ import annotations
@@ -81,6 +82,17 @@ class Sources:
         return found
 
     @cached_property
+    def data_of_packages(self) -> dict[Path, list[Path]]:
+        """Folder of a package to the data in it: pages, templates and weights that its modules may serve by folder."""
+        packages = {file.parent for file in self.python if file.name == "__init__.py"}
+        found: dict[Path, list[Path]] = {}
+        for file in self.data:
+            home = next((folder for folder in file.parents if folder in packages), None)
+            if home is not None:
+                found.setdefault(home, []).append(file)
+        return found
+
+    @cached_property
     def commands(self) -> dict[str, Path]:
         """First word of each command of `merton` to the file that holds it."""
         homes = {}  # name in cli/main.py to the file that it is from
@@ -135,6 +147,7 @@ class Sources:
 
     def _find_direct(self, file: Path) -> frozenset[Path]:
         found = {one for name in imports(file) for one in self.of_module(name)}
+        found |= set(self.data_of_packages.get(file.parent, ()))
         starts_nodes = file.is_relative_to(TESTS)  # the library knows nodes by name, and starts them for those who ask
         for text in self.texts(file):
             for name in _MODULE.findall(text):
@@ -179,25 +192,33 @@ class Sources:
             found |= self.reached(named if named and not is_about_all else self.commands.values())
         return found
 
+    @cached_property
+    def of_tests(self) -> dict[Path, set[Path]]:
+        """Each file of tests and the files that it can reach."""
+        tests = (file for file in self.modules_of(TESTS) if file.name.startswith("test_"))
+        return {test: self.reached_by_test(test) for test in tests}
+
     def modules_of(self, folder: Path) -> list[Path]:
         """All Python files below a folder."""
         return [file for file in self.python if file.is_relative_to(folder)]
 
 
-def affected(changes: Iterable[Path]) -> list[Path]:
-    """The files of tests that these changed files can reach; all of them for a change that no file names."""
+def affected(changes: Iterable[Path], sources: Sources | None = None) -> list[Path]:
+    """The files of tests that these changed files can reach; all of them for a file of data that no file names."""
     changes = set(changes)
-    sources = Sources([file for file in changes if not file.exists()])
-    tests = [file for file in sources.modules_of(TESTS) if file.name.startswith("test_")]
     if not changes:
         return []
-    reached = {test: sources.reached_by_test(test) for test in tests}
-    always = {test for test in tests if _GOES_THROUGH_CHECKOUT.search(test.read_text(encoding="utf-8"))}
+    sources = sources or Sources([file for file in changes if not file.exists()])
     in_docs = {file for file in changes if file.suffix == ".md" or "docs" in file.relative_to(ROOT).parts}
-    unnamed = changes - in_docs - set().union(*reached.values())
-    if any(file.suffix != ".py" or file.is_relative_to(TESTS) for file in unnamed):
-        return tests
-    return [test for test in tests if test in always or reached[test] & changes]
+    unnamed = changes - in_docs - set().union(*sources.of_tests.values())
+    if any(file.suffix != ".py" for file in unnamed):
+        return list(sources.of_tests)
+    return [test for test, reached in sources.of_tests.items() if reached & changes or goes_through_checkout(test)]
+
+
+def goes_through_checkout(test: Path) -> bool:
+    """Whether a file of tests looks at whole folders of the checkout: any change may concern it."""
+    return _GOES_THROUGH_CHECKOUT.search(test.read_text(encoding="utf-8")) is not None
 
 
 def main() -> None:

@@ -11,8 +11,10 @@ import pytest
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Chromium, driven by playwright. One for all tests of a worker, each of which opens a context of its own. Costly fixtures ask
-    for it first, because it skips where it is absent."""
+    """Chromium, driven by playwright: one for all tests of a worker, each of which opens a context of its own.
+
+    Costly fixtures ask for it first, because it skips where it is absent.
+    """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
     chromium = shutil.which("chromium")
     if chromium is None:

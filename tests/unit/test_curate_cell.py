@@ -40,7 +40,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def scene() -> CellScene:
+def scene(renders: None) -> CellScene:
     return arranged(table(), "test", 7, 0)[0]
 
 
@@ -169,7 +169,7 @@ def test_every_kind_is_offered_wrongly_too() -> None:
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Pool:
+def pool(renders: None, tmp_path_factory: pytest.TempPathFactory) -> Pool:
     return make_cell_pool(tmp_path_factory.mktemp("cell") / "pool", QUESTIONS, workers=1)
 
 

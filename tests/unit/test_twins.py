@@ -36,7 +36,7 @@ def robot() -> PaperRobot:
 
 
 @pytest.fixture(scope="module")
-def ports() -> Iterator[WatchedPorts]:
+def ports(renders: None) -> Iterator[WatchedPorts]:
     """One cell for all tests."""
     with WatchedPorts() as made:
         yield made
