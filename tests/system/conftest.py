@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not longer: while playwright runs, no other test of this process can use asyncio
 def browser() -> Iterator[Any]:
-    """Chromium, driven by playwright: one for all tests of a worker, each of which opens a context of its own.
-
-    Costly fixtures ask for it first, because it skips where it is absent.
-    """
+    """Chromium, driven by playwright. Costly fixtures ask for it first, because it skips where it is absent."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (requirements/dev.txt)")
     chromium = shutil.which("chromium")
     if chromium is None:

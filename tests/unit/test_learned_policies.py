@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def samples(folder):
+def samples(folder, renders):
     """Two scenes of the training split, drawn once for all tests."""
     with pytest.MonkeyPatch.context() as patch:
         import split_samples

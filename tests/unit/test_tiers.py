@@ -72,7 +72,8 @@ def test_every_recorded_time_is_of_a_test_or_fixture_that_is_there() -> None:
         path = ROOT / place
         files = path.glob("conftest.py") if path.is_dir() else [path]
         text = "".join(file.read_text(encoding="utf-8") for file in files)
-        assert f"def {function.rpartition('::')[2]}(" in text, name
+        there = f"def {function.rpartition('::')[2]}(" in text
+        assert there, f"{name} has another name or is gone: say so in tests/times.json, or renew it"
 
 
 @pytest.mark.parametrize(
