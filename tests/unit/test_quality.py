@@ -74,6 +74,15 @@ def test_equal_images_have_the_best_value(pair: tuple[Image, Image]) -> None:
     assert measure("ms_ssim", reference, reference.copy()) == pytest.approx(1, abs=1e-6)
 
 
+def test_ms_ssim_weighs_brightness_at_the_coarsest_scale_alone() -> None:
+    """Wang et al. 2003, eq. (7): of two plain greys only the luminance differs, and the last weight is 0.1333."""
+    darker, brighter = (np.full((256, 256, 3), grey, np.uint8) for grey in (100, 140))
+    c1 = (0.01 * 255) ** 2
+    luminance = (2 * 100 * 140 + c1) / (100**2 + 140**2 + c1)
+    assert measure("ms_ssim", brighter, darker) == pytest.approx(luminance**0.1333, abs=1e-5)
+    assert measure("ssim", brighter, darker) == pytest.approx(luminance, abs=1e-5)
+
+
 @pytest.mark.parametrize("name", ["psnr", "ssim", "ms_ssim"])
 def test_more_of_the_same_is_worse_and_both_ways_are_equal(name: str, pair: tuple[Image, Image]) -> None:
     _, reference = pair
