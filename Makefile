@@ -28,8 +28,8 @@ flaky: develop ## run TEST=tests/... again and again, N=20 times, on a busy mach
 
 test-times: develop ## where the time of the tests goes; renews tests/times.json, their order
 	@rm -rf build/test_times
-	@$(RUN) PYTHONPATH=tools $(BIN)/pytest -p suite_times -n $(or $(WORKERS),4) --dist loadgroup
-	@$(RUN) $(BIN)/python tools/suite_times.py build/test_times
+	@$(RUN) PYTHONPATH=tools $(BIN)/pytest -p suite_times -n $(or $(WORKERS),4) --dist loadgroup; \
+	red=$$?; $(RUN) $(BIN)/python tools/suite_times.py build/test_times && exit $$red
 
 setup: ## create .venv with what experiments need
 	@PYTHON=$(PYTHON) tools/setup.sh

@@ -582,7 +582,7 @@ def test_tags_and_images_must_belong_together(references: Path, tmp_path: Path) 
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sample(renders: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample of six scenes a split: they have every verb, and every tag that the cell can have."""
     out = tmp_path_factory.mktemp("sample") / "sample"
     calls: list[tuple[int, int]] = []

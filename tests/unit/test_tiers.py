@@ -110,6 +110,14 @@ def test_the_group_that_takes_longest_comes_first_and_stays_together() -> None:
     assert [test.nodeid for test in longest_first(mixed)] == [SHORT, LONG, *(test.nodeid for test in other)]
 
 
+@pytest.mark.usefixtures("recorded")
+def test_tests_of_graphs_and_others_are_mixed_in_the_proportion_of_their_times() -> None:
+    graphs = [item(f"tests/nodes/test_g{number}.py::test_one", markers=("graph",)) for number in range(4)]
+    others = [item(f"tests/unit/test_u{number}.py::test_one") for number in range(2)]
+    found = [test.path.stem.removeprefix("test_") for test in longest_first([*others, *graphs])]
+    assert found == ["g0", "u0", "g1", "g2", "u1", "g3"]
+
+
 def test_a_red_run_ends_with_the_command_that_repeats_it(tmp_path: Path) -> None:
     few = ["tests/unit/test_a.py::test_b[it's 1]", "tests/unit/test_a.py::test_c"]
     assert shlex.split(repetition.command(few, tmp_path))[1:] == few
