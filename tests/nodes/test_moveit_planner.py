@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib.util
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -39,6 +38,7 @@ from merton_nodes.arm.moveit_planner import (
     Request,
     arrays_of,
     configuration,
+    is_installed,
     links_beyond,
 )
 from merton_nodes.ros import conversions as convert
@@ -48,7 +48,7 @@ CELL = load_cell()
 HOME = CELL.home_joints
 LIMITS = limits_of_mode("reduced")
 ASIDE_RAD = 0.05
-has_moveit = importlib.util.find_spec("moveit") is not None
+has_moveit = is_installed()
 
 
 def way(start: np.ndarray, goal: np.ndarray, aside_rad: float = 0.0, duration_s: float = 2.0) -> tuple[Any, Any, Any]:
@@ -135,7 +135,14 @@ def test_a_way_that_is_refused_is_searched_anew_a_few_times() -> None:
 
 
 @pytest.mark.skipif(has_moveit, reason="moveit_py is installed")
-def test_without_moveit_it_says_what_to_install(ros: Ros, capfd: Any) -> None:
+@pytest.mark.parametrize("beside", ["nothing", "a_folder_moveit"])
+def test_without_moveit_it_says_what_to_install(
+    beside: str, ros: Ros, capfd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A catalogue of models puts its folder into Python's path, and config has a folder `moveit` of settings."""
+    if beside == "a_folder_moveit":
+        (tmp_path / "moveit").mkdir()
+        monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(MissingDependencyError, match="ros-jazzy-moveit-py"):
         MoveItPlanner()
     node = ros.add(ArmNode, parameter_overrides=[Parameter("planner", value="moveit")])

@@ -15,6 +15,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from typing import Any, Protocol, TypeVar
@@ -193,6 +194,14 @@ def arrays_of(trajectory: Any) -> tuple[Any, Any, Any]:
     return list(points), joints, velocities
 
 
+def is_installed() -> bool:
+    """Whether moveit_py is installed; a folder `moveit` beside a lab's catalogue of models, as in config, is not it."""
+    package = find_spec("moveit")  # not of moveit.planning: that would load MoveIt into this process
+    return (
+        package is not None and PathFinder.find_spec("moveit.planning", package.submodule_search_locations) is not None
+    )
+
+
 def serve(link: Connection, make_backend: Callable[[], Backend]) -> None:
     """Body of the process: one answer to each request, until the other end of the link is closed."""
     try:
@@ -223,7 +232,7 @@ class MoveItPlanner:
     """
 
     def __init__(self, make_backend: Callable[[], Backend] | None = None, *, linkage: bool = False) -> None:
-        if make_backend is None and find_spec("moveit") is None:
+        if make_backend is None and not is_installed():
             raise MissingDependencyError(
                 "not installed: moveit_py; run: sudo apt-get install ros-jazzy-moveit ros-jazzy-moveit-py"
             )
