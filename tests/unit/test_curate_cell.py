@@ -28,6 +28,8 @@ from merton.curation.pool import Pool, read_pool
 from merton.errors import InputError, MertonError
 from merton.simulation.varied import make_layout
 
+pytestmark = pytest.mark.usefixtures("renders")  # the first test that needs the table draws it, whichever that is
+
 QUESTIONS = 20
 
 
@@ -56,7 +58,6 @@ def facts(scene: CellScene) -> list[Fact]:
     ]
 
 
-@pytest.mark.usefixtures("renders")
 def test_counts_and_distances_are_those_of_the_scene(scene: CellScene, facts: list[Fact]) -> None:
     colors = Counter(item.color for item in scene.items.values())
     counted = {fact.subject: int(fact.answer) for fact in facts if fact.family == "count_colour"}
