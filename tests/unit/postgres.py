@@ -38,7 +38,7 @@ def new_database() -> str:
     name = f"test_{os.getpid()}_{next(_numbers)}"
     with psycopg.connect(f"host={folder} user=merton dbname=postgres", autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")
-    return f"postgresql://merton@/postgres?host={folder}&options=-csearch_path%3D{name}"
+    return f"postgresql://merton@/postgres?host={folder}&connect_timeout=60&options=-csearch_path%3D{name}"
 
 
 @functools.cache

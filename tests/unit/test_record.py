@@ -515,7 +515,7 @@ def test_a_database_of_another_program_is_left_alone(table: str, sentence: str) 
 
 
 def test_a_writer_waits_a_limited_time(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("merton.results.database.TIMEOUT_S", 1)
+    monkeypatch.setattr("merton.results.database.WRITER_TIMEOUT_S", 1)
     one, two = ResultStore(where), ResultStore(where)
     with one.database.transaction(), pytest.raises(InfrastructureError, match="lock"):
         two.record(trial())

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
@@ -308,6 +309,8 @@ def test_of_fifty_at_once_exactly_one_is_accepted(where: str) -> None:
                 os.read(starting, 1)
                 at_once(where, number)
                 status = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         children.append(child)

@@ -29,8 +29,11 @@ from merton.results.schema import METADATA, SCHEMA_VERSION
 RUN_FILE = "results.sqlite"
 """Name of the record in the directory of a run."""
 
-TIMEOUT_S = 10
-"""Limit of a writer's wait for another one, and of the wait for a server to accept a connection [s]."""
+WRITER_TIMEOUT_S = 60
+"""Limit of a writer's wait for the others [s]: fifty at once on a disk that takes half a second for each commit."""
+
+CONNECT_TIMEOUT_S = 10
+"""Limit of the wait for a server to accept a connection [s]."""
 
 _WRITER_LOCK = 0x4D6572746F6E  # "Merton": PostgreSQL's advisory lock that one writer at a time holds
 
@@ -247,14 +250,14 @@ def _create(path: Path) -> None:
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     # isolation_level None: Python's driver begins no transaction by itself, `Database._began` does.
     if not read_only:
-        connection = sqlite3.connect(path, timeout=TIMEOUT_S, check_same_thread=False, isolation_level=None)
+        connection = sqlite3.connect(path, timeout=WRITER_TIMEOUT_S, check_same_thread=False, isolation_level=None)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         return connection
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     options: dict[str, Any] = {"uri": True, "check_same_thread": False, "isolation_level": None}
-    connection = sqlite3.connect(uri, timeout=TIMEOUT_S, **options)
+    connection = sqlite3.connect(uri, timeout=WRITER_TIMEOUT_S, **options)
     try:
         connection.execute("PRAGMA schema_version").fetchone()
     except sqlite3.OperationalError:
@@ -289,10 +292,10 @@ def _postgresql_engine(where: str, read_only: bool) -> tuple[sa.Engine, str]:
         )
     require("psycopg", "postgres", "a record on PostgreSQL")
     given = url.query.get("options", "")
-    options = f"{given if isinstance(given, str) else ' '.join(given)} -c lock_timeout={TIMEOUT_S}s"
+    options = f"{given if isinstance(given, str) else ' '.join(given)} -c lock_timeout={WRITER_TIMEOUT_S}s"
     if read_only:
         options += " -c default_transaction_read_only=on"
-    query = {"connect_timeout": str(TIMEOUT_S), "application_name": "merton", **url.query, "options": options}
+    query = {"connect_timeout": str(CONNECT_TIMEOUT_S), "application_name": "merton", **url.query, "options": options}
     engine = sa.create_engine(
         url.set(drivername="postgresql+psycopg", query=query),
         pool_pre_ping=True,  # a connection that broke while it was idle is replaced
