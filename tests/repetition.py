@@ -31,13 +31,11 @@ class Repetition:
         self._is_worker, self._folder = hasattr(config, "workerinput"), config.rootpath
         self._failed: dict[str, None] = {}
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         if report.failed:
             self._failed[plain_id(report.nodeid)] = None
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self._failed[plain_id(report.nodeid)] = None
+    pytest_collectreport = pytest_runtest_logreport
 
     def pytest_unconfigure(self) -> None:
         if self._failed and not self._is_worker:

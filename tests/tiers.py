@@ -43,9 +43,9 @@ def plain_id(test: str) -> str:
     return re.sub(r"@[^\[\]@]*$", "", test)
 
 
-def function_of(item: pytest.Item) -> str:
-    """A test without the values of its parameters: `tests/unit/test_x.py::test_y`."""
-    return plain_id(item.nodeid).partition("[")[0]
+def function_of(test: str) -> str:
+    """The id of a test without the values of its parameters: `tests/unit/test_x.py::test_y`."""
+    return plain_id(test).partition("[")[0]
 
 
 def shared_fixtures(item: pytest.Item) -> Iterator[str]:
@@ -61,7 +61,7 @@ def markers_of(item: pytest.Item) -> set[str]:
     found = {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
     if item.path.relative_to(TESTS).parts[0] in GRAPH_FOLDERS:
         found.add("graph")
-    if any(times().get(name, 0.0) > SLOW_S for name in (function_of(item), *shared_fixtures(item))):
+    if any(times().get(name, 0.0) > SLOW_S for name in (function_of(item.nodeid), *shared_fixtures(item))):
         found.add("slow")
     return found
 
@@ -90,7 +90,7 @@ def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
         group = group_of(item)
         waits[group] = item.get_closest_marker("graph") is not None
         part = parts.setdefault(group, {})
-        part[function_of(item)] = times().get(function_of(item), UNKNOWN_S)
+        part[function_of(item.nodeid)] = times().get(function_of(item.nodeid), UNKNOWN_S)
         part.update({name: times().get(name, 0.0) for name in shared_fixtures(item)})
     seconds = {group: sum(part.values()) for group, part in parts.items()}
     begins: dict[str, float] = {}  # share of the time of its kind that comes before a group

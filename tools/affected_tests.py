@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from sources import LIBRARY, NODES, ROOT, dotted, imports, tree
+from sources import LIBRARY, NODES, ROOT, content, dotted, imports, tree
 
 TESTS = ROOT / "tests"
 COMMAND = LIBRARY / "cli" / "main.py"
@@ -124,21 +124,6 @@ class Sources:
         if below and (package := self.modules.get(name)) is not None and package.name == "__init__.py":
             yield from (file for file in self.python if file.is_relative_to(package.parent))
 
-    def texts(self, file: Path) -> tuple[str, ...]:
-        """All texts in a Python file but docstrings."""
-        docstrings = {
-            id(node.body[0].value)
-            for node in ast.walk(tree(file))
-            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
-            and node.body
-            and isinstance(node.body[0], ast.Expr)
-        }
-        return tuple(
-            node.value
-            for node in ast.walk(tree(file))
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
-        )
-
     def direct(self, file: Path) -> frozenset[Path]:
         """The files that a Python file imports or names; of cli/main.py without the commands."""
         if file not in self._direct:
@@ -149,7 +134,7 @@ class Sources:
         found = {one for name in imports(file) for one in self.of_module(name)}
         found |= set(self.data_of_packages.get(file.parent, ()))
         starts_nodes = file.is_relative_to(TESTS)  # the library knows nodes by name, and starts them for those who ask
-        for text in self.texts(file):
+        for text in content(file).texts:
             for name in _MODULE.findall(text):
                 if starts_nodes or not name.startswith("merton_nodes"):
                     found |= set(self.of_module(name.rstrip("."), below=True))
@@ -184,7 +169,7 @@ class Sources:
             return self.reached({*start, COMMAND, *self.commands.values(), *self.modules_of(NODES)})
         found = self.reached(start)
         own = [file for file in found if file.is_relative_to(TESTS)]
-        words = {word for file in own for text in self.texts(file) for word in _WORD.findall(text)}
+        words = {word for file in own for text in content(file).texts for word in _WORD.findall(text)}
         runs_programs = COMMAND in found or any("subprocess" in imports(file) for file in own)
         if runs_programs:
             named = [home for command, home in self.commands.items() if command in words]

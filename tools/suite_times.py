@@ -35,12 +35,15 @@ from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from tiers import WIDE, function_of, kind_of, plain_id
+
 FOLDER = Path(os.environ.get("MERTON_TEST_TIMES", "build/test_times"))
 RECORD = Path(__file__).parents[1] / "tests" / "times.json"
 SHORTEST_S = 0.2
 """A function of tests, or a fixture, that takes less is not recorded [s]."""
 FIGURES = ("wall", "own", "children", "import", "compile", "process", "wait", "queue")
-WIDE = ("module", "session", "package")
 dumps = json.dumps  # a test may have replaced it when its end is written
 
 
@@ -147,8 +150,6 @@ class Plugin:
             return (yield)
         finally:
             self.measurement.hear_numba()
-            from tiers import kind_of, plain_id
-
             figures = self.measurement.passed(before)
             self.measurement.write(plain_id(item.nodeid), phase, figures, kind=kind_of(item), worker=self.worker)
 
@@ -182,11 +183,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def rows(folder: Path) -> list[dict[str, Any]]:
     """All lines of a measured run."""
     return [json.loads(line) for file in sorted(folder.glob("*.jsonl")) for line in file.open(encoding="utf-8")]
-
-
-def function(test: str) -> str:
-    """A test without the values of its parameters: `tests/unit/test_x.py::test_y`."""
-    return test.partition("[")[0]
 
 
 def table(lines: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], str], limit: int | None = None) -> str:
@@ -224,7 +220,7 @@ def record(lines: Iterable[Mapping[str, Any]]) -> dict[str, float]:
             made[line["test"]] += 1
         elif line["phase"] != "collection":
             shared, inside[line["worker"]] = inside[line["worker"]], 0.0
-            sums[function(line["test"])] += max(0.0, seconds - shared)
+            sums[function_of(line["test"])] += max(0.0, seconds - shared)
     means = {name: seconds / max(1, made[name]) for name, seconds in sums.items()}
     return {name: round(seconds, 1) for name, seconds in sorted(means.items()) if seconds >= SHORTEST_S}
 
@@ -236,8 +232,8 @@ def main() -> None:
     tests = [line for line in lines if line["phase"] != "fixture"]
     print(table(tests, lambda line: "all"))
     print(table(tests, lambda line: line.get("kind", "collection")))
-    print(table(tests, lambda line: function(line["test"]).partition("::")[0]))
-    print(table([line for line in tests if line["phase"] != "collection"], lambda line: function(line["test"]), 50))
+    print(table(tests, lambda line: function_of(line["test"]).partition("::")[0]))
+    print(table([line for line in tests if line["phase"] != "collection"], lambda line: function_of(line["test"]), 50))
     RECORD.write_text(json.dumps(record(lines), indent=0) + "\n", encoding="utf-8")
 
 

@@ -11,7 +11,6 @@ import hashlib
 import itertools
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, BinaryIO
 from merton.errors import InfrastructureError, InputError, MissingDependencyError
 
 UNFINISHED = ".unfinished"
-"""Ending of the drafts of `written_whole`; only a killed process leaves one behind."""
+"""Ending of the drafts of `written_whole` and `made_once`; only a killed process leaves one behind."""
 
 _DRAFTS = itertools.count()
 _FOLDERS = {"merton_description": ("urdf",), "merton_bringup": ("config", "launch")}
@@ -66,8 +65,7 @@ def written_whole(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     Raises:
         OSError: the file cannot be written.
     """
-    # not the name of `path` with an ending: that may be as long as a name can be
-    draft = path.with_name(f".{os.getpid()}.{next(_DRAFTS)}{UNFINISHED}")
+    draft = _draft_of(path)
     try:
         with draft.open("wb") as file:
             yield file
@@ -81,6 +79,11 @@ def written_whole(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
         raise
 
 
+def _draft_of(path: Path) -> Path:
+    """A name beside `path`; not its own with an ending, which may be as long as a name can be."""
+    return path.with_name(f".{os.getpid()}.{next(_DRAFTS)}{UNFINISHED}")
+
+
 def made_once(path: Path, make: Callable[[Path], object]) -> None:
     """Put a file at a path, whole or not at all, unless there is one: of several writers the first has made it.
 
@@ -91,9 +94,9 @@ def made_once(path: Path, make: Callable[[Path], object]) -> None:
     Raises:
         OSError: the file cannot be put there; and what `make` raises.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
+    draft = _draft_of(path)
     try:
-        draft.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)  # of a killed process that had this number
         make(draft)
         with suppress(FileExistsError):
             os.link(draft, path)

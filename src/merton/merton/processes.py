@@ -48,6 +48,17 @@ def one_thread_each() -> Iterator[None]:
             os.environ.pop(name, None)
 
 
+@contextmanager
+def one_torch_thread(torch: Any) -> Iterator[None]:
+    """The module `torch` computes in one thread inside: with more, the last bits depend on their number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def worker_pool(workers: int) -> ProcessPoolExecutor:
     """A pool of `workers` processes that end with this one, even after kill -9, and leave Ctrl-C to it."""
     # spawned, not forked: a fork would copy OpenCV's threads in the middle of their work

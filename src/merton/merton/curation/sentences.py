@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from merton.errors import require
+from merton.processes import one_torch_thread
 
 Vectors = NDArray[np.float32]
 
@@ -88,13 +89,8 @@ class TextEmbedder:
         inputs = self._model.tokenizer(
             full, padding="max_length", truncation=True, max_length=tokens, return_tensors="pt"
         )
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            with torch.inference_mode():
-                output = self._model(dict(inputs))["sentence_embedding"]
-        finally:
-            torch.set_num_threads(threads)
+        with one_torch_thread(torch), torch.inference_mode():
+            output = self._model(dict(inputs))["sentence_embedding"]
         return np.asarray(output[: len(texts)].numpy(), np.float32)
 
 

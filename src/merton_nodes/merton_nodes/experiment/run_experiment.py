@@ -211,7 +211,7 @@ def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) 
         goal = RunExperiment.Goal(run_directory=str(arguments.run_directory.resolve()), resume=arguments.resume)
         send, send_at_s = node.sender(goal, progress), time.monotonic()
         accepted_by_s = send_at_s + START_LIMIT_S
-        while not node.finished.wait(0.5):
+        while not node.finished.is_set():
             if not node.context.ok() or not spinner.is_alive():
                 return 1
             now_s = time.monotonic()
@@ -221,6 +221,7 @@ def run(node: Client, arguments: argparse.Namespace, spinner: threading.Thread) 
             if node.goal is None and now_s >= send_at_s:
                 send()
                 send_at_s = now_s + RESEND_PERIOD_S
+            node.finished.wait(0.5)
     if node.result is None:
         print("experiment_node refused the goal: it is busy or not active", file=sys.stderr)
         return 1

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from merton.errors import InputError
 from merton.files import written_whole
 from merton.perception.quality.learned.prepared import Array
+from merton.processes import one_torch_thread
 from merton.seeding import derive_seed, generator
 
 CHECKPOINT = "checkpoint.pt"
@@ -125,13 +126,9 @@ def run(network: nn.Module, arrays: Sequence[tuple[Array, ...]]) -> NDArray[np.f
 @contextmanager
 def seeded_single_thread(seed: int) -> Iterator[None]:
     """Torch works in one thread, and its random numbers begin with the seed."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    try:
+    with one_torch_thread(torch):
+        torch.manual_seed(seed)
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _restore(file: Path, identity: str, network: nn.Module, optimizer: torch.optim.Optimizer) -> int:
