@@ -94,6 +94,37 @@ def test_a_silent_process_is_replaced(bench: Bench) -> None:
     assert str(bench.ends[0]) == "it is silent"
 
 
+def deaf(greeting: str, link: Connection) -> None:
+    """A driver that hangs: it greets and reads nothing."""
+    link.send(greeting)
+    threading.Event().wait()
+
+
+def test_a_process_that_reads_nothing_blocks_no_sender_and_is_replaced() -> None:
+    """Seen with the UR client, which may hang in C++ after a lost connection: heartbeats had filled the pipe."""
+    bench = Bench(deaf)
+    bench.silence_s = 1.0
+    bench.driver.start()
+    bench.wait_for(lambda: bench.messages == ["hello"])
+    first = bench.driver.pid
+    with pytest.raises(InfrastructureError, match="the driver process hangs"):
+        while bench.driver.pid == first:
+            bench.driver.send("beat")
+    bench.wait_for(lambda: bench.messages == ["hello", "hello"])
+    assert str(bench.ends[0]) == "it is silent"
+    bench.driver.close()
+
+
+def test_a_long_message_to_a_process_that_reads_nothing_ends_with_it() -> None:
+    bench = Bench(deaf)
+    bench.silence_s = 1.0
+    bench.driver.start()
+    bench.wait_for(lambda: bench.messages == ["hello"])
+    with pytest.raises(InfrastructureError, match="the driver process ended"):
+        bench.driver.send(bytes(8 << 20))
+    bench.driver.close()
+
+
 def test_an_error_that_the_process_reports_is_passed_on(bench: Bench) -> None:
     bench.driver.send("refused")
     bench.wait_for(lambda: len(bench.ends) == 1)

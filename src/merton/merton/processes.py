@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
 import threading
 import time
@@ -115,6 +116,13 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
+def _has_room(link: Connection) -> bool:
+    """Whether a short message can be written to a pipe without waiting for its reader."""
+    poll = select.poll()
+    poll.register(link.fileno(), select.POLLOUT)
+    return bool(poll.poll(0))
+
+
 class SupervisedDriver:
     """A process that drives a device, replaced by a new one whenever it fails, falls silent or dies.
 
@@ -157,11 +165,13 @@ class SupervisedDriver:
             self._thread.start()
 
     def send(self, message: Any) -> None:
-        """Send a message to the process; raises InfrastructureError if none runs."""
+        """Send a message to the process; raises InfrastructureError if none runs, or it has long not read any."""
         with self._link_lock:
             try:
                 if self._link is None:
                     raise OSError
+                if not _has_room(self._link):  # writing would wait until a process that hangs is replaced
+                    raise InfrastructureError("the driver process hangs")
                 self._link.send(message)
             except OSError:
                 raise InfrastructureError("the driver process ended") from None
@@ -185,15 +195,14 @@ class SupervisedDriver:
             child_link.close()
             self._link = link
             error = self._receive(link)
+            process.join(0.5)
+            if process.is_alive():
+                process.kill()  # before any lock: a thread that writes to it holds them
+                process.join()
             with self._link_lock:
                 self._link = None
                 link.close()
-            pause_s = self._on_end(None if self._closing.is_set() else error)
-            process.join(0.5)
-            if process.is_alive():
-                process.kill()
-                process.join()
-            self._closing.wait(pause_s)
+            self._closing.wait(self._on_end(None if self._closing.is_set() else error))
 
     def _receive(self, link: Connection) -> MertonError:
         """Pass messages on until the process ends, falls silent or `close` is called; returns the reason."""

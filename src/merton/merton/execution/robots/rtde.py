@@ -235,8 +235,8 @@ class RtdeRobot:
             raise self._not_connected()
         try:
             self._driver.send(message)
-        except InfrastructureError:
-            raise InfrastructureError(f"the driver of the UR controller at {self.hostname} ended") from None
+        except InfrastructureError as error:
+            raise InfrastructureError(f"no connection to the UR controller at {self.hostname}: {error}") from None
 
     def _not_connected(self) -> InfrastructureError:
         return InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.error}")
