@@ -15,7 +15,7 @@ import pytest
 
 from merton.graph.supervisor import claim_domain, environment
 from repetition import Repetition
-from tiers import MARKERS, Guard, group_of, longest_first, markers_of
+from tiers import MARKERS, WIDE, Guard, group_of, longest_first, markers_of
 
 GUARD = Guard()
 sys.addaudithook(GUARD.hear)
@@ -64,6 +64,14 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     with GUARD.over(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any) -> Iterator[None]:
+    if fixturedef.scope not in WIDE:
+        return (yield)
+    with GUARD.over_fixture(f"{fixturedef.baseid}::{fixturedef.argname}"):
         return (yield)
 
 

@@ -104,17 +104,20 @@ def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 
 
 class Guard:
-    """Sees that a test without the marker draws no picture and starts no node and no browser."""
+    """Sees that a test without the marker draws no picture and starts no node and no browser.
+
+    Nor may a fixture that it shares, even if another test was the first to ask for it.
+    """
 
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}
+        self._seen_in: dict[str, dict[str, str]] = {}
+        """Shared fixture to what was seen while it was made."""
         self._drawing: type | None = None
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         """An audit hook."""
-        if event == "import" and arguments[0] in ("mujoco.egl", "mujoco.osmesa"):
-            self.seen["render"] = f"imports {arguments[0]}"
-        elif event == "subprocess.Popen":
+        if event == "subprocess.Popen":
             program = " ".join(map(str, [arguments[0], *arguments[1][:3]]))
             if "merton_nodes" in program:
                 self.seen["graph"] = f"starts {program}"
@@ -122,7 +125,7 @@ class Guard:
                 self.seen["browser"] = f"starts {program}"
 
     def _watch_drawing(self) -> None:
-        """Hear of drawing contexts, once the module of them is loaded."""
+        """Hear of drawing contexts, once the module of them is loaded: it is, with the first one."""
         module = sys.modules.get("mujoco.egl") or sys.modules.get("mujoco.osmesa")
         if self._drawing is not None or module is None:
             return
@@ -136,11 +139,32 @@ class Guard:
         self._drawing.__init__ = init  # type: ignore[misc]
 
     @contextmanager
+    def _watching(self) -> Iterator[None]:
+        self._watch_drawing()
+        draws = self._drawing is not None
+        yield
+        self._watch_drawing()
+        if self._drawing is not None and not draws:
+            self.seen["render"] = "makes the first drawing context"
+
+    @contextmanager
+    def over_fixture(self, fixture: str) -> Iterator[None]:
+        """While a shared fixture is made, named as by `shared_fixtures`."""
+        before, self.seen = self.seen, {}
+        with self._watching():
+            yield
+        self._seen_in[fixture] = self.seen
+        self.seen = before | self.seen
+
+    @contextmanager
     def over(self, item: pytest.Item) -> Iterator[None]:
         """Fails a test that does what it is not marked for."""
-        self._watch_drawing()
-        self.seen.clear()
-        yield
-        for name, deed in self.seen.items():
+        self.seen = {}
+        with self._watching():
+            yield
+        deeds = dict(self.seen)
+        for fixture in shared_fixtures(item):
+            deeds |= self._seen_in.get(fixture, {})
+        for name, deed in deeds.items():
             if not item.get_closest_marker(name) and not item.get_closest_marker("graph"):  # nodes draw, too
                 pytest.fail(f"{item.nodeid} {deed}, and is not marked `{name}`: {MARKERS[name]}", pytrace=False)

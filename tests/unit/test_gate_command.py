@@ -202,7 +202,7 @@ def test_a_comparison_ends_when_it_is_sure_and_goes_on_where_it_stopped(tmp_path
     assert "Passed: oracle is not worse than idle" in text
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("here", "renders")
 def test_scenes_come_in_the_order_of_drawing_and_leave_no_files_of_others(tmp_path: Path, experiment: Path) -> None:
     file = tmp_path / "experiment.yaml"
     file.write_text(paired_experiment(load(experiment, ExperimentSpec), "idle", "idle", None))

@@ -44,7 +44,7 @@ def tools() -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.fixture(scope="module")
-def samples(tools, tmp_path_factory):
+def samples(renders, tools, tmp_path_factory):
     """Two scenes of the training split."""
     import split_samples
 

@@ -79,7 +79,6 @@ def test_every_recorded_time_is_of_a_test_or_fixture_that_is_there() -> None:
 @pytest.mark.parametrize(
     ("event", "arguments", "marker"),
     [
-        ("import", ("mujoco.egl", None, None, None, None), "render"),
         ("subprocess.Popen", ("chromium", ["chromium", "--headless"], None, None), "browser"),
         ("subprocess.Popen", ("python3", ["python3", "-m", "merton_nodes.arm.arm_node"], None, None), "graph"),
     ],
@@ -92,6 +91,18 @@ def test_the_guard_fails_a_test_that_is_not_marked_for_its_deed(event: str, argu
         guard.hear(event, arguments)
     with guard.over(item(SHORT)):
         guard.hear("subprocess.Popen", ("true", ["true"], None, None))
+
+
+def test_the_guard_fails_every_test_that_shares_a_fixture_with_a_deed() -> None:
+    """Also those that come after the test for which the fixture was made, which may be marked."""
+    guard = Guard()
+    with guard.over(item(SHORT, markers=("browser",))), guard.over_fixture("tests/unit/test_x.py::page"):
+        guard.hear("subprocess.Popen", ("chromium", ["chromium"], None, None))
+    with guard.over(item(SHORT)):
+        pass
+    user = item(SHORT, shared={"page": "tests/unit/test_x.py"})
+    with pytest.raises(pytest.fail.Exception, match="not marked `browser`"), guard.over(user):
+        pass
 
 
 @pytest.mark.usefixtures("renders")
