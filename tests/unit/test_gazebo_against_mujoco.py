@@ -37,7 +37,7 @@ def tool() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def run(tool: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(renders: None, tool: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     file = folder / "both.yaml"
     file.write_text(EXPERIMENT)
