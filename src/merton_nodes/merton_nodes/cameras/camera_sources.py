@@ -20,6 +20,8 @@ from merton_nodes.ros.runtime import StageNode
 
 LATE_S, GAP_S = 0.5, 3.0
 """The longest delay that playing catches up, and the longest pause of a recording that is not skipped [s]."""
+SET_BACK_NS = 1_000_000_000
+"""A stamp that lies further before the last one is of a clock that was set back, and stays as it is."""
 
 
 class PublishFrame(Protocol):
@@ -120,14 +122,23 @@ class RealsenseSource(Source):
             raise
 
     def publisher_of(self, name: str) -> Callable[[CameraFrame], None]:
-        """The callback that publishes frames of one camera, stamped on the node's clock with their time of exposure."""
+        """The callback that publishes frames of one camera, stamped on the node's clock with their time of exposure.
+
+        The two clocks are read one after the other: on a busy machine frames that come together would be out of order.
+        """
+        last_ns = 0
 
         def on_frame(frame: CameraFrame) -> None:
+            nonlocal last_ns
             if self.node.active and self.node.context.ok():
                 age_ns = time.monotonic_ns() - frame.stamp_ns
                 # ROS may end while this thread is at work
                 with contextlib.suppress(InvalidHandle, rclpy_implementation.RCLError):
-                    self.publish(name, frame, self.node.get_clock().now().nanoseconds - age_ns)
+                    stamp_ns = self.node.get_clock().now().nanoseconds - age_ns
+                    if 0 <= last_ns - stamp_ns < SET_BACK_NS:
+                        stamp_ns = last_ns + 1
+                    last_ns = stamp_ns
+                    self.publish(name, frame, stamp_ns)
 
         return on_frame
 
