@@ -390,7 +390,7 @@ def test_a_motion_has_a_guard(ros: Ros, probe: Probe, bench: Bench) -> None:
 def test_the_guard_is_sent_a_motion_once() -> None:
     """And after that only that the node works, until the motion changes or another process watches."""
     guard, monitor, sent = UrDriverGuard("commands", 1.0), DeviationMonitor(), []
-    guard.ready, guard._process = True, SimpleNamespace(pid=1, send=sent.append)
+    guard.ready, guard._process = True, SimpleNamespace(pid=1, send=lambda message, wait: sent.append(message))
     here = np.zeros(6)
     steps = (
         lambda: monitor.begin(JointSpline([0.0, 9.0], [here, here + 1.0]), here, 0.0),

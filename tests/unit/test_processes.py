@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,13 +36,13 @@ def echo(greeting: str, link: Connection) -> None:
 class Bench:
     """A supervised driver, with the messages and ends of its processes."""
 
-    def __init__(self, child_main: Callable[..., None] = echo) -> None:
+    def __init__(self, child_main: Callable[..., None] = echo, greeting: str = "hello") -> None:
         self.messages: list[Any] = []
         self.ends: list[MertonError | None] = []
         self.silence_s = LIMIT_S
         self.changed = threading.Condition()
         self.driver = SupervisedDriver(
-            "driver", child_main, ("hello",), LIMIT_S, "it is silent", self.on_message, self.on_end
+            "driver", child_main, (greeting,), LIMIT_S, "it is silent", self.on_message, self.on_end
         )
 
     def on_message(self, message: Any) -> float | MertonError:
@@ -102,7 +103,7 @@ def deaf(greeting: str, link: Connection) -> None:
 
 def send_for_ever(driver: SupervisedDriver) -> None:
     while True:
-        driver.send("beat")
+        driver.send("beat", wait=False)
 
 
 def test_a_process_that_reads_nothing_blocks_no_sender_and_is_replaced() -> None:
@@ -116,6 +117,44 @@ def test_a_process_that_reads_nothing_blocks_no_sender_and_is_replaced() -> None
     bench.wait_for(lambda: bench.messages == ["hello", "hello"])
     assert str(bench.ends[0]) == "it is silent"
     bench.driver.close()
+
+
+def slow(greeting: str, link: Connection) -> None:
+    """A driver that reads nothing until a file is there, whose name is the greeting, then echoes."""
+    link.send("hello")
+    while not Path(greeting).exists():
+        time.sleep(0.01)
+    echo("at work", link)
+
+
+def test_messages_that_do_not_wait_leave_room_for_others(tmp_path: Path) -> None:
+    bench = Bench(slow, str(tmp_path / "go"))
+    bench.driver.start()
+    bench.wait_for(lambda: bench.messages == ["hello"])
+    with pytest.raises(InfrastructureError, match="the driver process hangs"):
+        send_for_ever(bench.driver)
+    bench.driver.send("stop")
+    (tmp_path / "go").touch()
+    bench.wait_for(lambda: bench.messages[-1] == "stop")
+    assert set(bench.messages[2:-1]) == {"beat"}
+    bench.driver.close()
+    assert bench.ends == [None]
+
+
+def brake_at_the_end(file: str, link: Connection) -> None:
+    """A driver that has something left to do when its pipe ends."""
+    link.send("hello")
+    with pytest.raises(EOFError):
+        link.recv()
+    Path(file).touch()
+
+
+def test_a_process_learns_by_the_end_of_its_pipe_that_it_is_closed(tmp_path: Path) -> None:
+    bench = Bench(brake_at_the_end, str(tmp_path / "braked"))
+    bench.driver.start()
+    bench.wait_for(lambda: bench.messages == ["hello"])
+    bench.driver.close()
+    assert (tmp_path / "braked").exists()
 
 
 def test_a_long_message_to_a_process_that_reads_nothing_ends_with_it() -> None:

@@ -6,12 +6,13 @@ import multiprocessing
 import os
 import select
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,12 @@ def _has_room(link: Connection) -> bool:
     return bool(poll.poll(0))
 
 
+def _shut(link: Connection) -> None:
+    """End a pipe for both processes; a thread that waits to write to it gets a BrokenPipeError."""
+    with suppress(OSError), socket.socket(fileno=os.dup(link.fileno())) as pipe:
+        pipe.shutdown(socket.SHUT_RDWR)
+
+
 class SupervisedDriver:
     """A process that drives a device, replaced by a new one whenever it fails, falls silent or dies.
 
@@ -164,13 +171,21 @@ class SupervisedDriver:
         if not self._thread.is_alive():
             self._thread.start()
 
-    def send(self, message: Any) -> None:
-        """Send a message to the process; raises InfrastructureError if none runs, or it has long not read any."""
+    def send(self, message: Any, *, wait: bool = True) -> None:
+        """Send a message to the process.
+
+        Args:
+            wait: for a process that has long not read any, until it does or is replaced. False: refuse the message, so
+                that those which are sent again and again leave room for others, and block nobody.
+
+        Raises:
+            InfrastructureError: no process runs, or there is no room for a message that does not wait.
+        """
         with self._link_lock:
             try:
                 if self._link is None:
                     raise OSError
-                if not _has_room(self._link):  # writing would wait until a process that hangs is replaced
+                if not wait and not _has_room(self._link):
                     raise InfrastructureError("the driver process hangs")
                 self._link.send(message)
             except OSError:
@@ -195,14 +210,16 @@ class SupervisedDriver:
             child_link.close()
             self._link = link
             error = self._receive(link)
-            process.join(0.5)
-            if process.is_alive():
-                process.kill()  # before any lock: a thread that writes to it holds them
-                process.join()
+            _shut(link)  # before any lock: a thread that writes to a process that hangs holds them
             with self._link_lock:
                 self._link = None
                 link.close()
-            self._closing.wait(self._on_end(None if self._closing.is_set() else error))
+            pause_s = self._on_end(None if self._closing.is_set() else error)
+            process.join(0.5)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            self._closing.wait(pause_s)
 
     def _receive(self, link: Connection) -> MertonError:
         """Pass messages on until the process ends, falls silent or `close` is called; returns the reason."""

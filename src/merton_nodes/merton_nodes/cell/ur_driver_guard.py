@@ -66,12 +66,12 @@ class UrDriverGuard:
         """The motion under way or its end; called often during a motion, by a process that works.
 
         The process gets the monitor if it has changed, else None, which says that this process works.
-        Raises InfrastructureError if no process watches.
+        Raises InfrastructureError if no process watches, or it hangs.
         """
         if not self.ready:
             raise InfrastructureError(f"no {NAME}, the process that brakes the arm if this one dies")
         told = (self.pid, monitor.changes)
-        self._process.send(monitor if told != self._told else None)
+        self._process.send(monitor if told != self._told else None, wait=False)
         self._told = told
 
     def close(self) -> None:

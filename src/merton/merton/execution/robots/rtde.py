@@ -185,7 +185,7 @@ class RtdeRobot:
     def beat(self) -> None:
         """Heartbeat: the commander is alive."""
         with contextlib.suppress(InfrastructureError):
-            self._send("beat")
+            self._send("beat", wait=False)
 
     def unlock_protective_stop(self) -> None:
         """Unlock a protective stop through the dashboard, and wait for it. A person must have inspected the robot.
@@ -230,13 +230,13 @@ class RtdeRobot:
             self._send(command, number, *arguments)
         return number
 
-    def _send(self, *message: Any) -> None:
+    def _send(self, *message: Any, wait: bool = True) -> None:
         if self.reading is None:
             raise self._not_connected()
         try:
-            self._driver.send(message)
+            self._driver.send(message, wait=wait)
         except InfrastructureError as error:
-            raise InfrastructureError(f"no connection to the UR controller at {self.hostname}: {error}") from None
+            raise InfrastructureError(f"{error}: that of the UR controller at {self.hostname}") from None
 
     def _not_connected(self) -> InfrastructureError:
         return InfrastructureError(f"no connection to the UR controller at {self.hostname}: {self.error}")
