@@ -36,13 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Repetition(config), "repetition")
 
 
-def pytest_sessionstart() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
     gc.disable()  # all that the collection makes stays: scanning it again and again is a fifth of its time
-
-
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,6 +104,15 @@ def test_the_guard_fails_every_test_that_shares_a_fixture_with_a_deed() -> None:
     user = item(SHORT, shared={"page": "tests/unit/test_x.py"})
     with pytest.raises(pytest.fail.Exception, match="not marked `browser`"), guard.over(user):
         pass
+
+
+def test_the_guard_sees_the_first_drawing_context_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made by an import that is no statement, of which Python tells no audit hook."""
+    with monkeypatch.context() as patch:
+        for name in ("mujoco.egl", "mujoco.osmesa"):
+            patch.delitem(sys.modules, name, raising=False)
+        with pytest.raises(pytest.fail.Exception, match="not marked `render`"), Guard().over(item(SHORT)):
+            patch.setitem(sys.modules, "mujoco.egl", SimpleNamespace(GLContext=type("GLContext", (), {})))
 
 
 @pytest.mark.usefixtures("renders")
