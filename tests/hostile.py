@@ -21,6 +21,14 @@ def attempt(what, action):
         print("OUT:", what, result)
 """
 
+LIBC = """
+import ctypes
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mmap.restype, FAILED = ctypes.c_void_p, 2**64 - 1
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+"""
+
 
 @dataclass(frozen=True)
 class Hostile:
@@ -233,6 +241,7 @@ attempt("mapping", lambda: os.open("/proc/self/map_files", os.O_RDONLY) and os.o
 ]
 
 TOO_LONG = "It ran longer than 0.7 s and was ended."
+TOO_MUCH_MEMORY = "Its processes together held more than 256 MB of memory and were ended."
 TOO_MUCH_TIME = "Its processes used more than 0.2 s of processor time and were ended."
 
 OUTLASTS = [
@@ -249,6 +258,39 @@ while True:
 """,
         TOO_MUCH_TIME,
         {"cpu_s": 0.2},
+    ),
+    Hostile(
+        "loops_in_children_that_are_not_waited_for",
+        """
+import signal
+def ignores():
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    return "SIGCHLD"
+attempt("ignored", ignores)
+if signal.getsignal(signal.SIGCHLD) != signal.SIG_DFL:
+    print("OUT: it was ignored already")
+while True:
+    if os.fork() == 0:
+        while time.process_time() < 0.02:
+            pass
+        os._exit(0)
+    os.wait()
+""",
+        TOO_MUCH_TIME,
+        {"cpu_s": 0.2},
+    ),
+    Hostile(
+        "loops_in_children_of_a_flag",
+        LIBC
+        + """
+import platform, subprocess
+action = (ctypes.c_uint64 * 4)(0, 2, 0, 0)  # SIG_DFL with SA_NOCLDWAIT
+number = 13 if platform.machine() == "x86_64" else 134
+if LIBC.syscall(number, 17, ctypes.byref(action), None, ctypes.c_size_t(8)) == 0:
+    print("OUT: SA_NOCLDWAIT")
+print(subprocess.run("echo a | cat", shell=True, capture_output=True).stdout)
+""",
+        prints="b'a",
     ),
     Hostile("sleeps", "time.sleep(3600)", TOO_LONG, {"wall_s": 0.7}),
     Hostile(
@@ -330,7 +372,86 @@ os.fork()
     Hostile(
         "fills_memory_together",
         "for _ in range(3): os.fork()\nheld = bytearray(b'x') * (100 << 20)\ntime.sleep(60)",
-        "Its processes together held more than 256 MB of memory and were ended.",
+        TOO_MUCH_MEMORY,
+    ),
+    Hostile(
+        "shared_memory_given_back",
+        """
+import mmap
+def held():
+    memory = mmap.mmap(-1, 200 << 20)
+    for place in range(0, len(memory), 1 << 20):  # a mapping that was touched, and yet is never resident
+        memory[place : place + (1 << 20)] = bytes(1 << 20)
+        memory.madvise(mmap.MADV_DONTNEED)
+for _ in range(8):
+    if os.fork() == 0:
+        attempt("shared", held)
+        sys.stdout.flush()
+        os._exit(0)
+for _ in range(8):
+    os.wait()
+""",
+    ),
+    Hostile(
+        "shared_memory_unmapped_but_a_page",
+        LIBC
+        + """
+for _ in range(4):
+    place = LIBC.mmap(None, 100 << 20, 3, 0x21, -1, 0)
+    if place == FAILED:
+        break
+    ctypes.memset(place, 1, 100 << 20)
+    LIBC.munmap(place + 4096, (100 << 20) - 4096)
+    print("OUT: 100 MB of a mapping of a page")
+""",
+    ),
+    Hostile(
+        "shared_memory_of_a_device",
+        """
+import mmap
+for name in os.listdir("/dev"):
+    for access in (mmap.ACCESS_READ, mmap.ACCESS_WRITE):
+        attempt(name, lambda: mmap.mmap(os.open(f"/dev/{name}", os.O_RDWR), 1 << 20, access=access))
+""",
+    ),
+    Hostile(
+        "memory_in_a_pipe",
+        LIBC
+        + """
+class Piece(ctypes.Structure):
+    _fields_ = [("place", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+place = LIBC.mmap(None, 4 << 20, 3, 0x22, -1, 0)
+ctypes.memset(place, 1, 4096)
+if LIBC.vmsplice(os.pipe()[1], ctypes.byref(Piece(place, 4096)), ctypes.c_size_t(1), 0) >= 0:
+    print("OUT: a page that no process has mapped")
+""",
+    ),
+    Hostile(
+        "tables_of_pages",
+        LIBC
+        + """
+for number in range(60000):  # a page each, of zeros that are never resident, and two tables of a page for it
+    place = LIBC.mmap((1 << 40) + (number << 30), 4096, 3, 0x100022, -1, 0)
+    if place != FAILED:
+        ctypes.string_at(place, 1)
+time.sleep(60)
+""",
+        TOO_MUCH_MEMORY,
+    ),
+    Hostile(
+        "memory_of_threads_without_their_first",
+        """
+import ctypes, platform, threading
+for _ in range(2): os.fork()
+def hold():
+    while open("/proc/self/stat").read().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    held = bytearray(b"x") * (100 << 20)
+    time.sleep(60)
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).syscall(60 if platform.machine() == "x86_64" else 93, 0)
+""",
+        TOO_MUCH_MEMORY,
     ),
     Hostile(
         "fills_disk",

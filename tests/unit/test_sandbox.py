@@ -27,7 +27,7 @@ from merton.harness import sandbox
 from merton.harness.confinement import engines, guarding, warden
 from merton.harness.confinement.seccomp import ARCHITECTURES, CLONE, CLONE3, REFUSED, seccomp_filter
 from merton.harness.sandbox import Ended, Limits, Sandbox
-from patience import until
+from patience import stretched, until
 
 ROOT = Path(__file__).parents[2]
 MARK = f"hostile_{os.getpid()}"
@@ -197,6 +197,20 @@ def test_nothing_begins_when_its_owner_is_gone_already() -> None:
     with open(report, "rb") as file:
         assert file.read() == b""
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_time_is_counted_when_the_owner_ignores_its_children(engine: str) -> None:
+    """What a process ignores, every program that it starts ignores: the kernel then forgets the time of children."""
+    code = (
+        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "from merton.harness.sandbox import Limits, Sandbox\n"
+        "burn = 'while time.process_time() < 0.1: pass'\n"
+        "program = f'import os, time\\nif os.fork() == 0:\\n    {burn}\\nelse:\\n    os.wait()'\n"
+        f"ended = Sandbox(Limits(), {engine!r}).run({{'x.py': program}}, 'x.py')\n"
+        "print(ended.reason, ended.cpu_s >= 0.1)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=stretched(60))
+    assert (done.stdout, done.stderr) == (" True\n", "")
 
 
 def test_a_program_works(engine: str, tmp_path: Path) -> None:

@@ -218,22 +218,30 @@ def files_made(first: int) -> int:
 
 
 TICKS = os.sysconf("SC_CLK_TCK")
+HELD = re.compile(rb"(?:RssAnon|VmSwap|VmPTE|HugetlbPages):\s*(\d+)")
+"""Memory of a process [kB]: pages of its own, swapped ones, and tables of pages, which may be larger than these."""
 
 
 def usage(first: int) -> tuple[float, int]:
-    """Processor time [s] and memory [bytes] of a process and all below it; memory shared by two counts twice."""
+    """Processor time [s] and memory [bytes] of a process and all below it.
+
+    Memory that a fork shares with its parent counts twice. Files in the room have their own limit, and no other memory
+    can be shared (`seccomp`). Time is whole since every process waits for its children, or leaves them to the first.
+    """
     cpu, memory, waiting = 0, 0, [str(first)]
     while waiting:
         place = f"/proc/{waiting.pop()}"
         try:
             with open(f"{place}/stat", "rb") as file:
                 cpu += sum(int(number) for number in file.read().rpartition(b")")[2].split()[11:15])
-            with open(f"{place}/status", "rb") as file:
-                held = re.findall(rb"Rss(?:Anon|Shmem):\s*(\d+)", file.read())
-            memory += 1024 * sum(int(number) for number in held)
+            held = 0
             for thread in os.listdir(f"{place}/task"):
                 with open(f"{place}/task/{thread}/children") as file:
                     waiting += file.read().split()
+                if not held:  # a main thread that has ended shows none, and the others still hold it
+                    with open(f"{place}/task/{thread}/status", "rb") as file:
+                        held = sum(int(number) for number in HELD.findall(file.read()))
+            memory += 1024 * held
         except OSError:  # it ended while we looked
             continue
     return cpu / TICKS, memory

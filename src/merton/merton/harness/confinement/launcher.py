@@ -20,7 +20,8 @@ if TYPE_CHECKING:  # importing typing takes as long as the rest
 DESCRIPTORS = {"ask": 3, "reply": 4, "report": 5, "info": 6, "filter": 7, "go": 8, "held": 9}
 STAGE = "/tmp"
 """Where mounts are put together; what lies there on the machine is covered in this process's own mount namespace."""
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("null", "full", "random", "urandom")
+"""Not zero: a shared mapping of it is memory that no limit of a process counts."""
 
 NOSUID, NODEV, BIND, RECURSIVE, PRIVATE, REMOUNT, READ_ONLY, NOEXEC = 2, 4, 4096, 16384, 1 << 18, 32, 1, 8
 NEW_MOUNTS, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NETWORK = (
@@ -34,7 +35,7 @@ NEW_MOUNTS, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NETWORK = (
 )
 DEATH_SIGNAL, DUMPABLE, DROP_BOUND, NO_NEW_RIGHTS, SECCOMP = 1, 4, 24, 38, 22
 
-KILL = 9  # importing signal takes as long as all of this
+KILL, CHILD = 9, 17  # importing signal takes as long as all of this
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
@@ -131,7 +132,10 @@ def bubblewrap(plan: dict[str, Any]) -> NoReturn:
         words += ["--symlink", content, name]
     for folder in plan["masks"]:
         words += ["--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
-    words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    words += ["--proc", "/proc", "--size", "4096", "--tmpfs", "/dev"]
+    for name in DEVICES:
+        words += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    words += ["--remount-ro", "/dev"]
     words += ["--size", str(plan["bytes"]), "--tmpfs", plan["room"], "--remount-ro", "/", "--chdir", "/"]
     words += ["--seccomp", str(DESCRIPTORS["filter"]), "--info-fd", str(DESCRIPTORS["info"]), "--", *plan["command"]]
     os.execv(plan["bwrap"], words)
@@ -231,6 +235,7 @@ def main() -> None:
         plan = marshal.load(file)
     try:
         move(plan["descriptors"])
+        LIBC.signal(CHILD, None)  # ignored by Merton's parent, it would be ignored in here, too
         if plan["uid"] is not None:
             stage(plan)
             give_up_root(plan["uid"])

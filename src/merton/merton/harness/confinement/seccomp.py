@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import platform
+import signal
 import socket
 import struct
 
@@ -86,17 +87,21 @@ REFUSED = {  # name: (number on x86_64, number on aarch64); None: the call does 
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
+    "vmsplice": (278, 75),
 }
 """Calls that fail with EPERM."""
 
 CLONE, CLONE3, IOCTL, SOCKET = (56, 220), (435, 435), (16, 29), (41, 198)
+MMAP, RT_SIGACTION = (9, 222), (13, 134)
 """Calls whose arguments decide; numbers as above."""
 NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME in the flags of clone."""
 TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX, which type into a terminal for its owner."""
+SHARED_ANONYMOUS = 0x21
+"""The bits of MAP_SHARED, or MAP_SHARED_VALIDATE, and of MAP_ANONYMOUS in the flags of mmap."""
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
@@ -139,6 +144,27 @@ def seccomp_filter(machine: str | None = None) -> bytes:
         (_LOAD, 0, 0, _ARGUMENTS + 8),
         (_EQUAL, 1, 0, TERMINAL_INPUT[0]),
         (_EQUAL, 0, 1, TERMINAL_INPUT[1]),
+        (_RETURN, 0, 0, refuse),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    # shared memory outlives MADV_DONTNEED, and all but one page of it munmap: neither rlimit nor /proc shows it
+    steps += [
+        (_EQUAL, 0, 5, MMAP[column]),
+        (_LOAD, 0, 0, _ARGUMENTS + 24),
+        (_AND, 0, 0, SHARED_ANONYMOUS),
+        (_EQUAL, 0, 1, SHARED_ANONYMOUS),
+        (_RETURN, 0, 0, refuse),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    # a process that ignores SIGCHLD, by handler or flag, never gets the processor time of its children
+    steps += [
+        (_EQUAL, 0, 8, RT_SIGACTION[column]),
+        (_LOAD, 0, 0, _ARGUMENTS),
+        (_EQUAL, 0, 5, signal.SIGCHLD),
+        (_LOAD, 0, 0, _ARGUMENTS + 8),
+        (_EQUAL, 0, 2, 0),
+        (_LOAD, 0, 0, _ARGUMENTS + 12),
+        (_EQUAL, 1, 0, 0),  # it only asks
         (_RETURN, 0, 0, refuse),
         (_RETURN, 0, 0, _ALLOW),
     ]
